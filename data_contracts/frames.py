@@ -4,21 +4,20 @@ No frame holds a reading. Whether a day appears must not depend on one: what sto
 is files, columns, types, rows and steps. This module does not import Great Expectations.
 """
 
-from optstream.storage.parquet_limits import Limits
+from optstream.storage.parquet import Limits
 
 LIMITS = Limits(rows=2**31, columns=10_000)
 """What the footer of one file of a dump may claim; a day may have many files."""
 
-MOST_ROWS = 2**32
-"""Of all files of a day: so many readings of `MOST_METERED_UNITS` add up exactly in an int64."""
-MOST_METERED_UNITS = 2**30
+LARGEST_SUM = 2**62
+"""Units that the rows of a day may add up to: each at its largest, as many as the footers claim."""
 
 FILE_FAULTS = {
     "unreadable": "must be a readable Parquet file; deliver it again",
     "other_hash": "must have the SHA-256 that the list of files gives; deliver it again",
     "damaged_page": "must have pages that fit their checksums; deliver it again",
     "too_much": f"must claim {LIMITS.words}; split it into several",
-    "too_many_rows": f"is one of files of more than {MOST_ROWS:,} rows a day in all; have several streams",
+    "too_many_rows": "has with the others too many rows a day for exact sums; choose a coarser resolution",
     "columns": "must hold these columns; correct [input], or its changes by date, or the dump",
     "other_schema": 'must have the customer column if and only if [input] schema is "metered"; correct the '
     "schema",

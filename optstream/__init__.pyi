@@ -1,8 +1,8 @@
 # The public names: read by type checkers, and when the package is imported (docs/decisions/0017).
 from .catalogue import read_published as read_published
-from .catalogue.measurements.read_measurements import DayMeasurements as DayMeasurements
-from .catalogue.measurements.read_measurements import read_measurements as read_measurements
-from .catalogue.sums.read_sum import read_sum as read_sum
+from .catalogue.measurements import DayMeasurements as DayMeasurements
+from .catalogue.measurements import read_measurements as read_measurements
+from .catalogue.sums import read_sum as read_sum
 from .errors import BudgetError as BudgetError
 from .errors import ConfigurationError as ConfigurationError
 from .errors import ContractError as ContractError

@@ -10,13 +10,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from optstream.errors import DumpError, ParameterError
-from optstream.mechanisms.history_informed.public_prior import learn_from_public, medians_of
+from optstream.mechanisms.history_informed import learn_from_public, medians_of
 from optstream.stream import Measured
 from optstream.stream.public_days import PublicDays
 from tasks.config import Settings
-from tasks.config.paths import lies_within
-from tasks.covariates.private_zones import private_zones
-from tasks.covariates.public_holidays import public_holidays
+from tasks.config.fields import lies_within
+from tasks.config.holidays import public_holidays
+from tasks.trusted.covariates import private_zones
 
 REGION = "region="
 Values = NDArray[np.float64]
@@ -25,7 +25,7 @@ Values = NDArray[np.float64]
 def learn_proxy(
     settings: Settings, folder: Path, days: Sequence[date], country: str | None
 ) -> dict[str, list[float]]:
-    """Return the medians that public dumps show, for `[mechanism.proxy]`.
+    """Return the medians that public dumps show, for `with_medians` of HistoryInformed.
 
     settings: for the layout and the clock of the dumps; their regions are those that lie in the folder. Reads
     neither the stream's own dumps nor its ledger. Raises DumpError for dumps that are not there or not whole,

@@ -17,8 +17,8 @@ from polars import selectors
 
 from data_contracts import judge as module
 from optstream.stream import days_from
-from tasks.contracts import judging
-from tasks.planning import long_spans
+from tasks.plan import long_spans
+from tasks.trusted import judging
 
 SHORT_SPANS: dict[Any, Any] = {}
 HOLDS: dict[Any, Any] = {}

@@ -12,8 +12,8 @@ from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.util import LRUCache
 
-from optstream.ledger.database import engine as module
-from optstream.ledger.database.upgrade import upgrade
+from optstream.ledger import database as module
+from optstream.ledger.database import upgrade
 
 COMPILED: LRUCache = LRUCache(2000)
 TABLES: dict[str, list[str]] = {}

@@ -15,7 +15,7 @@ os.environ.setdefault("POLARS_MAX_THREADS", "1")  # before polars: frames of tes
 os.environ.pop("OPTSTREAM_LEDGER_URL", None)  # that of whoever runs the tests is none of theirs
 
 import flows  # noqa: F401  before numpy: one thread for linear algebra, here too
-from optstream.storage import open as stores
+from optstream.storage import store as stores
 from tests import temporary_s3
 from tests.browser import find_chromium, running_chromium
 from tests.cheap_ledgers import ledgers_made_once  # noqa: F401

@@ -9,12 +9,18 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from tasks.config.example import EXAMPLE
-from tasks.config.tables.base import Section
-from tasks.config.tables.covariates import COVARIATES, PublicSeries
-from tasks.config.tables.hierarchy_changes import HIERARCHY_CHANGES, HierarchyChange
-from tasks.config.tables.mechanisms import MECHANISMS
-from tasks.config.tables.published import PublishedAbout
-from tasks.config.tables.sections import OPTIONAL, SECTIONS, Change
+from tasks.config.fields import Section
+from tasks.config.schema import (
+    COVARIATES,
+    HIERARCHY_CHANGES,
+    MECHANISMS,
+    OPTIONAL,
+    SECTIONS,
+    Change,
+    HierarchyChange,
+    PublicSeries,
+    PublishedAbout,
+)
 
 MEANINGS = Path(__file__).with_name("meanings.toml")
 HEAD = """\
@@ -58,6 +64,13 @@ def tables() -> dict[str, tuple[str, dict[str, FieldInfo]]]:
     return found
 
 
+def key_names() -> list[str]:
+    """Every key of the file by its table, once: a layout's are the input's, and a mechanism's any other's."""
+    tables_of = {name: "mechanism" if name.startswith("mechanism: ") else name for name in tables()}
+    tables_of["input.changes"] = "input"
+    return sorted({f"{tables_of[name]}.{key}" for name, (_, keys) in tables().items() for key in keys})
+
+
 def meanings() -> dict[str, dict[str, str]]:
     return tomllib.loads(MEANINGS.read_text(encoding="utf-8"))
 
@@ -91,8 +104,11 @@ def configuration_page() -> str:
         lines += ["| key | meaning | type | default | legal |", "| --- | --- | --- | --- | --- |"]
         lines += [_row(key, said[name][key], field) for key, field in keys.items()]
         lines += [""]
+    names = key_names()
     lines += [
         "</div>\n",
+        f"## All {len(names)} keys\n",
+        ", ".join(f"`{name}`" for name in names) + "\n",
         "## The file that `optstream init` writes\n",
         "```toml",
         EXAMPLE.rstrip(),

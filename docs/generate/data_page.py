@@ -8,7 +8,7 @@ from data_contracts import frames, private_period, release
 from data_contracts.judge import Contract, columns_of
 from data_contracts.raw import raw_contract
 from optstream.catalogue.rows import empty_rows
-from tasks.ledger.export_columns import COLUMNS
+from tasks.ledger.export import COLUMNS
 from tasks.schemas.json_schema import DOCUMENTS, schema_of
 
 HEAD = """\

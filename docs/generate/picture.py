@@ -20,15 +20,13 @@ from docs.generate.day_chart import draw
 from optstream import read_published
 from optstream.catalogue import error_columns
 from optstream.errors import ConfigurationError, DumpError, ParameterError
-from optstream.estimation.error_factor import BAND
+from optstream.estimation.error_terms import BAND
 from optstream.mechanisms import OptStream
 from studies.benchmarks.harness.measure import command
 from tasks.config import Settings, load_settings
-from tasks.planning.advice.chart import write_file
-from tasks.release.build_mechanism import mechanism_for
-from tasks.sample_data.load_shapes import FRENCH_REGIONS
-from tasks.sample_data.simulate import aggregated_day, as_laid_out
-from tasks.sample_data.write_dumps import dump_folder
+from tasks.operate.simulate import FRENCH_REGIONS, aggregated_day, as_laid_out, dump_folder
+from tasks.plan.advise import write_file
+from tasks.release.mechanism import mechanism_for
 
 
 def make_picture(settings: Settings, day: date | None, region: str | None, seed: int, into: Path) -> Path:

@@ -9,7 +9,7 @@ PACKAGES = (
     "optstream.stream",
     "optstream.measurement",
     "optstream.estimation",
-    "optstream.estimation.pegasus.smoothing",
+    "optstream.estimation.smoothing",
     "optstream.mechanisms",
     "optstream.mechanisms.base",
     "optstream.mechanisms.series",

@@ -33,27 +33,27 @@ COMMANDS = {
     "init": Row("setup", START, "Write a configuration: an example, or one for your files."),
     "simulate": Row("setup", START, "Write made-up dumps to try things out."),
     "advise": Row("advise", START, "Propose how to release, from public facts alone."),
-    "doctor": Row("maintenance", START, "Check security and configuration."),
-    "keys": Row("signatures", START, "Signatures: make the key that signs."),
-    "run": Row("run_days", RELEASE, "Release days, each once, from dump to published file."),
-    "backfill": Row("backfill_days", RELEASE, "Release every missing day of a span."),
+    "doctor": Row("operate", START, "Check security and configuration."),
+    "keys": Row("read", START, "Signatures: make the key that signs."),
+    "run": Row("release", RELEASE, "Release days, each once, from dump to published file."),
+    "backfill": Row("release", RELEASE, "Release every missing day of a span."),
     "serve": Row("serve", RELEASE, "Run the stream every night, and its watch every hour."),
     "status": Row("watch", LOOK, "Print the calendar, the budget and the alarms."),
     "watch": Row("watch", LOOK, "Print the status, and notify of what is new or over."),
-    "ui": Row("ui", LOOK, "Serve the operators' pages of several streams."),
-    "report": Row("report", LOOK, "Write the pages for operators and for data users."),
+    "ui": Row("serve", LOOK, "Serve the operators' pages of several streams."),
+    "report": Row("read", LOOK, "Write the pages for operators and for data users."),
     "ledger": Row("ledger", LOOK, "What was spent: show, horizon, verify, export, amend."),
-    "verify-published": Row("signatures", LOOK, "Check a published folder, also by its signatures."),
-    "export": Row("readers.export_rows", LOOK, "Write some nodes and days of a published folder to a file."),
-    "withdraw": Row("repair", REPAIR, "Take days back out of the catalogue; they stay charged."),
-    "publish": Row("repair", REPAIR, "Write lost or damaged published files again, for free."),
-    "purge": Row("maintenance", REPAIR, "Remove what is past its retention."),
+    "verify-published": Row("read", LOOK, "Check a published folder, also by its signatures."),
+    "export": Row("read", LOOK, "Write some nodes and days of a published folder to a file."),
+    "withdraw": Row("operate", REPAIR, "Take days back out of the catalogue; they stay charged."),
+    "publish": Row("operate", REPAIR, "Write lost or damaged published files again, for free."),
+    "purge": Row("operate", REPAIR, "Remove what is past its retention."),
 }
 
 
 def load(name: str) -> Any:
     """The command of this name, from its module: a click command, or a group of them."""
-    found = get_command(import_module(f"flows.cli.commands.{COMMANDS[name].module}").app)
+    found = get_command(import_module(f"flows.cli.{COMMANDS[name].module}").app)
     command = found.commands.get(name, found) if isinstance(found, TyperGroup) else found
     command.name = name  # a module that is a group does not know it
     return command

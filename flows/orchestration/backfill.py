@@ -17,31 +17,30 @@ from prefect import flow, tags, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.context import FlowRunContext
 
-from flows.orchestration.artifacts import log_days
 from flows.orchestration.calls import (
     FLOW,
     WATCHER,
     Watcher,
+    backfill_name,
     bound,
     configured,
     in_prefect,
     no_heartbeat,
     persevering,
+    tags_of,
     with_prefect,
 )
-from flows.orchestration.release import ONCE, release_days, revised, run_of, told
-from flows.orchestration.run_names import backfill_name, tags_of
+from flows.orchestration.release import ONCE, log_days, release_days, revised, run_of, told
 from optstream.errors import ConfigurationError, LedgerUnavailableError, OptStreamError, ParameterError
 from optstream.ledger import open_ledger
 from optstream.stream import period_from
 from tasks.config import Settings
-from tasks.operations.permissions import check_trusted
-from tasks.planning.backfill_plan import plan_backfill
-from tasks.release.day import Ended, Requested, Status
-from tasks.release.each import and_after
+from tasks.operate.permissions import check_trusted
+from tasks.plan.backfill import plan_backfill
 from tasks.release.run import LEASE, terms_of
-from tasks.storage.failures import unexpected
-from tasks.storage.private_files import make_private_folder, private_opener
+from tasks.release.stages import Ended, Requested, Status, and_after
+from tasks.trusted.failures import unexpected
+from tasks.trusted.files import make_private_folder, private_opener
 
 LEASE_MINUTES = 2.0
 """Of a month's days: should their run die, another takes them up after that. A live run renews it."""

@@ -21,18 +21,18 @@ from prefect.schedules import Cron
 from prefect.states import Crashed
 from prefect.types.entrypoint import EntrypointType
 
+from flows.orchestration.calls import tags_of
 from flows.orchestration.environment import ALWAYS, HEARTBEAT, HEARTBEAT_SECONDS
-from flows.orchestration.run_names import tags_of
 from optstream.errors import ConfigurationError
 from tasks.config import Settings
-from tasks.planning.nightly import looks_of
+from tasks.plan.nightly import looks_of
 
 MISSED_HEARTBEATS = 3
 """So many missing, and a run is taken for dead."""
 SCHEDULED_SECONDS = 60
 ZOMBIES = "optstream: runs whose process died"
 OVER = "optstream.run.over"
-"""The event by which a run says so itself: see `flows.orchestration.heartbeats`."""
+"""The event by which a run says so itself: see `flows.orchestration.nightly`."""
 PLANNED = FlowRunFilter.model_validate({"state": {"type": {"any_": ["SCHEDULED"]}}})
 ENDS = ("Completed", "Failed", "Cancelled", "Crashed")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from optstream.errors import ConfigurationError
-from tasks.storage.private_files import make_private_folder
+from tasks.trusted.files import make_private_folder
 
 ALWAYS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",

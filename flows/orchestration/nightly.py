@@ -1,28 +1,72 @@
 """The flows that the schedule runs: a backfill of the newest days, of one stream or of several in turn."""
 
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from prefect import flow, tags
+from prefect import Flow, State, flow, tags
+from prefect.client.schemas.objects import FlowRun
+from prefect.events import emit_event
+from prefect.events.worker import EventsWorker
 from prefect.states import Completed
 
 from flows.orchestration.backfill import backfill
-from flows.orchestration.calls import configured, in_one_run, persevering
-from flows.orchestration.heartbeats import SCHEDULED
-from flows.orchestration.run_names import night_name, nights_name, stream_of, tags_of
+from flows.orchestration.calls import (
+    FLOW,
+    configured,
+    in_one_run,
+    night_name,
+    nights_name,
+    persevering,
+    stream_of,
+    tags_of,
+)
+from flows.orchestration.deployments import OVER
 from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
 from tasks.config import Settings
-from tasks.monitoring.ended import note_end
-from tasks.operations.permissions import check_trusted
-from tasks.planning.backfill_plan import plan_backfill
-from tasks.planning.nightly import Night, UnreleasedError, days_of_night, night_of
-from tasks.planning.nothing_to_do import pages_are_made
+from tasks.monitor.records import note_end
+from tasks.operate.permissions import check_trusted
+from tasks.plan.backfill import pages_are_made, plan_backfill
+from tasks.plan.nightly import Night, UnreleasedError, days_of_night, night_of
 from tasks.release.run import terms_of
-from tasks.storage.failures import unexpected
+from tasks.trusted.failures import unexpected
+
+# How the server knows that a scheduled run lives: its heartbeats, and a word when it is over.
+
+REST_SECONDS = 2.0
+"""Of two events within milliseconds the server may judge the later one first."""
+
+
+def tell_over(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
+    """Say that a run will have no more heartbeats. A hook of flows that deployments run.
+
+    The server's own event of the end would do, but it is held back for 15 minutes where the scheduler made
+    the run: it follows an event of its scheduling that is never sent (Prefect 3.8). So every run that ended
+    well would be taken for a dead one.
+    """
+    if flow_run.deployment_id is None:
+        return
+    EventsWorker.instance().wait_until_empty()  # the last heartbeat is with the server
+    time.sleep(REST_SECONDS)
+    emit_event(
+        OVER,
+        resource={"prefect.resource.id": f"prefect.flow-run.{flow_run.id}"},
+        related=[
+            {
+                "prefect.resource.id": f"prefect.flow.{flow_run.flow_id}",
+                "prefect.resource.role": "flow",
+                "prefect.resource.name": flow.name,
+            }
+        ],
+    )
+
+
+SCHEDULED: dict[str, Any] = {**FLOW, "on_completion": [tell_over], "on_failure": [tell_over]}
+"""Of flows that deployments run."""
 
 
 @flow(name="optstream-nightly", flow_run_name=night_name, **SCHEDULED)

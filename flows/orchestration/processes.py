@@ -19,12 +19,12 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from flows.orchestration import warm_start
 from flows.orchestration.environment import ALWAYS, answers, environment, import_prefect
 from flows.orchestration.listening import listen
-from flows.orchestration.warm import warm_start
 from optstream.errors import ConfigurationError
 from tasks.config import Settings
-from tasks.storage.private_files import make_private_folder, private_opener, write_private
+from tasks.trusted.files import make_private_folder, private_opener, write_private
 
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 180
@@ -177,7 +177,7 @@ def warm_runs_of(settings: Settings) -> Iterator[tuple[Child, str]]:
     socket_file = settings.serve_folder / f"warm-{settings.stream.name}.socket"
     log = settings.serve_folder / f"warm-{settings.stream.name}.log"
     starts = shlex.join([sys.executable, "-I", "-S", warm_start.__file__, str(socket_file.resolve())])
-    words = ("flows.orchestration.warm.warm_runs", str(socket_file))
+    words = ("flows.orchestration.warm_runs", str(socket_file))
     with module("process that runs are forked from", log, PAGES_STOP_SECONDS, ALWAYS, *words) as warm:
         yield warm, starts
 

@@ -5,7 +5,7 @@ plainly, and repeated as often.
 """
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from os import getpid
@@ -13,10 +13,10 @@ from socket import gethostname
 from typing import Any
 from uuid import uuid4
 
-from prefect import flow, tags, task
+from prefect import flow, get_run_logger, tags, task
+from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
-from flows.orchestration.artifacts import keep_artifacts, log_days
 from flows.orchestration.calls import (
     FLOW,
     PAUSE_SECONDS,
@@ -27,25 +27,99 @@ from flows.orchestration.calls import (
     configured,
     in_prefect,
     no_heartbeat,
+    release_name,
     repeated,
+    tags_of,
     taken,
     with_prefect,
 )
-from flows.orchestration.run_names import release_name, tags_of
 from flows.orchestration.workers import CLUSTER, reader_of
+from optstream.errors import PublicationError
 from optstream.ledger import Ledger, open_ledger
 from optstream.noise import secure_noise
 from optstream.stream import period_from
 from tasks.config import Settings
-from tasks.operations.permissions import check_trusted
-from tasks.release import steps
-from tasks.release.day import Ended, Estimated, Requested, Staged
+from tasks.operate.permissions import check_trusted
+from tasks.release import pipeline as steps
 from tasks.release.due import due
-from tasks.release.each import and_after
-from tasks.release.records.close_days import close_over
+from tasks.release.outcomes import budget_of
+from tasks.release.publish import close_over
 from tasks.release.revise import record_listed
 from tasks.release.run import LEASE, Run, enrol, let_go
+from tasks.release.stages import Ended, Estimated, Requested, Staged, Status, and_after
 from tasks.reports import require_pages
+from tasks.reports.one_day import day_in_markdown
+
+# What the orchestrator's own pages show of a run: log lines, nodes, budget, link. Public facts only.
+
+
+def log_days(days: Sequence[Ended]) -> None:
+    """Log how each day ended, in the words of its outcome, which hold no reading."""
+    log = get_run_logger()
+    for day in days:
+        say = log.info if day.outcome.status.is_good else log.warning
+        say("%s %s: %s", day.day, day.outcome.status.value, day.outcome.message)
+
+
+def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) -> None:
+    """Keep tables of days, nodes and budget; of the newest published file a link, and pictures."""
+    stream = settings.stream.name
+    released = [day for day in days if day.outcome.status is Status.PUBLISHED]
+    create_table_artifact(
+        key="optstream-days",
+        table=[
+            {
+                "date": day.day.isoformat(),
+                "status": day.outcome.status.value,
+                "what happened": day.outcome.message,
+                "file": day.outcome.file or "",
+            }
+            for day in days
+        ],
+        description=f"Days of stream {stream}",
+    )
+    if not released:
+        return
+    tree = settings.tree_of(max(day.day for day in released))
+    create_table_artifact(
+        key="optstream-nodes",
+        table=[
+            {
+                "node": name,
+                "level": int(depth),
+                "parent": tree.nodes[parent] if parent >= 0 else "",
+                "days released": len(released),
+                "share of epsilon": str(settings.level_shares[depth]),
+            }
+            for name, parent, depth in zip(tree.nodes, tree.parents, tree.depths, strict=True)
+        ],
+        description=f"Nodes of stream {stream} released in this run",
+    )
+    budget = budget_of(settings, ledger, [day.day for day in released])
+    create_table_artifact(
+        key="optstream-budget",
+        table=[
+            {
+                "window (steps)": budget.model.window_length,
+                f"{budget.currency} granted": str(budget.grant),
+                "spent by the worst window": f"{float(budget.spent):.9g}",
+                "left": f"{float(budget.left):.3g}",
+            }
+        ],
+        description=f"Privacy budget of {settings.privacy.population}, by the accountant",
+    )
+    # the table names all files: a link for each day of a month would take longer than its release
+    newest = max(released, key=lambda day: day.day)
+    if newest.outcome.file:
+        link = (settings.published_folder / newest.outcome.file).as_uri()
+        create_link_artifact(key="optstream-file", link=link, description=f"{stream}, {newest.day}")
+    # read back from the published folder: a day that was withdrawn meanwhile is not drawn
+    with suppress(PublicationError):
+        drawn = day_in_markdown(settings.published_folder, newest.day)
+        create_markdown_artifact(
+            key="optstream-release", markdown=drawn, description=f"{stream}, {newest.day}"
+        )
+
 
 NOTHING_KEPT: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False}
 """Of what a step takes and gives, which may be raw values: no result on disk, no hash of an input."""

@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 from flows.orchestration.processes import LOOK_SECONDS, Child, begin
 from optstream.errors import ConfigurationError
 from tasks.config import Settings
-from tasks.config.tables.schedule import next_fire
-from tasks.monitoring.ended import LONGEST_WATCH, last_end
+from tasks.config.schema import next_fire
+from tasks.monitor.records import LONGEST_WATCH, last_end
 
 HANG_SECONDS = 180.0
 """Without a pulse, and `serve` ends: a heartbeat is due every 30 s, a poll every 15 s."""

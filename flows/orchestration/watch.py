@@ -9,36 +9,48 @@ from typing import Any
 
 from prefect.blocks.abstract import NotificationBlock
 from prefect.blocks.core import Block
-from prefect.blocks.notifications import CustomWebhookNotificationBlock
+from prefect.blocks.notifications import AppriseNotificationBlock, CustomWebhookNotificationBlock
 from prefect.events import emit_event
 from prefect.settings import PREFECT_API_REQUEST_TIMEOUT, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 from prefect.utilities.asyncutils import run_coro_as_sync
 
-from flows.orchestration import notifications
 from flows.orchestration.environment import ANSWER_SECONDS
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import Settings
 from tasks.ledger.open import ledger_if_any
-from tasks.monitoring import Alarm, Kind, StreamView
-from tasks.monitoring import watch as look_at
-from tasks.monitoring.alarms.event_log import log_transitions
-from tasks.monitoring.alarms.told import (
+from tasks.monitor.days import lines_of
+from tasks.monitor.notify import (
     FILE,
     Memory,
     Notification,
     heard,
+    log_transitions,
     news_for,
     read_told,
     seen,
     write_told,
 )
-from tasks.monitoring.ended import note_end
-from tasks.monitoring.words import lines_of
-from tasks.operations.permissions import check_trusted
-from tasks.storage.failures import unexpected
-from tasks.storage.private_files import exclusive_in
+from tasks.monitor.records import note_end
+from tasks.monitor.view import Alarm, Kind, StreamView
+from tasks.monitor.view import watch as look_at
+from tasks.operate.permissions import check_trusted
+from tasks.trusted.failures import unexpected
+from tasks.trusted.files import exclusive_in
 
-BLOCKS = (notifications.AppriseUrl, CustomWebhookNotificationBlock)
+# A notification block for any address that Apprise knows, e-mail among them: its base cannot be saved.
+
+
+class AppriseUrl(AppriseNotificationBlock):
+    """Sends notifications to an Apprise URL, such as "mailtos://user:secret@example.org?to=night@example.org".
+
+    Saved as "apprise-url/NAME". The URL may hold a password: Prefect keeps it encrypted.
+    """
+
+    _block_type_name = "Apprise URL"
+    _block_type_slug = "apprise-url"
+
+
+BLOCKS = (AppriseUrl, CustomWebhookNotificationBlock)
 """Imported, so that blocks of these types can be loaded by name."""
 EVENTS = "events"
 """The channel that every server has."""

@@ -15,16 +15,13 @@ import polars as pl
 
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import Settings
-from tasks.config.paths import ledger_database
+from tasks.config.fields import ledger_database
 from tasks.ingest import Dump, IngestedDay, Reader, ingest
-from tasks.ingest.days import ReadDay, read_days, sealed
-from tasks.ingest.sandbox.messages import answer, answered
-from tasks.ingest.sandbox.process import reading_apart
-from tasks.ingest.schema import UNREADABLE
-from tasks.ingest.spread import Spread, without_ledger
-from tasks.ingest.summed import is_worth_spreading
-from tasks.processes.orphans import end_with_parent
-from tasks.storage.failures import unexpected
+from tasks.ingest.days import ReadDay, is_worth_spreading, read_days, sealed
+from tasks.ingest.formats import UNREADABLE
+from tasks.ingest.rows import Spread, without_ledger
+from tasks.ingest.sandbox import answer, answered, end_with_parent, reading_apart
+from tasks.trusted.failures import unexpected
 
 CONNECT_SECONDS = 10
 WORKER_SECONDS = 60

@@ -1,5 +1,8 @@
 """The application: which address is answered with what; views and pages are `tasks.ui`."""
 
+import base64
+import binascii
+import secrets
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import date, datetime
@@ -7,19 +10,19 @@ from typing import Any
 from urllib.parse import quote
 
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ExceptionHandler
+from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
 
-from flows.ui.guard import OPEN, Guard
 from flows.ui.looking import Looks, UnknownStreamError
 from optstream.errors import OptStreamError
 from optstream.stream import day_of, period_from
 from tasks.config import Settings
-from tasks.contracts.results import folder_of
+from tasks.trusted.verdicts import folder_of
 from tasks.ui.day_facts import DayFacts, read_day
 from tasks.ui.prometheus import metrics_text
 from tasks.ui.render import ASSETS, assets, page
@@ -29,6 +32,61 @@ from tasks.ui.views.node_detail import MOST_DAYS, Span
 from tasks.ui.views.node_page import MOST_FOUND, curve_of, find_nodes, node_page
 from tasks.ui.views.overview import Need, overview
 from tasks.ui.views.stream_page import stream_page
+
+# Who is let in, and the headers that forbid the pages everything but their own origin.
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+OPEN = "/healthz"
+"""The only address that asks for no password; it says "ok" or what is overdue, and when to who has one."""
+
+
+class Guard:
+    """Lets in who knows the password, and sets the headers of every answer."""
+
+    def __init__(self, app: ASGIApp, secret: str) -> None:
+        self.app, self.secret = app, secret.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 401, or hand the request on."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        is_known = self._knows(HTTPConnection(scope).headers.get("authorization", ""))
+        scope.setdefault("state", {})["is_known"] = is_known
+        inside = scope["path"] == OPEN or is_known
+        answer = self.app if inside else _refusal()
+        await answer(scope, receive, with_headers)
+
+    def _knows(self, header: str) -> bool:
+        scheme, _, given = header.partition(" ")
+        try:
+            told = base64.b64decode(given, validate=True)
+        except (binascii.Error, ValueError):
+            return False
+        return scheme.lower() == "basic" and secrets.compare_digest(told, self.secret)
+
+
+def _refusal() -> Response:
+    challenge = {"WWW-Authenticate": 'Basic realm="OptStream", charset="UTF-8"'}
+    return PlainTextResponse("user and password are needed\n", 401, challenge)
+
 
 DATA_DOCS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "

@@ -14,8 +14,7 @@ from optstream.catalogue.backends import Location, Readable
 from optstream.catalogue.layout import HIERARCHY
 from optstream.catalogue.signing import Signer, put_fact
 from optstream.errors import OptStreamError, PublicationError
-from optstream.storage.parquet_limits import Limits
-from optstream.storage.parquet_table import decode_table
+from optstream.storage.parquet import Limits, decode_table
 from optstream.stream import DatedHierarchy, Unit
 
 LARGEST_HIERARCHY = 2**28

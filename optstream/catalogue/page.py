@@ -24,8 +24,8 @@ from functools import partial
 from optstream.catalogue.backends import Location, Readable, Storage, Transaction, change_folder, open_storage
 from optstream.catalogue.index import Catalogue
 from optstream.catalogue.layout import CATALOGUE, CURVES, PAGE, curves_file
-from optstream.catalogue.reading.catalogue import find_catalogue, read_catalogue
 from optstream.catalogue.times import settle_blank_page_time, settle_page_time
+from optstream.catalogue.untrusted import find_catalogue, read_catalogue
 from optstream.errors import PublicationError
 
 LARGEST_PAGE = 2**26

@@ -20,8 +20,7 @@ import polars as pl
 
 from optstream.catalogue.rows import is_ordered
 from optstream.errors import PublicationError
-from optstream.storage.parquet_limits import Limits
-from optstream.storage.parquet_table import GROUP_ROWS, decode_table, encode_table
+from optstream.storage.parquet import GROUP_ROWS, Limits, decode_table, encode_table
 
 ROWS_KEY = b"optstream.rows_sha256"
 STATEMENT_KEY = b"optstream.statement"

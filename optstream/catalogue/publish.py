@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from optstream.catalogue.backends import Location, Transaction, change_folder
-from optstream.catalogue.hours.closed_days import remove_left, reopened
+from optstream.catalogue.hours import remove_left, reopened
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head
 from optstream.catalogue.layout import MANIFESTS, data_file, release_name
 from optstream.catalogue.parquet import decode
-from optstream.catalogue.reading.catalogue import find_catalogue
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.stage import StagedRelease
-from optstream.catalogue.statements.statement import ReleaseStatement
+from optstream.catalogue.statement import ReleaseStatement
 from optstream.catalogue.sweep import clear_superseded, delete_files
 from optstream.catalogue.times import settle_times
+from optstream.catalogue.untrusted import find_catalogue
 from optstream.errors import PublicationError
 
 MANIFEST_FORMAT = "optstream.manifest/1"

@@ -9,7 +9,7 @@ import polars as pl
 from optstream.catalogue.layout import release_name
 from optstream.catalogue.parquet import Footer, decode, encode
 from optstream.catalogue.rows import hash_rows, ordered_rows, schema
-from optstream.catalogue.statements.statement import ReleaseStatement
+from optstream.catalogue.statement import ReleaseStatement
 from optstream.errors import PublicationError
 from optstream.stream.period import day_of
 

@@ -32,8 +32,8 @@ from optstream.catalogue.layout import (
     release_name,
 )
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
-from optstream.catalogue.reading.catalogue import find_catalogue
-from optstream.catalogue.statements.statement import ReleaseStatement
+from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.untrusted import find_catalogue
 from optstream.errors import PublicationError
 from optstream.stream.period import Hour, day_of
 

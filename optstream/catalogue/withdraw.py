@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from optstream.catalogue.backends import Location, Transaction, change_folder
-from optstream.catalogue.hours.closed_days import remove_left, reopened
+from optstream.catalogue.hours import remove_left, reopened
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head
 from optstream.catalogue.page import blank_page
-from optstream.catalogue.reading.catalogue import find_catalogue
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.sweep import delete_answers, delete_files
 from optstream.catalogue.times import settle_times
+from optstream.catalogue.untrusted import find_catalogue
 from optstream.errors import PublicationError
 
 

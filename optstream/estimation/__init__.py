@@ -1,8 +1,8 @@
 """Everything that is computed from noisy numbers alone. It costs no privacy and reads no raw value."""
 
-from optstream.estimation.error_factor import SumOfValues
+from optstream.estimation.error_terms import SumOfValues
 from optstream.estimation.estimate import Estimate
-from optstream.estimation.hierarchy.solve import make_consistent
-from optstream.estimation.reconstruction import reconstruct
+from optstream.estimation.least_squares import make_consistent
+from optstream.estimation.reconstruct import reconstruct
 
 __all__ = ["Estimate", "SumOfValues", "make_consistent", "reconstruct"]

@@ -1,19 +1,281 @@
 """A compact form of how errors hang together: a few terms, each a part of nodes times a part of steps."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.error_covariance import CovarianceOfSums
-from optstream.estimation.error_products import halves, wholes
-from optstream.estimation.many_leaves.group_terms import GroupedNodes, grouped_nodes
-from optstream.estimation.many_leaves.groups import in_line, leaves_below
-from optstream.estimation.many_leaves.squares import Part
+from optstream.estimation.groups import GroupedNodes, Part, grouped_nodes, in_line, leaves_below
 from optstream.stream import AggregationTree
+from optstream.stream.public_days import PublicDays
+
+# Covariances of weighted sums as a sum of products: a matrix of nodes times one of times, few of them.
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorProducts:
+    """What the covariance of sums of leaves over sums of times adds up from, alike in both orders of a pair.
+
+    It is the sum over products of a matrix of nodes times one of times; and over any two columns a and b of
+    column a times column b times forms[a, :, b, :].
+
+    Attributes:
+        nodes: (n_products, p, p), symmetric.
+        times: (n_products, q, q), symmetric, in the squared unit of the readings.
+        columns: (p, c), weights of the sums of leaves.
+        forms: (c, q, c, q), in the same unit, with forms[a, s, b, t] = forms[b, t, a, s].
+        groups: What more groups of leaves share, in place of matrices of many leaves.
+    """
+
+    nodes: Floats
+    times: Floats
+    columns: Floats
+    forms: Floats
+    groups: tuple[Part, ...] = ()
+
+    @classmethod
+    def of_groups(cls, groups: Iterable[Part], p: int, q: int) -> "ErrorProducts":
+        """Return what groups of leaves alone share, in p sums over q sums of times."""
+        nothing = np.zeros((0, p, p)), np.zeros((0, q, q)), np.zeros((p, 0)), np.zeros((0, q, 0, q))
+        return cls(*nothing, tuple(groups))
+
+    def joined(self, columns: Floats, forms: Floats) -> "ErrorProducts":
+        """Return the sum of this and of what further columns, (p, d), with forms, (d, q, d, q), add."""
+        n, (d, q) = self.columns.shape[1], forms.shape[:2]
+        both = np.zeros((n + d, q, n + d, q))
+        both[:n, :, :n], both[n:, :, n:] = self.forms, forms
+        return replace(self, columns=np.column_stack([self.columns, columns]), forms=both)
+
+    def plus(self, nodes: Floats, times: Floats) -> "ErrorProducts":
+        """Return the sum of this and of further products: nodes, (n_further, p, p), and times, (n_further, q,
+        q).
+        """
+        every = np.concatenate([self.nodes, nodes]), np.concatenate([self.times, times])
+        return replace(self, nodes=every[0], times=every[1])
+
+    def scaled(self, factor: float) -> "ErrorProducts":
+        """Return a multiple."""
+        groups = tuple(one.scaled(factor) for one in self.groups)
+        return replace(self, times=factor * self.times, forms=factor * self.forms, groups=groups)
+
+    def of_sums(self, nodes: Floats, times: Floats) -> "ErrorProducts":
+        """Return the same of sums of these sums, by weights (n_sums, p) and (n_spans, q)."""
+        across = np.tensordot(self.forms @ times.T, times, axes=(1, 1)).transpose(0, 3, 1, 2)
+        p = nodes.shape[0]
+        return ErrorProducts(
+            nodes @ self.nodes @ nodes.T if len(self.nodes) else np.zeros((0, p, p)),
+            times @ self.times @ times.T,
+            nodes @ self.columns,
+            across,
+            tuple(one.of_sums(nodes, times) for one in self.groups),
+        )
+
+    def variances(self, nodes: Floats | None = None, times: Floats | None = None) -> Floats:
+        """Return the variances of the sums, (p, q), or of sums of these, by weights (n_sums, p) and (n_spans,
+        q).
+        """
+        columns = self.columns if nodes is None else nodes @ self.columns
+        first, second, forms = self._pairs
+        found: Floats | float = 0.0
+        if len(self.nodes):
+            found = _forms(self.nodes, nodes).T @ _forms(self.times, times)
+        found = found + (columns[:, first] * columns[:, second]) @ _forms(forms, times)
+        for one in self.groups:
+            found = found + one.variances(nodes, times)
+        return np.asarray(found)
+
+    @cached_property
+    def _pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+        """Each unordered pair of columns, and its symmetric form for both orders, (n_pairs, q, q)."""
+        first, second = np.triu_indices(self.columns.shape[1])
+        forms = self.forms[first, :, second, :]
+        both = np.where(first == second, 0.5, 1.0)[:, None, None]
+        return first, second, both * (forms + forms.transpose(0, 2, 1))
+
+    def principal(self, scales: Floats, most: int) -> Iterator[tuple[Floats, Floats]]:
+        """Yield the products, `most` of them, that come nearest to the same sum, the largest first: a matrix
+        of nodes and one of times, as the attributes.
+
+        What columns add is written in an orthonormal basis of them, so that only what the few `nodes` have
+        beside it is factorised over all pairs of nodes. The products are then the singular vectors of a small
+        matrix: a row for each pair of the basis and for each of the few, a column for each pair of times.
+        scales: (p,), what an error of each node counts as one.
+        """
+        basis, rest = np.linalg.qr(self.columns / scales[:, None])
+        turned = np.tensordot(np.tensordot(rest, self.forms, axes=1), rest, axes=(2, 1)).transpose(0, 3, 1, 2)
+        of_columns = halves(halves(0.5 * (turned + turned.transpose(0, 1, 3, 2))).transpose(2, 0, 1)).T
+        nodes = self.nodes / np.outer(scales, scales)
+        within = basis.T @ nodes @ basis
+        left, beside = np.linalg.qr(halves(nodes - basis @ within @ basis.T).T)
+        times = halves(self.times)
+        rows = np.vstack([of_columns + halves(within).T @ times, beside @ times])
+        for weight, of_times in zip(*_largest(rows, most), strict=True):
+            inside, outside = np.split(weight, [len(of_columns)])
+            found = basis @ wholes(inside, basis.shape[1]) @ basis.T + wholes(left @ outside, len(scales))
+            yield found * np.outer(scales, scales), wholes(of_times, self.times.shape[1])
+
+
+def _forms(matrices: Floats, weights: Floats | None) -> Floats:
+    """Return what each matrix says of each sum alone, (..., n_sums). matrices: (..., p, p)."""
+    if weights is None:
+        return np.asarray(np.einsum("...ii->...i", matrices))
+    return np.asarray(((weights @ matrices) * weights).sum(axis=-1))
+
+
+def _largest(matrix: Floats, most: int) -> tuple[Floats, Floats]:
+    """Return the products of a row and a column that come nearest to a matrix, `most` or fewer, the largest
+    first: (n, n_rows) and (n, n_columns).
+
+    By its square, which leaves half the digits of what is small: far more than is told apart by them. Raises
+    LinAlgError where floats cannot hold it.
+    """
+    from scipy.linalg import eigh  # which a command's help does not wait for
+
+    is_wide = len(matrix) <= matrix.shape[1]
+    square = matrix @ matrix.T if is_wide else matrix.T @ matrix
+    if not (np.isfinite(square).all() and square.any()):
+        raise np.linalg.LinAlgError("the covariances are too large or too small for floats")
+    n = len(square)
+    vectors = eigh(square, subset_by_index=(max(n - most, 0), n - 1))[1].T[::-1]
+    return (vectors, vectors @ matrix) if is_wide else (vectors @ matrix.T, vectors)
+
+
+def outer_squares(rows: Floats) -> Floats:
+    """Return each row times itself, (n, q, q)."""
+    return np.asarray(rows[:, :, None] * rows[:, None, :])
+
+
+def halves(matrices: Floats) -> Floats:
+    """Return each pair once, so that lengths are those of whole matrices, (..., n_pairs)."""
+    first, second = np.triu_indices(matrices.shape[-1])
+    return np.asarray(matrices[..., first, second] * np.where(first == second, 1.0, np.sqrt(2.0)))
+
+
+def wholes(half: Floats, size: int) -> Floats:
+    """Return the symmetric matrices, (..., size, size), from what `halves` made of them."""
+    first, second = np.triu_indices(size)
+    found = np.empty((*half.shape[:-1], size, size))
+    once = half * np.where(first == second, 1.0, np.sqrt(0.5))
+    found[..., first, second] = found[..., second, first] = once
+    return found
+
+
+# How the errors of a period hang together, as estimates tell it: by weighted sums of leaves and of times.
+
+MOST_EARLIER = 34
+"""Days before a day with which its errors are said to hang together, where the estimate looks at them."""
+
+
+class CovarianceOfSums(Protocol):
+    """What tells how the errors of leaves hang together: by weighted sums of leaves and of times.
+
+    Times are the steps of a period, then the sums over each of `n_earlier` days before it, the nearest first.
+    Where levels of a tree are trusted differently it tells of nodes in the place of leaves (`of_nodes`).
+    """
+
+    @property
+    def n_earlier(self) -> int:
+        """Days before; 0 where errors of days are independent."""
+
+    @property
+    def of_nodes(self) -> bool:
+        """Whether weights are of all nodes of the tree, and not of its leaves."""
+
+    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
+        """Return what the covariance of p times q sums adds up from, by weights (p, n_leaves), or (p,
+        n_nodes) where it is of nodes, and (q, n_times).
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class SumsOfTimes:
+    """What another covariance says of sums of its times.
+
+    Attributes:
+        inner: The other.
+        times: (n_times, n_inner), weights: of a period's steps, then of the days before it.
+        n_earlier: Of these days.
+        factor: What variances are multiplied with.
+    """
+
+    inner: CovarianceOfSums
+    times: Floats
+    n_earlier: int
+    factor: float
+
+    @property
+    def of_nodes(self) -> bool:
+        """As the other says."""
+        return self.inner.of_nodes
+
+    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
+        """Return what the covariance of sums adds up from."""
+        return self.inner.products(leaves, times @ self.times).scaled(self.factor)
+
+
+@dataclass(frozen=True, eq=False)
+class AskedTimes:
+    """What the errors of a period hang together with, as sums of runs of steps.
+
+    Attributes:
+        weights: (n_times, n_runs): of the period's steps, then of the days before it.
+        starts: (n_runs,), running index of each run's first step.
+        lengths: (n_runs,), steps that follow each other on the public clock, within one day.
+    """
+
+    weights: Floats
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    @property
+    def of_steps(self) -> Floats:
+        """The weights of single steps, (n_times, n_asked), from the first that is asked for to the last."""
+        first = int(self.starts.min())
+        found = np.zeros((len(self.weights), int((self.starts + self.lengths).max()) - first))
+        for weights, start, length in zip(self.weights.T, self.starts - first, self.lengths, strict=True):
+            found[:, start : start + length] = weights[:, None]
+        return found
+
+
+def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) -> AskedTimes:
+    """Return what the errors of a period hang together with: each of its steps, then all steps of each whole
+    day before it, the nearest first, up to `MOST_EARLIER`. A day is one run, or a few where clocks change.
+
+    earliest: the first step that the estimate looks at. is_first: whether nothing was measured before that
+    step: then its day counts as a whole one.
+    """
+    while is_first and days.day_of(earliest - 1) == days.day_of(earliest):
+        earliest -= 1
+    longest = MOST_EARLIER * (days.steps_per_day + 4)  # some days are longer
+    before = np.arange(max(earliest, steps.start - longest), steps.start)
+    clock = days.clock(before)
+    of_days = clock // days.steps_per_day
+    numbers = np.unique(of_days)[::-1]
+    if numbers.size and days.day_of(int(before[0]) - 1) == numbers[-1]:
+        numbers = numbers[:-1]  # of that day only the last steps are looked at
+    asked = numbers[:MOST_EARLIER]
+    is_first_of_run = np.ones(before.size, dtype=np.bool_)
+    is_first_of_run[1:] = (np.diff(clock) != 1) | (np.diff(of_days) != 0)
+    begins = np.flatnonzero(is_first_of_run)
+    lengths = np.diff(begins, append=before.size)
+    chosen = np.isin(of_days[begins], asked)
+    begins, lengths = begins[chosen], lengths[chosen]
+    n_steps, n_runs = len(steps), begins.size
+    weights = np.zeros((n_steps + asked.size, n_steps + n_runs))
+    weights[:n_steps, :n_steps] = np.eye(n_steps)
+    weights[n_steps:, n_steps:] = of_days[begins] == asked[:, None]
+    return AskedTimes(
+        weights,
+        np.concatenate([np.arange(steps.start, steps.stop), before[begins]]),
+        np.concatenate([np.ones(n_steps, dtype=np.int64), lengths]),
+    )
+
+
 Integers = NDArray[np.int64]
 TOLERANCE = 2e-4
 """Relative: by how much a variance of those that are compared may differ from the exact one."""
@@ -260,3 +522,96 @@ def _waves(n_sums: int, n: int) -> Floats:
     places = np.arange(1, n + 1, dtype=np.float64) ** 2
     phases = np.outer(np.sqrt(np.arange(2.0, n_sums + 2.0)), places)
     return np.asarray(np.cos(np.sqrt(2.0) * np.pi * phases) / np.sqrt(n))
+
+
+# Errors as sums of independent parts: from them follows the error of any sum of values.
+
+BAND = 1.96
+"""Standard errors on each side of a value in a band of 95 %."""
+NOTHING = 1e-15
+"""Relative: of the largest variance of a sum of times, where rounding alone is left."""
+
+
+@dataclass(frozen=True)
+class SumOfValues:
+    """A sum of released values, and how sure it is.
+
+    Attributes:
+        value: The sum of the values as they are released, in their unit.
+        standard_error: Of the estimate's whole error, as far as the mechanism knows it; None where it does
+            not.
+        noise_standard_error: What the noise alone did to the estimate; None where that is not known.
+        estimate: The sum before the lower bound, and of published values before rounding, which lift sums of
+            values near the bound: what the errors are of.
+    """
+
+    value: float
+    standard_error: float | None
+    noise_standard_error: float | None
+    estimate: float
+
+    @property
+    def band(self) -> tuple[float, float] | None:
+        """A band of 95 % around the estimate; None where the whole error is not known."""
+        if self.standard_error is None:
+            return None
+        return self.estimate - BAND * self.standard_error, self.estimate + BAND * self.standard_error
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorFactor:
+    """The errors of some series at some steps, as sums of independent parts.
+
+    The covariance of two values' errors is the scalar product of their rows.
+
+    Attributes:
+        parts: (n_series, n_steps, n_parts), in the unit of the readings: how an error moves with each of
+            n_parts independent variables of mean 0 and variance 1.
+    """
+
+    parts: Floats
+    n_earlier: ClassVar[int] = 0
+    of_nodes: ClassVar[bool] = False
+
+    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
+        """Return what the covariance of sums adds up from, by weights of series, (p, n_series), and of steps,
+        (q, n_steps).
+        """
+        sums = np.tensordot(times, self.parts, axes=(1, 1))
+        flat = sums.reshape(len(times), -1)
+        # few numbers in time are drawn of each leaf: sums of times lie in as few directions
+        squares, basis = np.linalg.eigh(flat @ flat.T)
+        basis = basis[:, ~(squares < NOTHING * squares[-1])]  # also of what floats cannot hold
+        parts = leaves @ np.tensordot(basis.T, sums, axes=1)
+        first, second = np.triu_indices(len(parts))
+        once = np.where(first == second, 0.25, 0.5)[:, None, None]
+        of_nodes = np.concatenate([np.tensordot(parts[at:], one, (2, 1)) for at, one in enumerate(parts)])
+        of_times = basis.T[first][:, :, None] * basis.T[second][:, None, :]
+        nodes, of_both = (one + one.transpose(0, 2, 1) for one in (of_nodes, of_times))
+        no_columns = np.zeros((len(leaves), 0)), np.zeros((0, len(times), 0, len(times)))
+        return ErrorProducts(once * nodes, of_both, *no_columns)
+
+
+@dataclass(frozen=True, eq=False)
+class SeparableFactor:
+    """The same where one independent part of the series goes with one of the steps, each with each.
+
+    The covariance is then one product of a matrix of series and one of steps.
+
+    Attributes:
+        series: (n_series, m), in the unit of the readings.
+        steps: (n_steps, k): there are m times k parts.
+    """
+
+    series: Floats
+    steps: Floats
+    n_earlier: ClassVar[int] = 0
+    of_nodes: ClassVar[bool] = False
+
+    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
+        """Return what the covariance of sums adds up from, by weights of series, (p, n_series), and of steps,
+        (q, n_steps).
+        """
+        series, steps, n_times = leaves @ self.series, times @ self.steps, len(times)
+        no_columns = np.zeros((len(leaves), 0)), np.zeros((0, n_times, 0, n_times))
+        return ErrorProducts((series @ series.T)[None], (steps @ steps.T)[None], *no_columns)

@@ -1,11 +1,61 @@
 """A series with what the noise leaves of doubt."""
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.optimality import Optimality
+from optstream.stream import FourierCoordinates, Measured
+from optstream.stream.features import fourier_basis
+
+# How far a bounded estimate may be from the optimum of its program.
+
+
+@dataclass(frozen=True)
+class Optimality:
+    """The certificate of a quadratic program that was solved numerically.
+
+    Attributes:
+        gap: primal less dual objective, at least 0, in the unit of sum(weights * misfit^2) / 2; without unit
+            where weights are inverse variances.
+        residual: the largest term of the gap: by how many standard deviations of a measurement the optimality
+            conditions are missed there.
+        rounds: Newton steps that were taken.
+        converged: whether `distance` is as small as it was asked to be.
+    """
+
+    gap: float
+    residual: float
+    rounds: int
+    converged: bool
+
+    @property
+    def distance(self) -> float:
+        """Bound how far any linear function of the answer may be from that of the optimum, in standard
+        errors.
+
+        Each linear function (a node, a sum over steps) is counted in its own, of the weighted least squares
+        without the bound. The objective is strongly convex in the metric of its own Hessian H, so |z -
+        z*|_H^2 <= 2 gap, and |c'(z - z*)| <= sqrt(c' H^-1 c) |z - z*|_H.
+        """
+        return math.sqrt(2.0 * self.gap)
+
+
+def worst(found: Iterable[Optimality]) -> Optimality | None:
+    """Return the largest of each figure of several programs, such as a batch of periods, converged if all
+    are; None where there is none.
+    """
+    every = list(found)
+    if not every:
+        return None
+    return Optimality(
+        max(one.gap for one in every),
+        max(one.residual for one in every),
+        max(one.rounds for one in every),
+        all(one.converged for one in every),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,3 +80,53 @@ class Estimate:
     optimality: Optimality | None = None
     bands: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
     unbounded: NDArray[np.float64] | None = None
+
+
+# From measured steps to every step by holding the last value.
+
+UNKNOWN = 2.0**100
+"""Variance, in units squared, of a value that nothing is known of: finite, so that sums with it are."""
+
+
+def hold(measured: Measured) -> Estimate:
+    """Return the series that keeps each measured value until the next one.
+
+    The period begins with the value that was held before it (`before["held"]`, a number of units for each
+    series, and `before["held_variance"]`); where nothing was ever measured, with the period's own first
+    value, and with 0 without one. Costs no privacy: it reads noisy numbers only.
+    """
+    assert measured.point_variances is not None
+    before, shape = measured.before or {}, measured.points.shape
+    values, starts = measured.points.T.astype(np.float64), list(measured.positions)
+    variances = np.broadcast_to(measured.point_variances, shape).T
+    if before.get("held") is not None:
+        values = np.vstack([before["held"], values])
+        variances = np.vstack([np.full(shape[-2], float(before["held_variance"])), variances])
+        starts = [0, *starts]
+    elif not starts:
+        values, variances, starts = np.zeros((1, shape[-2])), np.full((1, shape[-2]), UNKNOWN), [0]
+    which = np.maximum(np.searchsorted(starts, np.arange(measured.n_steps), side="right") - 1, 0)
+    unit = float(measured.resolution)
+    held = variances[which].T * unit**2
+    # what nothing is known of is a constant: no noise is in it
+    noise = np.where(variances[which].T < UNKNOWN, held, 0.0)
+    return Estimate(values[which].T * unit, held, noise)
+
+
+# From noisy Fourier coordinates to every step.
+
+
+def invert_coordinates(measured: Measured) -> Estimate:
+    """Return the series that has the measured coordinates, and 0 for those that were not measured.
+
+    values = C B, (n_series, n_steps), for noisy coordinates C and the orthonormal rows B. variances: what the
+    noise puts into each step, sum_j B[j, t]^2 var_j; what the left out frequencies miss is not in it. Costs
+    no privacy: it reads noisy numbers only.
+    """
+    answers = measured.answers_of(FourierCoordinates)
+    assert answers.variances is not None
+    (coordinates,), (variances,) = answers.values, answers.variances
+    basis = fourier_basis(measured.n_steps, coordinates.shape[-1])
+    unit = float(measured.resolution)
+    of_steps = np.broadcast_to(variances, coordinates.shape) @ basis**2 * unit**2
+    return Estimate(coordinates @ basis * unit, of_steps, of_steps)

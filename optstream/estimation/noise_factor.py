@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.error_factor import ErrorFactor, SeparableFactor
-from optstream.estimation.holding import UNKNOWN
+from optstream.estimation.error_terms import ErrorFactor, SeparableFactor
+from optstream.estimation.estimate import UNKNOWN
 from optstream.stream import Measured
 
 Floats = NDArray[np.float64]

@@ -1,6 +1,6 @@
 """Spends and releases, durable: exactly one release a period, and no window above its privacy budget."""
 
-from optstream.ledger.accounting.headroom import Stretch
+from optstream.ledger.accounting import Stretch
 from optstream.ledger.ledger import Ledger, open_ledger
 from optstream.ledger.records import (
     GuaranteeLoss,
@@ -12,7 +12,7 @@ from optstream.ledger.records import (
     StreamTerms,
     WindowLoss,
 )
-from optstream.ledger.transactions.revisions import Vintage
+from optstream.ledger.transitions import Vintage
 
 __all__ = [
     "GuaranteeLoss",

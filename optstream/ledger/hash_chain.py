@@ -9,9 +9,8 @@ from types import MappingProxyType
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from optstream.errors import LedgerError
-from optstream.ledger.database.rows import one_row
-from optstream.ledger.database.schema import EventRow, ReleaseRow, StreamRow
 from optstream.ledger.records import stamp
+from optstream.ledger.schema import EventRow, ReleaseRow, StreamRow, one_row
 
 HEADS_AT_ONCE = 1000
 

@@ -8,14 +8,23 @@ from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.exc import IntegrityError
 
 from optstream.errors import LedgerError
-from optstream.ledger import export, hash_chain, release_reader, stream_reader
-from optstream.ledger.accounting import beside_plans, by_stream, headroom, history, long_span
-from optstream.ledger.database.engine import lease_time, open_engine, reading, writing
-from optstream.ledger.transactions import amend as amendment
-from optstream.ledger.transactions import enrol as enrolment
-from optstream.ledger.transactions import leases, revisions, transitions, withdrawals
-from optstream.ledger.transactions import reserve as reservation
-from optstream.ledger.verification.parallel import problems_by_processes
+from optstream.ledger import accounting as beside_plans
+from optstream.ledger import accounting as by_stream
+from optstream.ledger import accounting as headroom
+from optstream.ledger import accounting as history
+from optstream.ledger import accounting as long_span
+from optstream.ledger import hash_chain, transitions
+from optstream.ledger import queries as export
+from optstream.ledger import queries as release_reader
+from optstream.ledger import queries as stream_reader
+from optstream.ledger import reserve as reservation
+from optstream.ledger import terms as amendment
+from optstream.ledger import terms as enrolment
+from optstream.ledger import transitions as leases
+from optstream.ledger import transitions as revisions
+from optstream.ledger import transitions as withdrawals
+from optstream.ledger.database import lease_time, open_engine, reading, writing
+from optstream.ledger.verify import problems_by_processes
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

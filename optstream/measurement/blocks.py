@@ -1,16 +1,19 @@
 """Measurements of sums over blocks of consecutive steps of plain series, with Laplace or joint noise."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 import numpy as np
 
-from optstream.measurement.answers import measured_of
-from optstream.measurement.priced import LinearSpend, answer_variances, check_price, linear_noise
+from optstream.measurement.priced import LinearSpend, answer_variances, check_price, linear_noise, measured_of
 from optstream.noise import NoiseSource
 from optstream.privacy import JointSpend
+from optstream.privacy.exact import whole
 from optstream.stream import BlockSums, Measured, PrivatePeriod
 from optstream.stream.private_period import open_private_period
+from optstream.stream.public_days import DAYS_OF_A_WEEK
 
 BLOCKS = BlockSums.stage
 
@@ -47,3 +50,83 @@ def measure_blocks(
         choices["group_sizes"] = [len(group) for group in spend.groups]
     noisy = exact + linear_noise(spend, exact.shape, noise)
     return measured_of(period, noise, (spend,), answers=BlockSums((noisy,), (variances,)), choices=choices)
+
+
+# Which blocks of steps are summed and measured: a public rule that drifts over the times of day.
+
+PASSING_WINDOWS = 8
+"""In which blocks drift to where the next ones began."""
+
+
+@dataclass(frozen=True)
+class DriftingBlocks:
+    """`n_blocks` blocks of `length` consecutive steps in any window, at other times of day from day to day.
+
+    Block j, any integer, begins at running step floor(j * (w + drift) / n_blocks). So block j + n_blocks
+    begins exactly w + drift steps after block j, and no window of w steps covers more than
+    n_blocks * length steps of blocks, wherever periods begin (docs/privacy.md, Lemma 13). If w + drift were a
+    day they would fall at the same times in every period, and the shape between them would never be seen.
+
+    Source: none; it is our own.
+
+    Args:
+        window_length: Steps of a window (w).
+        n_blocks: Of any window.
+        length: Steps of a block.
+        drift: Steps, at most w.
+
+    Raises:
+        ParameterError: Blocks would overlap; it names the parameter and its range.
+    """
+
+    window_length: int
+    n_blocks: int
+    length: int
+    drift: int = 0
+
+    def __post_init__(self) -> None:
+        window = self.window_length
+        whole(self.n_blocks, "n_blocks of DriftingBlocks", 1, window)
+        whole(self.drift, "drift of DriftingBlocks", 0, window)
+        whole(self.length, "length of DriftingBlocks", 1, window // self.n_blocks)
+
+    @property
+    def cycle(self) -> int:
+        """The number of steps after which the blocks repeat themselves. Privacy: none; a public rule."""
+        return self.window_length + self.drift
+
+    def parts(self, first_step: int, n_steps: int) -> tuple[range, ...]:
+        """Return the disjoint parts of blocks that lie in a period, rising, counted from its first step, a
+        running index.
+
+        Privacy: none; a public rule, and any window meets n_blocks * length of its steps (Lemma 13). A block
+        that a border cuts is two parts, one for each period, each a query of its own.
+        """
+        number = -(-(first_step - self.length) * self.n_blocks // self.cycle)
+        found = []
+        while (start := number * self.cycle // self.n_blocks - first_step) < n_steps:
+            part = range(max(start, 0), min(start + self.length, n_steps))
+            if part:
+                found.append(part)
+            number += 1
+        return tuple(found)
+
+
+def drifting_blocks(window_length: int, n_blocks: int, length: int, steps_per_day: int) -> DriftingBlocks:
+    """Return the blocks with the least drift, up to w, that in about `PASSING_WINDOWS` windows pass over what
+    lies between two of them, and reach every time of an ordinary day; of a week where a day is one step.
+
+    The drift is 0 where none does, and where every step is a block: nothing lies between, and all can be
+    measured. Few blocks that drift slowly cannot tell a day's shape from what changes over weeks: one of 4
+    hours a day that drifts by an hour takes 24 days to see all hours; by 3 hours 8 days, and an eighth less
+    is measured.
+
+    Arguments as `DriftingBlocks`. Privacy: none; a public rule.
+    """
+    least = round(min(window_length // n_blocks, steps_per_day) / PASSING_WINDOWS)
+    times = steps_per_day if steps_per_day > 1 else DAYS_OF_A_WEEK
+    # blocks that begin at each gcd-th time alone must overlap, or lie at each
+    most_apart = max(min(length, times) - 1, 1)
+    drifts = range(least, window_length + 1 if n_blocks < window_length else 0)
+    drift = next((drift for drift in drifts if gcd(window_length + drift, times) <= most_apart), 0)
+    return DriftingBlocks(window_length, n_blocks, length, drift)

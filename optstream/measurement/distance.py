@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.measurement.answers import measured_of
-from optstream.measurement.steps import spent
+from optstream.measurement.priced import measured_of
+from optstream.measurement.sums import spent
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, StepSpend
 from optstream.privacy.exact import round_up_to_float
-from optstream.privacy.rules.publication_rules import PublicationRule
+from optstream.privacy.rules import PublicationRule
 from optstream.stream import Measured, PrivatePeriod
 from optstream.stream.private_period import open_private_period
 

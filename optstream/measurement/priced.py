@@ -2,15 +2,18 @@
 Gaussian for a Gaussian one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.noise import NoiseSource, discrete_gaussian, joint_noise, joint_variance
-from optstream.privacy import GaussianSpend, JointSpend, StepSpend
+from optstream.privacy import GaussianSpend, JointSpend, Spend, StepSpend
+from optstream.stream import FeatureSums, Measured, PrivatePeriod, State
+from optstream.stream.measured import Answers
 
 LinearSpend = StepSpend | JointSpend | GaussianSpend
 
@@ -99,3 +102,49 @@ def _sizes(spend: JointSpend) -> NDArray[np.int64]:
     """Return the size of each part's group, shape (n_parts,). Privacy: none; groups are public."""
     sizes = [len(group) for group in spend.groups]
     return np.repeat(np.array(sizes, dtype=np.int64), sizes)
+
+
+# Noisy numbers of a period as its measurements.
+
+
+def measured_of(
+    period: PrivatePeriod,
+    noise: NoiseSource,
+    spends: Sequence[Spend],
+    *,
+    positions: Sequence[int] = (),
+    points: NDArray[np.int64] | None = None,
+    variances: NDArray[np.float64] | None = None,
+    answers: Answers | None = None,
+    state: State | None = None,
+    choices: Mapping[str, Any] | None = None,
+) -> Measured:
+    """Return what was drawn of a period with this noise, at the cost of these spends.
+
+    Privacy: none; the numbers are noisy already.
+
+    Args:
+        period: What was measured.
+        noise: What the numbers were drawn with.
+        spends: What they cost.
+        positions: The measured steps, rising.
+        points: (n_series, n_positions), in units; None without.
+        variances: Of the points' noise, of the same shape, in units squared.
+        answers: To other queries than single steps; None without.
+        state: What the mechanism hands to the next period.
+        choices: What else the draw decided, public.
+    """
+    nothing = (period.n_leaves, 0)
+    return Measured(
+        n_steps=period.n_steps,
+        first_step=period.first_step,
+        positions=tuple(positions),
+        points=np.zeros(nothing, dtype=np.int64) if points is None else points,
+        answers=answers or FeatureSums(),
+        resolution=period.resolution,
+        point_variances=np.zeros(nothing) if variances is None else variances,
+        spends=tuple(spends),
+        simulated=noise.simulated,
+        state=state,
+        choices=choices,
+    )

@@ -5,17 +5,17 @@ from .fast import Fast as Fast
 from .fourier import Fourier as Fourier
 from .gaussian import Gaussian as Gaussian
 from .hierarchical import Hierarchical as Hierarchical
-from .history_informed.history_informed import HistoryInformed as HistoryInformed
-from .history_informed.tree import HistoryInformedTree as HistoryInformedTree
+from .history_informed import HistoryInformed as HistoryInformed
+from .history_informed_tree import HistoryInformedTree as HistoryInformedTree
 from .laplace import Laplace as Laplace
 from .laplace import Uniform as Uniform
-from .optstream.optstream import OptStream as OptStream
-from .pegasus.pegasus import PeGaSus as PeGaSus
-from .pegasus.tree import PeGaSusTree as PeGaSusTree
+from .optstream import OptStream as OptStream
+from .pegasus import PeGaSus as PeGaSus
+from .pegasus import PeGaSusTree as PeGaSusTree
 from .period_release import Release as Release
 from .sample import Sample as Sample
-from .w_event.budget_absorption import BudgetAbsorption as BudgetAbsorption
-from .w_event.budget_distribution import BudgetDistribution as BudgetDistribution
+from .w_event import BudgetAbsorption as BudgetAbsorption
+from .w_event import BudgetDistribution as BudgetDistribution
 
 __all__: list[str]
 MECHANISMS: tuple[str, ...]

@@ -1,7 +1,7 @@
 """What every mechanism is: a plan that is priced, a draw that costs it, an estimate that is free."""
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -10,19 +10,85 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optstream.estimation.error_covariance import CovarianceOfSums
-from optstream.estimation.error_factor import ErrorFactor, SeparableFactor
-from optstream.estimation.hierarchy.solve import Consistent
+from optstream.estimation.error_terms import CovarianceOfSums, ErrorFactor, SeparableFactor
+from optstream.estimation.estimate import Optimality
+from optstream.estimation.least_squares import Consistent
 from optstream.estimation.noise_factor import factor_that_fits
-from optstream.estimation.optimality import Optimality
-from optstream.mechanisms.afterwards import Afterwards
 from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.values import as_period, check_noise
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, worst_window
 from optstream.privacy.model import Currency
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
-from optstream.stream.hierarchy.tree_map import TreeMap
+from optstream.stream.changes import TreeMap
+
+# What a mechanism may say of a period once later ones are measured, or of several together; free.
+
+
+class Afterwards(ABC):
+    """The part of `Mechanism` that looks beyond one period. Here it has nothing to say.
+
+    Attributes:
+        revises: Whether it learns more of a period from what is measured after it (`revise`).
+        has_self_check: Whether it tells days that were unlike all others (`events`).
+        days_independent: Whether the errors of one period's estimate are independent of another's.
+    """
+
+    revises: ClassVar[bool] = False
+    has_self_check: ClassVar[bool] = False
+    days_independent: ClassVar[bool] = True
+
+    @abstractmethod
+    def estimate(self, measured: Measured) -> Release:
+        """Compute the release from its measurements; free.
+
+        Args:
+            measured: Of one period.
+
+        Returns:
+            As `Mechanism.estimate`.
+        """
+
+    def events(self, measured: Measured) -> tuple[int, ...]:
+        """Return the days that were found unlike all others; free.
+
+        Args:
+            measured: Of one period.
+
+        Returns:
+            The days' numbers on the public clock, rising; () for a mechanism without a self-check.
+
+        Raises:
+            ParameterError: As `estimate`.
+        """
+        return ()
+
+    def measured(self, measured: Measured) -> bool:
+        """Return whether these are measurements of which `revise` makes a new estimate.
+
+        Args:
+            measured: Of one period.
+
+        Returns:
+            False for a mechanism that does not revise.
+        """
+        return False
+
+    def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
+        """Return a period estimated again, from what was measured after it too; free.
+
+        Args:
+            measured: Of the period; must be `measured` by this mechanism where it revises.
+            later: The following periods' measurements, in order, likewise.
+
+        Returns:
+            The new estimate, with the spends of `measured`; the first one where nothing is learned from
+            later periods.
+
+        Raises:
+            ParameterError: As `estimate`.
+        """
+        return self.estimate(measured)
 
 
 class Mechanism(Afterwards):

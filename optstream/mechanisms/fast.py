@@ -8,12 +8,17 @@ from typing import Any, ClassVar, Literal
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.fast.controller import IntervalLaw, Predictor, SamplingController, follow
-from optstream.estimation.fast.kalman import ConstantState
-from optstream.estimation.fast.linear import StraightLine
-from optstream.estimation.fast.sampling_interval import AdaptiveInterval, FixedInterval
-from optstream.measurement.in_turn import measure_in_turn
-from optstream.measurement.linear import SAMPLES
+from optstream.estimation.fast import (
+    AdaptiveInterval,
+    ConstantState,
+    FixedInterval,
+    IntervalLaw,
+    Predictor,
+    SamplingController,
+    StraightLine,
+    follow,
+)
+from optstream.measurement.sums import SAMPLES, measure_in_turn
 from optstream.mechanisms.series import OnlineMechanism
 from optstream.mechanisms.state import measured_steps, memory_of, own_state, still_seen
 from optstream.noise import NoiseSource

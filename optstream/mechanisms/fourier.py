@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.fourier import invert_coordinates
-from optstream.measurement.coordinates import COORDINATES, measure_coordinates
+from optstream.estimation.estimate import invert_coordinates
+from optstream.measurement.fourier import COORDINATES, measure_coordinates
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
 from optstream.privacy import PeriodSpend, PrivacyModel

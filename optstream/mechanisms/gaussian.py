@@ -6,9 +6,8 @@ from typing import ClassVar
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.holding import hold
-from optstream.measurement.linear import SAMPLES
-from optstream.measurement.steps import measure_steps
+from optstream.estimation.estimate import hold
+from optstream.measurement.sums import SAMPLES, measure_steps
 from optstream.mechanisms.series import LARGEST_SCALE, OnlineMechanism
 from optstream.noise import NoiseSource
 from optstream.noise.gaussian import LEAST_SIGMA

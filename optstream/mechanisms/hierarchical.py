@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation import Estimate
-from optstream.estimation.hierarchy.error_propagation import reconciled_variances
-from optstream.estimation.hierarchy.solve import consistent
-from optstream.measurement.levels import level_period, together
+from optstream.estimation.least_squares import consistent
+from optstream.estimation.variances import reconciled_variances
+from optstream.measurement.sums import level_period, together
 from optstream.mechanisms.series import OnlineMechanism, SeriesMechanism
 from optstream.mechanisms.shares import checked_level_shares
 from optstream.mechanisms.state import memory_of, own_state

@@ -13,10 +13,9 @@ from optstream.measurement import EquallySpaced
 from optstream.noise.joint import LARGEST_GROUP
 from optstream.privacy import JointSpend, PrivacyModel, Spend
 from optstream.privacy.exact import whole
-from optstream.privacy.joint_spend import Group
 from optstream.privacy.model import Windows
-from optstream.privacy.rules.groups import cut, may_be_joint, worst_sum
-from optstream.privacy.rules.noise_horizon import Draws, Horizon, errs_less
+from optstream.privacy.rules import Draws, Horizon, cut, errs_less, may_be_joint, worst_sum
+from optstream.privacy.spends import Group
 
 Noise = Literal["joint", "laplace"]
 """What `noise` may be; None for the one that is expected to err less, of those that are allowed."""

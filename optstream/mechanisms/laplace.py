@@ -7,18 +7,16 @@ from typing import ClassVar
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.holding import hold
-from optstream.measurement.linear import SAMPLES
+from optstream.estimation.estimate import hold
 from optstream.measurement.priced import LinearSpend
-from optstream.measurement.steps import measure_steps
+from optstream.measurement.sums import SAMPLES, measure_steps
 from optstream.mechanisms.joint_groups import JointGroups, JointTerms, Noise
 from optstream.mechanisms.series import OnlineMechanism
 from optstream.mechanisms.state import own_state
 from optstream.noise import NoiseSource
 from optstream.privacy import JointSpend, PrivacyModel, Spend
 from optstream.privacy.exact import make_plain
-from optstream.privacy.rules.headroom import groups_with_headroom
-from optstream.privacy.rules.noise_horizon import Horizon
+from optstream.privacy.rules import Horizon, groups_with_headroom
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import Measured, PrivatePeriod, State
 

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.estimation.error_covariance import CovarianceOfSums
-from optstream.estimation.error_factor import BAND, SumOfValues
-from optstream.estimation.optimality import Optimality
+from optstream.estimation.error_terms import BAND, CovarianceOfSums, SumOfValues
+from optstream.estimation.estimate import Optimality
 from optstream.privacy.spends import Spend
 from optstream.stream import AggregationTree, Measured
-from optstream.stream.aggregation_tree import several
 from optstream.stream.covariate import Covariate
+from optstream.stream.tree import several
 
 if TYPE_CHECKING:
     import altair as alt

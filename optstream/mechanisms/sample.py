@@ -6,14 +6,13 @@ from fractions import Fraction
 from typing import ClassVar
 
 from optstream.estimation import Estimate
-from optstream.estimation.holding import hold
-from optstream.measurement.linear import SAMPLES
-from optstream.measurement.steps import measure_steps
+from optstream.estimation.estimate import hold
+from optstream.measurement.sums import SAMPLES, measure_steps
 from optstream.mechanisms.series import OnlineMechanism
 from optstream.mechanisms.state import held_after, measured_steps, memory_of, own_state, still_seen
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, StepSpend
-from optstream.privacy.rules.window_budget import WindowBudget
+from optstream.privacy.rules import WindowBudget
 from optstream.stream import Measured, PrivatePeriod, State
 from optstream.stream.state import public_part
 

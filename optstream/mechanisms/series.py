@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.hierarchy.solve import Consistent
+from optstream.estimation.least_squares import Consistent
 from optstream.mechanisms.base import Mechanism
 from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.values import as_column

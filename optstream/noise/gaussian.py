@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import NoiseError
-from optstream.noise.geometric import leading_bytes
+from optstream.noise.laplace import leading_bytes
 from optstream.noise.source import NoiseSource, check_scale
 
 LEAST_SIGMA, LARGEST_SIGMA = 2.0**-10, 2.0**44

@@ -1,10 +1,8 @@
 """What is protected, and what it costs."""
 
-from optstream.privacy.accounting import WindowCost, charged_to_windows, worst_of_repeated, worst_window
-from optstream.privacy.gaussian_spend import GaussianSpend
-from optstream.privacy.joint_spend import JointSpend
+from optstream.privacy.accountant import WindowCost, charged_to_windows, worst_of_repeated, worst_window
 from optstream.privacy.model import PrivacyModel
-from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
+from optstream.privacy.spends import CappedSpend, GaussianSpend, JointSpend, PeriodSpend, Spend, StepSpend
 
 __all__ = [
     "CappedSpend",

@@ -6,10 +6,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from optstream.errors import ParameterError
-from optstream.privacy.gaussian_spend import GaussianSpend
-from optstream.privacy.joint_spend import JointSpend
 from optstream.privacy.model import PrivacyModel
-from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
+from optstream.privacy.spends import CappedSpend, GaussianSpend, JointSpend, PeriodSpend, Spend, StepSpend
 
 
 def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:

@@ -9,11 +9,17 @@ from math import ceil
 from typing import Any
 
 from optstream.errors import ParameterError
-from optstream.privacy.composition import Compose, Draw, composed
+from optstream.privacy.accountant import Compose, Draw, composed
 from optstream.privacy.exact import round_up_to_float
-from optstream.privacy.gaussian_spend import GaussianSpend
-from optstream.privacy.joint_spend import JointSpend
-from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend, check_currency
+from optstream.privacy.spends import (
+    CappedSpend,
+    GaussianSpend,
+    JointSpend,
+    PeriodSpend,
+    Spend,
+    StepSpend,
+    check_currency,
+)
 from optstream.privacy.zero_concentrated import epsilon_of
 
 EACH_STEP = ("samples", "perturber")

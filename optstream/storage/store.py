@@ -3,13 +3,156 @@
 import errno
 import hashlib
 import io
+import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
 from typing import IO, Any
+from urllib.parse import unquote, urlsplit
 
-from optstream.errors import PublicationError
-from optstream.storage.location import StoreUrl
+from optstream.errors import ParameterError, PublicationError
+
+# The name of a folder or a file: a path of this machine, or the URL of an object store.
+
+_PROTOCOL = re.compile(r"[a-z][a-z0-9+.-]*")
+_HOST = re.compile(r"[^/:]*(:[0-9]{1,5})?(/|\Z)")
+SAME = {"s3a": "s3"}
+"""Two words for one store: places are compared by their text."""
+_LEGAL = "must be a path, or a plain URL such as s3://bucket/folder"
+
+
+@dataclass(frozen=True, order=True)
+class StoreUrl:
+    """A folder or an object of a store, as fsspec names it: "s3://bucket/published". Made by `locate`.
+
+    It can be extended as a path can, by `/`; it is text, and never asks the store.
+
+    Attributes:
+        text: The URL.
+    """
+
+    text: str
+
+    @property
+    def protocol(self) -> str:
+        """The protocol, which comes before "://"."""
+        return self.text.partition("://")[0]
+
+    @property
+    def name(self) -> str:
+        """The name, which comes after the last "/"."""
+        return self.text.rpartition("/")[2]
+
+    @property
+    def parent(self) -> "StoreUrl":
+        """The folder above, which comes before the last "/"; below a bucket, that is."""
+        return StoreUrl(self.text.rpartition("/")[0])
+
+    def __truediv__(self, name: str) -> "StoreUrl":
+        return StoreUrl(f"{self.text}/{name}")
+
+    def __str__(self) -> str:
+        return self.text
+
+    def as_uri(self) -> str:
+        """Return the URL itself.
+
+        Returns:
+            The same as `text`; paths have this method as well.
+        """
+        return self.text
+
+    def is_relative_to(self, other: "StoreUrl") -> bool:
+        """Return whether this is another URL, or lies below it.
+
+        Args:
+            other: The URL that may be above.
+
+        Returns:
+            True also where both are the same.
+        """
+        return f"{self.text}/".startswith(f"{other.text}/")
+
+    def relative_to(self, other: "StoreUrl") -> PurePosixPath:
+        """Return this URL's name below another.
+
+        Args:
+            other: The URL above.
+
+        Returns:
+            The parts that follow, as a path.
+
+        Raises:
+            ValueError: This URL does not lie below the other.
+        """
+        if not self.is_relative_to(other):
+            raise ValueError(f"{self} does not lie below {other}")
+        return PurePosixPath(self.text[len(other.text) + 1 :])
+
+
+Location = Path | StoreUrl
+
+
+def locate(place: Location | str) -> Location:
+    """Return what a text names: a path, or the URL of an object store.
+
+    A text with "://" is a URL; file:// is a path.
+
+    Args:
+        place: The text; anything else is returned as it is.
+
+    Returns:
+        The path, or the URL without a "/" at its end; s3a:// becomes s3://.
+
+    Raises:
+        ParameterError: It is no plain URL such as s3://bucket/folder; it has a user, a password or a query,
+            which anybody who reads the configuration would have; or it has empty parts, "." or "..", which
+            name nothing. Never shows the text.
+    """
+    if not isinstance(place, str):
+        return place
+    if "://" not in place:
+        return Path(place)
+    protocol, _, rest = place.partition("://")
+    # a key may hold a "/": so whatever comes before an "@" may be one
+    if any(mark in place for mark in ("@", "?", "#", "\\", "::")) or not _HOST.match(rest):
+        raise ParameterError(
+            f"{_LEGAL}, without user, password, query or chain (not shown: it may hold a secret); "
+            "credentials come from the environment, as fsspec and the store's own tools read them "
+            "(AWS_ACCESS_KEY_ID, AWS_PROFILE, …)"
+        )
+    if protocol == "file":
+        return _local(place)
+    parts = rest.rstrip("/").split("/")
+    well_named = _PROTOCOL.fullmatch(protocol) and rest.isprintable()
+    if not well_named or not all(parts) or {".", ".."} & set(parts):
+        raise ParameterError(
+            f"{_LEGAL}: its protocol in small letters, its parts neither empty nor '.' nor '..'"
+        )
+    return StoreUrl(f"{SAME.get(protocol, protocol)}://{'/'.join(parts)}")
+
+
+def name_below(place: Location, folder: Location) -> str:
+    """Return the name of a place below a folder, its parts with "/" between.
+
+    Raises ValueError where it is elsewhere.
+    """
+    if isinstance(place, StoreUrl) and isinstance(folder, StoreUrl):
+        return place.relative_to(folder).as_posix()
+    if isinstance(place, Path) and isinstance(folder, Path):
+        return place.relative_to(folder).as_posix()
+    raise ValueError(f"{place} does not lie below {folder}")
+
+
+def _local(url: str) -> Path:
+    parsed = urlsplit(url)
+    if parsed.netloc or not parsed.path.startswith("/") or "\0" in unquote(parsed.path):
+        raise ParameterError(f"{_LEGAL}; a file:// URL has three slashes and an absolute path")
+    return Path(unquote(parsed.path))
+
 
 REASONS: tuple[tuple[type[OSError], str], ...] = (
     (PermissionError, "the store refuses access; see the credentials in the environment, and their rights"),
@@ -137,3 +280,165 @@ def no_conditions(url: StoreUrl) -> PublicationError:
         "other's days: publish to s3:// (AWS, or a store that enforces If-None-Match and If-Match as it "
         "does), or to a local folder, and copy that one"
     )
+
+
+# S3 and what speaks its language, through s3fs: conditional puts (If-None-Match, If-Match).
+#
+# s3fs alone has a put that creates and none that replaces on a condition, and its reads do not hand out the
+# tag with the bytes; so these calls are made here, by s3fs' own client, with its credentials and retries.
+# A put whose answer got lost is tried again by the client and is then refused, for its own first try came
+# through: False says that something is there, not whose it is.
+# Packages of the extra `s3` are imported where they are used.
+
+REFUSED = (409, 412)
+"""Another put of the same object is under way; the condition does not hold."""
+NOT_KNOWN = 501
+SKEWED = "RequestTimeTooSkewed"
+MISSING = ("NoSuchKey", "404")
+PART = 2**20
+
+
+class S3Store(Store):
+    """`Store` on S3 and compatible services."""
+
+    def get(self, name: str, largest: int) -> Stored:
+        """Return bytes and ETag of one answer; no more than `largest` and one bytes are held."""
+        import fsspec.asyn
+
+        async def read() -> Stored:
+            response = await self.filesystem._call_s3("get_object", **self._place(name))
+            body, parts, length = response["Body"], [], 0
+            try:
+                while length <= largest and (part := await body.read(min(PART, largest + 1 - length))):
+                    parts.append(part)
+                    length += len(part)
+            finally:
+                body.close()
+            return Stored(b"".join(parts), response["ETag"])
+
+        with self.in_plain_words(name):
+            found: Stored = fsspec.asyn.sync(self.filesystem.loop, read)
+        return found
+
+    def for_polars(self, name: str) -> Any:
+        """Return the URL: polars reads the columns that it needs, where and as whom s3fs would."""
+        import fsspec.asyn
+
+        async def ask() -> dict[str, str]:
+            client = await self.filesystem.set_session()
+            options = {"aws_endpoint_url": client.meta.endpoint_url, "aws_region": client.meta.region_name}
+            options["aws_allow_http"] = str(client.meta.endpoint_url.startswith("http://")).lower()
+            found = client._request_signer._credentials
+            if self.filesystem.anon or found is None:
+                return {**options, "aws_skip_signature": "true"}
+            frozen = await found.get_frozen_credentials()
+            options["aws_access_key_id"], options["aws_secret_access_key"] = frozen[:2]
+            return {**options, **({"aws_session_token": frozen[2]} if frozen[2] else {})}
+
+        with self.in_plain_words(name):
+            options = fsspec.asyn.sync(self.filesystem.loop, ask)
+        source = f"s3://{self.path(name)}"
+        return {"source": source, "storage_options": options, "credential_provider": None}
+
+    def delete(self, name: str) -> None:
+        """Delete the object; S3 answers the same whether there was one or not."""
+        with self.in_plain_words(name):
+            self.filesystem.call_s3("delete_object", **self._place(name))
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        return self._put(name, data, IfNoneMatch="*")
+
+    def put_instead(self, name: str, data: bytes, tag: str) -> bool:
+        return self._put(name, data, IfMatch=tag.strip('"') if self.bare_tags else tag)
+
+    def _put(self, name: str, data: bytes, **condition: str) -> bool:
+        try:
+            with self.in_plain_words(name):
+                return self._answered(name, data, condition)
+        except FileNotFoundError:
+            raise OSError(errno.ENOENT, "there is no such bucket; make it, or correct the URL") from None
+
+    def _answered(self, name: str, data: bytes, condition: dict[str, str]) -> bool:
+        try:
+            self.filesystem.call_s3("put_object", **self._place(name), Body=data, **condition)
+        except OSError as error:
+            status, code = _answer(error)
+            if status in REFUSED or code in MISSING:
+                return False
+            if status == NOT_KNOWN:
+                raise no_conditions(self.url) from None
+            raise
+        return True
+
+    def _place(self, name: str) -> dict[str, str]:
+        bucket, _, key = self.path(name).partition("/")
+        return {"Bucket": bucket, "Key": key}
+
+    @contextmanager
+    def in_plain_words(self, name: str) -> Iterator[None]:
+        """Raise errors in plain words as `Store` does, for what comes from below s3fs as well; with the
+        store's own code, such as SignatureDoesNotMatch.
+        """
+        from aiohttp import ClientError
+        from botocore.exceptions import BotoCoreError, NoCredentialsError
+
+        code = ""
+        try:
+            with super().in_plain_words(name):
+                try:
+                    yield
+                except NoCredentialsError:
+                    raise PermissionError from None
+                except (BotoCoreError, ClientError) as error:
+                    code = type(error).__name__
+                    raise ConnectionError from None
+                except OSError as error:
+                    code = _answer(error)[1]
+                    raise
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if code == SKEWED:
+                error.strerror = "the store refuses, for this machine's clock is wrong; set it"
+            if code.isalnum():
+                error.strerror = f"{error.strerror} ({code})"
+            raise
+
+
+def _answer(error: BaseException) -> tuple[int, str]:
+    """Return the store's answer behind an error of s3fs: HTTP status and code; 0 and "" without one."""
+    response: Any = getattr(error.__cause__, "response", None) or {}
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return int(status), str(response.get("Error", {}).get("Code", ""))
+
+
+# The store that a URL names, and the connections of this process.
+
+KINDS: dict[str, type[Store]] = {"s3": S3Store}
+"""Protocols whose puts can be conditional; of any other, objects are read alone."""
+INSTALL = "install what reaches it: pip install 'optstream[s3]' for s3://"
+
+
+def open_store(url: StoreUrl) -> Store:
+    """Return the store of a URL. Raises PublicationError for a protocol not known, or not installed."""
+    return KINDS.get(url.protocol, Store)(url, connect(url.protocol))
+
+
+def connect(protocol: str) -> Any:
+    """Return fsspec's file system, which takes address and credentials from the environment, and caches no
+    listing.
+
+    One for all threads of a process: each has connections of its own to look after.
+    Raises PublicationError where the protocol is not known, or what it needs is not installed.
+    """
+    return _connected(protocol, os.getpid())
+
+
+@lru_cache
+def _connected(protocol: str, _process: int) -> Any:
+    import fsspec  # of the extra `s3`
+
+    try:
+        return fsspec.filesystem(protocol, use_listings_cache=False, skip_instance_cache=True)
+    except (ImportError, ValueError) as error:
+        raise PublicationError(f"{protocol}:// is not a store that can be reached here; {INSTALL}") from error

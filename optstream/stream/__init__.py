@@ -1,14 +1,10 @@
 """The stream: its tree, its features, its calendar, its raw periods and what was measured of them."""
 
-from optstream.stream.aggregation_tree import AggregationTree
-from optstream.stream.answers import BlockSums, FeatureSums, FourierCoordinates
 from optstream.stream.calendar import Calendar, days_from
-from optstream.stream.feature import Feature
-from optstream.stream.hierarchy.dated_hierarchy import DatedHierarchy
-from optstream.stream.hierarchy.tree_change import TreeChange
-from optstream.stream.hierarchy.units import Unit
+from optstream.stream.changes import DatedHierarchy, TreeChange, Unit
+from optstream.stream.features import Feature
 from optstream.stream.lattice import Lattice
-from optstream.stream.measured import Measured
+from optstream.stream.measured import BlockSums, FeatureSums, FourierCoordinates, Measured
 from optstream.stream.period import (
     Hour,
     day_of,
@@ -20,6 +16,7 @@ from optstream.stream.period import (
 from optstream.stream.private_period import PrivatePeriod
 from optstream.stream.public_days import PublicDays
 from optstream.stream.state import RawState, State
+from optstream.stream.tree import AggregationTree
 
 __all__ = [
     "AggregationTree",

@@ -17,8 +17,8 @@ from studies.audit.stream import DAYS, LEAVES, made_up_stream
 from studies.audit.subjects.histories import History, HistorySubject
 from tasks.config import Settings
 from tasks.ingest import Dump, discover, ingest
-from tasks.release.build_mechanism import mechanism_for
-from tasks.sample_data.write_dumps import write_dump
+from tasks.operate.simulate import write_dump
+from tasks.release.mechanism import mechanism_for
 
 A, B = range(len(LEAVES))
 MIDNIGHT = (3, 4)

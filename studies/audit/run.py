@@ -28,7 +28,7 @@ from studies.audit import (
 from studies.audit.compromised import broken_compromised_subjects, compromised_subjects
 from studies.audit.rows import broken_row_subjects, row_subjects
 from tasks.config import Settings
-from tasks.release.build_mechanism import mechanism_for
+from tasks.release.mechanism import mechanism_for
 
 FORMAT = "optstream.audit/1"
 

@@ -29,6 +29,7 @@ all = ""
 {leaves}
 [budget]
 levels = ["0", "1"]
+restatement_share = "0"
 [input]
 folder = "dumps"
 schema = "{schema}"

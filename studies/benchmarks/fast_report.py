@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from optstream import PrivacyModel, simulated_noise
-from optstream.measurement.linear import SAMPLES
+from optstream.measurement.sums import SAMPLES
 from optstream.mechanisms import Fast, Fourier, Laplace
 from optstream.mechanisms.base import Mechanism
 from optstream.noise import NoiseSource

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream import AggregationTree, PrivacyModel, simulated_noise
-from optstream.catalogue.sums.errors_parquet import encode_errors
+from optstream.catalogue.sums import encode_errors
 from optstream.estimation.error_terms import error_terms
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Release
 from optstream.stream.public_days import PublicDays

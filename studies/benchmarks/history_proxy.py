@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from optstream import PrivacyModel, simulated_noise
 from optstream.mechanisms import HistoryInformed
-from optstream.mechanisms.history_informed.public_prior import learn_from_public
+from optstream.mechanisms.history_informed import learn_from_public
 from optstream.stream import Measured
 from optstream.stream.public_days import PublicDays
 from studies.benchmarks.harness.measure import a_day, command, parser, show, table, tracked
 from studies.benchmarks.inputs.public_data import load_of_days
 from studies.evaluation.build import KNOWN_LOAD_MW
 from studies.papers.data import CALENDAR, LOAD, read_load
-from tasks.covariates.public_holidays import public_holidays
+from tasks.config.holidays import public_holidays
 
 N_DAYS, WEEK = 28, 7
 Values = NDArray[np.float64]

@@ -41,7 +41,7 @@ from studies.benchmarks.harness.step_watch import StepWatch, peak
 from studies.benchmarks.inputs.configuration_text import configuration, equal_shares
 from studies.benchmarks.inputs.fixture import dump_of_all, hierarchy_file, stamps_of, stream
 from tasks.config import Settings, load_settings
-from tasks.ingest.arrival.parts import EVERY, place_of
+from tasks.ingest.arrivals import EVERY, place_of
 
 DAY = date(2025, 1, 15)
 LIMITS = {10_000: (10.0, 2.0), 100_000: (60.0, 6.0), 1_000_000: (900.0, 16.0)}

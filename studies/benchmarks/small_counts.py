@@ -22,7 +22,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from optstream import PrivacyModel, simulated_noise
-from optstream.estimation.hierarchy.rounding import rounded_units
+from optstream.estimation.rounding import rounded_units
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays

@@ -31,18 +31,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream import PrivacyModel, simulated_noise
-from optstream.catalogue.sums.decode_errors import decode_errors
-from optstream.catalogue.sums.errors_parquet import encode_errors
-from optstream.catalogue.sums.read_sum import SummedDay, sum_of_days
-from optstream.estimation.error_factor import BAND
-from optstream.estimation.error_terms import ErrorTerms, error_terms
+from optstream.catalogue.sums import SummedDay, decode_errors, encode_errors, sum_of_days
+from optstream.estimation.error_terms import BAND, ErrorTerms, error_terms
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace, Release
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays
 from studies.benchmarks.harness.measure import command, parser, show, table
 from studies.benchmarks.inputs.public_data import load_of_days
 from studies.benchmarks.small_counts import FIRST, KNOWN_TRIPS, SLOTS, read_trips
-from tasks.covariates.public_holidays import public_holidays
+from tasks.config.holidays import public_holidays
 
 LOAD_FIRST, WEEKS_APART, LOAD_WEEKS = date(2013, 1, 7), 11, 191
 """Where the load of a seed begins: so many weeks after that of the one before, around again after so many."""

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.cli.console import Terminal
 from flows.cli.options import Json, WordsError, day_option, examples, flag, new_app
+from flows.cli.output import Terminal
 from studies.audit import Case
 from studies.audit.run import (
     AuditRow,
@@ -20,7 +20,7 @@ from studies.audit.run import (
     run_audit,
 )
 from tasks.config import load_settings
-from tasks.monitoring.audit_record import keep_audit
+from tasks.monitor.records import keep_audit
 
 VERDICTS = {
     ("ours", True): "holds",

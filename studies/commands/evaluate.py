@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-from flows.cli.console import Terminal
 from flows.cli.options import (
     DEFAULT_CONFIG,
     Config,
@@ -22,6 +21,7 @@ from flows.cli.options import (
     flag,
     new_app,
 )
+from flows.cli.output import Terminal
 from optstream.errors import ParameterError
 from studies.evaluation import EXPERIMENTS, Experiment, unique_cells
 from studies.papers.data import SIMULATED, read_study_data, simulated_study_data
@@ -126,13 +126,14 @@ def learn_proxy(
     with terminal.step(f"learn from {len(days)} public days"):
         medians = learn(settings, data, days, country)
     learned_from = f"{name}, {days[0]} to {days[-1]}"
-    terminal.say("\nfor the configuration; what is learned of the stream itself soon outweighs it:\n")
-    terminal.say(f"[mechanism.proxy]\nlearned_from = {json.dumps(learned_from, ensure_ascii=False)}\n")
+    terminal.say(
+        f"\nmedians of {json.dumps(learned_from, ensure_ascii=False)}, for with_medians in Python; what"
+    )
+    terminal.say("is learned of the stream itself soon outweighs them:\n")
     if settings.covariates.given:
         terminal.say(
             "# [[covariates]] are not part of it: nights learn their effect from the stream's own blocks"
         )
-    terminal.say("[mechanism.proxy.medians]")
     for key, row in medians.items():
         terminal.say(f"{json.dumps(key)} = {row}")
     terminal.document({"learned_from": learned_from, "medians": medians})

@@ -9,8 +9,8 @@ import numpy as np
 import typer
 from rich.table import Column, Table
 
-from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, Config, Json, WordsError, asks, examples, new_app
+from flows.cli.output import Terminal
 from optstream.ledger import open_ledger
 from studies.leakage.charged_history import By, history_of
 from studies.leakage.paper_figures import Sizes, largest_difference, paper_figures

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.error_factor import BAND
+from optstream.estimation.error_terms import BAND
 from optstream.stream import AggregationTree
 
 Values = NDArray[np.float64]

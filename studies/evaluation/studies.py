@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from optstream.mechanisms.optstream.suggestion import error_bound, suggest_n_samples
+from optstream.mechanisms.optstream import error_bound, suggest_n_samples
 from optstream.noise import NoiseSource, simulated_noise
 from studies.evaluation.build import on_finite_series, on_series, on_tree
 from studies.evaluation.cells import Cell, Study, Trial, TrialResult

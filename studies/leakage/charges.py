@@ -3,8 +3,7 @@
 import numpy as np
 
 from optstream.errors import ParameterError
-from optstream.privacy.joint_spend import JointSpend
-from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
+from optstream.privacy.spends import CappedSpend, JointSpend, PeriodSpend, Spend, StepSpend
 from studies.leakage.amounts import Floats
 
 

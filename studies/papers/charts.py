@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from tasks.planning.advice.chart import BLUE, FONT, GREY, GRID, INK, RED, inline, write_file
+from tasks.plan.advise import BLUE, FONT, GREY, GRID, INK, RED, inline, write_file
 
 STYLES = (
     # colour, dash, shape: each is enough to tell lines apart

@@ -20,8 +20,8 @@ from studies.evaluation.experiments import COUNTED_STEPS
 from studies.evaluation.forecasting import LEARNED_DAYS
 from studies.evaluation.streams import DAYS_AFTER, MOST_LEAD_DAYS, STREAM_SPANS
 from studies.evaluation.studies import SPANS
-from tasks.covariates.public_holidays import public_holidays
-from tasks.sample_data.load_shapes import FRENCH_REGIONS, daily_load, shared_weather
+from tasks.config.holidays import public_holidays
+from tasks.operate.simulate import FRENCH_REGIONS, daily_load, shared_weather
 
 LOAD, FLU, UNEMPLOYMENT = (
     "rte_regional_load_2013_2016.parquet",

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 import optstream
 from optstream.errors import ParameterError
 from studies.evaluation import Cell, CellResult, StudyData
-from tasks.storage.private_files import make_private_folder, write_private
+from tasks.trusted.files import make_private_folder, write_private
 
 FORMAT = "optstream.evaluation/1"
 DIGITS = 16

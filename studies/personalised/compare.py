@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream import BudgetAbsorption, BudgetDistribution, NoiseSource, PrivacyModel, simulated_noise
-from optstream.mechanisms.w_event.publish_by_distance import PublishByDistance
+from optstream.mechanisms.w_event import PublishByDistance
 from optstream.privacy import worst_window
 from studies.benchmarks.harness.measure import command, parser, show, table
 from studies.benchmarks.small_counts import read_trips

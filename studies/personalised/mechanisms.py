@@ -13,12 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from optstream.errors import ParameterError
 from optstream.mechanisms.series import LARGEST_SCALE
 from optstream.mechanisms.values import check_noise
-from optstream.mechanisms.w_event.budget_distribution import GRAINS
-from optstream.mechanisms.w_event.publish_by_distance import DISTANCE, HALF, checked_share
+from optstream.mechanisms.w_event import DISTANCE, GRAINS, HALF, checked_share
 from optstream.noise import NoiseSource
 from optstream.privacy import StepSpend
-from optstream.privacy.rules.publication_rules import PUBLICATIONS, Absorption, Halving, PublicationRule
-from optstream.privacy.rules.window_budget import WindowBudget
+from optstream.privacy.rules import PUBLICATIONS, Absorption, Halving, PublicationRule, WindowBudget
 from optstream.stream import PrivatePeriod
 from studies.personalised.customer_sample import counts_of, noisy_counts, noisy_distance
 from studies.personalised.personal_epsilon import CustomerClass, best_threshold

@@ -2,49 +2,175 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from data_contracts.frames import MOST_METERED_UNITS
-from optstream.errors import ParameterError
-from optstream.estimation.gaussian_process.covariates.covariate_columns import MOST_GROUPS
-from optstream.privacy.horizon import LARGEST_DELTA, LEAST_DELTA
+from optstream.catalogue.backends import Location, StoreUrl
+from optstream.errors import ConfigurationError, ParameterError, PublicationError
+from optstream.history.covariate_columns import MOST_GROUPS
+from optstream.storage.store import open_store
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature
-from optstream.stream.hierarchy.dated_hierarchy import hierarchy_problems
-from optstream.stream.quantise import LARGEST_UNITS
-from tasks.config.tables.covariates import COVARIATES, ENDINGS, MOST_ROWS, SHA256, Covariates
-from tasks.config.tables.fields import step_minutes
-from tasks.config.tables.hierarchy_changes import changes_of
-from tasks.config.tables.layouts import countable_up_to, factor_problems, layout_problems
-from tasks.config.tables.margins import margin_of, margin_problems
-from tasks.config.tables.mechanisms import Mechanism, kinds_with, names_in
-from tasks.config.tables.published import Published
-from tasks.config.tables.schedule import schedule_problems
-from tasks.config.tables.sections import (
+from optstream.stream.changes import hierarchy_problems
+from optstream.stream.private_period import LARGEST_UNITS
+from tasks.config.fields import (
+    absolute,
+    ledger_database,
+    lies_within,
+    located,
+    resolve_ledger_url,
+    step_minutes,
+)
+from tasks.config.schema import (
+    COVARIATES,
+    ENDINGS,
+    MOST_ROWS,
+    SHA256,
     Budget,
+    Covariates,
     Features,
     Hierarchy,
-    Horizon,
     Input,
+    Mechanism,
     Privacy,
+    Published,
     Release,
     Sampling,
     Stream,
     Watch,
+    changes_of,
+    countable_up_to,
+    factor_problems,
+    kinds_with,
+    layout_problems,
+    margin_of,
+    margin_problems,
+    names_in,
+    schedule_problems,
 )
-from tasks.config.zones import zone_checks
+
+# Whether folders and ledger are places that can be, and none that is private lies where readers look.
+
+
+def zone_checks(sections: Mapping[str, Any], folder: Path, ledger_folder: Path) -> list[str]:
+    """The problems with the places that these sections name; only valid ones are compared."""
+    ledger, database = list[str](), None
+    if "ledger" in sections:
+        try:
+            url = resolve_ledger_url(sections["ledger"].url.get_secret_value(), ledger_folder)
+            database = ledger_database(url)
+        except ConfigurationError as error:
+            ledger = [str(error)]
+    places = list(_places(sections, folder))
+    if places:
+        return [*ledger, *places]
+    return [
+        *ledger,
+        *_zones(sections, folder, database),
+        *_signing_key(sections, folder),
+        *_covariates(sections, folder),
+    ]
+
+
+def _named(sections: Mapping[str, Any], *names: str) -> dict[str, str]:
+    """The places that these sections and `trusted.witness` name, by key."""
+    named = {f"{name}.folder": sections[name].folder for name in names if name in sections}
+    if "trusted" in sections and sections["trusted"].witness is not None:
+        named["trusted.witness"] = sections["trusted"].witness
+    return named
+
+
+def _signing_key(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """Who has it signs in the stream's name: it lies where nobody else may enter."""
+    key = sections["published"].signing_key if "published" in sections else None
+    if key is None or "trusted" not in sections:
+        return
+    try:
+        within = lies_within(absolute(key, folder), located(sections["trusted"].folder, folder))
+    except (OSError, ValueError, RuntimeError):
+        within = False
+    if not within:
+        yield "published.signing_key must be the path of a file in trusted.folder, and of nobody else"
+
+
+def _covariates(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """What a covariate tells is not charged to the ledger: it must be public.
+
+    A link in the place of the path itself is looked at when it is read, and not here: whoever may deliver the
+    file may make one, and no delivery stops a night.
+    """
+    zones = {
+        name: located(sections[name].folder, folder) for name in ("input", "trusted") if name in sections
+    }
+    private = {name: zone for name, zone in zones.items() if isinstance(zone, Path)}
+    for number, one in enumerate(sections["covariates"].given if "covariates" in sections else (), 1):
+        place = f"{COVARIATES} {number}: path"
+        for key, zone in private.items():
+            try:
+                place_named = _named_in(absolute(one.path, folder))
+                within = any(place_named.is_relative_to(known) for known in (zone.resolve(), _named_in(zone)))
+            except (OSError, ValueError, RuntimeError):
+                yield f"{place} is no path: it holds a NUL, is too long, or links to itself"
+                break
+            if within:
+                yield (
+                    f"{place} must not lie in {key}.folder, which is private: what is learned from it would "
+                    "leak, and no ledger would see it; name a file that is public"
+                )
+
+
+def _named_in(place: Path) -> Path:
+    """Return a path in the folder that it lies in, whose links are followed. Raises as `Path.resolve`."""
+    return place.parent.resolve() / place.name
+
+
+def _places(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """URLs are what they can be, and the trusted zone is on this machine."""
+    for key, text in _named(sections, "input", "published", "trusted").items():
+        try:
+            place = located(text, folder)
+        except ParameterError as error:
+            yield f"{key} {error}"
+            continue
+        if isinstance(place, StoreUrl) and key == "trusted.folder":
+            yield "trusted.folder must be a path of this machine: what is drawn must be durable and private"
+        elif isinstance(place, StoreUrl):
+            try:
+                open_store(place)
+            except PublicationError as error:
+                yield f"{key}: {error}"
+
+
+def _zones(sections: Mapping[str, Any], folder: Path, database: Path | None) -> Iterator[str]:
+    """Nothing private may lie where readers look."""
+    if "published" not in sections:
+        return
+    public = located(sections["published"].folder, folder)
+    named = _named(sections, "input", "trusted")
+    private: dict[str, Location] = {key: located(text, folder) for key, text in named.items()}
+    if (log := getattr(sections.get("watch"), "log", None)) is not None:
+        private["watch.log"] = absolute(log, folder)
+    if database is not None:
+        private["the file of ledger.url"] = database
+    for key, place in private.items():
+        try:
+            within = lies_within(place, public)
+        except (OSError, ValueError, RuntimeError):
+            yield f"{key} or published.folder is no path: it holds a NUL, is too long, or links to itself"
+            continue
+        if within:
+            yield f"{key} must not lie in published.folder, which is the public zone"
+
 
 Trees = tuple[AggregationTree, ...]
 """The tree of every day, by day; none where the hierarchy is not usable itself."""
 RESERVED = ("date", "step", "timestamp", "node", "parent", "level", "revision", "vintage")
 
 
-def cross_checks(
-    sections: Mapping[str, Any], parents: Mapping[str, str | None] | None, folder: Path, ledger_folder: Path
-) -> list[str]:
+def cross_checks(sections: Mapping[str, Any], trees: Trees, folder: Path, ledger_folder: Path) -> list[str]:
     """Return the problems between keys; a check whose sections are not themselves valid is left out."""
-    trees, problems = _trees(parents, sections.get("hierarchy"))
+    problems: list[str] = []
     known = {"watch": Watch(), **sections, "trees": trees}
     for check, needed, optional in CHECKS:
         if known.keys() >= set(needed):
@@ -52,7 +178,22 @@ def cross_checks(
     return [*problems, *zone_checks(sections, folder, ledger_folder)]
 
 
-def _trees(parents: Mapping[str, str | None] | None, hierarchy: Hierarchy | None) -> tuple[Trees, list[str]]:
+def with_even_shares(budget: Budget, tree: AggregationTree) -> Budget:
+    """Return the table with equal shares of what no margin has, where it says none of the levels."""
+    if budget.levels:
+        return budget
+    n_levels = tree.tree.n_levels
+    margins = budget.margins
+    if tree is not tree.tree and not margins:
+        margins = {tree.level_name(tree.n_levels - 1): Fraction(1, n_levels + 1)}
+    share = (1 - sum(margins.values())) / Fraction(n_levels)
+    return budget.model_copy(update={"levels": (share,) * n_levels, "margins": margins})
+
+
+def trees_of(
+    parents: Mapping[str, str | None] | None, hierarchy: Hierarchy | None
+) -> tuple[Trees, list[str]]:
+    """Return the tree of every time, oldest first, and what is wrong with them."""
     if parents is None or hierarchy is None:
         return (), []
     given, changes = tuple(parents.items()), changes_of(hierarchy.changes)
@@ -108,7 +249,7 @@ def _hours(
         yield 'covariates is for stream.period "day"; leave it out, or publish by the day'
 
 
-def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) -> Iterator[str]:
+def _mechanism(mechanism: Mechanism, privacy: Privacy) -> Iterator[str]:
     if mechanism.kind.currency == "epsilon" and privacy.delta is not None:
         yield (
             f"privacy.delta is for mechanism.name {names_in('rho')}, of Gaussian noise; that of "
@@ -119,29 +260,6 @@ def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) ->
             f'privacy.delta must be given for mechanism.name "{mechanism.name}", whose noise has no price in '
             'epsilon alone: a decimal string in [1e-15, 1/1000], such as "1e-6"'
         )
-    if privacy.horizon is not None:
-        yield from _horizon(mechanism, privacy.horizon)
-    chosen = budget is not None and not isinstance(budget.levels, tuple)
-    if chosen and (not mechanism.kind.chooses_shares or mechanism.parameters.get("scale") is None):
-        yield (
-            f'budget.levels "model" is for mechanism.name {kinds_with("chooses_shares")} with '
-            "mechanism.scale, from which it chooses: name them, or give a list of shares"
-        )
-
-
-def _horizon(mechanism: Mechanism, horizon: Horizon) -> Iterator[str]:
-    if not mechanism.kind.compares_noise:
-        yield (
-            f"privacy.horizon is for mechanism.name {kinds_with('compares_noise')}, which choose between "
-            f"joint and Laplace noise; got {mechanism.name!r}: leave horizon out"
-        )
-    elif (given := getattr(mechanism, "noise", None)) is not None:
-        yield (
-            "privacy.horizon says how mechanism.noise is chosen where that is left out; got both, and "
-            f"mechanism.noise {given!r}: leave out one of them"
-        )
-    if not LEAST_DELTA <= horizon.delta <= LARGEST_DELTA:
-        yield f"privacy.horizon: delta must be in [1e-10, 1/10]; got {horizon.delta}"
 
 
 def _joint_noise(mechanism: Mechanism, stream: Stream, trees: Trees) -> Iterator[str]:
@@ -155,7 +273,7 @@ def _joint_noise(mechanism: Mechanism, stream: Stream, trees: Trees) -> Iterator
         )
 
 
-def _covariates(covariates: Covariates, mechanism: Mechanism, trees: Trees) -> Iterator[str]:
+def _covariates_checks(covariates: Covariates, mechanism: Mechanism, trees: Trees) -> Iterator[str]:
     if covariates.given and not mechanism.kind.takes_covariates:
         able = kinds_with("takes_covariates")
         yield f"{COVARIATES} is for mechanism.name {able}; got {mechanism.name!r}: leave it out"
@@ -211,21 +329,15 @@ def _sampling(privacy: Privacy, sampling: Sampling, mechanism: Mechanism | None)
     if sampling.method == "l1" and sampling.threshold is None:
         legal = type(sampling).model_fields["threshold"].description
         yield f'sampling.threshold is missing; for method "l1" it must be {legal}'
-    for key in ("threshold", "allocation"):
-        if sampling.method == "equally_spaced" and getattr(sampling, key) is not None:
-            yield f'sampling.{key} must be left out for method "equally_spaced": it is for "l1"'
+    if sampling.method == "equally_spaced" and sampling.threshold is not None:
+        yield 'sampling.threshold must be left out for method "equally_spaced": it is for "l1"'
 
 
-def _bounds(stream: Stream, privacy: Privacy, trees: Trees, source: Input | None) -> Iterator[str]:
+def _bounds(stream: Stream, privacy: Privacy, trees: Trees) -> Iterator[str]:
     low, high = privacy.bounds
     if low >= high:
         yield f"privacy.bounds must have the lower first, the upper greater; got [{low}, {high}]"
     largest = max(abs(low), abs(high)) / privacy.resolution
-    if source is not None and source.schema_ == "metered" and largest > MOST_METERED_UNITS:
-        yield (
-            "privacy.bounds must be at most 2^30 units of privacy.resolution for metered input, so that no "
-            "number of customers makes a sum too large; choose a coarser resolution"
-        )
     if not countable_up_to(max(abs(low), abs(high)), privacy.resolution):
         yield "privacy.bounds must be below 2^50 units of privacy.resolution; choose a coarser resolution"
     if privacy.counts and privacy.resolution != 1:
@@ -248,20 +360,13 @@ def _bounds(stream: Stream, privacy: Privacy, trees: Trees, source: Input | None
 
 
 def _budget(budget: Budget, trees: Trees) -> Iterator[str]:
-    levels = budget.levels if isinstance(budget.levels, tuple) else ()
-    whole = (*levels, *budget.margins.values())
-    of_levels = "levels and budget.margins" if budget.margins else "levels"
-    for key, shares in ((of_levels, whole), ("stages", budget.stages or ())):
-        if sum(shares) > 1:
-            yield f"budget.{key} must add up to at most 1; got {sum(shares)}"
-    if (budget.stream_share == "model") != bool(budget.shared_with):
-        yield (
-            'budget.stream_share "model" and budget.shared_with go together: the share is chosen beside '
-            "those of the population's other streams, whose configurations are listed there"
-        )
+    levels = budget.levels
+    if (whole := sum((*levels, *budget.margins.values()))) > 1:
+        of_levels = "levels and budget.margins" if budget.margins else "levels"
+        yield f"budget.{of_levels} must add up to at most 1; got {whole}"
     if budget.restatement_share == 1:
         yield "budget.restatement_share must be less than 1: first releases need a share too; got 1"
-    if not trees or not levels:
+    if not trees:
         return
     tree = trees[0].tree
     if len(levels) != tree.n_levels:
@@ -300,16 +405,16 @@ def _input(source: Input, published: Published, stream: Stream | None) -> Iterat
 
 CHECKS: tuple[tuple[Callable[..., Iterable[str]], Sequence[str], Sequence[str]], ...] = (
     (_calendar, ["stream"], ["features"]),
-    (_mechanism, ["mechanism", "privacy"], ["budget"]),
+    (_mechanism, ["mechanism", "privacy"], []),
     (_joint_noise, ["mechanism", "stream", "trees"], []),
     (_revisions, ["mechanism", "release"], []),
     (_sampling, ["privacy", "sampling"], ["mechanism"]),
-    (_bounds, ["stream", "privacy", "trees"], ["input"]),
+    (_bounds, ["stream", "privacy", "trees"], []),
     (_budget, ["budget", "trees"], []),
     (margin_problems, ["hierarchy"], ["budget", "input", "mechanism", "privacy"]),
     (factor_problems, ["input", "privacy"], []),
     (_input, ["input", "published"], ["stream"]),
-    (_covariates, ["covariates", "mechanism", "trees"], []),
+    (_covariates_checks, ["covariates", "mechanism", "trees"], []),
     (schedule_problems, ["schedule", "watch", "stream"], []),
     (_hours, ["stream", "mechanism"], ["release", "covariates"]),
 )

@@ -1,22 +1,435 @@
 """The settings as the tasks use them: the guarantee, and what is read, named, asked and told, and when."""
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping
-from datetime import date
+from datetime import UTC, date, datetime, time, timedelta
+from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
-from optstream.catalogue.nodes import NodeFacts, called
-from optstream.catalogue.statements.statement import MARGIN, TREE
-from optstream.stream import Feature, day_of
-from tasks.config.guarantee import Guarantee
-from tasks.config.paths import absolute
-from tasks.config.tables.covariates import Covariates
-from tasks.config.tables.layouts import Layout, layouts_of
-from tasks.config.tables.schedule import EVERY_HOUR, Schedule
-from tasks.config.tables.sections import Features, Release, Sampling, Watch
+from optstream.catalogue.about import NodeFacts, called
+from optstream.catalogue.backends import Location
+from optstream.catalogue.statement import MARGIN, TREE
+from optstream.errors import BudgetError
+from optstream.privacy import PrivacyModel
+from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, Hour, day_of
+from optstream.stream.lattice import Margin
+from tasks.config.checks import period_lengths
+from tasks.config.fields import Section, absolute, located, resolve_ledger_url, step_minutes
+from tasks.config.schema import (
+    EVERY_HOUR,
+    Budget,
+    Contracts,
+    Covariates,
+    Features,
+    Hierarchy,
+    Input,
+    Layout,
+    Ledger,
+    Mechanism,
+    Privacy,
+    Published,
+    Release,
+    Sampling,
+    Schedule,
+    Stream,
+    Trusted,
+    Watch,
+    changes_of,
+    layouts_of,
+    margin_of,
+)
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
+# Where everything lies: the zones and the files of the trusted folder, by the configuration.
+
+
+class Folders(Section):
+    """The sections that name places, and each place.
+
+    contracts: None where there are no suites of users. folder: where relative paths start, that of the
+    configuration file, which is `file`; both absolute. ledger_folder: where that of `ledger.url` starts,
+    which a population's file may say.
+    """
+
+    stream: Stream
+    input: Input
+    published: Published
+    trusted: Trusted
+    ledger: Ledger
+    contracts: Contracts | None = None
+    folder: Path
+    file: Path
+    ledger_folder: Path
+
+    @property
+    def input_folder(self) -> Location:
+        """A path, or a URL of an object store."""
+        return located(self.input.folder, self.folder)
+
+    @property
+    def published_folder(self) -> Location:
+        """A path, or a URL of an object store."""
+        return located(self.published.folder, self.folder)
+
+    @property
+    def trusted_folder(self) -> Path:
+        """The trusted zone's folder, on this machine."""
+        return Path(str(located(self.trusted.folder, self.folder)))
+
+    @property
+    def signing_key_file(self) -> Path | None:
+        """The key that signs what is published; None where nothing is signed."""
+        key = self.published.signing_key
+        return None if key is None else absolute(key, self.folder)
+
+    @property
+    def public_key_files(self) -> tuple[Path, ...]:
+        """Public keys of former signing keys."""
+        return tuple(absolute(one, self.folder) for one in self.published.public_keys)
+
+    @property
+    def witness_places(self) -> tuple[Location, ...]:
+        """The folders that know how far the ledger is: in the trusted folder, and the second one if any."""
+        second = self.trusted.witness
+        own = self.trusted_folder / "witness"
+        return (own,) if second is None else (own, located(second, self.folder))
+
+    @property
+    def staging_folder(self) -> Path:
+        """The bytes to be published, by stream and release."""
+        return self.trusted_folder / "staging"
+
+    @property
+    def measurements_folder(self) -> Path:
+        """The measurements, by stream and release."""
+        return self.trusted_folder / "measurements"
+
+    def measurements_of(self, day: date, revision: int) -> Path:
+        """Return the folder of a release's measurements, which may be missing."""
+        return self.measurements_folder / self.stream.name / f"{day}-r{revision}"
+
+    def staging_of(self, day: date, revision: int) -> Path:
+        """Return the folder of the bytes to be published, kept until they are; it may be missing."""
+        return self.staging_folder / self.stream.name / f"{day}-r{revision}"
+
+    @property
+    def inputs_folder(self) -> Path:
+        """The keyed hashes of what releases were drawn from, by stream and release."""
+        return self.trusted_folder / "inputs"
+
+    def inputs_of(self, day: date, revision: int) -> Path:
+        """Return the folder of the keyed hashes of what a release was drawn from, which may be missing."""
+        return self.inputs_folder / self.stream.name / f"{day}-r{revision}"
+
+    @property
+    def input_key_file(self) -> Path:
+        """The key of those hashes."""
+        return self.trusted_folder / "input.key"
+
+    @property
+    def contracts_folder(self) -> Path | None:
+        """Where users' own suites are; None where there are none."""
+        return None if self.contracts is None else absolute(self.contracts.folder, self.folder)
+
+    @property
+    def validation_folder(self) -> Path:
+        """What the suites found, for the trusted zone alone."""
+        return self.trusted_folder / "validation"
+
+    @property
+    def audits_folder(self) -> Path:
+        """What audits of the configured mechanism found."""
+        return self.trusted_folder / "audit" / self.stream.name
+
+    @property
+    def watch_folder(self) -> Path:
+        """Which alarms were told to whom."""
+        return self.trusted_folder / "watch" / self.stream.name
+
+    @property
+    def report_file(self) -> Path:
+        """The page that operators open each morning."""
+        return self.report_folder / "report.html"
+
+    @property
+    def report_folder(self) -> Path:
+        """Of one stream: two may share a trusted folder."""
+        return self.trusted_folder / "report" / self.stream.name
+
+    @property
+    def summaries_file(self) -> Path:
+        """Figures of the published files that the pages need not read again."""
+        return self.report_folder / "summaries.parquet"
+
+    @property
+    def kept_curves_file(self) -> Path:
+        """Which files of the data users' page were made of which releases: they need not be made again."""
+        return self.report_folder / "curves.json"
+
+    @property
+    def long_spans_file(self) -> Path:
+        """What a month and a year lose by the plans of late, which statements repeat each night."""
+        return self.report_folder / "long_spans.json"
+
+    @property
+    def composed_file(self) -> Path:
+        """What the charges of a month and a year compose to, which the operators' page tells."""
+        return self.report_folder / "composed.json"
+
+    @property
+    def catalogue_number_file(self) -> Path:
+        """The number of the catalogue that was signed last."""
+        return self.trusted_folder / "signed" / self.stream.name / "number"
+
+    @property
+    def serve_folder(self) -> Path:
+        """The memory of the server that `optstream serve` starts, its password and its log lines."""
+        return self.trusted_folder / "serve"
+
+    @property
+    def lineage_folder(self) -> Path:
+        """The lineage of releases."""
+        return self.trusted_folder / "lineage"
+
+    @property
+    def ledger_url(self) -> "URL":
+        """The SQLAlchemy URL: a secret. An SQLite path is absolute."""
+        return resolve_ledger_url(self.ledger.url.get_secret_value(), self.ledger_folder)
+
+
+# When things are, by the configuration: the periods of its calendar, and what its clock times mean.
+
+
+class Clocks(Folders):
+    """The calendar of the stream, and what is asked of it."""
+
+    @cached_property
+    def calendar(self) -> Calendar:
+        """The calendar that cuts local days into steps."""
+        stream = self.stream
+        return Calendar(step_minutes(stream.step), stream.time_zone, stream.day, stream.period)
+
+    @cached_property
+    def period_lengths(self) -> tuple[int, ...]:
+        """Steps of every kind of period that the calendar has, rising."""
+        return tuple(sorted(period_lengths(self.calendar)))
+
+    def publish_from(self, period: date) -> datetime | None:
+        """Return the instant before which a period is not published; None where it may be at any time."""
+        not_before = self.published.not_before
+        return None if not_before is None else self.clock_after(period, not_before)
+
+    def clock_after(self, period: date, clock: str) -> datetime:
+        """Return what a time such as "06:00" means: on the day after a day, or so long after an hour."""
+        after = time.fromisoformat(clock)
+        if isinstance(period, Hour):
+            ends = self.calendar.ends_at(period).astimezone(UTC)
+            return ends + timedelta(hours=after.hour, minutes=after.minute)
+        return datetime.combine(period + timedelta(days=1), after, ZoneInfo(self.stream.time_zone))
+
+    def local_period(self, now: datetime) -> date:
+        """Return the period that it is in the stream's zone."""
+        return self.calendar.period_at(now)
+
+    def local_day(self, now: datetime) -> date:
+        """Return the day that it is in the stream's zone."""
+        return day_of(self.local_period(now))
+
+
+# What of a configuration shapes a release, as one hash.
+
+SHAPES_NOTHING: dict[str, Any] = {
+    "hierarchy": True,
+    "node_facts": True,
+    "ledger": True,
+    "trusted": True,
+    "watch": True,
+    "release": True,
+    "schedule": True,
+    "contracts": True,
+    "folder": True,
+    "file": True,
+    "ledger_folder": True,
+    "input": {"folder", "raw_retention_days", "time_limit"},
+    "published": {
+        "folder",
+        "not_before",
+        "errors",
+        "measurements",
+        "signing_key",
+        "public_keys",
+        "publisher",
+        "licence",
+        "about",
+    },
+    "privacy": {"population_file"},
+    "covariates": {"given": {"__all__": {"path", "sha256"}}},
+}
+"""Tables and keys that shape no release, or are in it by another name, as pydantic excludes them."""
+CAME_LATER: tuple[tuple[str, str, object], ...] = (
+    ("input", "changes", []),
+    ("input", "factor", "1"),
+    ("input", "supplier_rounding", "0"),
+    ("input", "region", None),
+    ("input", "margin", None),
+    ("published", "rounding", "nearest"),
+    ("privacy", "counts", False),
+    ("privacy", "budget_alpha", None),
+    ("privacy", "delta", None),
+    ("budget", "stream_share", "1"),
+    ("budget", "margins", {}),
+    ("stream", "period", "day"),
+    ("stream", "leaves_per_period", None),
+    ("mechanism", "noise", None),
+)
+"""Keys that came later, with the value at which a configuration has the hash that it had before them."""
+
+ALWAYS: Mapping[str, Mapping[str, Any]] = {
+    "privacy": {"calibration": "strict", "windows": "sliding"},
+    "budget": {"stages": None},
+    "sampling": {"allocation": None},
+}
+"""Keys that an earlier version had, with their only value since: part of the hash as then. Those of a
+mechanism are its `fixed`.
+"""
+
+
+def hash_of(document: dict[str, Any]) -> str:
+    """Return the SHA-256 of what shapes a release, in hexadecimal: the same for a configuration of an older
+    version that means the same. document: the tables of `Settings` without `SHAPES_NOTHING`, JSON-ready; keys
+    that came later are taken out of it.
+    """
+    for table, key, absent in CAME_LATER:
+        if document[table].get(key) == absent:
+            document[table].pop(key, None)
+    for table, keys in ALWAYS.items():
+        if document[table] is not None:
+            document[table] |= keys
+    if not document["covariates"]["given"]:
+        del document["covariates"]
+    text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# The guarantee of a stream as configured: model, hierarchy, and how epsilon is shared out.
+
+
+def guarantee_of(privacy: Privacy, stream: Stream, source: Input) -> PrivacyModel:
+    """Return the privacy guarantee that three tables of a configuration describe; the supplier's rounding
+    adds to alpha. Raises ParameterError where they do not fit together.
+    """
+    return PrivacyModel(
+        epsilon=privacy.epsilon,
+        window_length=privacy.window,
+        alpha=privacy.alpha + source.supplier_rounding,
+        resolution=privacy.resolution,
+        unit=stream.unit,
+        leaves_per_step=stream.leaves_per_step,
+        delta=privacy.delta or 0,
+    )
+
+
+class Guarantee(Clocks):
+    """What a stream promises, to which tree its epsilon goes, and in which shares.
+
+    hierarchy: as configured. parents: (node, parent) of the oldest tree in input order, the root's parent
+    None; see `tree_of`.
+    """
+
+    mechanism: SerializeAsAny[Mechanism]
+    privacy: Privacy
+    hierarchy: Hierarchy
+    budget: Budget
+    parents: tuple[tuple[str, str | None], ...]
+
+    @cached_property
+    def model(self) -> PrivacyModel:
+        """The privacy guarantee of the stream. Its alpha is of what is delivered: what one customer moves,
+        and with it the supplier's rounding (Lemma 2a, docs/privacy.md).
+        """
+        return guarantee_of(self.privacy, self.stream, self.input)
+
+    def model_of(self, revision: int) -> PrivacyModel:
+        """Return the part of the privacy guarantee that a release is planned under; revision: 0 for first
+        releases.
+
+        Its budget is its share of what the stream plans with: first releases have what is not kept back, all
+        restatements together what is. Raises BudgetError for a restatement where nothing is kept back.
+        """
+        kept_back = self.budget.restatement_share
+        if revision and not kept_back:
+            raise BudgetError(
+                "a restatement is a new measurement and needs a share of the budget of its own: nothing was "
+                'reserved; keep one back for days to come with [budget] restatement_share = "1/10"'
+            )
+        share = self.stream_share * (kept_back if revision else 1 - kept_back)
+        return self.model.with_budget(self.model.budget * share)
+
+    @property
+    def kept_for_restatements(self) -> Fraction:
+        """The most that all restatements of the stream may cost any window."""
+        return self.model.budget * self.stream_share * self.budget.restatement_share
+
+    @cached_property
+    def dated_hierarchy(self) -> DatedHierarchy:
+        """The oldest tree and its changes; `tree_of` is what holds on a day."""
+        return DatedHierarchy(self.parents, changes_of(self.hierarchy.changes), self.margin)
+
+    @cached_property
+    def margin(self) -> Margin | None:
+        """What makes cells of the leaves; None where there is a tree alone."""
+        return margin_of(self.hierarchy)
+
+    def tree_of(self, day: date) -> AggregationTree:
+        """Return the aggregation tree that holds on a day."""
+        return self.dated_hierarchy.tree_of(day)
+
+    @property
+    def metered(self) -> bool:
+        """Whether each row of the input is one customer's."""
+        return self.input.schema_ == "metered"
+
+    def leaves_per_period(self, day: date) -> int:
+        """The leaves that a customer's readings of a day may lie in: nothing keeps metered rows in one."""
+        return len(self.tree_of(day).leaves) if self.metered and self.model.unit == "customer" else 1
+
+    @property
+    def declared_leaves(self) -> int | None:
+        """The same by the operator's word; None where the file does not say it: no default is a word."""
+        return self.stream.leaves_per_period
+
+    @property
+    def stream_share(self) -> Fraction:
+        """What the stream plans with of the population's epsilon."""
+        return self.budget.stream_share
+
+    @property
+    def level_shares(self) -> tuple[Fraction, ...]:
+        """One for each level, root first, then the margin's."""
+        return (*self.budget.levels, *self.budget.margins.values())
+
+    @cached_property
+    def configuration_hash(self) -> str:
+        """SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms."""
+        document = self.model_dump(mode="json", exclude=SHAPES_NOTHING, by_alias=False)
+        document["mechanism"] |= self.mechanism.fixed
+        if self.margin is not None:
+            document["margin"] = [self.margin.name, *self.margin.nodes]
+            if self.margin.cells:
+                document["cells"] = {leaf: sorted(nodes) for leaf, nodes in self.margin.cells}
+        if self.hierarchy.changes:
+            document["hierarchy_changes"] = [one.to_document() for one in self.dated_hierarchy.changes]
+        return hash_of(document)
+
 
 USUAL_REVISE_DAYS = 14
 
@@ -41,6 +454,7 @@ class Settings(Guarantee):
     def describe_mechanism(self, day: date) -> dict[str, Any]:
         """Return the mechanism of a day and all its parameters, as lineage states them, for JSON: public."""
         described: dict[str, Any] = self.mechanism.model_dump(mode="json", exclude_none=True)
+        described |= {key: value for key, value in self.mechanism.fixed.items() if value is not None}
         if self.sampling is not None:
             described["sampling"] = self.sampling.model_dump(mode="json", exclude_none=True)
             described["features"] = self.features_.model_dump(mode="json")["named"]

@@ -1,6 +1,6 @@
 """From raw dumps to private periods: found, read, summed and measured for the contracts."""
 
-from tasks.ingest.arrival.discover import Arrival, Dump, LateDumpError, arrivals_of, days_with_dumps, discover
+from tasks.ingest.arrivals import Arrival, Dump, LateDumpError, arrivals_of, days_with_dumps, discover
 from tasks.ingest.days import IngestedDay, Reader, ingest
 
 __all__ = [

@@ -9,7 +9,7 @@ from optstream.errors import ParameterError
 from optstream.ledger import Ledger
 from optstream.stream import Calendar, day_of, days_from, period_from
 from tasks.config import Settings
-from tasks.contracts.results import RAW, newest_results
+from tasks.trusted.verdicts import RAW, newest_results
 
 EPOCH = datetime(1970, 1, 1)
 ONE, TWO_YEARS = timedelta(days=1), timedelta(days=731)

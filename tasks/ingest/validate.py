@@ -15,11 +15,10 @@ from data_contracts.raw import raw_contract
 from optstream.errors import ContractError
 from optstream.stream import PrivatePeriod
 from tasks.config import Settings
-from tasks.contracts.judging import judge_by_users, keep
-from tasks.contracts.results import PRIVATE_PERIOD, RAW
 from tasks.ingest import IngestedDay
-from tasks.ingest.arrival.discover import likewise, several
-from tasks.ingest.arrival.parts import parts_of, place_of
+from tasks.ingest.arrivals import likewise, parts_of, place_of, several
+from tasks.trusted.judging import judge_by_users, keep
+from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW
 
 Fault = tuple[str, str, str, int | None, tuple[str, ...]]
 

@@ -1,16 +1,12 @@
-"""What `optstream ledger … --json` and `optstream purge --json` print: versioned, for machines."""
+"""What `optstream ledger … --json` print: versioned, for machines."""
 
 from datetime import datetime
 from math import inf
 from typing import Any
 
 from optstream.privacy import PrivacyModel
-from tasks.ledger.export import Exported
-from tasks.ledger.horizon import Horizon
-from tasks.ledger.show_pages import BudgetSummary, StreamPage
-from tasks.ledger.verify import Verification
-from tasks.operations.purge import Purged
-from tasks.release.records.outcomes import amount_document
+from tasks.ledger.show import BudgetSummary, Horizon, StreamPage
+from tasks.release.outcomes import amount_document
 
 
 def book_document(
@@ -101,17 +97,6 @@ def _stream(page: StreamPage) -> dict[str, Any]:
     }
 
 
-def verification_document(found: Verification) -> dict[str, Any]:
-    return {
-        "format": "optstream.ledger-verify/1",
-        "whole": not found.problems,
-        "problems": list(found.problems),
-        "notes": list(found.notes),
-        "n_releases": found.n_releases,
-        "n_listed": found.n_listed,
-    }
-
-
 def horizon_document(found: Horizon) -> dict[str, Any]:
     """Return what `optstream ledger horizon --json` prints.
 
@@ -129,19 +114,6 @@ def horizon_document(found: Horizon) -> dict[str, Any]:
         "epsilon_float": None if loss is None else loss.epsilon,
         **amount_document("plain_sum", inf if loss is None else loss.plain),
         "composed": None if loss is None else loss.composed,
-    }
-
-
-def export_document(done: Exported) -> dict[str, Any]:
-    return {"format": "optstream.ledger-export/1", "folder": str(done.folder), "n_rows": done.n_rows}
-
-
-def purge_document(done: Purged, dry_run: bool) -> dict[str, Any]:
-    return {
-        "format": "optstream.purge/1",
-        "dry_run": dry_run,
-        "n_removed": dict(done.n_removed),
-        "notes": list(done.notes),
     }
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, open_ledger
 from tasks.config import Settings
-from tasks.config.paths import ledger_database
+from tasks.config.fields import ledger_database
 
 
 def find_ledger(settings: Settings) -> Ledger | None:

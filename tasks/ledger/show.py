@@ -1,31 +1,141 @@
 """What the ledger holds, in dates: terms, releases with their charge, and what each window has left."""
 
+import re
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import replace
-from datetime import date, timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from itertools import dropwhile, takewhile
+from typing import Literal
 
-from optstream.errors import OptStreamError
-from optstream.ledger import Ledger, StreamTerms, Stretch
+from optstream.errors import LedgerError, OptStreamError, ParameterError
+from optstream.ledger import GuaranteeLoss, Ledger, ReleaseState, StreamTerms, Stretch
+from optstream.ledger.accounting import SharedWindow
 from optstream.ledger.dated_trees import continues
-from optstream.ledger.transactions.enrol import OF_GRANT
+from optstream.ledger.terms import OF_GRANT
 from optstream.privacy import PrivacyModel, worst_window
-from optstream.stream import Calendar
+from optstream.privacy.accountant import Compose, composed
+from optstream.privacy.horizon import HorizonLoss, loss_over
+from optstream.stream import Calendar, day_of
 from tasks.config import Settings
-from tasks.ledger.show_pages import (
-    BudgetSummary,
-    ChargedRelease,
-    DayHeadroom,
-    StreamPage,
-    WindowHeadroom,
-    calendar_of,
-    in_words,
-)
-from tasks.release.build_mechanism import mechanism_for
-from tasks.release.carry_over import recall
+from tasks.release.mechanism import mechanism_for, recall
 from tasks.release.run import terms_of
+from tasks.trusted.files import kept_composition
+
+# What `optstream ledger show` tells: plain values, in dates where the calendar is known.
+
+_CALENDAR = re.compile(r"([0-9]+) min, (.+?), (elapsed|fixed)(, by the hour)?")
+
+
+@dataclass(frozen=True)
+class ChargedRelease:
+    """A release and the most that it alone takes from any window, in the privacy budget's currency."""
+
+    period: str
+    revision: int
+    state: ReleaseState
+    epsilon: Fraction
+
+
+@dataclass(frozen=True)
+class StreamPage:
+    """A stream's terms, how many releases it has in each state, and those of the days that are shown."""
+
+    terms: StreamTerms
+    counts: Mapping[ReleaseState, int]
+    releases: tuple[ChargedRelease, ...]
+
+
+@dataclass(frozen=True)
+class DayHeadroom:
+    """A day: the least that any window with one of its steps has left.
+
+    left: minus infinity where noise was compromised.
+    may: whether the configured stream may be released on it, with what would stop it; None where it has a
+    release already, or where the stream is not of this budget.
+    """
+
+    day: date
+    left: Fraction | float
+    may: bool | None = None
+    because: str = ""
+
+
+@dataclass(frozen=True)
+class WindowHeadroom:
+    """The windows that begin at first_step to last_step have this left, as `DayHeadroom` says it.
+
+    Times: None without a calendar.
+    """
+
+    first_step: int
+    last_step: int
+    begin_first: datetime | None
+    begin_last: datetime | None
+    left: Fraction | float
+
+
+@dataclass(frozen=True)
+class BudgetSummary:
+    """A privacy budget: its streams, days and windows.
+
+    model: of any of its streams, for they agree. free_from, free_from_time: every window that begins there
+    or later has the whole privacy budget; None if nothing was ever charged, or without a calendar. shared:
+    what each stream is charged in the fullest window with a step of these days; None without any step.
+    """
+
+    name: str
+    terms: StreamTerms
+    calendar: Calendar | None
+    streams: tuple[StreamPage, ...]
+    days: tuple[DayHeadroom, ...]
+    windows: tuple[WindowHeadroom, ...]
+    free_from: int | None
+    free_from_time: datetime | None
+    shared: SharedWindow | None = None
+
+    @property
+    def shared_words(self) -> str:
+        """What each stream is charged in the fullest window; "" for a budget of one stream."""
+        if self.shared is None or len(self.shared.by_stream) < 2:
+            return ""
+        start = self.shared.first_step
+        begin = (
+            f"step {start}" if self.calendar is None else f"{self.calendar.local_time(start):%Y-%m-%d %H:%M}"
+        )
+        parts = ", ".join(f"{name} {_amount(lost)}" for name, lost in self.shared.by_stream)
+        return (
+            f"{parts}; together {self.terms.model.currency} {_amount(self.shared.total)} of "
+            f"{_amount(self.terms.model.budget)}, in the "
+            f"fullest window of these days, which begins at {begin}"
+        )
+
+
+def _amount(epsilon: Fraction | float) -> str:
+    return f"{float(epsilon):.6g}"
+
+
+def in_words(one: GuaranteeLoss) -> str:
+    """What a plan would do to a privacy guarantee that it breaks."""
+    lost = f"some window would lose {one.guarantee.currency} {float(one.loss.epsilon):.6g}"
+    if one.free_from is None:
+        return lost
+    gives = float(one.guarantee.budget)
+    return f"{lost} by privacy guarantee {one.number}, which gives {gives:.6g} and holds for days in it"
+
+
+def calendar_of(terms: StreamTerms) -> Calendar | None:
+    """The calendar that `tasks.release.run.terms_of` wrote into a stream's terms; None if others did."""
+    found = _CALENDAR.fullmatch(terms.calendar)
+    if found is None:
+        return None
+    try:
+        kind: Literal["elapsed", "fixed"] = "fixed" if found[3] == "fixed" else "elapsed"
+        return Calendar(int(found[1]), found[2], kind, "hour" if found[4] else "day")
+    except ParameterError:
+        return None
+
 
 DAYS_SHOWN = 14
 
@@ -194,3 +304,74 @@ def _window(calendar: Calendar | None, budget: Fraction, one: Stretch) -> Window
     starts = (one.first_start, one.last_start)
     first, last = (None if calendar is None else calendar.local_time(start) for start in starts)
     return WindowHeadroom(*starts, first, last, budget - one.charged)
+
+
+# What one customer has lost over the days of a month or a year, from the ledger alone.
+
+DELTA = Fraction(1, 10**6)
+HORIZONS = (30, 365)
+"""Days over which a customer's whole loss is told where nobody asked for another number."""
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """The days from first to last, and what all readings of one customer on them lose together.
+
+    loss: None where noise was compromised: then it is all.
+    """
+
+    grant: str
+    first: date
+    last: date
+    n_days: int
+    delta: Fraction
+    loss: HorizonLoss | None
+
+
+def read_horizons(settings: Settings, ledger: Ledger) -> tuple[Horizon, ...]:
+    """Return what the last 30 and 365 days lost, up to the newest release; () before the first.
+
+    What was composed before is taken from a file: a full year of the same plan is the same sum each night.
+    """
+    try:
+        return tuple(
+            read_horizon(settings, ledger, n_days, compose=kept_composition(settings.composed_file))
+            for n_days in HORIZONS
+        )
+    except LedgerError:
+        return ()
+
+
+def read_horizon(
+    settings: Settings,
+    ledger: Ledger,
+    n_days: int,
+    delta: Fraction = DELTA,
+    last: date | None = None,
+    compose: Compose = composed,
+) -> Horizon:
+    """Compose what all streams of the configured privacy budget were charged on `n_days` days up to `last`.
+
+    last: by default the day of the newest release. A void day counts as charged. Raises LedgerError if the
+    stream has no release, ParameterError for a delta outside its range. Reserves and spends nothing.
+    """
+    terms = ledger.terms(settings.stream.name)
+    calendar = None if terms is None else calendar_of(terms)
+    if terms is None or calendar is None:
+        raise LedgerError(
+            f"the ledger does not know the stream {settings.stream.name}, or in which days it counts: "
+            "the first `optstream run` enrols it"
+        )
+    if last is None:
+        members = [settings.stream.name, *(one.stream for one in ledger.siblings(settings.stream.name))]
+        newest = [release.first_step for one in members if (release := ledger.last_release(one)) is not None]
+        if not newest:
+            raise LedgerError(f"{settings.stream.name} has no release yet: nothing was lost")
+        last = day_of(calendar.period_from_step(max(newest)))
+    first = last - timedelta(days=n_days - 1)
+    steps = calendar.steps_over(first, last)
+    spent = ledger.spent_over(terms.grant, steps)
+    loss = None
+    if not spent.compromised:
+        loss = loss_over(spent.spends, delta, adaptive=spent.adaptive, window=spent.window, compose=compose)
+    return Horizon(terms.grant, first, last, n_days, delta, loss)

@@ -8,19 +8,113 @@ from pathlib import Path
 
 from optstream.catalogue import Catalogue, Entry, check_files, find_catalogue
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.reading.columns import read_statement
-from optstream.catalogue.statements.statement import TREE
-from optstream.errors import PublicationError
+from optstream.catalogue.read import read_statement
+from optstream.catalogue.statement import TREE
+from optstream.errors import LedgerError, ParameterError, PublicationError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState, Vintage
 from optstream.ledger.dated_trees import Entries, hash_at
-from optstream.stream import period_from
+from optstream.privacy import worst_window
+from optstream.stream import Measured, period_from
 from tasks.config import Settings
-from tasks.ledger.verify_lineage import compare_lineage
-from tasks.ledger.verify_measurements import Key, compare_measurements, place_of
-from tasks.release.guards.step_numbers import told_of_renumbered
-from tasks.release.guards.witness import older_places
-from tasks.release.records.lineage_file import told_releases
-from tasks.signing.key import public_keys_of
+from tasks.operate.keys import public_keys_of
+from tasks.release.lineage import told_releases
+from tasks.release.reserve import told_of_renumbered
+from tasks.release.witness import older_places
+from tasks.trusted.files import NAMED, RAW, files_in, read_verified
+
+# Compare the stored measurements with what the ledger recorded of them. Nothing is changed.
+
+NOT_DRAWN = (ReleaseState.RESERVED, ReleaseState.VOID)
+Key = tuple[str, int]
+"""Period and revision."""
+
+
+def compare_measurements(settings: Settings, releases: dict[Key, ReleaseOutline]) -> Iterator[str]:
+    """Every release that was drawn has its measurements, as recorded, and no others."""
+    known: dict[Path, ReleaseOutline] = {}
+    for (period, revision), release in releases.items():
+        folder = settings.measurements_of(period_from(period), revision)
+        known[folder] = release
+        if release.state in NOT_DRAWN:
+            continue
+        try:
+            data = read_verified(folder, release.measurements_hash)
+            if revision and _measured_nothing(data, settings.model.window_length):
+                yield (
+                    f"{place_of(settings, period, revision)} measured nothing and took the place of an "
+                    "earlier revision that did; withdraw it, and restate the day when its windows "
+                    "have headroom"
+                )
+        except (LedgerError, OSError) as error:
+            yield (
+                f"{place_of(settings, period, revision)}: {error}; restore the measurements from a copy: "
+                "they are the release"
+            )
+        yield from (
+            f"{path}: no measurements of {place_of(settings, period, revision)}, which has others; destroy "
+            "it, for a second draw tells more than what was charged"
+            for path in _other_draws(folder, release)
+        )
+    for folder in files_in(settings.measurements_folder / settings.stream.name):
+        if folder not in known:
+            yield f"{folder}: belongs to no release of the ledger; move it away, or bring its ledger back"
+
+
+def _measured_nothing(data: bytes, window_length: int) -> bool:
+    """Whether stored measurements cost no window anything; False for those of another format."""
+    with suppress(ParameterError):
+        return not worst_window(Measured.from_bytes(data).spends, window_length).epsilon
+    return False
+
+
+def _other_draws(folder: Path, release: ReleaseOutline) -> Iterable[Path]:
+    """Files that hold another draw than the recorded one; raw state and an owner's word hold none."""
+    if not release.measurements_hash:
+        return []
+    own = release.measurements_hash[:NAMED]
+    return (
+        path
+        for path in files_in(folder)
+        if path.suffix not in (RAW, ".intact", ".raised")
+        and not path.name.endswith(f"-{own}")
+        # space that was held for a draw that never began
+        and (path.suffix != ".drawing" or path.read_bytes().strip(b"\0"))
+    )
+
+
+def place_of(settings: Settings, period: str, revision: int) -> str:
+    """How problems name a release."""
+    return f"stream {settings.stream.name!r}, {period} revision {revision}"
+
+
+# Compare the lineage with what the ledger has as published. Nothing is changed.
+
+
+def compare_lineage(
+    settings: Settings, ledger: Ledger, releases: Mapping[Key, ReleaseOutline]
+) -> Iterator[str]:
+    """Every release that was published after some that the lineage knows is known to it, too.
+
+    An event is written before the ledger has the release as published, and `optstream purge` takes the oldest
+    first: so one that lacks the newest is an older copy. One without any may have been purged as a whole. A
+    day that was withdrawn before its run could write the event has none.
+    """
+    # the ledger first, in its own order: what it has as published, the lineage knows by now
+    published = list(ledger.event_times(settings.stream.name, "published"))
+    told = told_releases(settings)
+    last = max(
+        (number for number, release in enumerate(published) if release in told), default=len(published)
+    )
+    withdrawn = {key for key, release in releases.items() if release.withdrawn is not None}
+    lacking = [release for release in published[last + 1 :] if release not in withdrawn]
+    if lacking:
+        (period, revision), others = lacking[0], len(lacking) - 1
+        yield (
+            f"{settings.lineage_folder} does not know that {period} revision {revision} was published"
+            + (f", nor {others} more," if others else "")
+            + ": it is an older copy; bring the newest one back, or accept the gap: no release depends on it"
+        )
+
 
 UNPUBLISHED = (ReleaseState.RESERVED, ReleaseState.DRAWN, ReleaseState.VOID)
 

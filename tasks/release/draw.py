@@ -5,31 +5,80 @@ anything reads it; everything after (`tasks.release.estimate`) reads the stored 
 """
 
 import json
-from collections.abc import Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic, sleep
 
-from optstream.errors import LedgerError, LedgerUnavailableError
-from optstream.ledger import ReleaseRecord, ReleaseState
+from optstream.errors import LedgerError, LedgerUnavailableError, NoiseError
+from optstream.ledger import ReleaseRecord, ReleaseState, Reservation
+from optstream.noise import NoiseSource
 from optstream.privacy import Spend
 from optstream.privacy.spends import spend_to_document
 from optstream.stream import Measured
 from optstream.stream.state import public_part, raw_bytes, with_raw
 from tasks.config import Settings
-from tasks.covariates.reading import read_covariates
-from tasks.processes.core_dumps import forbid_core_dumps
-from tasks.release.build_mechanism import Mechanism, mechanism_for
-from tasks.release.day import Charged, Drawn, Held, Reserved
-from tasks.release.guards.input_hashes import hand_over_inputs, keep_inputs
-from tasks.release.guards.lease_renewal import held
-from tasks.release.guards.readiness import make_ready
-from tasks.release.guards.witness import bear_witness
-from tasks.release.records.statement import told_of_draw
+from tasks.release.inputs import hand_over_inputs, keep_inputs
+from tasks.release.mechanism import Mechanism, mechanism_for
 from tasks.release.run import Run, renewed, void
-from tasks.storage.failures import is_failure, unexpected
-from tasks.storage.private_files import DrawingFile, deferred_stop, take_raw, take_up, whole_draw
+from tasks.release.stages import Charged, Drawn, Held, Reserved
+from tasks.release.statement import told_of_draw
+from tasks.release.witness import bear_witness
+from tasks.trusted.covariates import read_covariates
+from tasks.trusted.failures import forbid_core_dumps, is_failure, unexpected
+from tasks.trusted.files import DrawingFile, deferred_stop, take_raw, take_up, whole_draw
+
+# Hold a day while it is drawn: its lease is renewed beside the draw, so that none ends by lasting long.
+
+
+@contextmanager
+def held(run: Run, reservation: Reservation) -> Iterator[None]:
+    """Renew the lease three times in its length until the block ends; a database that is away is asked again.
+
+    Were a draw given up because it lasted longer than its lease, those that are quick would be more likely to
+    be published than those that are slow (docs/privacy.md, section 5).
+    """
+    over = threading.Event()
+
+    def renew() -> None:
+        while not over.wait(run.lease.total_seconds() / 3):
+            try:
+                run.ledger.renew(reservation, run.clock(), run.lease)
+            except LedgerUnavailableError:
+                continue
+            except LedgerError:  # taken over or over: whoever draws is told when it records
+                return
+
+    beside = threading.Thread(target=renew, name="lease", daemon=True)
+    beside.start()
+    try:
+        yield
+    finally:
+        over.set()
+        beside.join()
+
+
+# Try out what a draw needs before it begins: what fails here has drawn nothing, and costs no day.
+
+
+def make_ready(noise: NoiseSource) -> None:
+    """Load what noise needs, and throw a sample away: what fails here has drawn nothing. Raises NoiseError if
+    the source refuses or its library does not load.
+    """
+    try:
+        noise.discrete_laplace(1.0, (1,))
+    except NoiseError:
+        raise
+    except BaseException as error:
+        if not is_failure(error):
+            raise
+        raise NoiseError(
+            f"no noise can be drawn here ({unexpected(error)}), and nothing was; `optstream doctor` tries it "
+            "too. Mend the installation, then run again"
+        ) from error
+
 
 PAUSE = timedelta(seconds=0.5)
 """Between two tries to record a draw."""
@@ -131,7 +180,7 @@ def _refuse_known_noise(run: Run, day: Reserved) -> None:
     """Raise LedgerError if the period that this one goes on from was taken back since, or its noise is known.
 
     Its windows may have lost nothing. Asked only once the ledger has the draw as begun: who declares noise
-    known after this question finds the draw, and marks it too (`tasks.operations.compromise`).
+    known after this question finds the draw, and marks it too (`tasks.operate.compromise`).
     """
     before = run.ledger.drawn_before(run.stream, day.period.first_step)
     if before is None or before.compromised or before.measurements_hash != day.memory.digest:

@@ -16,8 +16,8 @@ from itertools import takewhile
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseOutline, ReleaseRecord, ReleaseState
 from optstream.stream import day_of, period_from
-from tasks.release.day import Stage
 from tasks.release.run import Run
+from tasks.release.stages import Stage
 
 AFTER_ALL = 2**62
 """A step after all others."""

@@ -10,12 +10,17 @@ from optstream.ledger import ReleaseRecord, ReleaseState
 from optstream.mechanisms import Release
 from optstream.mechanisms.base import Mechanism
 from optstream.stream import Measured
-from tasks.release.day import Drawn, Ended, Estimated, Stage, Staged, Status
-from tasks.release.records.files_beside import files_beside, with_files
-from tasks.release.records.published_rows import published_rows
-from tasks.release.records.statement import as_drawn, meant_otherwise, statement_of
 from tasks.release.run import Run, renewed, void
-from tasks.storage.private_files import NAMED, read_verified, write_private
+from tasks.release.stages import Drawn, Ended, Estimated, Stage, Staged, Status
+from tasks.release.statement import (
+    as_drawn,
+    files_beside,
+    meant_otherwise,
+    published_rows,
+    statement_of,
+    with_files,
+)
+from tasks.trusted.files import NAMED, read_verified, write_private
 
 
 def estimate(run: Run, drawn: Drawn) -> Estimated | Staged | Ended:

@@ -10,10 +10,10 @@ import polars as pl
 from data_contracts.judge import judge as judge_metrics
 from data_contracts.release import CONTRACT, refusals, release_metrics
 from optstream.errors import ContractError
-from tasks.contracts.judging import judge_by_users, keep
-from tasks.contracts.results import RELEASE
-from tasks.release.day import Estimated
 from tasks.release.run import Run
+from tasks.release.stages import Estimated
+from tasks.trusted.judging import judge_by_users, keep
+from tasks.trusted.verdicts import RELEASE
 
 
 def judge(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:

@@ -9,20 +9,25 @@ from itertools import takewhile
 
 from optstream.catalogue import find_catalogue, finish_listing, read_staged
 from optstream.errors import HeldError, LedgerError, OptStreamError, PublicationError
-from optstream.estimation.gaussian_process.filter import NEAR_DAYS
+from optstream.history.filter import NEAR_DAYS
 from optstream.ledger import ReleaseRecord, Vintage
 from optstream.mechanisms import Release
 from optstream.stream import Measured, day_of, period_from
-from tasks.release.build_mechanism import Mechanism
-from tasks.release.carry_over import rests_on_known_noise
-from tasks.release.day import Ended, Estimated, Lease, Staged, Status
 from tasks.release.due import Due, due_once
 from tasks.release.estimate import keep_bytes
-from tasks.release.records.files_beside import FilesBeside, files_beside, with_files
-from tasks.release.records.published_rows import published_rows
-from tasks.release.records.statement import as_drawn, meant_otherwise, statement_of
+from tasks.release.mechanism import Mechanism, rests_on_known_noise
 from tasks.release.run import Run
-from tasks.storage.private_files import read_verified
+from tasks.release.stages import Ended, Estimated, Lease, Staged, Status
+from tasks.release.statement import (
+    FilesBeside,
+    as_drawn,
+    files_beside,
+    meant_otherwise,
+    published_rows,
+    statement_of,
+    with_files,
+)
+from tasks.trusted.files import read_verified
 
 MOST_KEPT = 32
 """Days' measurements in memory, without what they remember of the days before."""

@@ -13,9 +13,19 @@ from optstream.ledger import Ledger, ReleaseState, StreamTerms
 from optstream.noise import NoiseSource, secure_noise
 from tasks.config import Settings
 from tasks.ingest import Reader
-from tasks.release.build_mechanism import Mechanism, mechanism_for
-from tasks.release.day import Drawn, Ended, Held, Lease, Requested, Stage, Status, Unreleased, reservation_of
-from tasks.storage.private_files import destroy_raw, fence_off
+from tasks.release.mechanism import Mechanism, mechanism_for
+from tasks.release.stages import (
+    Drawn,
+    Ended,
+    Held,
+    Lease,
+    Requested,
+    Stage,
+    Status,
+    Unreleased,
+    reservation_of,
+)
+from tasks.trusted.files import destroy_raw, fence_off
 
 PUBLISHED_IN = "published"
 """In the terms' document: where other streams of the privacy budget look for the head of this one."""
@@ -75,7 +85,6 @@ def terms_of(settings: Settings) -> StreamTerms:
         document=json.dumps({PUBLISHED_IN: str(settings.published_folder)}),
         trees=tuple((None if day is None else calendar.first_step(day), name) for day, name in hashes),
         budget_alpha=settings.privacy.budget_alpha,
-        stream_share=settings.stream_share if settings.budget.stream_share == "model" else None,
     )
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from optstream.catalogue import Entry, error_columns
 from optstream.catalogue.backends import Storage
 from optstream.catalogue.layout import CURVES, curves_file, is_hash
-from optstream.catalogue.reading.columns import read_columns
+from optstream.catalogue.read import read_columns
 from optstream.errors import PublicationError
 from tasks.reports.facts import Daily, Node, PublicFacts, Recent, as_values
 from tasks.reports.public import daily_of

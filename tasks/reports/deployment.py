@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from optstream.catalogue.deployment_card import Deployment, StatedTerms, deployment_card
 from optstream.catalogue.layout import CARD, CARD_PAGE
-from optstream.catalogue.metadata.dataset import Dataset
-from optstream.catalogue.metadata.deployment_card import Deployment, StatedTerms, deployment_card
-from optstream.catalogue.metadata.write_metadata import Describe, to_bytes
+from optstream.catalogue.metadata import Dataset, Describe, to_bytes
 from optstream.ledger import Ledger
 from tasks.config import Settings
 from tasks.reports.render import templates_of

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from optstream.catalogue.nodes import NodeFacts
+from optstream.catalogue.about import NodeFacts
 from tasks.reports import numbers
 from tasks.reports.curves import BLOCK, CurveFiles, of_days, of_recent
 from tasks.reports.drawing.figures import Z

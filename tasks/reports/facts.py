@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from optstream.catalogue import Catalogue, Entry, ReleaseStatement
 from optstream.catalogue.about import About
-from optstream.catalogue.hours.day_entry import day_entries
-from optstream.catalogue.metadata.deployment_card import StatedTerms
-from optstream.catalogue.statements.statement import MARGIN
+from optstream.catalogue.deployment_card import StatedTerms
+from optstream.catalogue.index import day_entries
+from optstream.catalogue.statement import MARGIN
 
 Values = NDArray[np.float64]
 MISSING, DAMAGED = "missing", "damaged"

@@ -13,7 +13,7 @@ import polars as pl
 
 from optstream.catalogue import Entry, ReleaseStatement, error_columns, read_catalogue
 from optstream.catalogue.backends import Location, open_storage
-from optstream.catalogue.reading.columns import read_columns, read_statement
+from optstream.catalogue.read import read_columns, read_statement
 from optstream.errors import PublicationError
 from tasks.reports.drawing.figures import Plot, plot_of
 from tasks.reports.drawing.picture import curve_picture, data_uri, lineage_picture

@@ -7,12 +7,11 @@ from pathlib import Path
 
 from optstream.ledger import Ledger
 from tasks.config import Settings
-from tasks.contracts.results import folder_of, result_files
-from tasks.ledger.horizon import Horizon, read_horizons
-from tasks.ledger.show_pages import ChargedRelease
-from tasks.monitoring import StreamView, watch
-from tasks.monitoring.facts import SUSPECT_DAYS
-from tasks.release.records.outcomes import Budget
+from tasks.ledger.show import ChargedRelease, Horizon, read_horizons
+from tasks.monitor.facts import SUSPECT_DAYS
+from tasks.monitor.view import StreamView, watch
+from tasks.release.outcomes import Budget
+from tasks.trusted.verdicts import folder_of, result_files
 
 MOST_DATA_DOCS = 300
 

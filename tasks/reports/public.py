@@ -11,11 +11,11 @@ import polars as pl
 from optstream.catalogue import Catalogue, Entry, error_columns, read_catalogue
 from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import Storage
-from optstream.catalogue.hours.day_entry import day_entries, files_of
+from optstream.catalogue.deployment_card import StatedTerms
+from optstream.catalogue.index import day_entries, files_of
 from optstream.catalogue.layout import DATA
-from optstream.catalogue.metadata.deployment_card import StatedTerms
-from optstream.catalogue.reading.columns import read_columns, read_statement
-from optstream.catalogue.statements.statement import ReleaseStatement
+from optstream.catalogue.read import read_columns, read_statement
+from optstream.catalogue.statement import ReleaseStatement
 from optstream.errors import PublicationError
 from tasks.reports.facts import (
     DAMAGED,

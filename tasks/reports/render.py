@@ -13,16 +13,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from optstream.catalogue import digest_of
-from optstream.catalogue.hours.day_entry import day_entries
-from optstream.catalogue.nodes import called
+from optstream.catalogue.about import called
+from optstream.catalogue.index import day_entries
 from optstream.catalogue.page import MARKER
-from tasks.monitoring.alarms.alarm_groups import alarm_groups
-from tasks.monitoring.alarms.conditions import DEPENDS
-from tasks.monitoring.days import by_day
-from tasks.monitoring.deadlines import days_left
-from tasks.monitoring.facts import SUSPECT_DAYS
-from tasks.monitoring.replaced import MOST_SHOWN, newest_day, replaced
-from tasks.monitoring.words import day_or_hour
+from tasks.monitor.alarms import DEPENDS, alarm_groups
+from tasks.monitor.days import by_day, day_or_hour
+from tasks.monitor.facts import MOST_SHOWN, SUSPECT_DAYS, days_left, newest_day, replaced
 from tasks.reports import numbers
 from tasks.reports.coverage import measured_coverage
 from tasks.reports.curves import CurveFiles

@@ -16,14 +16,13 @@ import polars as pl
 
 from optstream.catalogue import Entry, ReleaseStatement, error_columns
 from optstream.catalogue.backends import Storage
-from optstream.catalogue.hours.day_entry import DayEntry
+from optstream.catalogue.index import DayEntry
 from optstream.catalogue.layout import LARGEST_RELEASE
-from optstream.catalogue.reading.columns import read_columns, read_statement
-from optstream.catalogue.reading.read import read_file
-from optstream.catalogue.sums.read_sum import read_errors
+from optstream.catalogue.read import read_columns, read_file, read_statement
+from optstream.catalogue.sums import read_errors
 from optstream.errors import PublicationError
 from tasks.reports.facts import MOST_EXPLORED
-from tasks.storage.private_files import write_private
+from tasks.trusted.files import write_private
 
 SCHEMA = pl.Schema(
     {

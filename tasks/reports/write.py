@@ -15,13 +15,14 @@ from optstream.catalogue.about import About, put_about
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.hierarchy_table import put_hierarchy
 from optstream.catalogue.layout import CARD_PAGE
-from optstream.catalogue.metadata.write_metadata import put_metadata
+from optstream.catalogue.metadata import put_metadata
 from optstream.catalogue.page import put_curves
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.sweep import delete_answers
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import Ledger
 from tasks.config import Settings
+from tasks.operate.sign import signer_of
 from tasks.reports.curves import Put, make_curves, read_known
 from tasks.reports.deployment import card_files, deployment_of
 from tasks.reports.facts import PublicFacts
@@ -29,8 +30,7 @@ from tasks.reports.operator import operator_facts
 from tasks.reports.public import public_facts
 from tasks.reports.render import public_page, trusted_page
 from tasks.reports.summaries import Summaries
-from tasks.signing.sign import signer_of
-from tasks.storage.private_files import write_private
+from tasks.trusted.files import write_private
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from optstream.errors import ParameterError
+from tasks.monitor.document import Status
 from tasks.schemas.catalogue import Catalogue, NumberedCatalogue
 from tasks.schemas.fields import Part
 from tasks.schemas.manifest import Manifest
-from tasks.schemas.status import Status
 
 DOCUMENTS: dict[str, tuple[type[Part], str, str]] = {
     "optstream.status/3": (
@@ -55,7 +55,7 @@ def schema_of(name: str) -> dict[str, Any]:
     if name not in DOCUMENTS:
         raise ParameterError(f"a format with a schema must be one of {', '.join(DOCUMENTS)}; got {name!r}")
     kind, title, description = DOCUMENTS[name]
-    schema = kind.model_json_schema(schema_generator=_Plain)
+    schema = kind.model_json_schema(mode="serialization", schema_generator=_Plain)
     for part in schema.get("$defs", {}).values():
         part.pop("title", None)
     head = {

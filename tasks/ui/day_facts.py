@@ -9,10 +9,10 @@ from datetime import date
 from optstream.catalogue.backends import Location
 from optstream.ledger import ReleaseEvent, ReleaseRecord, Vintage
 from tasks.config import Settings
-from tasks.contracts.results import ResultFile, result_files
 from tasks.ingest import Arrival, arrivals_of
-from tasks.ingest.arrival.files import FileFacts, facts_of
+from tasks.ingest.formats import FileFacts, facts_of
 from tasks.ledger.open import ledger_if_any
+from tasks.trusted.verdicts import ResultFile, result_files
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from tasks.config import Settings
-from tasks.config.paths import ledger_database
+from tasks.config.fields import ledger_database
 
 NEW = timedelta(days=30)
 EVERY = timedelta(hours=1)

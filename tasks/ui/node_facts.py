@@ -10,7 +10,7 @@ import polars as pl
 from optstream.catalogue import Entry, error_columns, read_catalogue
 from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.layout import SUPERSEDED, folder_of, is_release_name
-from optstream.catalogue.reading.columns import read_columns, read_statement
+from optstream.catalogue.read import read_columns, read_statement
 from optstream.errors import PublicationError
 from optstream.stream import day_of
 from tasks.config import Settings

@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from tasks.monitoring import Kind, Severity, State
-from tasks.monitoring.ended import Work
+from tasks.monitor.records import Work
+from tasks.monitor.view import Kind, Severity, State
 from tasks.ui.runs import StreamRun, length_of
 from tasks.ui.snapshot import Night, Snapshot
 

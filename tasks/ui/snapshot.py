@@ -14,20 +14,19 @@ from optstream.ledger import Ledger
 from optstream.privacy import PrivacyModel
 from optstream.stream import period_from
 from tasks.config import Settings, load_settings
-from tasks.config.tables.schedule import next_fire
-from tasks.contracts.results import folder_of
+from tasks.config.schema import next_fire
 from tasks.ledger.open import ledger_if_any
-from tasks.monitoring import StreamView, watch
-from tasks.monitoring.alarms.alarm import Key
-from tasks.monitoring.alarms.told import read_told
-from tasks.monitoring.deadlines import max_runtime
-from tasks.monitoring.ended import LONGEST_WATCH, Work, last_end
-from tasks.monitoring.published_files import kept_figures
-from tasks.operations.permissions import check_trusted
-from tasks.planning.dry_run import level_warnings
-from tasks.planning.nightly import looks_of
+from tasks.monitor.days import Key
+from tasks.monitor.facts import kept_figures, max_runtime
+from tasks.monitor.notify import read_told
+from tasks.monitor.records import LONGEST_WATCH, Work, last_end
+from tasks.monitor.view import StreamView, watch
+from tasks.operate.permissions import check_trusted
+from tasks.plan.dry_run import level_warnings
+from tasks.plan.nightly import looks_of
 from tasks.reports.operator import DataDoc, data_docs
-from tasks.storage.failures import unexpected
+from tasks.trusted.failures import unexpected
+from tasks.trusted.verdicts import folder_of
 from tasks.ui.growth import Growth, growth_of
 from tasks.ui.runs import StreamRun
 from tasks.ui.surprises import Surprises, surprises_of
@@ -54,7 +53,7 @@ class Snapshot:
     None where the configuration was never read. view: days, budget and alarms at that time; None where none
     was ever seen. problem: why the newest look failed: then all else is as old as `at`; None where it did
     not. since: when the watch first saw an alarm, of those that it has seen. nights: by day. figures: means
-    and noise of published files (`tasks.monitoring.published_files.kept_figures`). guarantees: of the
+    and noise of published files (`tasks.monitor.facts.kept_figures`). guarantees: of the
     stream's privacy budget, by number; the highest is that of new days. warnings: levels that are as good as
     nothing by the configuration, as a dry run says it. surprises: regions beside their history, by published
     figures. growth: what ledger and folders take. docs: Great Expectations' pages of the last weeks; a link

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from tasks.config import Settings
-from tasks.monitoring import StreamView
-from tasks.monitoring.compared import LEAST_DAYS, MOST_DAYS, Comparison, compare
+from tasks.monitor.facts import LEAST_DAYS, MOST_DAYS, Comparison, compare
+from tasks.monitor.view import StreamView
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 from markupsafe import Markup
 
-from tasks.monitoring import Alarm
-from tasks.monitoring.suspect_readings import Suspect
+from tasks.monitor.facts import Suspect
+from tasks.monitor.view import Alarm
 from tasks.reports.markup import with_code
 from tasks.reports.numbers import share_in_percent
 

@@ -113,7 +113,7 @@ def test_only_measurement_builds_measurements():
 
 
 def test_only_the_grouper_hands_raw_state_to_the_next_period():
-    """`tasks.operations.compromise` looks at its groups, and would miss raw state of another kind."""
+    """`tasks.operate.compromise` looks at its groups, and would miss raw state of another kind."""
     makers = mentioning("RawState", found=calls_in)
     assert makers == {Path("optstream/measurement/grouping.py"), Path("optstream/stream/state.py")}
 

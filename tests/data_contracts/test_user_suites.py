@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from great_expectations.expectations import ExpectColumnMeanToBeBetween
 
-from data_contracts.user_suites import MOST_SUITES, judge_user_suite, user_suites
+from data_contracts.user_suites import judge_user_suite, user_suites
 
 FRAME = pl.DataFrame({"day": ["2025-01-15"] * 2, "region": ["84", "11"], "rows": [48, 96], "absent": [0, 3]})
 PYTHON = """
@@ -31,10 +31,6 @@ def written(folder, name="night.json", **changes):
 
 def told(folder):
     return [(suite.name, judge_user_suite(suite, FRAME)[1]) for suite in user_suites(folder)]
-
-
-def test_without_a_folder_there_is_none(tmp_path):
-    assert user_suites(tmp_path / "raw") == []
 
 
 def test_a_suite_of_the_librarys_own_json_holds_or_does_not(tmp_path):
@@ -88,12 +84,3 @@ def test_an_expectation_that_cannot_be_evaluated_is_told(tmp_path):
     written(tmp_path, kwargs={"column": "nowhere", "max_value": 1})
     ((_, said),) = told(tmp_path)
     assert said == "does not hold: expect_column_mean_to_be_between(nowhere) could not be evaluated"
-
-
-def test_other_files_are_left_alone_and_too_many_are_told(tmp_path):
-    (tmp_path / "README.md").write_text("about")
-    for number in range(MOST_SUITES + 1):
-        (tmp_path / f"s{number}.json").write_text("{")
-    found = user_suites(tmp_path)
-    assert len(found) == MOST_SUITES + 1
-    assert found[-1].problem == f"was not judged: a frame has at most {MOST_SUITES} suites"

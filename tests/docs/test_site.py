@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from docs.generate import __main__ as generate
-from docs.generate.configuration_page import meanings, tables
+from docs.generate.configuration_page import key_names, meanings, tables
 from docs.generate.data_page import data_page
 from docs.generate.python_page import PACKAGES, documented
 from flows.cli.main import COMMANDS
@@ -97,17 +97,6 @@ def test_nothing_is_fetched_when_it_is_read(site, tmp_path):
     assert (site / "search.js").exists()
 
 
-def test_what_would_be_fetched_is_found(tmp_path):
-    (tmp_path / "a.html").write_text(
-        '<link rel="stylesheet" href="https://fonts.example/a.css"><a href="//b/">'
-    )
-    (tmp_path / "b.html").write_text(
-        '<script src="//cdn.example/b.js"></script><img srcset="https://c/1.png 2x">'
-    )
-    (tmp_path / "c.css").write_text('@import "https://d/d.css"; @font-face { src: url(https://e/e.woff2) }')
-    assert len(fetched_elsewhere(tmp_path)) == 5
-
-
 def test_every_link_and_anchor_leads_somewhere(site):
     assert list(leads_nowhere(site)) == []
 
@@ -125,28 +114,12 @@ def test_links_that_lead_nowhere_are_found_and_stop_the_build(built, tmp_path):
     assert generate.build_staged(folder) != 0
 
 
-def test_every_page_is_reached_from_the_start(site):
-    start = (site / "index.html").resolve()
-    waiting, reached = [start], set()
-    while waiting:
-        file = waiting.pop()
-        if file in reached or file.suffix != ".html":
-            continue
-        reached.add(file)
-        links = Page(file.read_text(encoding="utf-8")).links
-        waiting += [
-            (file.parent / urlsplit(link).path).resolve()
-            for link in links
-            if urlsplit(link).path and not urlsplit(link).scheme and not is_elsewhere(link)
-        ]
-    pages = {file.resolve() for file in site.rglob("*.html") if file.name != "404.html"}
-    assert pages - reached == set()
-
-
 def test_every_key_of_the_configuration_has_its_meaning():
     said = meanings()
     asked = {name: set(keys) for name, (_, keys) in tables().items()}
     assert {name: set(keys) for name, keys in said.items()} == asked
+    # what tunes a mechanism inside is no key: a new one takes the place of another
+    assert len(key_names()) <= 119
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from optstream.catalogue.sums.errors_parquet import encode_errors
+from optstream.catalogue.sums import encode_errors
 from optstream.estimation.error_terms import ErrorTerms
-from optstream.estimation.many_leaves.group_terms import GroupedNodes
+from optstream.estimation.groups import GroupedNodes
 
 PAGE = Path(__file__).parents[2] / "docs/data/sums.md"
 FIRST, N_DAYS, N_STEPS = date(2016, 2, 1), 3, 48

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 
-from tasks.ingest.sandbox.process import fork_reader
+from tasks.ingest.sandbox import fork_reader
 from tests.warm_libraries import warm_libraries
 
 CHECKOUT = Path(__file__).parents[2]

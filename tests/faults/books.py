@@ -80,7 +80,7 @@ def _undisturbed(world: World) -> Iterator[str | None]:
     """The URL of the PostgreSQL ledger, or of a copy of the SQLite one."""
     address = make_url(world.settings.ledger_url)
     if address.get_backend_name() != "sqlite":
-        yield world.settings.ledger_url
+        yield world.settings.ledger_url.render_as_string(hide_password=False)
         return
     file = Path(str(address.database))
     if not file.exists():

@@ -118,7 +118,7 @@ def die_with_parent() -> None:
 
 def _import_everything() -> None:
     """Import, compute and compile what each first night would, but for polars' threads."""
-    from tasks.planning import long_spans
+    from tasks.plan import long_spans
     from tests.faults.world import DAYS, RESTATED, make_world
 
     warm_libraries()

@@ -17,15 +17,16 @@ from typing import Any
 
 from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
-from optstream.noise import secure, secure_noise
-from tasks.operations.amend import declare
-from tasks.operations.compromise import compromise
-from tasks.operations.withdraw import withdraw
-from tasks.release import revise, steps
-from tasks.release.day import Ahead, Drawn, Ended, Requested, Reserved
+from optstream.noise import secure_noise
+from optstream.noise import sources as secure
+from tasks.operate.amend import declare
+from tasks.operate.compromise import compromise
+from tasks.operate.withdraw import withdraw
+from tasks.release import pipeline as steps
+from tasks.release import revise
 from tasks.release.due import due
-from tasks.release.each import each
 from tasks.release.run import Run, enrol, let_go
+from tasks.release.stages import Ahead, Drawn, Ended, Requested, Reserved, each
 from tasks.reports import write_pages
 from tests.faults.hook import Hook
 from tests.faults.points import acts

@@ -9,7 +9,7 @@ import pytest
 
 from optstream.catalogue.layout import DESCRIPTIONS
 from optstream.ledger import open_ledger
-from tasks.signing.key import new_key
+from tasks.operate.keys import new_key
 from tests.faults.books import forge
 from tests.faults.judge import Judge
 from tests.faults.night import LastWords

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tasks.config import Settings, load_settings
-from tasks.sample_data.simulate import simulate
+from tasks.operate.simulate import simulate
 
 STREAM = "two-regions"
 DAYS = tuple(date(2016, 6, 1) + timedelta(days=number) for number in range(6))

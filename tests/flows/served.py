@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from urllib.request import ProxyHandler, Request, build_opener
 
 from tasks.config import Settings, load_settings
-from tasks.monitoring.deadlines import last_ended
+from tasks.monitor.facts import last_ended
 from tests.faults.world import configured, deliver
 
 CHECKOUT = Path(__file__).parents[2]

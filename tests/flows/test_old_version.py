@@ -49,7 +49,7 @@ def test_what_an_old_version_released_is_verified_and_continued(tmp_path, prefec
     text = (home / "optstream.toml").read_text(encoding="utf-8")
     start = text.index("[questions.")
     text = text[:start] + text[text.index("[ledger]", start) :]
-    text = re.sub(r"^(calibration|windows) = .*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^(calibration|windows|weights|stages) = .*\n", "", text, flags=re.MULTILINE)
     (home / "optstream.toml").write_text(text, encoding="utf-8")
     key = str(home / "trusted" / "signing.pub")
     manifests = sorted((published / "manifests").iterdir())

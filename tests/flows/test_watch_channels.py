@@ -7,8 +7,8 @@ from prefect.blocks.abstract import NotificationBlock
 
 from flows.orchestration.watch import Block, _look_and_tell, _tell
 from tasks.config import load_settings
-from tasks.monitoring import Alarm, Kind
-from tasks.monitoring.alarms.told import Notification
+from tasks.monitor.notify import Notification
+from tasks.monitor.view import Alarm, Kind
 from tests.tasks.two_regions import CONFIGURATION
 
 

@@ -73,12 +73,6 @@ def test_windows_one_after_another_are_one_span_and_a_gap_ends_it():
     assert spans["last"].to_list() == [START + at * HALF_HOUR for at in (1, 5, 7, 9)]
 
 
-def test_rare_events_are_spans_of_their_own():
-    values = [1, 9, 9, 1, 9, 9, 1]
-    spans = merge_windows(low_signal(rows_of({"FR": values}), "load_mw", 1, at_most=1))
-    assert spans["windows"].to_list() == [1, 1, 1]
-
-
 def test_steps_without_a_time_and_empty_selections_have_no_window():
     rows = rows_of({"FR": [1, 2]}).with_columns(timestamp=pl.lit(None, dtype=pl.Datetime("us", "UTC")))
     assert sliding_sums(rows, "load_mw", 1).is_empty()
@@ -99,8 +93,3 @@ def test_what_cannot_be_answered_is_refused(change, named):
     given = {"rows": rows_of({"FR": [1, 2]}), "value": "load_mw", "steps": 1} | change
     with pytest.raises(ParameterError, match=named):
         sliding_sums(**given)
-
-
-def test_a_border_of_nothing_is_refused():
-    with pytest.raises(ParameterError, match="at_least must be greater than 0"):
-        jumps(rows_of({"FR": [1, 2]}), "load_mw", 2, at_least=0)

@@ -12,9 +12,8 @@ import pytest
 from optstream.catalogue import NoiseScale
 from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.publish import _manifest
-from optstream.catalogue.reading.catalogue import parse_catalogue
-from optstream.catalogue.statements.long_spans import LongSpan
-from optstream.catalogue.statements.statement import ReleaseStatement
+from optstream.catalogue.statement import LongSpan, ReleaseStatement
+from optstream.catalogue.untrusted import parse_catalogue
 from optstream.privacy import CappedSpend, JointSpend, PeriodSpend, StepSpend
 from optstream.stream import Measured
 from tests.optstream.catalogue.conftest import make_statement

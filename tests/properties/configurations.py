@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tasks.config.example import EXAMPLE
-from tasks.config.tables.mechanisms import MECHANISMS
+from tasks.config.schema import MECHANISMS
 from tests.properties.damage import damaged, names, plain_values
 
 SMALL = tomllib.loads(EXAMPLE)
@@ -100,7 +100,6 @@ def _other_mechanism(draw: st.DrawFn, document: dict[str, Any]) -> None:
     if not section.tables:
         for key in ("sampling", "features"):
             document.pop(key)
-        document["budget"].pop("stages")
 
 
 @st.composite

@@ -10,13 +10,13 @@ import polars as pl
 from hypothesis import strategies as st
 
 from optstream.catalogue import check_files, read_published
-from optstream.catalogue.reading.catalogue import parse_catalogue
+from optstream.catalogue.untrusted import parse_catalogue
 from optstream.stream import Measured
 from studies.leakage import LossFunction, backward_transition
 from studies.leakage.transition_file import read_transition
 from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
-from tasks.release.build_mechanism import mechanism_for
+from tasks.release.mechanism import mechanism_for
 from tasks.release.run import terms_of
 from tests.properties import catalogues, configurations, dumps, hierarchies, measurements, transitions
 from tests.properties.damage import CANARY_TEXT

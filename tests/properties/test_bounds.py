@@ -14,11 +14,11 @@ from optstream.catalogue import check_files, read_published
 from optstream.catalogue import parquet as release_files
 from optstream.catalogue.backends import open_storage
 from optstream.errors import ConfigurationError, DumpError, ParameterError, PublicationError
-from optstream.storage.parquet_limits import Limits, claims_of
+from optstream.storage.parquet import Limits, claims_of
 from optstream.stream import AggregationTree, Measured
-from tasks.config import load_settings, loading
+from tasks.config import hierarchy, load_settings
+from tasks.config import load as loading
 from tasks.config.example import EXAMPLE
-from tasks.config.tables import hierarchy
 from tasks.ingest import discover
 from tests.properties import footers, measurements
 from tests.properties.catalogues import whole

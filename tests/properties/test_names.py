@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from optstream.errors import ConfigurationError, DumpError
 from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
-from tasks.config.tables.fields import is_node_name
+from tasks.config.fields import is_node_name
 from tests.properties.configurations import quoted
 from tests.properties.damage import NAMES
 from tests.properties.dumps import FIRST_DAY
@@ -77,7 +77,7 @@ def test_a_link_that_leads_outside_the_input_folder_is_refused(world, what):
     assert "leads outside the input folder; deliver the file itself" in str(found)
     assert Path(away).exists()
     # a link inside is the supplier's own business
-    inside = world.hostile / f"kept-{what}"
+    inside = world.hostile / f"_kept-{what}"
     linked.unlink()
     away.rename(inside)
     linked.symlink_to(inside)

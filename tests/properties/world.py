@@ -16,10 +16,10 @@ from optstream.noise import secure_noise
 from tasks.config import Settings, load_settings
 from tasks.config.example import EXAMPLE
 from tasks.ingest import Dump, IngestedDay, discover, ingest
-from tasks.ingest.sandbox.process import reading_apart
+from tasks.ingest.sandbox import reading_apart
 from tasks.ingest.validate import validate
-from tasks.release.day import Ended, Held, Requested, Status
 from tasks.release.run import Run, enrol
+from tasks.release.stages import Ended, Held, Requested, Status
 from tests.properties.damage import CANARY_TEXT
 from tests.properties.dumps import FIRST_DAY, Delivered, sound
 from tests.tasks.two_regions import READING, RELEASING, released_by

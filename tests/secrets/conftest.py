@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tasks.storage.private_files import make_private_folder
+from tasks.trusted.files import make_private_folder
 from tests.canary import UNITS, Search
 from tests.prefect_server import running_server
 from tests.tasks.release import test_bad_input

@@ -14,7 +14,7 @@ import pytest
 from optstream.noise import simulated_noise
 from optstream.stream.state import raw_bytes
 from tasks.ingest import discover, ingest
-from tasks.release.build_mechanism import mechanism_for
+from tasks.release.mechanism import mechanism_for
 from tests.secrets.conftest import WORDS
 
 pytestmark = pytest.mark.slow

@@ -64,8 +64,8 @@ def test_dumps_of_other_streams_of_the_population_are_refused_as_covariates_are(
     dumps = shutil.copytree(stream.settings.input_folder, other / "delivered")
     (other / "gas.toml").write_text('[input]\nfolder = "delivered"\n\n[trusted]\nfolder = "kept"\n')
     (tmp_path / "public").symlink_to(dumps)
-    budget = stream.settings.budget.model_copy(update={"shared_with": (str(other / "gas.toml"),)})
-    settings = stream.settings.model_copy(update={"budget": budget})
+    privacy = stream.settings.privacy.model_copy(update={"population_file": str(other / "gas.toml")})
+    settings = stream.settings.model_copy(update={"privacy": privacy})
     for folder in (dumps, tmp_path / "public", shutil.copytree(dumps, other / "kept" / "days")):
         with pytest.raises(ParameterError, match=r"gas.toml: (input|trusted).folder, which is private"):
             public_days(settings, folder, DAYS)

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optstream.measurement.linear import open_private_period
+from optstream.measurement.sums import open_private_period
 from tasks.config import Settings, load_settings
 from tasks.ingest import discover, ingest
-from tasks.ingest.arrival.parts import place_of
+from tasks.ingest.arrivals import place_of
 from tasks.ingest.validate import validate
 from tests.cheap_days import short_spans, verdicts_once, whole_spans  # noqa: F401
 from tests.tasks.release.vintage_nights import DAYS

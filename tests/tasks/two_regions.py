@@ -22,19 +22,18 @@ from optstream.mechanisms import mechanism_named
 from optstream.noise import secure_noise
 from optstream.stream import Lattice, Measured
 from tasks.config import Settings, load_settings
-from tasks.contracts.results import RAW, newest_results
 from tasks.ledger.verify import verify
-from tasks.operations.compromise import compromise
-from tasks.operations.withdraw import withdraw
-from tasks.release import steps as chunk
-from tasks.release.day import Requested
-from tasks.release.each import each
-from tasks.release.publish_again import publish_again
-from tasks.release.records.lineage_file import EVENTS
+from tasks.operate.compromise import compromise
+from tasks.operate.simulate import simulate
+from tasks.operate.withdraw import withdraw
+from tasks.release import pipeline as chunk
+from tasks.release.lineage import EVENTS
+from tasks.release.publish import publish_again
 from tasks.release.run import Run, enrol
+from tasks.release.stages import Requested, each
 from tasks.reports import write_pages
-from tasks.sample_data.simulate import simulate
-from tasks.storage.private_files import read_verified
+from tasks.trusted.files import read_verified
+from tasks.trusted.verdicts import RAW, newest_results
 
 CONFIGURATION = """
 [stream]

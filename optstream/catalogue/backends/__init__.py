@@ -2,7 +2,7 @@
 
 from optstream.catalogue.backends.choose_backend import change_folder, open_storage
 from optstream.catalogue.backends.protocol import ConflictError, OtherBytes, Readable, Storage, Transaction
-from optstream.storage.location import Location, StoreUrl, locate
+from optstream.storage.store import Location, StoreUrl, locate
 
 __all__ = [
     "ConflictError",

@@ -7,8 +7,7 @@ from optstream.catalogue.backends.local import LocalStorage
 from optstream.catalogue.backends.object_store import ObjectStorage
 from optstream.catalogue.backends.protocol import Result, Storage, Transaction
 from optstream.errors import PublicationError
-from optstream.storage.location import Location, StoreUrl, locate
-from optstream.storage.open import open_store
+from optstream.storage.store import Location, StoreUrl, locate, open_store
 
 
 def open_storage(folder: Location | str | Storage) -> Storage:

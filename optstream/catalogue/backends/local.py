@@ -14,18 +14,18 @@ from pathlib import Path
 from optstream.catalogue.backends.protocol import OtherBytes, Result, Transaction
 from optstream.catalogue.layout import CATALOGUE, INCOMING, LOCK
 from optstream.errors import PublicationError
-from optstream.storage.descriptors import (
+from optstream.storage.folders import (
     HIDDEN_FOLDER,
     PUBLIC_FILE,
     PUBLIC_FOLDER,
     kind_of,
     make_root,
     names_below,
+    open_folder,
     opened,
     read_plain,
     split,
 )
-from optstream.storage.durable import open_folder
 from optstream.storage.lock import publishers_lock
 
 

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from optstream.ledger.database.schema import metadata
+from optstream.ledger.schema import metadata
 
 # SQLite cannot change a column: there a table is copied
 context.configure(

@@ -16,8 +16,7 @@ from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedT
 from optstream.mechanisms.base import Mechanism
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, PrivatePeriod, State
-from optstream.stream.hierarchy.tree_change import TreeChange
-from optstream.stream.hierarchy.tree_map import TreeMap, unchanged
+from optstream.stream.changes import TreeChange, TreeMap, unchanged
 from optstream.stream.state import public_part
 from studies.audit.subjects.histories import History, HistorySubject
 

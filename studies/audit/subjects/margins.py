@@ -9,7 +9,7 @@ from optstream.measurement import EquallySpaced
 from optstream.mechanisms import Hierarchical, Laplace, OptStream
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Feature, Lattice
-from optstream.stream.aggregation_tree import Number
+from optstream.stream.tree import Number
 
 _SECTORS = ("s", "t", "u", "v", "w", "x", "y", "z")
 _CELLS = {sector: [f"A-{sector}", f"B-{sector}"] for sector in _SECTORS}

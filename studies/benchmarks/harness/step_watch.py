@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from flows.cli.console import Terminal
+from flows.cli.output import Terminal
 from studies.benchmarks.harness.measure import processor
 
 

@@ -34,9 +34,9 @@ from studies.benchmarks.inputs.sectors import SECTORS, by_sector
 from studies.benchmarks.small_counts import FIRST as FIRST_TRIPS
 from studies.benchmarks.small_counts import read_trips
 from tasks.config import Settings, load_settings
-from tasks.planning.advice.candidates import Choice, mechanism_choices, with_scale, with_stream_share
-from tasks.planning.advice.compare_plans import Judge, compare_plans
-from tasks.release.build_mechanism import mechanism_for
+from tasks.plan.advise import Judge, compare_plans
+from tasks.plan.candidates import Choice, mechanism_choices, with_scale, with_stream_share
+from tasks.release.mechanism import mechanism_for
 
 Values = NDArray[np.float64]
 FIRST_LOAD = date(2016, 2, 1)

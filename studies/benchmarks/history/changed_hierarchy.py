@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from optstream import HistoryInformed, HistoryInformedTree, PrivacyModel, simulated_noise
 from optstream.privacy.spends import spend_from_document
 from optstream.stream import DatedHierarchy, State, TreeChange
-from optstream.stream.hierarchy.tree_map import TreeMap
+from optstream.stream.changes import TreeMap
 from optstream.stream.public_days import PublicDays
 from studies.benchmarks.harness.measure import command, parser, show
 

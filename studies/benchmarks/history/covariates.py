@@ -27,7 +27,7 @@ from studies.benchmarks.harness.measure import command, parser, show, table, tra
 from studies.benchmarks.history_proxy import errors_of
 from studies.evaluation.build import KNOWN_LOAD_MW
 from studies.papers.data import CALENDAR, LOAD, TEMPERATURE, read_load, read_temperature
-from tasks.covariates.public_holidays import public_holidays
+from tasks.config.holidays import public_holidays
 
 LEARNED_DAYS = 28
 Values = NDArray[np.float64]

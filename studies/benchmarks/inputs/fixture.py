@@ -11,9 +11,8 @@ from optstream.measurement import L1Sampling
 from studies.benchmarks.inputs.configuration_text import configuration, equal_shares, leaves_below
 from tasks.config import Settings, load_settings
 from tasks.config.example import EXAMPLE
-from tasks.ingest.arrival.parts import EVERY, place_of
-from tasks.sample_data.load_shapes import FRENCH_REGIONS
-from tasks.sample_data.simulate import simulate
+from tasks.ingest.arrivals import EVERY, place_of
+from tasks.operate.simulate import FRENCH_REGIONS, simulate
 
 STEPS = 48
 """Half-hours of a day, and of the window, in every benchmark's stream."""

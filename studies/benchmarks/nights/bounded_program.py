@@ -23,11 +23,10 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 
 from optstream import AggregationTree, simulated_noise
-from optstream.estimation.hierarchy.bounded import held_from_above
-from optstream.estimation.hierarchy.closed_form import project
-from optstream.estimation.hierarchy.problem import LeastSquares, least_squares
-from optstream.estimation.hierarchy.rounding import rounded_units
-from optstream.estimation.hierarchy.solve import consistent
+from optstream.estimation.bounded import held_from_above
+from optstream.estimation.least_squares import consistent, project
+from optstream.estimation.problem import LeastSquares, least_squares
+from optstream.estimation.rounding import rounded_units
 from optstream.stream import Measured
 from studies.benchmarks.harness.measure import command, in_process, parser, show, table, timed
 from studies.benchmarks.inputs.fixture import STEPS, optstream

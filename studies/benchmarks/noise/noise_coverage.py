@@ -21,8 +21,8 @@ from studies.benchmarks.harness.measure import command, parser, show
 from studies.benchmarks.inputs.fixture import stream
 from tasks.config import Settings
 from tasks.config.example import EXAMPLE
-from tasks.release.build_mechanism import mechanism_for
-from tasks.sample_data.load_shapes import daily_load, region_of
+from tasks.operate.simulate import daily_load, region_of
+from tasks.release.mechanism import mechanism_for
 
 EPSILONS = ("1", "0.1", "0.01")
 FIRST, EVERY_DAYS, N_DAYS = date(2016, 1, 6), 12, 30

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from optstream import PrivacyModel, simulated_noise
-from optstream.estimation.error_factor import BAND
+from optstream.estimation.error_terms import BAND
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import OptStream
 from optstream.stream import Feature

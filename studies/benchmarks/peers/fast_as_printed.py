@@ -11,8 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.fast.kalman import ConstantState
-from optstream.estimation.fast.linear import StraightLine
+from optstream.estimation.fast import ConstantState, StraightLine
 from optstream.noise import NoiseSource
 from studies.evaluation.data import Values
 

@@ -27,7 +27,7 @@ def naive_program(
     """Return (values (n_nodes, n_steps), the cvxpy problem) for one period of public or noisy measurements.
 
     Variables for every node, feature and part; constraints say that parts and children add up. `weights`
-    and the objective are those of `optstream.estimation.hierarchy.problem`, written out term by term.
+    and the objective are those of `optstream.estimation.problem`, written out term by term.
     `options` go to the solver.
     """
     n_nodes, n_steps = len(tree.nodes), measured.n_steps

@@ -7,10 +7,10 @@ from datetime import date
 from itertools import groupby
 
 from optstream.catalogue import Entry
-from optstream.catalogue.hours.day_entry import day_entries
+from optstream.catalogue.index import day_entries
 from optstream.stream import days_from, follows
-from tasks.monitoring import DayState, State
-from tasks.monitoring.words import LETTERS
+from tasks.monitor.days import LETTERS
+from tasks.monitor.view import DayState, State
 from tasks.reports.facts import PublicFacts
 from tasks.reports.numbers import MONTHS, day_in_words
 

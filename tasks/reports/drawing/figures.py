@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.catalogue.nodes import called
+from optstream.catalogue.about import called
 from tasks.reports.drawing.paths import Scale, band, dots, line
 from tasks.reports.facts import Daily, Node, PublicFacts, Recent
 from tasks.reports.numbers import MONTHS, day_in_words, shown, ticks

@@ -12,9 +12,9 @@ from typing import Any
 from optstream.ledger import ReleaseRecord
 from optstream.privacy import PrivacyModel, worst_window
 from tasks.config import Settings
-from tasks.ingest.arrival.parts import parts_of
-from tasks.monitoring import DayState, State
-from tasks.monitoring.alarms.conditions import DEPENDS
+from tasks.ingest.arrivals import parts_of
+from tasks.monitor.alarms import DEPENDS
+from tasks.monitor.view import DayState, State
 from tasks.reports.drawing.calendar import marks_of_days
 from tasks.ui.day_facts import DayFacts
 from tasks.ui.runs import StreamRun

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from tasks.monitoring.suspect_readings import Suspect
+from tasks.monitor.facts import Suspect
 from tasks.ui.day_facts import DayFacts
 from tasks.ui.words import size_in_words
 

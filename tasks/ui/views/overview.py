@@ -11,10 +11,10 @@ import polars as pl
 
 from optstream.stream import day_of
 from tasks.config import Settings
-from tasks.config.tables.schedule import clock_of
-from tasks.monitoring import StreamView
-from tasks.monitoring.alarms.alarm_groups import AlarmGroup, alarm_groups
-from tasks.monitoring.days import by_day
+from tasks.config.schema import clock_of
+from tasks.monitor.alarms import AlarmGroup, alarm_groups
+from tasks.monitor.days import by_day
+from tasks.monitor.view import StreamView
 from tasks.reports.drawing.calendar import Mark, counted, marks_of_days
 from tasks.reports.drawing.figures import Z
 from tasks.reports.numbers import amount

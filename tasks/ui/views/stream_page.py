@@ -4,11 +4,9 @@ from datetime import datetime
 from typing import Any
 
 from optstream.stream import day_of
-from tasks.monitoring.alarms.conditions import DEPENDS
-from tasks.monitoring.compared import MOST_DAYS
-from tasks.monitoring.days import by_day
-from tasks.monitoring.facts import SUSPECT_DAYS
-from tasks.monitoring.replaced import MOST_SHOWN, newest_day, replaced
+from tasks.monitor.alarms import DEPENDS
+from tasks.monitor.days import by_day
+from tasks.monitor.facts import MOST_DAYS, MOST_SHOWN, SUSPECT_DAYS, newest_day, replaced
 from tasks.reports.drawing.calendar import marks_of_days, used_states, years_of
 from tasks.reports.numbers import unit_of
 from tasks.ui.runs import bars_of, length_of

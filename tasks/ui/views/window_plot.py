@@ -5,7 +5,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
-from tasks.ledger.show_pages import BudgetSummary, WindowHeadroom
+from tasks.ledger.show import BudgetSummary, WindowHeadroom
 from tasks.reports.numbers import amount
 from tasks.ui.views.guarantees import GuaranteeRow
 

@@ -20,8 +20,8 @@ from sqlalchemy import make_url
 from optstream.catalogue import find_catalogue
 from optstream.catalogue.layout import CATALOGUE
 from optstream.ledger import ReleaseRecord
-from tasks.release.records.lineage_file import EVENTS
-from tasks.storage.private_files import NAMED
+from tasks.release.lineage import EVENTS
+from tasks.trusted.files import NAMED
 from tests.faults.bench import Bench
 from tests.faults.books import Books, read_books
 from tests.faults.judge import Judge, Sight

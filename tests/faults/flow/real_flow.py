@@ -33,7 +33,7 @@ def ahead(hours: float) -> Any:
 
 def database_ahead(hours: float) -> Any:
     """`lease_time`, but that a database server's clock is ahead too; a caller's own is already."""
-    from optstream.ledger.database.engine import lease_time
+    from optstream.ledger.database import lease_time
 
     def later(connection: Any, now: datetime) -> datetime:
         found = lease_time(connection, now)
@@ -67,9 +67,10 @@ def deliver(configuration: Path, flow_run: str) -> Any:
 
 def release(configuration: Path, hours: float = 0.0, flow_run: str | None = None, stop_at: str = "") -> int:
     """Run the flow; the exit code."""
-    from flows.cli.console import Terminal
+    from flows.cli.output import Terminal
     from flows.orchestration import release as nightly
-    from optstream.ledger.transactions import leases, reserve, transitions
+    from optstream.ledger import reserve, transitions
+    from optstream.ledger import transitions as leases
     from tasks.config import load_settings
 
     assert nightly.datetime is datetime

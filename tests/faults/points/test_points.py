@@ -84,7 +84,9 @@ def test_death_and_refusal_at_every_moment_of_a_new_estimate(sqlite_bench, each)
 def test_refusals_over_a_first_day(sqlite_bench, first_day, each):
     """Full, read-only and broken by turns, for all are an OSError; the campaign tries each at each point."""
     # one of them in the draw, whatever their distance
-    points = refusable(first_day.points)[each * 2 // 3 :: each]
+    every = refusable(first_day.points)
+    drawn = next(number for number, point in enumerate(every) if "DrawingFile.fill" in point) + 1
+    points = every[drawn % each :: each]
     tally = refuse_at_each(sqlite_bench, points, list(REFUSALS), FIRST)
     assert tally.broken == []
     # between the first sample and DRAWN an exception may depend on the draw

@@ -12,7 +12,7 @@ import pytest
 
 from optstream.privacy import JointSpend
 from optstream.privacy.spends import spend_to_document
-from tasks.signing.key import new_key
+from tasks.operate.keys import new_key
 from tests.faults.books import forge, read_books
 from tests.faults.processes.commands import MARK, leftovers
 from tests.faults.processes.machine import Machine, why_not

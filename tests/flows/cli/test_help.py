@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 from flows.cli.main import COMMANDS as LISTED
 from flows.cli.main import app, load
 
-LONGEST_LINE = 62  # what fits beside the longest name in a terminal of 80 columns
 HEAVY = ("polars", "numpy", "prefect", "great_expectations", "sqlalchemy", "opendp", "cvxpy", "scipy")
 
 
@@ -31,11 +30,6 @@ COMMANDS = dict(commands())
 SINGLE = {name: command for name, command in COMMANDS.items() if not isinstance(command, TyperGroup)}
 
 
-def line_of(name):
-    """The first sentence of a command's help."""
-    return COMMANDS[name].help.split("\n\n")[0]
-
-
 def examples_of(name):
     return re.findall("`(.*?)`", SINGLE[name].epilog or "")
 
@@ -43,19 +37,6 @@ def examples_of(name):
 @cache
 def help_of(*words, columns=120):
     return CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": str(columns)}).output
-
-
-def test_the_list_says_of_each_command_what_its_own_help_begins_with():
-    assert {name: row.line for name, row in LISTED.items()} == {name: line_of(name) for name in LISTED}
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_line_in_the_list_is_one_line(name):
-    assert 0 < len(line_of(name)) <= LONGEST_LINE
-    group = name.split()[:-1]
-    width = max(len(other.split()[-1]) for other in COMMANDS if other.split()[:-1] == group)
-    shown = help_of(*group, columns=80)
-    assert f"{name.split()[-1]:<{width}}  {line_of(name)} " in shown
 
 
 @pytest.mark.parametrize(("name", "example"), [(name, one) for name in SINGLE for one in examples_of(name)])
@@ -72,11 +53,6 @@ def test_an_example_is_taken_by_its_command(name, example):
 def test_every_command_has_an_example_and_describes_every_option(name):
     assert examples_of(name)
     assert [one.name for one in SINGLE[name].params if not getattr(one, "help", None)] == []
-
-
-def test_brackets_are_words_and_no_colours():
-    shown = help_of("run")
-    assert "[budget] restatement_share" in " ".join(shown.replace("│", " ").split())
 
 
 def imported(*words):

@@ -48,24 +48,6 @@ def test_one_run_releases_all_streams_of_a_population(products):
     assert products["gas"].ledger.worst("people").epsilon == charged
 
 
-@pytest.mark.parametrize("files", [("electricity", "gas"), ("gas", "electricity")])
-def test_the_order_of_files_changes_nothing(products, files):
-    configs = [word for name in files for word in ("--config", f"{name}/optstream.toml")]
-    result = invoke(*RUN, *configs, "--json")
-    document = json.loads(result.output)
-    assert document["format"] == "optstream.streams/1"
-    assert [(one["stream"], one["exit_code"], one["summary"]) for one in document["streams"]] == [
-        ("electricity", 0, "1 published"),
-        ("gas", 0, "1 published"),
-    ]
-    assert [one["document"]["format"] for one in document["streams"]] == ["optstream.run/1"] * 2
-    ledger, key = products["gas"].ledger, (str(DAY), 0)
-    published, reserved = (
-        ledger.event_times(*of)[key] for of in (("electricity", "published"), ("gas", "reserved"))
-    )
-    assert published <= reserved
-
-
 @pytest.mark.parametrize("broken", ["electricity", "gas"])
 def test_a_stream_that_fails_stops_no_other(products, broken):
     """Its configuration, then its day: the others are released, and the exit code says that one is left."""
@@ -82,16 +64,6 @@ def test_a_stream_that_fails_stops_no_other(products, broken):
     assert result.exit_code == 1
     assert f"{broken}: 1 refused" in result.output
     assert f"{other}: 1 published already" in result.output
-
-
-def test_a_ledger_that_refuses_one_stream_stops_no_other(products):
-    """An error that ends a stream's run, not only its day."""
-    invoke(*RUN, "--config", "electricity/optstream.toml")
-    products["electricity"].configure('84 = "FR"', '85 = "FR"')
-    result = invoke(*RUN, "--config", "population.toml")
-    assert result.exit_code == 1
-    assert "electricity: error: " in result.output
-    assert "gas: 1 published" in result.output
 
 
 def test_if_no_stream_can_begin_the_exit_code_is_2(products):

@@ -99,8 +99,8 @@ def test_months_run_in_processes_and_an_interrupted_day_is_finished(here):
     from datetime import UTC, datetime
 
     from optstream.noise import secure_noise
-    from tasks.release.day import Requested
     from tasks.release.run import Run, enrol
+    from tasks.release.stages import Requested
 
     settings = load_settings(here / "optstream.toml")
     past = datetime.now(UTC) - timedelta(hours=1)
@@ -118,22 +118,6 @@ def test_months_run_in_processes_and_an_interrupted_day_is_finished(here):
     assert [day["status"] for day in document["days"]] == ["refused", "published", "published", "published"]
     assert run.ledger.find("two-regions", str(LAST)).measurements_hash == drawn
     assert published(here) == [FIRST + timedelta(days=number) for number in (1, 2, 3)]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--from", "2016-06-02", "--to", "2016-06-01"), "is before --from"),
-        ((*SPAN, "--workers", "0"), "--workers"),
-        ((*SPAN, "--workers", "2", "--dask", "tcp://127.0.0.1:1"), "exclude each other"),
-        (("--from", "2016-06-02"), "--to"),
-    ],
-)
-def test_wrong_words_are_explained(here, words, message):
-    result = invoke("backfill", *words)
-    assert result.exit_code == 2
-    assert message in " ".join(result.output.split())
-    assert not (here / "trusted").exists()
 
 
 def test_a_cluster_needs_a_shared_ledger_and_a_server(here, monkeypatch):

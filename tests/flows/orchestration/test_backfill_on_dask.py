@@ -16,9 +16,9 @@ from flows.orchestration.workers import task_runner
 from optstream.catalogue import check_files, read_published
 from optstream.ledger import ReleaseState, open_ledger
 from tasks.config import load_settings
-from tasks.ingest import summed
+from tasks.ingest import days as summed
 from tasks.ledger.verify import verify
-from tasks.release.day import Status
+from tasks.release.stages import Status
 from tests.faults.world import configured, deliver
 
 FIRST, LAST = date(2016, 5, 22), date(2016, 6, 2)
@@ -109,7 +109,7 @@ def kill_in(module, function, mark):
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     "place",
-    [("tasks.ingest.summed", "_part"), ("tasks.release.estimate", "published_rows")],
+    [("tasks.ingest.days", "_part"), ("tasks.release.estimate", "published_rows")],
     ids=["reading", "estimating"],
 )
 def test_a_night_whose_worker_is_killed_is_drawn_and_charged_once(settings, cluster, tmp_path, place):

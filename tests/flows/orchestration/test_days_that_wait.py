@@ -10,8 +10,9 @@ from flows.orchestration import calls, release
 from optstream import read_published
 from optstream.catalogue import check_files
 from optstream.ledger import ReleaseState
-from tasks.release import judge_rows, steps
-from tasks.release.day import Requested, Status
+from tasks.release import judge_rows
+from tasks.release import pipeline as steps
+from tasks.release.stages import Requested, Status
 from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, Installation
 
 pytestmark = pytest.mark.slow

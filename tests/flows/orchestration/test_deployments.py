@@ -18,7 +18,7 @@ from flows.orchestration.deployments import (
 from flows.orchestration.environment import HEARTBEAT
 from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
-from tasks.planning.nightly import looks_of
+from tasks.plan.nightly import looks_of
 
 CHECKOUT = Path(__file__).parents[3]
 KEPT = (

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from flows.orchestration.environment import ALWAYS, DEFAULTS, connect, environment
+from flows.orchestration.environment import connect, environment
 from optstream.errors import ConfigurationError
-from tasks.doctor.surroundings import ask_server
+from tasks.operate.doctor import ask_server
 from tests.prefect_server import free_port
 
 UNASKED = """
@@ -38,10 +38,6 @@ def test_no_server_is_started_that_nobody_asked_for(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.db"))
 
 
-def test_an_operator_s_server_is_used(prefect_api: str, tmp_path: Path) -> None:
-    assert connect(tmp_path) == prefect_api
-
-
 def test_the_project_s_own_server_sends_no_telemetry_and_says_so(prefect_api):
     assert ask_server(prefect_api)["server"]["analytics_enabled"] is False
 
@@ -56,17 +52,6 @@ def test_an_operator_s_server_that_is_down_is_an_error(tmp_path: Path) -> None:
         connect(tmp_path)
 
 
-def test_the_operator_s_own_variables_win_but_telemetry() -> None:
-    own = dict.fromkeys([*DEFAULTS, "PREFECT_HOME", "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"], "own")
-    assert environment(Path("trusted"), own | dict.fromkeys(ALWAYS, "true")) == ALWAYS
-
-
 def test_the_database_lies_in_the_trusted_folder_unless_the_operator_runs_the_server() -> None:
     assert environment(Path("/trusted"), {})["PREFECT_HOME"] == "/trusted/prefect"
     assert "PREFECT_HOME" not in environment(Path("/trusted"), {"PREFECT_API_URL": "http://127.0.0.1:1/api"})
-
-
-def test_a_logging_level_asked_for_reaches_the_terminal() -> None:
-    console = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
-    assert environment(Path("trusted"), {})[console] == "CRITICAL"
-    assert console not in environment(Path("trusted"), {"PREFECT_LOGGING_LEVEL": "INFO"})

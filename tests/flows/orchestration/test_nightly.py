@@ -8,14 +8,13 @@ from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, TaskRunFilter
 
-from flows.orchestration.calls import in_one_run, in_prefect, with_prefect
+from flows.orchestration.calls import in_one_run, in_prefect, tags_of, with_prefect
 from flows.orchestration.nightly import nightly, nights
-from flows.orchestration.run_names import tags_of
 from optstream.catalogue import find_catalogue
 from optstream.stream.period import day_of
 from tasks.config import load_settings
-from tasks.monitoring.deadlines import last_ended
-from tasks.sample_data.simulate import simulate
+from tasks.monitor.facts import last_ended
+from tasks.operate.simulate import simulate
 from tests.faults.world import configured
 
 HOURLY = 'step = "1h"\nperiod = "hour"'

@@ -23,7 +23,7 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.settings import get_current_settings
 
-from flows.cli.console import Terminal
+from flows.cli.output import Terminal
 from flows.orchestration.backfill import run_backfill
 from flows.orchestration.release import run_days
 from tasks.config import load_settings
@@ -73,12 +73,6 @@ def artifact_of(run: Any, key: str) -> str:
     return f"/artifacts/artifact/{_artifact(run, key).id}"
 
 
-def stored(run: Any, key: str) -> tuple[Any, Any]:
-    """What the server has of a run's artifact: its description and its data."""
-    found = _artifact(run, key)
-    return found.description, found.data
-
-
 def _artifact(run: Any, key: str) -> Any:
     wanted = ArtifactFilter(
         key=ArtifactFilterKey(any_=[key]), flow_run_id=ArtifactFilterFlowRunId(any_=[run.id])
@@ -106,17 +100,6 @@ def open_and_read(browser: Any, path: str, until: str, name: str) -> tuple[str, 
     return text, seen
 
 
-def test_runs_are_named_by_stream_and_days_and_tagged(shown):
-    assert set(shown["runs"]) == {
-        "two-regions 2016-05-31",
-        "two-regions 2016-06-01",
-        "two-regions backfill 2016-05-31 to 2016-06-01",
-        "two-regions 2016-05-30",
-    }
-    for run in shown["runs"].values():
-        assert {"optstream", "stream:two-regions"} <= set(run.tags), run.name
-
-
 def test_of_a_night_paths_and_days_are_stored_and_no_result(shown):
     run = shown["runs"]["two-regions 2016-05-30"]
     assert set(run.parameters) == {"config", "days", "restate", "lease_minutes", "report", "revise"}
@@ -128,40 +111,6 @@ def test_of_a_night_paths_and_days_are_stored_and_no_result(shown):
     assert not (get_current_settings().home / "storage").exists()
 
 
-def test_the_page_of_a_night_s_run(chromium, shown):
-    run = shown["runs"]["two-regions 2016-05-30"]
-    text, _ = open_and_read(chromium, f"/runs/flow-run/{run.id}", "two-regions 2016-05-30", "run")
-    for said in (
-        "two-regions 2016-05-30",
-        "Completed",
-        "optstream-release",
-        "stream:two-regions",
-        f"{len(STEPS)} Task runs",
-    ):
-        assert said in text, said
-
-
-def test_a_run_logs_how_each_of_its_days_ended(shown):
-    """Prefect's own line says only that the run is completed."""
-    ended = {
-        (record.flow_run_name, line[:21])
-        for record in shown["logged"]
-        if " published: " in (line := record.getMessage())
-    }
-    assert ended >= {
-        ("two-regions 2016-05-30", "2016-05-30 published:"),
-        ("two-regions backfill 2016-05-31 to 2016-06-01", "2016-05-31 published:"),
-        ("two-regions backfill 2016-05-31 to 2016-06-01", "2016-06-01 published:"),
-    }
-
-
-@pytest.mark.nightly
-def test_the_list_of_runs_can_be_read(chromium, shown):
-    text, _ = open_and_read(chromium, "/runs", "two-regions 2016-05-30", "runs")
-    for name in shown["runs"]:
-        assert name in text
-
-
 def test_the_pictures_of_a_release(chromium, shown):
     run = shown["runs"]["two-regions 2016-05-30"]
     path = artifact_of(run, "optstream-release")
@@ -169,38 +118,6 @@ def test_the_pictures_of_a_release(chromium, shown):
     assert seen.images == 2, "the curve and the lineage"
     for said in ("Load of FR: from", "epsilon of this release", "data/date=2016-05-30/release-"):
         assert said in text, said
-
-
-OTHERS = pytest.mark.parametrize(
-    ("name", "key", "said"),
-    [
-        ("two-regions 2016-05-30", "optstream-days", ("2016-05-30", "published", "revision 0")),
-        ("two-regions 2016-05-30", "optstream-nodes", ("84", "FR", "share of epsilon", "1/2")),
-        ("two-regions 2016-05-30", "optstream-budget", ("epsilon granted", "spent by the worst window")),
-        ("two-regions 2016-05-30", "optstream-file", ("two-regions, 2016-05-30",)),
-        (
-            "two-regions backfill 2016-05-31 to 2016-06-01",
-            "optstream-backfill",
-            ("Backfill of stream", "100%"),
-        ),
-    ],
-)
-
-
-@OTHERS
-def test_what_the_other_artifacts_hold(shown, name, key, said):
-    found = " ".join(str(part) for part in stored(shown["runs"][name], key))
-    for words in said:
-        assert words.replace("100%", "100") in found, words
-
-
-@pytest.mark.nightly
-@OTHERS
-def test_the_other_artifacts(chromium, shown, name, key, said):
-    path = artifact_of(shown["runs"][name], key)
-    text, _ = open_and_read(chromium, path, said[0], key.removeprefix("optstream-"))
-    for words in said:
-        assert words in text, words
 
 
 def test_artifacts_hold_published_values_only(shown):

@@ -8,16 +8,16 @@ import dask
 import pytest
 from distributed import LocalCluster
 
-from flows.cli.console import Terminal
+from flows.cli.output import Terminal
 from flows.orchestration import calls, workers
 from flows.orchestration.calls import in_one_run
 from flows.orchestration.release import run_days
 from optstream.ledger import ReleaseState, open_ledger
 from tasks.config import load_settings
-from tasks.ingest import summed
+from tasks.ingest import days as summed
 from tasks.ledger.verify import verify
-from tasks.release.day import Status
-from tasks.sample_data.simulate import simulate
+from tasks.operate.simulate import simulate
+from tasks.release.stages import Status
 from tests.faults.world import configured
 from tests.killed_once import killed_once
 
@@ -78,14 +78,6 @@ def test_workers_that_may_spill_are_refused_before_anything_is_charged(settings)
         outcome = run_with(settings, running.scheduler_address)
     assert "DASK_DISTRIBUTED__WORKER__MEMORY__TARGET=False" in outcome.message
     assert open_ledger(settings.ledger_url).releases("two-regions") == ()
-
-
-@pytest.mark.nightly
-def test_a_cluster_without_workers_is_named(settings, monkeypatch):
-    monkeypatch.setattr(workers, "WORKER_SECONDS", 1)
-    with cluster(n_workers=0) as running:
-        outcome = run_with(settings, running.scheduler_address)
-    assert "has no workers" in outcome.message
 
 
 @pytest.mark.slow

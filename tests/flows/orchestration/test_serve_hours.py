@@ -18,8 +18,8 @@ from optstream.ledger import open_ledger
 from optstream.stream import Hour, partition_of
 from optstream.stream.period import day_of
 from tasks.config import load_settings
-from tasks.monitoring.deadlines import last_ended
-from tasks.sample_data.simulate import simulate
+from tasks.monitor.facts import last_ended
+from tasks.operate.simulate import simulate
 from tests.faults.world import configured
 from tests.flows.served import ask, descendants, runs_of, serving, until
 

@@ -21,17 +21,15 @@ import pytest
 
 from flows.orchestration.release import released
 from flows.orchestration.supervise import watching
-from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings
-from tasks.monitoring.deadlines import last_ended
-from tasks.monitoring.ended import last_end, note_end
-from tasks.release.day import Requested
+from tasks.monitor.facts import last_ended
+from tasks.monitor.records import last_end, note_end
 from tasks.release.run import Run, enrol
-from tasks.storage.private_files import exclusive_in
+from tasks.release.stages import Requested
+from tasks.trusted.files import exclusive_in
 from tests.faults.world import configured, deliver
-from tests.flows.command import invoke
 from tests.flows.listeners import mail_server, webhook
 from tests.flows.served import CHECKOUT, descendants, until
 
@@ -169,7 +167,7 @@ def test_a_webhook_that_does_not_answer_is_told_by_the_next_watch_and_its_addres
 
 @pytest.mark.nightly
 def test_an_alarm_arrives_by_mail_through_apprise(here, prefect_api):
-    from flows.orchestration.notifications import AppriseUrl
+    from flows.orchestration.watch import AppriseUrl
 
     settings = load_settings(here / "optstream.toml")
     release(settings, *last_three(settings)[:2])
@@ -202,23 +200,10 @@ def test_a_watch_that_cannot_look_says_so_and_calls_nothing_over(here, told):
     assert told.messages[2]["subject"] == f"optstream {STREAM}: 1 over"
 
 
-@pytest.mark.nightly
-def test_a_configuration_that_cannot_be_read_is_an_event_every_time(here, prefect_api):
-    spoilt = here / "spoilt.toml"
-    spoilt.write_text("[stream")
-    since = datetime.now(UTC)
-    for _ in range(2):
-        with pytest.raises(ConfigurationError, match="is not TOML"):
-            invoke("watch", "--config", str(spoilt))
-    emitted = events_of(prefect_api, "optstream.alarm.blind", since, 2)
-    assert [event["payload"]["stream"] for event in emitted] == ["spoilt", "spoilt"]
-    assert "optstream status" in emitted[0]["payload"]["words"]
-
-
 def test_what_depends_on_readings_reaches_no_channel(here, told, monkeypatch):
     """Operators see it in `status` and on their page; events, notifications and artifacts leave the zone."""
-    from tasks.monitoring import facts
-    from tasks.monitoring.suspect_readings import Suspect
+    from tasks.monitor import facts
+    from tasks.monitor.facts import Suspect
 
     settings = load_settings(here / "optstream.toml")
     days = last_three(settings)
@@ -310,31 +295,3 @@ def test_a_server_that_is_stopped_keeps_no_watch_from_looking(here, told, monkey
     assert "error: no server answers at PREFECT_API_URL" in done.stderr
     assert last_end(settings, "watch") is not None
     assert set(watch(settings).told) == {"events", "custom-webhook/watch-test"}
-
-
-def test_the_command_shows_tells_and_exits_with_1_while_there_are_alarms(here, told):
-    settings = load_settings(here / "optstream.toml")
-    release(settings, *last_three(settings)[:2])
-    shown = invoke("watch")
-    assert shown.exit_code == 1
-    assert "told custom-webhook/watch-test: 1 new, 0 over" in shown.output
-    assert "alarm: missing:" in shown.output
-    again = invoke("watch", "--json")
-    assert again.exit_code == 1
-    document = json.loads(again.output)
-    assert document["format"] == "optstream.status/3"
-    assert invoke("status").exit_code == 1
-    release(settings, last_three(settings)[2])
-    assert invoke("status").exit_code == 0
-    assert len(told.messages) == 1
-
-
-def test_without_a_server_it_looks_and_leaves_the_events_to_the_next_watch(here, told):
-    from flows.orchestration.watch import watch_here
-
-    settings = load_settings(here / "optstream.toml")
-    release(settings, *last_three(settings)[:2])
-    watched = watch_here(settings, events=False)
-    assert watched.alarms
-    assert set(watched.told) == {"custom-webhook/watch-test"}
-    assert set(watch(settings).told) == {"events"}

@@ -9,7 +9,7 @@ from multiprocessing import get_context
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from flows.orchestration.workers import begin_worker, task_runner
+from flows.orchestration.workers import task_runner
 
 pytestmark = pytest.mark.slow
 
@@ -42,8 +42,3 @@ def listens():
 def test_control_else_an_exception_comes_back_that_nobody_catches():
     """KeyboardInterrupt is no Exception: in a callback of Prefect's it ends the thread that tells results."""
     assert what_comes_back(ProcessPoolExecutor(1, get_context("spawn"), listens)) is KeyboardInterrupt
-
-
-def test_prefects_pool_begins_its_workers_alike():
-    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:1/api"}):
-        assert task_runner(2, None)._initializer is begin_worker

@@ -14,8 +14,8 @@ import uvicorn
 
 from flows.ui.application import application
 from flows.ui.looking import Looks
-from tasks.monitoring import Kind, Severity, State
-from tasks.monitoring.compared import Comparison
+from tasks.monitor.facts import Comparison
+from tasks.monitor.view import Kind, Severity, State
 from tasks.reports.operator import DataDoc
 from tasks.ui.runs import RunLink, RunStep, StreamRun
 from tasks.ui.surprises import Surprises

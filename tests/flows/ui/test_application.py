@@ -7,8 +7,7 @@ from threading import Event, Thread
 import pytest
 from starlette.testclient import TestClient
 
-from flows.ui.application import application
-from flows.ui.guard import HEADERS
+from flows.ui.application import HEADERS, application
 from flows.ui.looking import MOST_ROUNDS_LATE, Looks
 from tests.tasks.conftest import CONFIGURATION
 
@@ -110,31 +109,12 @@ def test_streams_are_shown_and_one_that_cannot_be_read_hides_none(client, looks)
     assert 'optstream_look_success{stream="bad"} 0.0' in told
 
 
-def test_nodes_are_found_and_what_was_asked_is_text(client, looks):
-    looks.look()
-    found = client.get("/streams/small/nodes?find=8", headers=basic()).text
-    assert '<a href="/streams/small/nodes/84">84</a>' in found
-    assert "/nodes/11" not in found
-    hostile = client.get(
-        "/streams/small/nodes", params={"find": '"><script>alert(1)</script>'}, headers=basic()
-    )
-    assert "<script>alert" not in hostile.text
-    assert "No node is called so." in hostile.text
-    assert client.get("/streams/bad/nodes", headers=basic()).status_code == 404
-
-
 def test_health_says_whether_the_streams_are_looked_at(client, looks, clock):
     assert client.get("/healthz").status_code == 503
     looks.look()
     assert client.get("/healthz").text == "ok\n"
     clock.now += timedelta(seconds=30 * MOST_ROUNDS_LATE)
     assert client.get("/healthz").status_code == 503
-
-
-def test_the_text_file_is_what_metrics_says(client, looks):
-    looks.look()
-    assert looks.textfile.read_bytes() == client.get("/metrics", headers=basic()).content
-    assert [path.name for path in looks.textfile.parent.glob(".*.part")] == []
 
 
 def test_a_text_file_that_cannot_be_written_is_said_once_and_stops_no_look(looks, clock, caplog):

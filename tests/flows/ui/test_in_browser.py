@@ -80,14 +80,6 @@ def test_it_refreshes_itself_and_says_when_it_cannot(chromium, snapshot, monkeyp
         assert "late" in seen.page.inner_text("main"), "what was seen last stays"
 
 
-def test_an_alarm_of_the_overview_leads_to_its_day_and_cause(chromium, streams):
-    with opened(chromium, Shown(*streams)) as seen:
-        first = seen.page.locator("tbody tr", has_text="every-state")
-        first.get_by_role("link", name="late").click()
-        seen.page.wait_for_url("**/streams/every-state/days/2016-07-26")
-        assert "what is wrong and what to do" in seen.page.inner_text("section[aria-labelledby=alarms]")
-
-
 HOSTILE = "<img src=x onerror='window.hit = 1'>&lt;b\"'"
 
 
@@ -114,27 +106,6 @@ def test_control_a_hostile_name_that_is_taken_for_html_is_an_image(chromium, sna
         assert any("Content Security Policy" in error for error in seen.errors)
     finally:
         _environment().cache.clear()
-
-
-def test_a_keyboard_goes_through_the_calendar(chromium, streams):
-    with opened(chromium, Shown(*streams), "/streams/every-state") as seen:
-        assert seen.page.locator("[data-day][tabindex='0']").get_attribute("id") == "d-2016-07-31"
-        seen.page.locator("#d-2016-07-31").focus()
-        for key, day in (
-            ("ArrowLeft", "07-30"),
-            ("ArrowUp", "06-30"),
-            ("Home", "06-01"),
-            ("ArrowLeft", "06-01"),  # there is no day before it
-            ("ArrowDown", "07-01"),
-            ("End", "07-31"),
-            ("ArrowUp", "06-30"),  # June has no 31st
-            ("PageUp", "06-30"),
-        ):
-            seen.page.keyboard.press(key)
-            assert seen.page.evaluate("document.activeElement.id") == f"d-2016-{day}", key
-            assert seen.page.locator("[data-day][tabindex='0']").count() == 1
-        seen.page.keyboard.press("Enter")
-        seen.page.wait_for_url("**/days/2016-06-30")
 
 
 def test_control_a_page_that_asks_elsewhere_is_refused(chromium, streams):

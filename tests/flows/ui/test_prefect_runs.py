@@ -2,11 +2,10 @@
 
 from datetime import UTC, date, datetime
 
-import pytest
 from prefect import flow, tags, task
 
-from flows.orchestration.run_names import tags_of
-from flows.ui.prefect_runs import FLOWS, _site_of, names_day, runs_of
+from flows.orchestration.calls import tags_of
+from flows.ui.prefect_runs import _site_of, runs_of
 from tests.flows.served import until
 
 DAY, OTHER = date(2016, 6, 1), date(2016, 6, 2)
@@ -32,33 +31,6 @@ def watch():
     return 1
 
 
-def test_a_link_to_the_server_shows_no_password():
-    assert _site_of("https://me:hush@prefect.example:4200/x/api/") == "https://prefect.example:4200/x"
-    assert _site_of("http://127.0.0.1:4200/api") == "http://127.0.0.1:4200"
-    assert _site_of("") == ""
-
-
-@pytest.mark.parametrize(
-    ("parameters", "named"),
-    [
-        ({"days": ["2016-05-31", "2016-06-01"]}, True),
-        ({"days": ["2016-05-31", "2016-06-02"]}, False),
-        ({"days": None}, False),
-        ({"first": "2016-05-01", "last": "2016-06-01"}, True),
-        ({"first": "2016-06-02", "last": "2016-07-01"}, False),
-        ({"config": "optstream.toml"}, False),
-    ],
-)
-def test_a_run_names_its_days_or_the_first_and_the_last(parameters, named):
-    assert names_day(parameters, DAY) is named
-
-
-def test_the_flows_that_release_are_called_so():
-    from flows.orchestration import backfill, nightly, release
-
-    assert (release.release_days.name, backfill.backfill.name, nightly.nightly.name) == FLOWS
-
-
 def test_runs_of_a_stream_with_their_steps_parents_and_days_and_no_other_s(prefect_api):
     began = datetime.now(UTC)
     with tags(*tags_of("nights")):
@@ -81,3 +53,9 @@ def test_runs_of_a_stream_with_their_steps_parents_and_days_and_no_other_s(prefe
     assert [run.page for run in runs_of("nights", DAY)] == [released.page]
     assert runs_of("nights", OTHER) == ()
     assert runs_of("others") == ()
+
+
+def test_a_link_to_the_server_shows_no_password():
+    assert _site_of("https://me:hush@prefect.example:4200/x/api/") == "https://prefect.example:4200/x"
+    assert _site_of("http://127.0.0.1:4200/api") == "http://127.0.0.1:4200"
+    assert _site_of("") == ""

@@ -9,7 +9,6 @@ from starlette.testclient import TestClient
 
 from flows.ui.application import DATA_DOCS, application
 from flows.ui.looking import Looks
-from tasks.monitoring.alarms.conditions import DEPENDS
 from tests.failing import raising
 from tests.flows.ui.conftest import AUTHORIZED, SECRET, SIDEWAYS, SIZES, opened
 from tests.tasks.two_regions import CONFIGURATION, Installation, in_another_unit
@@ -62,27 +61,6 @@ def test_two_clicks_lead_from_the_overview_to_a_day(client, looks):
     assert f'href="/streams/two-regions/contracts/{snapshot.docs[0].link}">what it found</a>' in text
 
 
-def test_a_region_in_another_unit_is_seen_on_the_pages_of_its_stream_and_of_its_day(client):
-    stream = client.get(HOME).text
-    most = f'100.0 %, <a href="{HOME}/days/2016-06-01">'
-    for said in ("Replaced readings", most, DEPENDS, "100 % clamped"):
-        assert said in stream, said
-    day = client.get(f"{HOME}/days/2016-06-01").text
-    assert "100.0 % clamped" in day
-    assert DEPENDS in day
-    assert day.count(">none</td>") == 1, "the other region is as it should be"
-    assert "clamped" not in client.get(f"{HOME}/days/2016-06-02").text
-    for public in (client.get("/metrics").text, client.get(f"{HOME}/nodes/84").text):
-        assert "suspect" not in public
-        assert "clamped" not in public
-
-
-def test_the_budget_is_drawn_with_its_limit(client):
-    text = client.get("/streams/two-regions").text
-    assert 'class="limit"' in text
-    assert "groups of windows is charged 1 of 1" in text
-
-
 def test_contract_pages_open_in_a_sandbox_and_no_other_file_does(client, looks):
     (snapshot,) = looks.snapshots
     assert snapshot.docs
@@ -126,18 +104,6 @@ def test_a_ledger_that_is_gone_is_said_and_hides_nothing_else(client, looks, mon
     answer = client.get("/streams/two-regions/days/2016-06-02")
     assert (answer.status_code, answer.text) == (503, "it cannot be read now\n")
     assert client.get("/").status_code == 200
-
-
-def test_all_errors_are_drawn_first_where_they_are_known(looks, chromium):
-    lines = {"value": 9.0, "error-low": 8.0, "error-high": 10.0}
-    series = [{"label": kind, "kind": kind, "values": [value] * 2} for kind, value in lines.items()]
-    with opened(chromium, looks, f"{HOME}/nodes/FR") as seen:
-        seen.page.route("**/data?*", lambda route: route.fulfill(json={"at": [0, 1800], "series": series}))
-        seen.page.reload()
-        seen.page.wait_for_selector("#curve[data-drawn]")
-        assert seen.page.get_by_label("band of all errors").is_checked()
-        assert seen.page.get_by_label("noise-only band").is_disabled()
-        assert not seen.page.get_by_label("noise-only band").is_checked()
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)

@@ -3,10 +3,9 @@
 import pytest
 
 from optstream.catalogue import check_files
-from optstream.catalogue.about import MOST_CORNERS, About, parse_about, put_about
+from optstream.catalogue.about import About, NodeFacts, parse_about, put_about
 from optstream.catalogue.layout import ABOUT
-from optstream.catalogue.nodes import NodeFacts
-from optstream.errors import ParameterError, PublicationError
+from optstream.errors import PublicationError
 from tests.optstream.catalogue.folders import DAY
 
 SQUARE = (((4.0, 45.0), (5.0, 45.0), (5.0, 46.0), (4.0, 46.0)),)
@@ -46,18 +45,6 @@ def test_what_was_written_is_read_and_the_same_facts_give_the_same_bytes():
 def test_what_somebody_else_wrote_is_refused(rest):
     with pytest.raises(PublicationError, match=r"about\.json is not of format"):
         parse_about(f'{{"format": "optstream.about/1", "stream": "load", {rest}}}'.encode())
-
-
-def test_a_text_that_cannot_be_shown_is_refused():
-    with pytest.raises(ParameterError, match="licence must be printable"):
-        About(licence="two\nlines")
-
-
-def test_areas_are_bounded_together():
-    ring = (SQUARE[0] * (MOST_CORNERS // 4),)
-    About(nodes={"84": NodeFacts(area=ring)})
-    with pytest.raises(ParameterError, match="corners in all"):
-        About(nodes={"84": NodeFacts(area=ring), "FR": NodeFacts(area=SQUARE)})
 
 
 def test_it_is_put_once_and_is_no_finding(published, put):

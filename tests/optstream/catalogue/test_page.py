@@ -3,8 +3,6 @@
 from datetime import timedelta
 from functools import partial
 
-import pytest
-
 from optstream.catalogue import (
     PAGE,
     check_files,
@@ -14,11 +12,8 @@ from optstream.catalogue import (
     replace_page,
 )
 from optstream.catalogue.backends.object_store import ObjectTransaction
-from optstream.catalogue.page import BLANK, MARKER, MOST_TRIES, put_curves
-from optstream.catalogue.times import catalogue_time
-from optstream.errors import PublicationError
+from optstream.catalogue.page import BLANK, MARKER, put_curves
 from tests.optstream.catalogue.folders import DAY, NEXT, take_back
-from tests.optstream.catalogue.test_times import times
 
 
 def made(_place, catalogue):
@@ -106,18 +101,6 @@ def test_figures_of_a_page_that_came_meanwhile_are_there_again(in_store, put, mo
     assert check_files(in_store.name) == []
 
 
-def test_what_is_nobody_s_beside_the_figures_stops_no_withdrawal(published, put):
-    """In a folder of this machine a folder cannot be unlinked: the withdrawn day's file stayed."""
-    put(published.name, DAY)
-    replace_page(published.name, partial(with_curves, published.name))
-    published.write("curves/notes/mine", b"x")
-    replace_page(published.name, partial(with_curves, published.name))
-    take_back(published.name, head="withdrawn")
-    assert [name for name in published.files() if name.startswith("data/")] == []
-    assert list(curves_in(published)) == ["curves/notes/mine"]
-    assert any(line.startswith("'curves/notes/mine' is not of") for line in check_files(published.name))
-
-
 def test_a_page_whose_figures_are_gone_is_made_again_not_put(published, put):
     """Between making and putting another page may have removed them."""
     put(published.name, DAY)
@@ -148,18 +131,6 @@ def test_the_next_publication_makes_it_old_and_the_next_page_new(published, put)
     assert check_files(published.name) == []
 
 
-def test_a_page_that_somebody_else_wrote_is_named(published, put):
-    put(published.name, DAY)
-    published.write(PAGE, b"<html>something else</html>")
-    assert "index.html is not of the days" in " ".join(check_files(published.name))
-
-
-def test_without_a_catalogue_there_is_no_page(published):
-    with pytest.raises(PublicationError, match=r"no catalogue\.json"):
-        replace_page(published.name, made)
-    assert published.files() == {}
-
-
 def test_a_withdrawal_takes_the_page_away_with_the_day(published, put_all):
     put_all(published.name, DAY, NEXT)
     replace_page(published.name, made)
@@ -173,12 +144,6 @@ def test_a_withdrawal_takes_the_page_away_with_the_day(published, put_all):
     take_back(published.name, head="h3", last_revision=1)
     if not published.in_store:  # there a withdrawal always replaces the catalogue
         assert published.read(PAGE) == before, "a page without the day stays"
-
-
-def test_a_folder_without_a_page_gets_none_by_a_withdrawal(published, put_all):
-    put_all(published.name, DAY, NEXT)
-    take_back(published.name, last_revision=1)
-    assert PAGE not in published.files()
 
 
 def test_one_that_is_overtaken_while_it_is_made_is_made_again(published, put):
@@ -229,40 +194,3 @@ def test_an_older_page_never_takes_a_newer_one_s_place_in_a_store(in_store, put,
     assert seen == sorted(seen), "days are only ever added"
     assert str(NEXT + timedelta(days=1)).encode() in in_store.read(PAGE)
     assert check_files(in_store.name) == []
-
-
-@pytest.mark.slow
-def test_one_that_is_always_overtaken_gives_up_in_words(tmp_path, put):
-    days = iter(DAY + timedelta(days=number) for number in range(MOST_TRIES + 2))
-    put(tmp_path, next(days))
-
-    def slow(place, catalogue):
-        put(tmp_path, next(days))
-        return made(place, catalogue)
-
-    with pytest.raises(PublicationError, match="run `optstream report` later"):
-        replace_page(tmp_path, slow)
-
-
-def test_a_folder_that_cannot_be_written_is_said(tmp_path, put, monkeypatch):
-    put(tmp_path, DAY)
-
-    def full(*_arguments):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("optstream.catalogue.backends.local._write_aside", full)
-    with pytest.raises(PublicationError, match=r"index\.html cannot be written \(No space left on device\)"):
-        replace_page(tmp_path, made)
-    assert not (tmp_path / PAGE).exists()
-
-
-def test_no_time_of_a_run_is_left_by_a_page(tmp_path, put):
-    put(tmp_path, DAY)
-    before = times(tmp_path)
-    replace_page(tmp_path, made)
-    listed = catalogue_time(read_catalogue(tmp_path))
-    assert times(tmp_path) == {**before, PAGE: listed}
-    take_back(tmp_path)
-    assert times(tmp_path)[PAGE] < listed
-    replace_page(tmp_path, made)
-    assert times(tmp_path)[PAGE] == catalogue_time(read_catalogue(tmp_path)) > listed

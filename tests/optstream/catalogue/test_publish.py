@@ -52,17 +52,6 @@ def test_simulated_noise_is_refused(tmp_path, put, rows, statement):
     assert files(tmp_path) == {}
 
 
-def test_what_cannot_be_written_is_an_error_of_ours(tmp_path, put):
-    (tmp_path / "published").write_text("a file")
-    with pytest.raises(PublicationError, match=r"cannot be (written|read)"):
-        put(tmp_path / "published", DAY)
-
-
-def test_a_bad_ledger_head_is_refused(tmp_path, put):
-    with pytest.raises(PublicationError, match="ledger head"):
-        put(tmp_path, DAY, head="a/b")
-
-
 def test_the_ledger_is_asked_about_the_catalogues_head_in_its_lock(tmp_path, put):
     """The new head is read after the old one was found: so heads stand in the ledger's order."""
     asked = []
@@ -109,3 +98,14 @@ def test_two_releases_of_one_period_are_refused_and_none_is_none(tmp_path, put, 
         put_all(tmp_path, DAY, DAY)
     assert put_all(tmp_path) == ()
     assert files(tmp_path) == before
+
+
+def test_what_cannot_be_written_is_an_error_of_ours(tmp_path, put):
+    (tmp_path / "published").write_text("a file")
+    with pytest.raises(PublicationError, match=r"cannot be (written|read)"):
+        put(tmp_path / "published", DAY)
+
+
+def test_a_bad_ledger_head_is_refused(tmp_path, put):
+    with pytest.raises(PublicationError, match="ledger head"):
+        put(tmp_path, DAY, head="a/b")

@@ -1,14 +1,12 @@
 """Staged bytes: deterministic, whole, and saying what they are."""
 
 import hashlib
-import io
 import itertools
 import subprocess
 import sys
 from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
-import pyarrow.parquet as pq
 import pytest
 
 from optstream.catalogue import read_staged, stage
@@ -27,43 +25,6 @@ def test_same_rows_and_statement_give_the_same_bytes(rows, statement):
     assert stage(chunked, statement(DAY)) == first
     assert first.file_hash == hashlib.sha256(first.data).hexdigest()
     assert first.name == f"release-{first.file_hash}.parquet"
-
-
-def test_the_frames_chunks_do_not_show(rows, statement):
-    ordered = ordered_rows(rows(DAY), *STATED)
-    footer = Footer(hash_rows(ordered), statement(DAY).to_document())
-    chunked = pl.concat([ordered[:5], ordered[5:]], rechunk=False)
-    assert chunked.n_chunks() == 2
-    assert encode(chunked, footer) == encode(ordered, footer)
-
-
-@pytest.fixture
-def small_groups(monkeypatch):
-    """Row groups of as many rows as a node has steps."""
-    for place in ("optstream.catalogue.parquet", "optstream.storage.parquet_table"):
-        monkeypatch.setattr(f"{place}.GROUP_ROWS", 4)
-
-
-def test_of_more_than_a_row_group_each_node_lies_together(rows, statement, small_groups):
-    staged = stage(rows(DAY), statement(DAY))
-    file = pq.ParquetFile(io.BytesIO(staged.data))
-    groups = [file.read_row_group(number) for number in range(file.num_row_groups)]
-    assert [group["node"].unique().to_pylist() for group in groups] == [["84"], ["FR"], ["Île & ../x"]]
-    assert all(group["step"].to_pylist() == [0, 1, 2, 3] for group in groups)
-    assert read_staged(staged.data)[0] == staged
-    inner, _ = decode(staged.data)
-    assert inner.equals(ordered_rows(rows(DAY), *STATED).drop("date"), null_equal=True)
-    assert decode(staged.data, ["load_mw"])[0]["load_mw"].equals(inner["load_mw"])
-    assert decode(staged.data, ())[1].rows_hash == staged.rows_hash
-
-
-def test_many_rows_that_are_no_whole_period_stay_as_they_are(rows, statement, small_groups):
-    """As a closed day's, of which an hour has other nodes."""
-    ragged = ordered_rows(rows(DAY), *STATED).filter(~((pl.col("step") == 1) & (pl.col("node") == "84")))
-    footer = Footer(hash_rows(ragged), statement(DAY).to_document())
-    file = pq.read_table(io.BytesIO(encode(ragged, footer)))
-    assert file["step"].to_pylist() == ragged["step"].to_list()
-    assert decode(encode(ragged, footer))[0].equals(ragged.drop("date"), null_equal=True)
 
 
 @pytest.mark.slow
@@ -175,13 +136,6 @@ def test_a_whole_number_overflow_and_a_null_show_no_value(rows, statement):
     assert "1234567890123" not in str(caught.value)
 
 
-@pytest.mark.parametrize("cut", [0, 3, 200, -1])
-def test_bytes_that_are_not_a_staged_release_are_refused(rows, statement, cut):
-    data = stage(rows(DAY), statement(DAY)).data
-    with pytest.raises(PublicationError, match="whole Parquet"):
-        read_staged(data[:cut])
-
-
 def test_a_file_without_the_footer_or_with_other_rows_is_refused(rows, statement, tmp_path):
     rows(DAY).write_parquet(tmp_path / "plain.parquet")
     with pytest.raises(PublicationError, match="footer"):
@@ -190,3 +144,10 @@ def test_a_file_without_the_footer_or_with_other_rows_is_refused(rows, statement
     lying = encode(ordered, Footer(hash_rows(ordered[::-1]), statement(DAY).to_document()))
     with pytest.raises(PublicationError, match="hash in its footer"):
         read_staged(lying)
+
+
+@pytest.mark.parametrize("cut", [0, 3, 200, -1])
+def test_bytes_that_are_not_a_staged_release_are_refused(rows, statement, cut):
+    data = stage(rows(DAY), statement(DAY)).data
+    with pytest.raises(PublicationError, match="whole Parquet"):
+        read_staged(data[:cut])

@@ -4,8 +4,7 @@ import fcntl
 
 import pytest
 
-from optstream.catalogue import check_files, withdraw
-from optstream.catalogue.reading import read
+from optstream.catalogue import check_files, read, withdraw
 from optstream.errors import LedgerError, PublicationError
 from tests.optstream.catalogue.folders import DAY, NEXT, STREAM, days_in, take_back, told
 

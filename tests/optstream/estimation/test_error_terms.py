@@ -1,19 +1,19 @@
 """Terms of nodes times steps against the covariance written out."""
 
-from datetime import date
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 from optstream.estimation import error_terms as module
-from optstream.estimation.error_covariance import SumsOfTimes, times_before
-from optstream.estimation.error_factor import ErrorFactor
-from optstream.estimation.error_products import ErrorProducts
-from optstream.estimation.error_terms import error_terms
-from optstream.estimation.many_leaves.squares import Squares
+from optstream.estimation.error_terms import (
+    ErrorFactor,
+    ErrorProducts,
+    SumsOfTimes,
+    error_terms,
+    times_before,
+)
+from optstream.estimation.groups import Squares
 from optstream.stream import AggregationTree
-from optstream.stream.calendar import Calendar
 from optstream.stream.public_days import PublicDays
 from tests.optstream.estimation.written_out import written_out
 
@@ -108,22 +108,6 @@ def test_any_sum_over_nodes_and_steps_has_the_variance_of_the_covariance(known):
         assert terms.variance(nodes, steps) == pytest.approx(exact, rel=1e-3)
 
 
-def test_a_factor_has_as_many_products_as_what_was_drawn_has_shapes_in_time():
-    """Of 150 leaves at 48 steps of which 3 were drawn, all pairs of leaves and steps took 2 GB and 10 s."""
-    random = np.random.default_rng(9)
-    whole = ErrorFactor(np.einsum("lck,cs->lsk", random.normal(size=(30, 3, 40)), random.normal(size=(3, 8))))
-    products = whole.products(np.eye(30), np.eye(8))
-    assert len(products.nodes) == 6
-    assert products.nodes.size + products.forms.size + products.columns.size == 6 * 30**2
-    leaves, times = random.normal(size=(5, 30)), random.normal(size=(4, 8))
-    assert np.allclose(products.variances(leaves, times), variances(whole, leaves, times))
-    both = between(whole, leaves, times)
-    alike = 0.5 * (both + both.transpose(0, 3, 2, 1))  # in both orders of a pair
-    assert np.allclose(written_out(whole.products(leaves, times)), alike)
-    nothing = ErrorFactor(np.zeros((2, 3, 4))).products(np.eye(2), np.eye(3))
-    assert not nothing.variances().any()
-
-
 @pytest.mark.parametrize("known", ["factor", "products"])
 def test_a_day_hangs_together_with_the_days_before_it(known):
     errors = factor(3, n_earlier=2)
@@ -134,14 +118,6 @@ def test_a_day_hangs_together_with_the_days_before_it(known):
         found = np.einsum("rij,i,j,re->e", terms.nodes, node, node, terms.earlier)
         scale = np.sqrt(terms.variance(node, np.ones(N_STEPS)))
         assert np.allclose(found, exact, rtol=1e-2, atol=1e-3 * scale)
-
-
-def test_independent_noise_of_every_step_is_one_term_for_each_shape():
-    """Leaves of one variance, each step by itself: all steps are alike, so one term says it all."""
-    parts = np.einsum("ij,st->isjt", np.eye(9), np.eye(N_STEPS)).reshape(9, N_STEPS, -1)
-    terms = error_terms(ErrorFactor(parts), TREE, N_STEPS)
-    assert len(terms.nodes) == 1
-    assert terms.variance(np.eye(len(TREE.nodes))[0], np.ones(N_STEPS)) == pytest.approx(9 * N_STEPS)
 
 
 def test_products_say_what_the_covariance_says():
@@ -158,11 +134,6 @@ def test_products_say_what_the_covariance_says():
     assert np.allclose(written_out(twice), both + written_out(added))
     sums = np.random.default_rng(6).normal(size=(3, len(BELOW)))
     assert np.allclose(products.variances(sums), variances(errors, sums @ BELOW, np.eye(N_STEPS)))
-
-
-def test_where_terms_are_too_few_nothing_is_claimed(monkeypatch):
-    monkeypatch.setattr(module, "MOST_TERMS", 1)
-    assert error_terms(factor(1), TREE, N_STEPS) is None
 
 
 class OfNodes:
@@ -210,16 +181,3 @@ def test_days_before_are_whole_days_that_the_estimate_looks_at():
     assert (whole.starts[4:].tolist(), whole.lengths[4:].tolist()) == ([0, 4, 8], [4, 4, 4])
     assert times_before(days, range(12, 16), 4, is_first=False).weights.shape == (4 + 2, 4 + 2)
     assert times_before(days, range(12, 16), 12, is_first=False).weights.shape == (4, 4)
-
-
-def test_a_day_on_which_clocks_change_is_a_few_runs():
-    calendar = Calendar(60, "Europe/Paris", "elapsed")
-    days, (day, after) = PublicDays.from_calendar(calendar), (date(2025, 10, 26), date(2025, 10, 27))
-    first, stop = calendar.first_step(day), calendar.first_step(after)
-    asked = times_before(days, range(stop, stop + 24), first, is_first=True)
-    assert asked.weights.shape == (24 + 1, 24 + 2)
-    assert asked.weights[24].tolist() == [0.0] * 24 + [1.0, 1.0]
-    assert asked.lengths[24:].tolist() == [3, 22]  # 00:00 to 03:00, and 02:00 to midnight: 25 hours
-    spring = calendar.first_step(date(2025, 3, 31))
-    short = times_before(days, range(spring, spring + 24), spring - 23, is_first=True)
-    assert (short.lengths[24:].tolist(), short.weights[24, 24:].tolist()) == ([2, 21], [1.0, 1.0])

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.estimation.fourier import invert_coordinates
+from optstream.estimation.estimate import invert_coordinates
 from optstream.stream import FourierCoordinates, Measured
 
 SHAPES = [(1, 1), (2, 1), (2, 2), (7, 5), (7, 7), (8, 7), (8, 8), (48, 19)]

@@ -2,7 +2,7 @@
 
 from weakref import ref
 
-from optstream.estimation.last_answer import last_answer
+from optstream.history.posterior import last_answer
 
 
 class Answer:

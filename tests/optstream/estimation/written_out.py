@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.error_products import ErrorProducts
+from optstream.estimation.error_terms import ErrorProducts
 
 
 def written_out(products: ErrorProducts) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, event, text
 
 from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import ReleaseState, open_ledger
-from optstream.ledger.transactions import transitions as transitions_module
+from optstream.ledger import transitions as transitions_module
 
 JOURNALS = ("spends", "events", "amendments")
 CHANGING = re.compile(r"(INSERT INTO|UPDATE|DELETE FROM) (\w+)")

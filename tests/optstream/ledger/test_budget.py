@@ -13,14 +13,14 @@ from sqlalchemy import select
 
 from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import ReleaseState, open_ledger
-from optstream.ledger.database import engine as engine_module
-from optstream.ledger.database import stream_rows
-from optstream.ledger.database.schema import GrantRow
+from optstream.ledger import database as engine_module
+from optstream.ledger import schema as stream_rows
+from optstream.ledger.schema import GrantRow
 from optstream.privacy import PeriodSpend, StepSpend, worst_window
 
 # `optstream.ledger.ledger` the module, whatever the package calls by that name
 ledger_module = import_module("optstream.ledger.ledger")
-reserve_module = import_module("optstream.ledger.transactions.reserve")
+reserve_module = import_module("optstream.ledger.reserve")
 
 BOTH = pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 """By day too: what the locks of a database decide. The rest is arithmetic, on PostgreSQL by night."""

@@ -35,10 +35,6 @@ def test_spends_that_were_settled_say_which_are_in_force(ledger, drawn, kit):
     assert (spends["generation"], spends["in_force"]) == ([1, 2], [0, 1])
 
 
-def test_a_ledger_without_releases_has_all_tables(ledger):
-    assert collect(ledger, 10)["releases"]["period"] == []
-
-
 def test_what_is_written_meanwhile_is_not_in_it(ledger, reserve, kit):
     reserve("day 0")
     batches = ledger.batches(1)

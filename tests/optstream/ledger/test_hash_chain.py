@@ -8,7 +8,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from optstream.ledger import open_ledger
-from optstream.ledger.database.schema import metadata
+from optstream.ledger.schema import metadata
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
-from optstream.measurement.blocks import BLOCKS, measure_blocks
-from optstream.measurement.drifting_blocks import DriftingBlocks, drifting_blocks
+from optstream.measurement.blocks import BLOCKS, DriftingBlocks, measure_blocks
 from optstream.noise import simulated_noise
 from optstream.privacy import StepSpend, worst_window
 from optstream.stream import Measured, PrivatePeriod
@@ -70,59 +69,11 @@ def test_days_of_46_and_50_steps(lengths, n_blocks, length):
     assert fullest(covered(blocks, lengths, 17), 48) == n_blocks * length
 
 
-def test_borders_change_no_step():
-    blocks = DriftingBlocks(48, 7, 5, 1)
-    assert np.array_equal(covered(blocks, [480], 3), covered(blocks, [46, 48, 50, 1, 1, 94, 240], 3))
-
-
 def test_a_stride_shorter_than_the_window_would_break_the_bound():
     """The control: the same blocks on a cycle of w - 1 overfill a window."""
     blocks = DriftingBlocks(7, 2, 2, 0)
     overfull = covered(blocks, [200], 0)
     assert fullest(overfull, 8) > 4
-
-
-@pytest.mark.parametrize("length", [1, 2, 4])
-@pytest.mark.parametrize("n_blocks", [1, 2, 3, 8])
-@pytest.mark.parametrize(("window", "day"), [(48, 48), (96, 96), (168, 24)])
-def test_blocks_reach_every_time_of_day(window, day, n_blocks, length):
-    blocks = drifting_blocks(window, n_blocks, length, day)
-    seen = {step % day for step, count in enumerate(covered(blocks, [window] * 2 * day, 0)) if count}
-    assert seen == set(range(day))
-
-
-def test_without_a_drift_blocks_stay_at_their_times():
-    fixed = DriftingBlocks(48, 8, 1, 0)
-    assert len({step % 48 for step, count in enumerate(covered(fixed, [48] * 60, 0)) if count}) == 8
-
-
-@pytest.mark.parametrize(("window", "n_blocks"), [(7, 1), (7, 2), (14, 2), (28, 4)])
-def test_where_a_day_is_a_step_blocks_reach_every_weekday(window, n_blocks):
-    """The control: without a drift they permanently lie on the same weekdays."""
-    for blocks in (drifting_blocks(window, n_blocks, 1, 1), DriftingBlocks(window, n_blocks, 1)):
-        seen = {step % 7 for step, count in enumerate(covered(blocks, [7] * 60, 0)) if count}
-        assert (len(seen) == 7) is (blocks.drift > 0)
-
-
-@pytest.mark.parametrize(
-    ("window", "n_blocks", "length", "day", "drift"),
-    [
-        (48, 8, 2, 48, 1), (52, 8, 2, 52, 1), (49, 12, 2, 48, 0), (46, 8, 1, 48, 1),
-        (24, 1, 4, 24, 3), (24, 1, 1, 24, 5), (48, 1, 4, 48, 7), (48, 4, 4, 48, 2), (96, 1, 4, 96, 13),
-        (12, 3, 2, 1, 0), (7, 2, 1, 1, 1), (28, 4, 1, 1, 1), (28, 1, 4, 4, 1),
-    ],
-)  # fmt: skip
-def test_few_blocks_drift_faster(window, n_blocks, length, day, drift):
-    assert drifting_blocks(window, n_blocks, length, day) == DriftingBlocks(window, n_blocks, length, drift)
-
-
-def test_where_every_step_is_a_block_none_is_left_out():
-    """With a drift one step in 49 would be, for nothing: no window would cost less."""
-    rule, drifting = drifting_blocks(48, 48, 1, 48), DriftingBlocks(48, 48, 1, 1)
-    for first in (0, 7, 481):
-        assert rule.parts(first, 50) == tuple(range(step, step + 1) for step in range(50))
-        assert len(drifting.parts(first, 50)) < 50
-    assert fullest(covered(rule, [46, 50, 48], 3), 48) == 48
 
 
 @given(
@@ -140,20 +91,6 @@ def test_the_accountant_never_exceeds_the_plan(n_blocks, length, first_step, len
         spends.append(StepSpend(0, BLOCKS, at, weights, scale, 3))
         at += number
     assert worst_window(spends, window).epsilon <= 1
-
-
-@pytest.mark.parametrize(
-    ("given_", "message"),
-    [
-        ((6, 0, 1), r"n_blocks of DriftingBlocks must be an integer in \[1, 6\]; got 0"),
-        ((6, 2, 4), r"length of DriftingBlocks must be an integer in \[1, 3\]; got 4"),
-        ((6, 2, True), "length of DriftingBlocks must be an integer"),
-        ((6, 2, 1, 7), r"drift of DriftingBlocks must be an integer in \[0, 6\]; got 7"),
-    ],
-)
-def test_plans_that_do_not_fit_are_refused(given_, message):
-    with pytest.raises(ParameterError, match=message):
-        DriftingBlocks(*given_)
 
 
 def spend_of(weights, scale=Fraction(2)):
@@ -194,3 +131,17 @@ def test_no_part_measures_nothing_and_survives_its_bytes():
     again = Measured.from_bytes(measured.to_bytes())
     assert again.answers.values[0].shape == (2, 0)
     assert again.to_bytes() == measured.to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("given_", "message"),
+    [
+        ((6, 0, 1), r"n_blocks of DriftingBlocks must be an integer in \[1, 6\]; got 0"),
+        ((6, 2, 4), r"length of DriftingBlocks must be an integer in \[1, 3\]; got 4"),
+        ((6, 2, True), "length of DriftingBlocks must be an integer"),
+        ((6, 2, 1, 7), r"drift of DriftingBlocks must be an integer in \[0, 6\]; got 7"),
+    ],
+)
+def test_plans_that_do_not_fit_are_refused(given_, message):
+    with pytest.raises(ParameterError, match=message):
+        DriftingBlocks(*given_)

@@ -6,13 +6,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from optstream.measurement.coordinates import COORDINATES, exact_coordinates, measure_coordinates
+from optstream.measurement.fourier import COORDINATES, exact_coordinates, measure_coordinates
 from optstream.noise import simulated_noise
 from optstream.privacy.coordinates import CoordinatesChange
 from optstream.stream import Measured, PrivatePeriod
-from optstream.stream.fourier_basis import fourier_basis, integer_basis, integer_bits
-from optstream.stream.quantise import LARGEST_UNITS, LONGEST_IN_INT64
-from tests.optstream.measurement.memory import most_bytes
+from optstream.stream.features import fourier_basis, integer_basis, integer_bits
+from optstream.stream.private_period import LARGEST_UNITS, LONGEST_IN_INT64
 
 
 def change_of(n_coordinates, alpha=1, per_step=1, per_period=1, window=48, shortest=48):
@@ -46,15 +45,6 @@ def test_coordinates_of_the_largest_readings_and_the_longest_periods_are_exact(n
     values = np.where(basis < 0, -LARGEST_UNITS, LARGEST_UNITS)
     sums = values.astype(object) @ basis.T.astype(object)
     assert exact_coordinates(values, 3).tolist() == ((sums + 2 ** (bits - 1)) >> bits).tolist()
-
-
-def test_memory_of_coordinates_is_the_same_whatever_the_readings():
-    """Else a draw would die of some readings alone, and whether a day appears would tell of them."""
-    peaks, _ = [], exact_coordinates(np.zeros((1, 48), dtype=np.int64), 19)
-    for largest in (0, 10**6, 10**9, LARGEST_UNITS // 300):
-        values = np.full((300, 48), largest)
-        peaks.append(most_bytes(lambda values=values: exact_coordinates(values, 19)))
-    assert max(peaks) - min(peaks) < 2**12
 
 
 @pytest.mark.parametrize("n_steps", [1, 2, 3, 4, 5, 6])

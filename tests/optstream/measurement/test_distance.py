@@ -82,20 +82,6 @@ def test_the_comparison_is_strict_and_exact_where_floats_are_not(n_series):
     assert float(at + 1) == float(at)
 
 
-@pytest.mark.parametrize("other", [30, -30])
-def test_one_series_that_falls_makes_up_for_none_that_rises(other):
-    last = np.zeros(2, dtype=np.int64)
-    assert is_far(np.array([30, other]), last, 29.0, 1.0, CountedNoise(0))
-
-
-def test_where_nothing_is_offered_nothing_is_drawn():
-    noise = CountedNoise()
-    measured = measure_by_distance(period([[7, 7]]), [0], *plans(2), FixedRule(0, 0), noise)
-    assert noise.asked == []
-    assert measured.points.shape == measured.point_variances.shape == (1, 0)
-    assert [spend.weights for spend in measured.spends] == [(0, 0), (0, 0)]
-
-
 def test_what_does_not_fit_is_refused_before_anything_is_drawn():
     noise = CountedNoise()
     with pytest.raises(ParameterError, match="a last release of 2 series, and this period has 1"):

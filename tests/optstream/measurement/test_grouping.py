@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from optstream.measurement.grouping import GroupingTerms, OpenGroup, draw_groups, scaled_deviation
+from optstream.measurement.grouping import GroupingTerms, draw_groups, scaled_deviation
 from tests.optstream.mechanisms.silent_noise import ListedNoise
 
 TERMS = GroupingTerms(Fraction(1), Fraction(10), 6)
@@ -30,12 +30,6 @@ def test_steps_by_hand():
     assert left == [None]
 
 
-def test_the_step_after_a_closed_one_opens_a_group_even_if_it_is_alike():
-    starts, left = groups_of([0, 50, 50, 50], [0, 0], [0, 0])
-    assert starts == [[0, 1, 2, 2]]
-    assert (left[0].exact, left[0].total, left[0].limit) == ([50, 50], 100, 6)
-
-
 def test_a_comparison_that_meets_the_threshold_exactly_does_not_join():
     # dev {0,6} is 6: not below 6; below 7
     assert groups_of([0, 6], [0], [0])[0] == [[0, 1]]
@@ -48,13 +42,6 @@ def test_thirds_are_compared_without_rounding():
     assert groups_of([0, 0, 5], [0], [0, 0])[0] == [[0, 0, 2]]
     assert groups_of([0, 0, 5], [1], [0, 0])[0] == [[0, 0, 0]]
     assert groups_of([0, 0, 4], [0], [0, 0])[0] == [[0, 0, 0]]
-
-
-def test_no_absolute_values_on_either_side():
-    """A noisy threshold below 0 keeps out even a deviation of 0; a noisy deviation may be negative too."""
-    assert groups_of([5, 5], [-26], [0])[0] == [[0, 1]]  # 0 < -20 is false; |0| < |-20| would be true
-    assert groups_of([5, 5], [-26], [-30])[0] == [[0, 0]]  # -30 < -20; |-30| < |-20| would be false
-    assert groups_of([5, 5], [0], [-30])[0] == [[0, 0]]  # -30 < 6; |-30| < 6 would be false
 
 
 def test_the_threshold_is_drawn_once_a_group_and_each_comparison_has_its_own_noise():
@@ -77,10 +64,6 @@ def test_a_group_goes_on_where_it_was_left():
     second, left_second = groups_of([1, 0, 9], [], [0, 0, 0], first_step=13, groups=left)
     assert [first[0] + second[0]] == whole == [[10, 10, 10, 10, 10, 15]]
     assert left_whole == left_second == [None]
-
-
-def test_open_groups_show_nothing():
-    assert "31337" not in repr(OpenGroup(31337, [31337], 31337))
 
 
 @pytest.mark.parametrize("largest", [1, 10**4, 2**50, 2**70])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.measurement.in_turn import measure_in_turn
+from optstream.measurement.sums import measure_in_turn
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, charged_to_windows
 from optstream.stream import PrivatePeriod

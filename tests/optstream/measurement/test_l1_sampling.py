@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
 from optstream.measurement import L1Sampling
-from optstream.measurement.l1_sampling import Choice, _scores, choose_points
+from optstream.measurement.sampling import Choice, _scores, choose_points
 from optstream.noise import simulated_noise
-from optstream.privacy.rules.window_budget import WindowBudget
+from optstream.privacy.rules import WindowBudget
 from optstream.privacy.sensitivity import l1_score_change
 from optstream.privacy.sparse_vector import sparse_vector_scales
-from optstream.stream.quantise import LARGEST_UNITS, LONGEST_IN_INT64
-from tests.optstream.measurement.memory import most_bytes
+from optstream.stream.private_period import LARGEST_UNITS, LONGEST_IN_INT64
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 SCALES = sparse_vector_scales(10, 4, Fraction(1))
@@ -39,12 +38,6 @@ def rule(cap=48, window=48, n_steps=12, taken=(), first_step=0):
     return WindowBudget(cap, window, first_step, n_steps, [(step, 1) for step in taken])
 
 
-def test_a_step_that_is_a_point_may_not_be_one_again():
-    budget = rule(cap=3, window=4, n_steps=6)
-    budget.take(2)
-    assert budget.allowed().tolist() == [True, True, False, True, True, True]
-
-
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.lists(st.integers(-1000, 1000), min_size=9, max_size=9), min_size=1, max_size=3),
@@ -65,16 +58,6 @@ def test_scores_of_the_largest_readings_and_the_longest_periods_are_exact(n_step
     ends = [2, n_steps - 2, n_steps - 1]
     expected = [sum(score(row, 0, end) for row in exact) * end for end in ends]
     assert list(_scores(exact, 0, ends)) == expected
-
-
-def test_memory_of_the_choice_is_bounded_and_the_same_whatever_the_readings():
-    """Else a draw would die of some readings alone, and whether a day appears would tell of them."""
-    peaks = {}
-    for largest in (0, 1000, 10**8, LARGEST_UNITS // 100):
-        exact = np.random.default_rng(1).integers(-largest, largest, (100, 96), endpoint=True)
-        peaks[largest] = most_bytes(lambda exact=exact: sum(_scores(exact, 0, range(1, 96))))
-    assert max(peaks.values()) < 2**22
-    assert max(peaks.values()) - min(peaks.values()) < 2**15
 
 
 @settings(max_examples=150, deadline=None)
@@ -153,20 +136,6 @@ def test_the_rule_looks_at_later_periods_too():
     assert rule(10, 48, 48, taken[:10], 48).allowed().nonzero()[0].tolist() == list(range(38, 48))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [((10, "-1"), "at least 0"), ((10, 0.5), "must be exact"), ((10, "5", "best"), '"even" or "optimal"')],
-)
-def test_bad_parameters_are_named(arguments, message):
-    with pytest.raises(ParameterError, match=message):
-        L1Sampling(*arguments)
-
-
-def test_points_of_a_period_are_its_part_of_a_window():
-    sampling = L1Sampling(10, 0)
-    assert [sampling.points_of_period(n, 48) for n in (1, 24, 46, 48, 50, 96)] == [1, 5, 10, 10, 10, 10]
-
-
 @pytest.mark.parametrize("allocation", ["even", "optimal"])
 @pytest.mark.parametrize("n_positive", [1, 9, 50])
 def test_the_sparse_vector_costs_at_most_its_epsilon_and_no_less_than_rounding(allocation, n_positive):
@@ -175,3 +144,12 @@ def test_the_sparse_vector_costs_at_most_its_epsilon_and_no_less_than_rounding(a
     if allocation == "even":
         assert float(scales.threshold) == pytest.approx(2 * 740_000 * 6)
         assert float(scales.query) == pytest.approx(4 * n_positive * 740_000 * 6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((10, "-1"), "at least 0"), ((10, 0.5), "must be exact"), ((10, "5", "best"), '"even" or "optimal"')],
+)
+def test_bad_parameters_are_named(arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        L1Sampling(*arguments)

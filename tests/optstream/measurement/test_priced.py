@@ -9,12 +9,11 @@ import pytest
 from optstream.errors import NoiseError, ParameterError
 from optstream.measurement import measure_points_and_sums
 from optstream.measurement.blocks import measure_blocks
-from optstream.measurement.linear import SAMPLES, feature_stage
 from optstream.measurement.priced import query_weights
-from optstream.measurement.steps import measure_steps
+from optstream.measurement.sums import SAMPLES, feature_stage, measure_steps
 from optstream.noise import joint_noise, joint_variance, simulated_noise
 from optstream.privacy import JointSpend, StepSpend, worst_window
-from optstream.privacy.rules.groups import cut
+from optstream.privacy.rules import cut
 from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod
 
 PARTS = (range(0, 1), range(2, 4), range(4, 5), range(5, 8), range(8, 9))
@@ -132,32 +131,11 @@ def test_laplace_noise_of_a_scale_that_is_no_float_is_refused_before_the_draw():
     )
 
 
-def test_a_spend_of_a_longer_period_is_not_taken():
-    longer = JointSpend(0, "blocks", 10, 12, GROUPS, Fraction(50), 1, 2)
-    with pytest.raises(ParameterError, match="does not price"):
-        blocks_of(np.ones((2, 9), dtype=np.int64), simulated_noise(1), longer)
-
-
 def test_parts_in_smaller_pieces_would_be_charged_too_little():
     """Why the parts themselves are compared: the weights are the same, the charge is not."""
     pieces = replace(BLOCKS, groups=((range(0, 1), range(2, 3), range(3, 4), range(4, 5)), PARTS[3:]))
     assert pieces.weights == BLOCKS.weights
     assert worst_window([pieces], 9).epsilon < worst_window([BLOCKS], 9).epsilon
-
-
-def test_a_group_that_cannot_be_drawn_is_refused_before_the_draw():
-    """The larger group is too large for the scale, the smaller one is not: neither is drawn."""
-    noise = Recording()
-    small = replace(BLOCKS, scale=Fraction(1, 2))
-    with pytest.raises(NoiseError, match="in vain"):
-        blocks_of(np.ones((2, 9), dtype=np.int64), noise, small)
-    assert noise.asked == []
-
-
-def test_no_part_measures_nothing():
-    measured = blocks_of(np.ones((2, 9), dtype=np.int64), simulated_noise(1), replace(BLOCKS, groups=()), ())
-    assert measured.answers.values[0].shape == (2, 0)
-    assert Measured.from_bytes(measured.to_bytes()).to_bytes() == measured.to_bytes()
 
 
 TREE = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR"})
@@ -199,3 +177,24 @@ def test_joint_noise_of_a_feature_or_of_other_points_is_refused(spend, message):
     with pytest.raises(ParameterError, match=message):
         of_tree([spend], noise)
     assert noise.asked == []
+
+
+def test_a_spend_of_a_longer_period_is_not_taken():
+    longer = JointSpend(0, "blocks", 10, 12, GROUPS, Fraction(50), 1, 2)
+    with pytest.raises(ParameterError, match="does not price"):
+        blocks_of(np.ones((2, 9), dtype=np.int64), simulated_noise(1), longer)
+
+
+def test_a_group_that_cannot_be_drawn_is_refused_before_the_draw():
+    """The larger group is too large for the scale, the smaller one is not: neither is drawn."""
+    noise = Recording()
+    small = replace(BLOCKS, scale=Fraction(1, 2))
+    with pytest.raises(NoiseError, match="in vain"):
+        blocks_of(np.ones((2, 9), dtype=np.int64), noise, small)
+    assert noise.asked == []
+
+
+def test_no_part_measures_nothing():
+    measured = blocks_of(np.ones((2, 9), dtype=np.int64), simulated_noise(1), replace(BLOCKS, groups=()), ())
+    assert measured.answers.values[0].shape == (2, 0)
+    assert Measured.from_bytes(measured.to_bytes()).to_bytes() == measured.to_bytes()

@@ -20,11 +20,6 @@ def test_a_whole_window_has_points_at_both_ends():
     assert EquallySpaced(10).positions(48, 0, 48) == (0, 5, 10, 16, 21, 26, 31, 37, 42, 47)
 
 
-def test_after_a_short_day_the_points_run_from_step_1_to_44():
-    positions = EquallySpaced(10).positions(48, 46, 48)
-    assert (positions[0], positions[-1], len(positions)) == (1, 44, 10)
-
-
 @pytest.mark.parametrize("count", [1, 0, -3, 49, 10.0, "10", True])
 def test_a_bad_number_of_samples_is_named(count):
     with pytest.raises(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.hierarchy.solve import consistent
+from optstream.estimation.least_squares import consistent
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace, OptStream
 from optstream.noise import simulated_noise

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
-from optstream.ledger.accounting.spends import covers
+from optstream.ledger.accounting import covers
 from optstream.mechanisms import Hierarchical, Laplace
 from optstream.mechanisms.base import Mechanism
 from optstream.noise import secure_noise, simulated_noise

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
-from optstream.estimation.holding import UNKNOWN
-from optstream.measurement.in_turn import measure_in_turn
+from optstream.measurement.sums import measure_in_turn
 from optstream.mechanisms.fast import Fast
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, StepSpend, worst_window
@@ -83,31 +82,6 @@ def test_periods_in_any_order_cost_at_most_epsilon_and_no_plan_is_refused(data):
         assert sum(start <= point < start + window for point in points) <= samples
 
 
-def test_where_every_step_is_due_each_window_is_filled_and_none_overfilled():
-    """A set point that every error exceeds: it would measure every step, and the rule says when it may."""
-    mechanism = build(set_point=1e-9, integration_time=1)
-    (release,) = in_periods(mechanism, np.tile(WALK, 3), [288])
-    points = release.measured.positions
-    assert points == tuple(step for step in range(288) if step % 48 < 10)
-
-
-@pytest.mark.parametrize("sampling", ["adaptive", "fixed"])
-@pytest.mark.parametrize("predictor", ["kalman", "linear"])
-def test_step_by_step_is_the_batch_with_the_same_noise(sampling, predictor):
-    mechanism = build(sampling=sampling, predictor=predictor)
-    (batch,) = in_periods(mechanism, WALK, [96])
-    for lengths in ([48, 48], [1, 30, 65], [96]):
-        parts = in_periods(mechanism, WALK, lengths)
-        assert np.array_equal(np.hstack([part.values for part in parts]), batch.values)
-        assert parts[-1].state == batch.state
-    noise, state, online = simulated_noise(3), mechanism.start(), []
-    for column in WALK.T:
-        state, release = mechanism.step(state, column, noise=noise)
-        online.append(release.values)
-    assert np.array_equal(np.hstack(online), batch.values)
-    assert state.memory == batch.state
-
-
 def test_values_and_variances_are_the_filters():
     """By the recursion written out step by step, in the unit of the readings."""
     mechanism = build(process_deviation=6.0)
@@ -147,33 +121,6 @@ def test_a_series_that_jumps_is_sampled_sooner_than_one_that_stays():
     assert counts["still"] < 15
 
 
-def test_a_gap_makes_the_next_prediction_less_sure():
-    mechanism = build(process_deviation=6.0, sampling="fixed")
-    (first,) = in_periods(mechanism, WALK, [48])
-    states = [mechanism.recall(first.spends, first.state)] * 2
-    late = {**states[0], "next_step": 10**6}
-    for first_step in (48, 148):
-        measured = mechanism.measure(WALK[:, :1], noise=simulated_noise(1), first_step=first_step, state=late)
-        assert measured.positions == ()
-        variance = mechanism.fitted(measured).variances[0, 0]
-        at_end = mechanism.fitted(first.measured).variances[0, -1]
-        assert variance == pytest.approx(at_end + 36.0 * (first_step - 47))
-
-
-def test_a_lost_memory_starts_anew_where_there_is_headroom():
-    mechanism = build(sampling="fixed")
-    first, _ = in_periods(mechanism, WALK, [48, 48])
-    full = mechanism.recall([replace(first.spends[0], weights=(0,) * 38 + (1,) * 10)])
-    measured = mechanism.measure(WALK[:, 48:], noise=simulated_noise(1), first_step=48, state=full)
-    assert measured.positions[0] == 38
-    estimate = mechanism.fitted(measured)
-    assert np.array_equal(estimate.values[:, 0], measured.point_values[:, 0])
-    assert estimate.variances[0, 0] > estimate.variances[0, 37] > estimate.variances[0, 38]
-    alone = mechanism.measure(WALK[:, :3], noise=simulated_noise(1), first_step=48, state=full)
-    nothing = mechanism.fitted(alone)
-    assert (nothing.values.tolist(), nothing.variances.min()) == ([[0.0] * 3] * 2, UNKNOWN * 0.25)
-
-
 def test_a_step_that_was_measured_twice_counts_twice():
     mechanism = build(n_samples=2)
     once = StepSpend(0, "samples", 40, (1,), Fraction(8), 4)
@@ -189,26 +136,6 @@ def test_a_step_that_was_measured_twice_counts_twice():
                 state, at = release.state, at + length
             assert measured[0] == 48 + first
             state = mechanism.recall(spends)
-
-
-def test_another_mechanisms_memory_and_that_of_a_later_period_are_not_used():
-    mechanism = build()
-    first, second = in_periods(mechanism, WALK, [48, 48])
-    assert mechanism.recall(first.spends, {"mechanism": "Sample", "held": [1]}).keys() == {
-        "mechanism",
-        "points",
-    }
-    late = mechanism.recall(second.spends, second.state)
-    measured = mechanism.measure(WALK[:, :48], noise=simulated_noise(1), first_step=0, state=late)
-    assert measured.positions
-    assert np.isfinite(mechanism.estimate(measured).values).all()
-
-
-def test_a_state_of_other_series_is_refused_before_anything_is_drawn():
-    (first,), noise = in_periods(build(), WALK, [48]), SilentNoise()
-    with pytest.raises(ParameterError, match="state of Fast is of 2 series; the period has 3"):
-        build().measure(np.ones((3, 4)), noise=noise, first_step=48, state=first.state)
-    assert noise.asked == []
 
 
 @pytest.mark.parametrize(
@@ -232,11 +159,6 @@ def test_a_state_of_other_series_is_refused_before_anything_is_drawn():
 def test_bad_parameters_are_named(changes, message):
     with pytest.raises(ParameterError, match=message):
         build(**changes)
-
-
-def test_defaults_fit_any_window():
-    for window, samples in ((1, 1), (6, 1), (48, 7), (209, 31)):
-        assert Fast(PrivacyModel("1", window, 1)).samples_in_window == samples
 
 
 class Raw(Fast):
@@ -306,8 +228,21 @@ def test_samples_beyond_the_cap_are_found():
     assert audited(Uncapped, **EAGER) > 1
 
 
-def test_which_steps_are_sampled_does_depend_on_the_draws():
-    """Else the audit would have nothing adaptive to look at."""
-    mechanism, noise = Fast(SMALL, n_samples=3, **AUDITED), simulated_noise(1)
-    chosen = {mechanism.measure(np.full((1, 12), 100), noise=noise).positions for _ in range(60)}
-    assert len(chosen) > 3
+def test_a_state_of_other_series_is_refused_before_anything_is_drawn():
+    (first,), noise = in_periods(build(), WALK, [48]), SilentNoise()
+    with pytest.raises(ParameterError, match="state of Fast is of 2 series; the period has 3"):
+        build().measure(np.ones((3, 4)), noise=noise, first_step=48, state=first.state)
+    assert noise.asked == []
+
+
+def test_another_mechanisms_memory_and_that_of_a_later_period_are_not_used():
+    mechanism = build()
+    first, second = in_periods(mechanism, WALK, [48, 48])
+    assert mechanism.recall(first.spends, {"mechanism": "Sample", "held": [1]}).keys() == {
+        "mechanism",
+        "points",
+    }
+    late = mechanism.recall(second.spends, second.state)
+    measured = mechanism.measure(WALK[:, :48], noise=simulated_noise(1), first_step=0, state=late)
+    assert measured.positions
+    assert np.isfinite(mechanism.estimate(measured).values).all()

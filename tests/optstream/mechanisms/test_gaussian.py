@@ -56,14 +56,6 @@ def test_a_window_that_is_changed_whole_stays_within_epsilon_and_delta(epsilon, 
     assert window == 1 or true_delta(sigma / math.sqrt(window), steps, most) > float(delta)
 
 
-def test_a_sum_of_steps_is_charged_by_the_square():
-    """Three changed steps of one sum move it by three: charged one by one, it would break the promise."""
-    budget = model("1", 3, delta="1e-3", resolution=1)
-    squared, added = (math.sqrt(n / (2 * budget.budget)) for n in (9, 3))
-    assert true_delta(squared, [3], 1.0) <= 1e-3
-    assert true_delta(added, [3], 1.0) > 1e-3
-
-
 @pytest.mark.parametrize("windows", ["sliding", "aligned"])
 @pytest.mark.parametrize("lengths", [(48, 48, 48), (46, 50, 48), (1,) * 100, (7, 60, 3)])
 def test_no_window_costs_more_than_rho(lengths, windows):
@@ -76,26 +68,6 @@ def test_no_window_costs_more_than_rho(lengths, windows):
     assert cost <= mechanism.epsilon <= mechanism.model.budget
     assert mechanism.epsilon > mechanism.model.budget * (1 - Fraction(1, 10**12))
     assert windows == "aligned" or cost == mechanism.epsilon
-
-
-def test_levels_and_products_share_rho():
-    whole = Gaussian(model())
-    levels = Hierarchical(whole, TREE, ["1/4", "3/4"])
-    assert levels.epsilon <= whole.model.budget
-    assert [float(own.sigma / whole.sigma) for _, own in levels.levels] == pytest.approx([2, (4 / 3) ** 0.5])
-    quarter = Gaussian(whole.model.with_budget(whole.model.budget / 4))
-    assert float(quarter.sigma / whole.sigma) == pytest.approx(2)
-    laplace = Laplace(PrivacyModel("1/4", 48, 1), noise="laplace")
-    assert float(laplace.plan(48)[0].scale) == pytest.approx(192_000)
-
-
-def test_roaming_devices_move_every_level_by_all_of_their_leaves():
-    roaming = Hierarchical(Gaussian(model(unit="roaming", leaves_per_step=5)), TREE, ["1/2", "1/2"])
-    alone = Hierarchical(Gaussian(model()), TREE, ["1/2", "1/2"])
-    for (_, some), (_, one) in zip(roaming.levels, alone.levels, strict=True):
-        assert float(some.sigma / one.sigma) == pytest.approx(5), (
-            "however few leaves there are: merged ones have several readings"
-        )
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -120,3 +92,31 @@ def test_noise_and_its_standard_errors_are_those_of_the_plan():
     assert np.std(release.values - values) == pytest.approx(sigma, rel=0.05)
     # scales of another noise would be seen
     assert np.std(release.values - values) != pytest.approx(sigma * 2**0.5, rel=0.05)
+
+
+def test_a_sum_of_steps_is_charged_by_the_square():
+    """Three changed steps of one sum move it by three: charged one by one, it would break the promise."""
+    budget = model("1", 3, delta="1e-3", resolution=1)
+    squared, added = (math.sqrt(n / (2 * budget.budget)) for n in (9, 3))
+    assert true_delta(squared, [3], 1.0) <= 1e-3
+    assert true_delta(added, [3], 1.0) > 1e-3
+
+
+def test_levels_and_products_share_rho():
+    whole = Gaussian(model())
+    levels = Hierarchical(whole, TREE, ["1/4", "3/4"])
+    assert levels.epsilon <= whole.model.budget
+    assert [float(own.sigma / whole.sigma) for _, own in levels.levels] == pytest.approx([2, (4 / 3) ** 0.5])
+    quarter = Gaussian(whole.model.with_budget(whole.model.budget / 4))
+    assert float(quarter.sigma / whole.sigma) == pytest.approx(2)
+    laplace = Laplace(PrivacyModel("1/4", 48, 1), noise="laplace")
+    assert float(laplace.plan(48)[0].scale) == pytest.approx(192_000)
+
+
+def test_roaming_devices_move_every_level_by_all_of_their_leaves():
+    roaming = Hierarchical(Gaussian(model(unit="roaming", leaves_per_step=5)), TREE, ["1/2", "1/2"])
+    alone = Hierarchical(Gaussian(model()), TREE, ["1/2", "1/2"])
+    for (_, some), (_, one) in zip(roaming.levels, alone.levels, strict=True):
+        assert float(some.sigma / one.sigma) == pytest.approx(5), (
+            "however few leaves there are: merged ones have several readings"
+        )

@@ -1,7 +1,6 @@
 """Hours in turn are the day that they make: state, spends and values of online mechanisms, hour by hour."""
 
 import json
-from collections import Counter
 from fractions import Fraction
 from functools import lru_cache
 
@@ -10,7 +9,7 @@ import pytest
 
 from optstream import mechanisms
 from optstream.mechanisms import on_tree
-from optstream.privacy import PrivacyModel, worst_window
+from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, PublicDays
 from optstream.stream.state import public_part, raw_bytes, with_raw
 from tests.optstream.mechanisms.silent_noise import SilentNoise
@@ -60,24 +59,3 @@ def test_the_same_noise_gives_hours_the_values_of_their_day(name):
     whole = np.concatenate([one.values for one in days], axis=1)
     assert np.allclose(np.concatenate([one.values for one in hours], axis=1), whole, atol=1e-6)
     assert np.ptp(whole) > 1000
-
-
-@pytest.mark.parametrize("name", [*ONLINE, "HistoryInformed"])
-def test_every_window_midnight_included_costs_hours_what_it_costs_days(name):
-    mechanism = build(name)
-    days, hours = ([spend for one in released(mechanism, size) for spend in one.spends] for size in (48, 2))
-    windows = range(-47, 48 * N_DAYS)
-    by_hours, by_days = ([sum(step[at] for at in range(first, first + 48)) for first in windows]
-                         for step in map(charged, (hours, days)))  # fmt: skip
-    assert 0 < max(by_hours) == worst_window(hours, 48).epsilon <= 1
-    if name != "HistoryInformed":
-        assert by_hours == by_days
-
-
-def charged(spends):
-    """What each step is charged, added up by hand, spend by spend and level by level."""
-    found = Counter()
-    for spend in spends:
-        for step, charge in enumerate(spend.charges, spend.first_step):
-            found[step] += charge
-    return found

@@ -6,10 +6,10 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from optstream.catalogue.measurements.mechanism_document import describe, mechanism_from
+from optstream.catalogue.measurements import describe, mechanism_from
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced, L1Sampling
-from optstream.measurement.linear import feature_stage
+from optstream.measurement.sums import feature_stage
 from optstream.mechanisms import (
     BudgetAbsorption,
     BudgetDistribution,
@@ -90,18 +90,6 @@ def test_no_change_of_a_customer_loses_more_than_is_charged_and_some_lose_all(la
     assert worst == charged
 
 
-def test_two_roaming_leaves_lose_at_most_what_two_are_charged():
-    model = PrivacyModel("1", 1, 1, resolution=1, unit="roaming", leaves_per_step=2)
-    mechanism = Hierarchical(Laplace(model), LATTICE, SHARES)
-    worst = Fraction(0)
-    for first, second in permutations(range(len(LATTICE.leaves)), 2):
-        for ups in product((-1, 1), repeat=2):
-            moved = np.zeros((len(LATTICE.leaves), 1), dtype=np.int64)
-            moved[[first, second], 0] = ups
-            worst = max(worst, exact_loss(mechanism, moved))
-    assert worst == worst_window(mechanism.plan(1, 0), 1).epsilon == mechanism.epsilon <= 1
-
-
 def test_a_margin_that_is_no_partition_would_lose_more():
     """Control: a cell in all three nodes of the margin moves each of them, at points and in sums."""
     mechanism, day = Hierarchical(Laplace(PAIR), LATTICE, SHARES), with_features(LATTICE)
@@ -165,18 +153,6 @@ def test_any_pattern_adds_up_both_ways_above_its_bound_and_again_from_its_bytes(
     assert np.array_equal(again.values, release.values)
 
 
-def test_gaussian_noise_at_a_margin_is_charged_in_rho_as_at_a_level():
-    """One step of one customer moves one node of each level and of the margin by alpha: rho adds up."""
-    mechanism = Hierarchical(Gaussian(PrivacyModel("1", 2, 1, resolution=1, delta="0.001")), LATTICE, SHARES)
-    measured = mechanism.measure(np.full((6, 2), 5.0), noise=simulated_noise(3))
-    per_step = sum(1 / (2 * one.sigma**2) for _, one in mechanism.levels)
-    assert 2 * per_step <= mechanism.model.budget
-    assert 2 * per_step == pytest.approx(float(mechanism.model.budget))
-    release = mechanism.estimate(measured)
-    assert np.allclose(release.values, LATTICE.add_up(release.values[LATTICE.leaf_indices]))
-    assert (release.standard_errors > 0).all()
-
-
 def test_standard_errors_are_what_each_drawn_number_does_to_the_estimate():
     mechanism = Hierarchical(Laplace(PAIR), LATTICE, SHARES)
     release = mechanism.release(np.full((6, 2), 5.0), noise=simulated_noise(3))
@@ -191,15 +167,6 @@ def _variance_of(release, mechanism):
     weights = LATTICE.leaves_in(["s0", "1-s1"])
     factor = mechanism.noise_factor(release.measured)
     return float(factor.products(weights[None], np.ones((1, 2))).variances()[0, 0])
-
-
-def test_a_margin_makes_the_sector_better_known():
-    """Twelve regions: half of epsilon at the sectors against all of it at the cells, which are added up."""
-    lattice = cells_of(12, 3)
-    beside = Hierarchical(Laplace(PAIR), lattice, ["0", "0", "1/2", "1/2"])
-    measured = beside.measure(np.full((36, 2), 9.0), noise=simulated_noise(1))
-    of_cells_alone = 12 * 2 * 2.0**2  # of twelve cells, each of scale 2
-    assert beside.noise_variances(measured)[-3:].max() < of_cells_alone / 2
 
 
 SIX = PrivacyModel("1", 6, 1)
@@ -237,6 +204,30 @@ def test_optstream_adds_up_both_ways_above_its_bound_with_the_errors_of_each_dra
     assert np.array_equal(again.values, release.values)
     brute = one_by_one(unbounded(mechanism), release.measured)
     assert np.allclose(release.noise_standard_errors**2, brute, rtol=1e-6)
+
+
+def test_two_roaming_leaves_lose_at_most_what_two_are_charged():
+    model = PrivacyModel("1", 1, 1, resolution=1, unit="roaming", leaves_per_step=2)
+    mechanism = Hierarchical(Laplace(model), LATTICE, SHARES)
+    worst = Fraction(0)
+    for first, second in permutations(range(len(LATTICE.leaves)), 2):
+        for ups in product((-1, 1), repeat=2):
+            moved = np.zeros((len(LATTICE.leaves), 1), dtype=np.int64)
+            moved[[first, second], 0] = ups
+            worst = max(worst, exact_loss(mechanism, moved))
+    assert worst == worst_window(mechanism.plan(1, 0), 1).epsilon == mechanism.epsilon <= 1
+
+
+def test_gaussian_noise_at_a_margin_is_charged_in_rho_as_at_a_level():
+    """One step of one customer moves one node of each level and of the margin by alpha: rho adds up."""
+    mechanism = Hierarchical(Gaussian(PrivacyModel("1", 2, 1, resolution=1, delta="0.001")), LATTICE, SHARES)
+    measured = mechanism.measure(np.full((6, 2), 5.0), noise=simulated_noise(3))
+    per_step = sum(1 / (2 * one.sigma**2) for _, one in mechanism.levels)
+    assert 2 * per_step <= mechanism.model.budget
+    assert 2 * per_step == pytest.approx(float(mechanism.model.budget))
+    release = mechanism.estimate(measured)
+    assert np.allclose(release.values, LATTICE.add_up(release.values[LATTICE.leaf_indices]))
+    assert (release.standard_errors > 0).all()
 
 
 def test_features_beside_a_large_margin_are_refused_in_words_and_points_alone_are_not():

@@ -3,30 +3,22 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
-from optstream.measurement import EquallySpaced
 from optstream.measurement.grouping import GROUPER
 from optstream.mechanisms import (
-    Fast,
     Fourier,
-    Hierarchical,
     HistoryInformed,
     HistoryInformedTree,
-    OptStream,
     PeGaSus,
-    PeGaSusTree,
-    Sample,
 )
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, StepSpend
-from optstream.stream import AggregationTree, Feature, Measured
+from optstream.stream import AggregationTree
 
 MODEL = PrivacyModel("1", 6, 1)
 TREE = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
 SHARES = ["1/3", "2/3"]
 PUSH = 1e6
-HALVES = [Feature((range(0, 3), range(3, 6)), "halves")]
 
 
 def unbounded(mechanism):
@@ -78,19 +70,6 @@ def test_it_is_the_sum_over_all_that_was_measured(make, wavy):
         assert np.allclose(expected[~known], 0)
 
 
-def test_it_is_the_same_from_stored_bytes_and_for_other_values(make, wavy):
-    mechanism, state = make(MODEL, 6), None
-    for number in range(3):
-        values = wavy(18)[:, 6 * number : 6 * number + 6]
-        release = mechanism.release(values, noise=simulated_noise(8), first_step=6 * number, state=state)
-        state = release.state
-        again = mechanism.estimate(Measured.from_bytes(release.measured.to_bytes())).noise_standard_errors
-        if release.noise_standard_errors is None:
-            assert again is None
-        else:
-            assert np.array_equal(release.noise_standard_errors, again, equal_nan=True)
-
-
 def test_nothing_is_claimed_where_it_is_not_known():
     values = np.full((2, 6), 50.0)
     history = HistoryInformed(MODEL, n_blocks=2, block_length=1)
@@ -129,19 +108,9 @@ def last_of_three(mechanism, stream, seed, silent):
 
 
 N_RUNS = 600
-MARGIN = 0.55
 """Of a mean over N_RUNS of squares of mean 1 and variance at most 5 (Laplace): six standard deviations, below
 1e-8 for a normal mean; that one square is 330 and does it alone has a chance below 600 exp(-25) = 1e-8."""
 
-SIMULATED = {
-    "OptStream": OptStream(MODEL, TREE, sampling=EquallySpaced(3), features=HALVES, level_shares=SHARES),
-    "Sample": Hierarchical(Sample(MODEL), TREE, SHARES),
-    "Fourier": Hierarchical(Fourier(MODEL, n_coefficients=2), TREE, SHARES),
-    "Fast": Hierarchical(Fast(MODEL, n_samples=2, sampling="fixed", process_deviation=30.0), TREE, SHARES),
-    "Fast linear": Hierarchical(Fast(MODEL, n_samples=2, sampling="fixed", predictor="linear"), TREE, SHARES),
-    "PeGaSus": PeGaSus(MODEL, smoother="average"),
-    "PeGaSusTree": PeGaSusTree(PeGaSus(MODEL, smoother="average"), TREE, SHARES),
-}
 """Mechanisms that remember, and some that do not: memory holds noise of earlier periods."""
 
 
@@ -163,24 +132,3 @@ def squares(mechanism, claim):
         change = noisy.values - quiet.values
         found.append(np.nanmean((change / claim(noisy)) ** 2))
     return float(np.mean(found))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name == "PeGaSus" else pytest.mark.nightly) for name in SIMULATED],
-)
-def test_over_many_draws_it_is_what_the_noise_does(name):
-    mechanism = unbounded(SIMULATED[name])
-    assert abs(squares(mechanism, lambda release: release.noise_standard_errors) - 1.0) < MARGIN
-
-
-@pytest.mark.nightly
-def test_the_simulation_sees_a_filters_own_variance_taken_for_the_noise():
-    """Control: how far the series is believed to wander between samples is no noise."""
-    mechanism = unbounded(SIMULATED["Fast"])
-
-    def believed(release):
-        return np.sqrt(mechanism.merged(release.measured).point_variances) * 1e-3
-
-    assert squares(mechanism, believed) < 1.0 - MARGIN

@@ -69,27 +69,6 @@ def test_it_is_what_each_number_does_to_the_sum(name):
         assert found.value == pytest.approx(release.values[np.ix_(rows, list(steps))].sum())
 
 
-def test_errors_of_steps_that_share_noise_do_not_average_out():
-    """A held value: six steps of one number err six times as much, not the root of six."""
-    release = Sample(MODEL).release(READINGS, noise=simulated_noise(1))
-    one = release.sum(["0"], [0]).noise_standard_error
-    assert release.sum(["0"]).noise_standard_error == pytest.approx(6 * one)
-    laplace = Laplace(MODEL).release(READINGS, noise=simulated_noise(1))
-    one = laplace.sum(["0"], [0]).standard_error
-    assert laplace.sum(["0"]).standard_error == pytest.approx(6**0.5 * one)
-
-
-def test_where_every_step_is_measured_the_noise_is_the_whole_error():
-    release = LINEAR["Laplace"].release(READINGS, noise=simulated_noise(4))
-    assert np.array_equal(release.standard_errors, release.noise_standard_errors)
-    found = release.sum(["A"])
-    assert found.standard_error == found.noise_standard_error
-    assert found.band == (
-        found.value - 1.96 * found.standard_error,
-        found.value + 1.96 * found.standard_error,
-    )
-
-
 @pytest.mark.parametrize(
     "mechanism", [LINEAR["OptStream"], LINEAR["Sample"], PeGaSusTree(PeGaSus(MODEL), TREE, SHARES)]
 )
@@ -112,17 +91,6 @@ def test_history_informed_knows_the_whole_error_of_sums():
     # a block of two steps was measured: their sum is known better than each
     alone = [release.sum(["all"], [6 + step]).standard_error for step in range(6)]
     assert release.sum(["all"]).standard_error < 0.9 * np.linalg.norm(alone)
-
-
-def test_the_sum_of_a_new_estimate_of_series_is_of_that_estimate():
-    """Without a bound the values themselves are what errors are of, not those of the first estimate."""
-    mechanism, noise = HistoryInformed(MODEL, scale=60), simulated_noise(2)
-    first = mechanism.measure(READINGS, noise=noise)
-    later = mechanism.measure(READINGS, noise=noise, first_step=6, state=first.state)
-    revised = mechanism.revise(first, [later])
-    assert not np.array_equal(revised.values, mechanism.estimate(first).values)
-    found = revised.sum(["0"])
-    assert found.estimate == found.value
 
 
 def test_noise_of_earlier_periods_is_not_forgotten():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import NoiseError
-from optstream.noise.geometric import (
+from optstream.noise.laplace import (
     AT_FIRST,
     LOW_REACH,
     _hits,

@@ -20,6 +20,10 @@ from optstream.privacy import (
 from optstream.privacy.spends import spend_from_document, spend_to_document
 
 
+class StrangeSpend:
+    first_step, n_steps = 0, 1
+
+
 def step_spend(first_step, weights, scale="7/3", level=0, alpha_units=2, leaves_changed=1):
     return StepSpend(
         level,
@@ -142,27 +146,6 @@ def test_a_repeated_history_is_priced_as_one_that_is_written_out(spends, length,
     assert spent == expected
 
 
-def test_a_history_without_spends_costs_nothing():
-    assert worst_of_repeated([], 4).epsilon == 0
-
-
-def test_aligned_windows_stay_inside_a_period():
-    spends = [step_spend(0, [0, 0, 0, 5]), step_spend(4, [5, 0, 0, 0])]
-    assert worst_window(spends, 3, "aligned").epsilon == worst_window(spends[:1], 3).epsilon
-    assert worst_window(spends, 3, "sliding").epsilon == 2 * worst_window(spends[:1], 3).epsilon
-
-
-def test_aligned_window_longer_than_its_period_is_the_period():
-    spends = [step_spend(0, [1, 1]), step_spend(2, [1, 1])]
-    assert worst_window(spends, 9, "aligned").epsilon == worst_window(spends[:1], 9).epsilon
-
-
-def test_aligned_window_longer_than_its_period_touches_no_step_after_it():
-    spends = [step_spend(0, [5, 5]), step_spend(2, [1, 1])]
-    touching = worst_window(spends, 9, "aligned", touching=range(2, 4))
-    assert touching.epsilon == worst_window(spends[1:], 9).epsilon < worst_window(spends[:1], 9).epsilon
-
-
 @settings(max_examples=40, deadline=None)
 @given(histories(), st.integers(1, 13), st.integers(0, 30), st.integers(0, 5))
 @pytest.mark.slow
@@ -174,16 +157,6 @@ def test_a_range_that_ends_before_it_begins_asks_for_windows_with_both_ends(spen
         if start <= end - 1 and start + length > end + gap
     ]
     assert found == max(both, default=Fraction(0))
-
-
-def test_sums_do_not_round():
-    tiny = step_spend(3, [1], scale=10**40, alpha_units=1)
-    large = step_spend(0, [1, 1, 1], scale=1, alpha_units=1)
-    assert worst_window([large, tiny], 4).epsilon == 3 + Fraction(1, 10**40)
-
-
-def test_no_spend_costs_nothing():
-    assert worst_window([], 48).epsilon == 0
 
 
 @pytest.mark.parametrize(
@@ -229,11 +202,6 @@ def test_a_spend_that_prices_nothing_is_refused(spend, wrong):
         replace(spend, **wrong)
 
 
-def test_an_unknown_kind_of_spend_is_refused():
-    with pytest.raises(ValueError, match="cannot be priced"):
-        spend_from_document({"kind": "gift", "level": 0, "stage": "x", "first_step": 0})
-
-
 @settings(max_examples=80, deadline=None)
 @given(st.sets(st.integers(-9, -1) | st.integers(6, 14)), st.sets(st.integers(0, 5)), st.integers(1, 4))
 def test_a_capped_plan_charges_at_least_every_outcome_that_keeps_to_its_rule(taken, chosen, cap):
@@ -253,10 +221,34 @@ def test_a_capped_plan_charges_at_least_every_outcome_that_keeps_to_its_rule(tak
         assert planned <= headroom * Fraction(1, 3)
 
 
+def test_aligned_windows_stay_inside_a_period():
+    spends = [step_spend(0, [0, 0, 0, 5]), step_spend(4, [5, 0, 0, 0])]
+    assert worst_window(spends, 3, "aligned").epsilon == worst_window(spends[:1], 3).epsilon
+    assert worst_window(spends, 3, "sliding").epsilon == 2 * worst_window(spends[:1], 3).epsilon
+
+
+def test_aligned_window_longer_than_its_period_is_the_period():
+    spends = [step_spend(0, [1, 1]), step_spend(2, [1, 1])]
+    assert worst_window(spends, 9, "aligned").epsilon == worst_window(spends[:1], 9).epsilon
+
+
+def test_aligned_window_longer_than_its_period_touches_no_step_after_it():
+    spends = [step_spend(0, [5, 5]), step_spend(2, [1, 1])]
+    touching = worst_window(spends, 9, "aligned", touching=range(2, 4))
+    assert touching.epsilon == worst_window(spends[1:], 9).epsilon < worst_window(spends[:1], 9).epsilon
+
+
+def test_sums_do_not_round():
+    tiny = step_spend(3, [1], scale=10**40, alpha_units=1)
+    large = step_spend(0, [1, 1, 1], scale=1, alpha_units=1)
+    assert worst_window([large, tiny], 4).epsilon == 3 + Fraction(1, 10**40)
+
+
+def test_an_unknown_kind_of_spend_is_refused():
+    with pytest.raises(ValueError, match="cannot be priced"):
+        spend_from_document({"kind": "gift", "level": 0, "stage": "x", "first_step": 0})
+
+
 def test_an_unknown_spend_cannot_be_priced():
     with pytest.raises(ValueError, match="cannot price"):
         worst_window([StrangeSpend()], 3)
-
-
-class StrangeSpend:
-    first_step, n_steps = 0, 1

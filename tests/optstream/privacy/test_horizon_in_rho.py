@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.measurement.linear import SAMPLES
+from optstream.measurement.sums import SAMPLES
 from optstream.privacy import GaussianSpend, StepSpend, worst_window
 from optstream.privacy.horizon import loss_of_days, loss_over
 from optstream.privacy.zero_concentrated import epsilon_of

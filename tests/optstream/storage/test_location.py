@@ -1,21 +1,11 @@
 """What a text names: a path, or a plain URL of an object store; never a secret."""
 
-from pathlib import Path
-
 import pytest
 
 from optstream.catalogue import read_published
 from optstream.catalogue.backends import StoreUrl, locate
 from optstream.errors import ParameterError, PublicationError
-from optstream.storage.location import name_below
-
-
-def test_paths_stay_paths():
-    assert locate("published") == Path("published")
-    assert locate("/srv/a b") == Path("/srv/a b")
-    assert locate("C:x") == Path("C:x")
-    assert locate(Path("s3:")) == Path("s3:")
-    assert locate("file:///srv/a%20b") == Path("/srv/a b")
+from optstream.storage.store import name_below
 
 
 def test_a_url_can_be_extended_and_compared():

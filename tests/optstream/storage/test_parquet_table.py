@@ -6,8 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from optstream.errors import PublicationError
-from optstream.storage.parquet_limits import Limits
-from optstream.storage.parquet_table import decode_table, encode_table
+from optstream.storage.parquet import Limits, decode_table, encode_table
 
 LIMITS = Limits(rows=2**20, columns=8)
 
@@ -33,7 +32,7 @@ def test_a_table_comes_back_as_it_was():
 
 
 def test_many_rows_may_have_more_texts(monkeypatch):
-    monkeypatch.setattr("optstream.storage.parquet_table.FEW_TEXTS", 1000)
+    monkeypatch.setattr("optstream.storage.parquet.FEW_TEXTS", 1000)
     whole, _ = decode_table(encode_table(repeated(128), {}), LIMITS, "a file")
     assert whole.height == 4000
     with pytest.raises(PublicationError, match="may hold 512,000 bytes"):
@@ -41,7 +40,7 @@ def test_many_rows_may_have_more_texts(monkeypatch):
 
 
 def test_few_rows_may_have_long_texts(monkeypatch):
-    monkeypatch.setattr("optstream.storage.parquet_table.FEW_TEXTS", 1000)
+    monkeypatch.setattr("optstream.storage.parquet.FEW_TEXTS", 1000)
     whole, _ = decode_table(encode_table(repeated(500, 2), {}), LIMITS, "a file")
     assert whole.height == 2
     with pytest.raises(PublicationError, match="may hold 1,000 bytes"):
@@ -55,7 +54,7 @@ def written(table, **options):
 
 
 def test_texts_that_each_row_group_repeats_are_counted_before_all_are_read(monkeypatch):
-    monkeypatch.setattr("optstream.storage.parquet_table.FEW_TEXTS", 2**24)
+    monkeypatch.setattr("optstream.storage.parquet.FEW_TEXTS", 2**24)
     text = "x" * 2**20
     sink = pa.BufferOutputStream()
     table = pa.table({"node": [text]})
@@ -90,7 +89,7 @@ def test_texts_of_other_types_are_refused_or_counted(monkeypatch, stored):
             decode_table(data, LIMITS, "a file")
     data = written(pa.table({"node": fixed}), store_schema=stored)
     assert decode_table(data, LIMITS, "a file")[0].height == 10
-    monkeypatch.setattr("optstream.storage.parquet_table.FEW_TEXTS", 1000)
+    monkeypatch.setattr("optstream.storage.parquet.FEW_TEXTS", 1000)
     with pytest.raises(PublicationError, match="may hold 1,280 bytes"):
         decode_table(data, LIMITS, "a file")
 

@@ -5,8 +5,7 @@ import time
 
 import pytest
 
-from optstream.storage.location import locate
-from optstream.storage.open import open_store
+from optstream.storage.store import locate, open_store
 from tests.temporary_s3 import filesystem
 
 LONGEST_READ = 60.0

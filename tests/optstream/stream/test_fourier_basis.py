@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from optstream.errors import ParameterError
 from optstream.privacy.coordinates import BASIS_BITS
-from optstream.stream.fourier_basis import LONGEST_PERIOD, fourier_basis, integer_basis, integer_bits
+from optstream.stream.features import fourier_basis, integer_basis, integer_bits
 
 LENGTHS = [1, 2, 3, 4, 5, 8, 46, 47, 48, 50, 337]
 
@@ -47,14 +46,3 @@ def test_the_integers_differ_from_the_basis_by_less_than_they_say(n_steps):
     error = np.ldexp(integer_basis(n_steps, n_steps) - exact, -integer_bits(n_steps))
     assert np.linalg.norm(error) < 2.0**-BASIS_BITS
     assert np.abs(error).max() < 2.0 ** -integer_bits(n_steps)
-
-
-def test_nobody_can_change_the_shared_basis():
-    for basis in (fourier_basis(48, 19), integer_basis(48, 19)):
-        with pytest.raises(ValueError, match="read-only"):
-            basis[0, 0] = 1
-
-
-def test_too_long_a_period_is_refused():
-    with pytest.raises(ParameterError, match="at most 1048576 steps; got 1048577"):
-        fourier_basis(LONGEST_PERIOD + 1, 1)

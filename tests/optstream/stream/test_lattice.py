@@ -5,7 +5,7 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.stream import AggregationTree, Lattice
-from optstream.stream.hierarchy.margin import Margin
+from optstream.stream.lattice import Margin
 
 TREE = AggregationTree.from_parents(
     {"all": None, "A": "all", "B": "all", "A-x": "A", "A-y": "A", "B-x": "B", "B-y": "B"}
@@ -61,21 +61,6 @@ def test_a_sum_may_take_nodes_of_tree_or_margin_that_share_no_leaf():
 def test_what_is_no_partition_is_refused(cells, says):
     with pytest.raises(ParameterError, match=says):
         Lattice.of_tree(TREE, "sector", cells)
-
-
-def test_all_leaves_stand_on_the_last_level():
-    ragged = AggregationTree.from_parents({"all": None, "A": "all", "B": "all", "A-x": "A"})
-    with pytest.raises(ParameterError, match="on its last level"):
-        Lattice.of_tree(ragged, "sector", {"x": ["A-x", "B"]})
-
-
-def test_levels_have_names_and_nodes_have_parts_in_tree_and_margin():
-    assert [LATTICE.level_name(level) for level in range(4)] == ["level 0", "level 1", "level 2", "sector"]
-    assert LATTICE.children_of("all") == ("A", "B"), "the margin's nodes would count a second time"
-    assert LATTICE.children_of("A") == ("A-x", "A-y")
-    assert LATTICE.children_of("x") == ("A-x", "B-x")
-    assert LATTICE.children_of("A-x") == ()
-    assert LATTICE.cells == {"A-x": ("A", "x"), "A-y": ("A", "y"), "B-x": ("B", "x"), "B-y": ("B", "y")}
 
 
 def test_codes_of_cells_that_are_not_there_must_stand_for_one_node_too():

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.fourier import invert_coordinates
-from optstream.estimation.gaussian_process.history import BlockHistory
-from optstream.estimation.hierarchy.problem import targets_of
-from optstream.estimation.reconstruction import reconstruct
+from optstream.estimation.estimate import invert_coordinates
+from optstream.estimation.problem import targets_of
+from optstream.estimation.reconstruct import reconstruct
+from optstream.history.blocks import BlockHistory
 from optstream.stream import BlockSums, FeatureSums, FourierCoordinates, Measured
 
 STORED = {

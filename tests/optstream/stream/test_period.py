@@ -4,7 +4,6 @@ import copy
 import pickle
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
-from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
@@ -93,21 +92,6 @@ def test_what_comes_after_is_what_a_clock_shows_then(day, zone, number, n_hours)
     assert (hour < later, hour.isoformat() < later.isoformat()) == (n_hours > 0, n_hours > 0)
 
 
-@given(days, st.sampled_from(ZONES))
-@settings(deadline=None)
-def test_a_calendar_of_days_has_days(day, zone):
-    calendar = Calendar(30, zone)
-    assert calendar.periods_of(day) == (day,)
-    assert calendar.periods(day, day + timedelta(days=2)) == [
-        calendar.after(day, number) for number in (0, 1, 2)
-    ]
-    midnight = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(zone))
-    assert calendar.begins_at(day) == midnight
-    assert calendar.begins_at(day + timedelta(days=1)) == calendar.ends_at(day)
-    noon = midnight + timedelta(hours=12)
-    assert calendar.period_at(noon) == day == calendar.period_from_step(calendar.first_step(day) + 24)
-
-
 def test_days_stand_for_their_hours():
     calendar = Calendar(60, "UTC", "elapsed", "hour")
     day, next_day = date(2016, 2, 28), date(2016, 2, 29)
@@ -121,9 +105,9 @@ def test_a_clock_that_moves_by_half_an_hour_has_no_hours():
     calendar = Calendar(30, "Australia/Lord_Howe", "elapsed", "hour")
     assert len(calendar.periods_of(date(2016, 2, 14))) == 24
     for day in changes("Australia/Lord_Howe"):
-        with pytest.raises(ParameterError, match=r'not a whole number of clock hours.*period "day"'):
+        with pytest.raises(ParameterError, match=r'not a whole number of clock hours.*period = "day"'):
             calendar.periods_of(day)
-        with pytest.raises(ParameterError, match='period "day"'):
+        with pytest.raises(ParameterError, match='period = "day"'):
             calendar.first_step(Hour(day, 0))
     assert len(Calendar(30, "Australia/Lord_Howe", "fixed", "hour").periods_of(date(2016, 4, 3))) == 24
 

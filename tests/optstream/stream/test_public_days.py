@@ -8,17 +8,9 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.stream import Calendar
 from optstream.stream.calendar import ORIGIN
-from optstream.stream.public_days import REST_DAY, SATURDAY, UNKNOWN_WEEK, WORKDAY, PublicDays
+from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY, PublicDays
 
 PARIS = Calendar(30, "Europe/Paris")
-
-
-def test_days_of_one_length_are_counted_from_the_first():
-    days = PublicDays.from_date(date(2016, 2, 1), 48, [date(2016, 2, 3)])  # a Monday
-    clock = days.clock(np.arange(7 * 48))
-    assert np.array_equal(clock, np.arange(7 * 48))
-    kinds = days.kinds(clock)[::48].tolist()
-    assert kinds == [WORKDAY, WORKDAY, REST_DAY, WORKDAY, WORKDAY, SATURDAY, REST_DAY]
 
 
 @pytest.mark.parametrize(
@@ -51,9 +43,17 @@ def test_a_calendars_week_and_holidays_are_the_dates_own():
             assert days.kinds(days.clock([calendar.first_step(day)])).tolist() == [wanted]
 
 
-def test_without_a_week_all_days_are_alike():
-    days = PublicDays(52)
-    assert set(days.kinds(days.clock(np.arange(520))).tolist()) == {UNKNOWN_WEEK}
+@pytest.mark.parametrize("zone", ["Europe/Paris", "America/New_York", "Australia/Lord_Howe"])
+def test_the_clock_is_the_local_time_of_every_step_of_a_year(zone):
+    calendar = Calendar(30, zone, "elapsed")
+    days, first = PublicDays.from_calendar(calendar), calendar.first_step(date(2025, 1, 1))
+    steps = first + np.arange(365 * 48)
+    local = [calendar.local_time(int(step)) for step in steps]
+    wanted = [(one.date() - ORIGIN).days * 48 + 2 * one.hour + one.minute // 30 for one in local]
+    assert days.clock(steps).tolist() == wanted
+    few = np.random.default_rng(1).choice(365 * 48, 24)
+    assert days.clock(steps[few].reshape(4, 6)).tolist() == np.array(wanted)[few].reshape(4, 6).tolist()
+    assert days.clock(int(steps[-1])) == wanted[-1]
 
 
 @pytest.mark.parametrize(
@@ -68,16 +68,3 @@ def test_what_does_not_fit_is_refused(given, message):
         PublicDays(**given)
     with pytest.raises(ParameterError, match=r"first_day of PublicDays must be a day such as .*'2024-03-01'"):
         PublicDays.from_date("2024-03-01", steps_per_day=24)
-
-
-@pytest.mark.parametrize("zone", ["Europe/Paris", "America/New_York", "Australia/Lord_Howe"])
-def test_the_clock_is_the_local_time_of_every_step_of_a_year(zone):
-    calendar = Calendar(30, zone, "elapsed")
-    days, first = PublicDays.from_calendar(calendar), calendar.first_step(date(2025, 1, 1))
-    steps = first + np.arange(365 * 48)
-    local = [calendar.local_time(int(step)) for step in steps]
-    wanted = [(one.date() - ORIGIN).days * 48 + 2 * one.hour + one.minute // 30 for one in local]
-    assert days.clock(steps).tolist() == wanted
-    few = np.random.default_rng(1).choice(365 * 48, 24)
-    assert days.clock(steps[few].reshape(4, 6)).tolist() == np.array(wanted)[few].reshape(4, 6).tolist()
-    assert days.clock(int(steps[-1])) == wanted[-1]

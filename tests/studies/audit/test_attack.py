@@ -3,14 +3,12 @@
 import math
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 
 from optstream.noise import simulated_noise
 from studies.audit import Outputs, audit
 from studies.audit.attack import ERROR
 from studies.audit.bounds import epsilon_bound
-from studies.audit.subjects.subject import BufferedNoise
 
 
 @dataclass(frozen=True)
@@ -82,31 +80,3 @@ def test_the_bound_is_that_of_the_tested_runs_with_a_share_of_the_error_for_each
     families = 3  # likelihood ratio, direction, single output
     bound = epsilon_bound(result.likely, result.unlikely, 1000, ERROR / families)
     assert result.lower_bound == pytest.approx(float(bound), rel=1e-12)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Says one of three things; the middle one is likelier on side 1, and no threshold finds it."""
-
-    name: str = "choice"
-    neighbours: str = "pair"
-    claimed: float = 0.0
-
-    def sample(self, side, n_runs, noise):
-        near = np.abs(noise.discrete_laplace(2.0, (n_runs, 1))) <= (2 if side else 0)
-        sign = np.sign(noise.discrete_laplace(5.0, (n_runs, 1)) + 0.5).astype(np.int64)
-        return Outputs.of_answers(np.where(near, 0, sign))
-
-
-def test_answers_are_told_apart_as_patterns():
-    result = audit(Choice(), n_runs=4000, noise=simulated_noise(3))
-    assert result.event.startswith(("pattern", "likelihood ratio and pattern"))
-    assert result.lower_bound > 0.5
-
-
-def test_buffered_noise_hands_out_each_number_once():
-    buffered = BufferedNoise(simulated_noise(4), batch=64)
-    drawn = [buffered.discrete_laplace(1e9, (5, 2)) for _ in range(20)]
-    assert len(np.unique(drawn)) == 200
-    assert drawn[0].shape == (5, 2)
-    assert buffered.simulated

@@ -9,14 +9,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.measurement.steps import measure_steps
+from optstream.measurement.sums import measure_steps
 from optstream.mechanisms import HistoryInformed
-from optstream.mechanisms.history_informed import block_groups
-from optstream.mechanisms.history_informed import block_plan as informed
-from optstream.mechanisms.history_informed.block_groups import BlockGroups
+from optstream.mechanisms import blocks as block_groups
+from optstream.mechanisms import blocks as informed
+from optstream.mechanisms.blocks import BlockGroups
 from optstream.noise import simulated_noise
 from optstream.privacy import JointSpend, PrivacyModel, worst_window
-from optstream.privacy.rules.groups import cut, worst_sum
+from optstream.privacy.rules import cut, worst_sum
 from optstream.stream import PrivatePeriod
 from optstream.stream.public_days import PublicDays
 from studies.audit.attack import audit

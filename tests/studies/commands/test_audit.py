@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from flows.cli.console import Terminal
+from flows.cli.output import Terminal
 from studies.audit.run import audit_cases
 from studies.commands.audit import audit_and_show
-from tests.flows.command import invoke as invoke_product
 from tests.studies.command import invoke
 
 CASES = [*audit_cases(only="inverted"), *audit_cases(only="half the query")]
@@ -24,22 +23,6 @@ def test_each_audit_is_a_line_and_what_was_asked_for_is_written(tmp_path, capsys
     assert "enumerated" in lines[1]
     assert lines[2].startswith("2 of 2 audits are as they must be")
     assert json.loads(output.read_text())["format"] == "optstream.audit/1"
-
-
-@pytest.mark.nightly
-def test_an_audit_of_a_configured_stream_is_kept_and_a_part_of_one_is_not(tmp_path, monkeypatch):
-    from tests.faults.world import configured
-
-    monkeypatch.chdir(tmp_path)
-    text = configured()
-    (tmp_path / "optstream.toml").write_text(text)
-    words = ["audit", "--config", "optstream.toml", "--date", "2016-06-01", "--runs", "400"]
-    invoke(*words, "--only", "stream")
-    assert json.loads(invoke_product("status", "--json").output)["last_audit"] is None
-    assert invoke(*words).exit_code == 0
-    audit = json.loads(invoke_product("status", "--json").output)["last_audit"]
-    assert audit["passed"]
-    assert audit["same_configuration"]
 
 
 def test_the_audit_catches_a_control_and_says_so(here):

@@ -1,13 +1,12 @@
 """The same seeds give the same numbers: in any order, on any number of processes, in any blocks."""
 
-from dataclasses import replace
 from datetime import date
 
 import numpy as np
 import pytest
 
 from studies.evaluation import Cell, CellResult, Counts, Load, Point, StudyData, run_cell, run_cells
-from studies.evaluation.contenders import CONTENDERS, LEVELS_APART, RAW, cell_of
+from studies.evaluation.contenders import CONTENDERS, LEVELS_APART, cell_of
 
 FEBRUARY, SEED = "2016-02", 5
 
@@ -49,36 +48,6 @@ def test_processes_and_order_change_nothing(data):
     )
 
 
-@pytest.mark.slow
-def test_blocks_of_trials_are_parts_of_the_whole(data):
-    cell = some_cells()[0]
-    whole = run_cell(replace(cell, trials=(0, 3)), data, SEED).trials
-    parts = [run_cell(replace(cell, trials=(n, n + 1)), data, SEED).trials[0] for n in range(3)]
-    assert [one.metrics for one in whole] == [one.metrics for one in parts]
-    assert len({one.metrics["mae"] for one in whole}) == 3
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "calibration", "plan", "aligned"),
-    [
-        ("Laplace", "strict", 1.0, 1.0),
-        ("OptStream ES", "strict", 1.0, 1.0),
-        ("OptStream ES", "paper", 24.5, 24.5),
-        ("OptStream L1", "strict", 1.0, None),
-        ("OptStream L1", "paper", 17 + 1 / 3, 16 + 2 / 3),
-        ("DFT", "paper", 1.951, 1.951 / 2**0.5),
-        ("PeGaSus", "paper", 48.0, 48.0),  # epsilon a step, for 48 of them
-    ],
-)
-def test_the_accountant_says_what_a_paper_costs(data, mechanism, calibration, plan, aligned):
-    result = run_cell(cell_of("regions", mechanism, calibration, Point("1"), FEBRUARY, (0, 1)), data, SEED)
-    assert float(result.epsilon_plan) == pytest.approx(plan, rel=1e-3)
-    (trial,) = result.trials
-    assert trial.drawn <= result.epsilon_plan
-    if aligned is not None:
-        assert float(trial.drawn_aligned) == pytest.approx(aligned, rel=1e-3)
-
-
 def strict_contenders():
     """Two of them in `make test`, all others in the nightly checks."""
     for name, contender in CONTENDERS.items():
@@ -92,16 +61,6 @@ def test_no_strict_contender_costs_more_than_was_asked(data, name):
     study = "hierarchy" if name == LEVELS_APART else "regions"
     result = run_cell(cell_of(study, name, "strict", Point("1"), FEBRUARY, (0, 1)), data, SEED)
     assert result.trials[0].drawn <= result.epsilon_plan <= 1
-
-
-def test_last_week_is_the_release_seven_days_before(data):
-    cell = cell_of("regions", RAW, "none", Point("1"), FEBRUARY, (0, 1))
-    metrics = run_cell(cell, data, SEED).trials[0].metrics
-    load = data.load.values
-    first = data.load.index_of(date(2016, 2, 1))
-    wanted = np.abs(load[first - 7 : first + 22] - load[first : first + 29]).mean()
-    assert metrics["last_week"] == pytest.approx(wanted)
-    assert metrics["mae"] == 0.0
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from studies.evaluation.forecasting import LEARNED_DAYS, forecast, forecast_errors
+from studies.evaluation.forecasting import forecast
 
 
 def arma(n_steps: int, phi: float, theta: float, mean: float, seed: int) -> np.ndarray:
@@ -22,23 +22,3 @@ def test_the_forecast_is_that_of_the_process_itself():
     assert found.converged
     ahead = found.values - series.mean()
     assert ahead[1:] / ahead[:-1] == pytest.approx(np.full(19, 0.9), abs=0.03)
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("bad", [np.full(1344, 7.0), np.r_[np.zeros(1343), np.nan]])
-def test_what_cannot_be_fitted_gives_the_mean_and_says_so(bad):
-    found = forecast(bad, 3)
-    assert not found.converged or np.allclose(found.values, 7.0)
-    if np.isfinite(bad).all():
-        assert np.allclose(found.values, bad.mean())
-
-
-def test_errors_are_taken_against_the_truth_and_beside_plain_rules():
-    n_days = LEARNED_DAYS + 2
-    truth = arma(n_days * 48, 0.8, 0.1, 100.0, seed=2).reshape(n_days, 48)
-    stream = truth + 5.0
-    found = forecast_errors(stream, truth)
-    assert found["yesterday"] == pytest.approx(np.abs(stream[-3:-1] - truth[-2:]).mean())
-    assert found["week_before"] == pytest.approx(np.abs(stream[-9:-7] - truth[-2:]).mean())
-    assert found["mae"] == pytest.approx(5.0, abs=1.5)  # the stream's mean is 5 too high
-    assert found["unconverged"] == 0.0

@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 from optstream.privacy import CappedSpend, JointSpend, PeriodSpend, StepSpend, worst_window
@@ -27,19 +26,3 @@ def test_charges_are_the_accountants(spend):
     assert charges.max() == pytest.approx(float(worst_window([spend], 1).epsilon), rel=1e-15)
     whole = worst_window([spend], spend.n_steps).epsilon
     assert period_charge(spend, spend.n_steps) == pytest.approx(float(whole), rel=1e-15)
-
-
-def test_a_period_longer_than_a_window_may_hold_its_cap_several_times():
-    """One point in any window of 2, 6 steps: a day of points at 0, 2 and 4 is an outcome of this plan."""
-    plan = CappedSpend(0, "samples", 0, 6, 1, (), Fraction(3), 1)
-    outcome = StepSpend(0, "samples", 0, (1, 0, 1, 0, 1, 0), Fraction(3), 1)
-    assert worst_window([outcome], 2).epsilon == worst_window([plan], 2).epsilon
-    assert period_charge(plan, 2) == period_charge(outcome, 2) == pytest.approx(1)
-    assert period_charge(plan, 6) == pytest.approx(1 / 3)
-    assert period_charge(plan, 4) == pytest.approx(2 / 3), "a window and a part of one"
-
-
-def test_each_step_has_its_own_charge():
-    np.testing.assert_allclose(step_charges(SPENDS[0]), np.array([1, 0, 2 / 3, 1]) * 12 / 7, rtol=1e-15)
-    np.testing.assert_allclose(step_charges(SPENDS[1]), [1 / 3, 1 / 3], rtol=1e-15)
-    assert not step_charges(CappedSpend(0, "samples", 0, 4, 0, (), Fraction(1), 1)).any()

@@ -16,10 +16,6 @@ from studies.leakage import (
 )
 
 
-def test_the_known_figure(chains):
-    assert supremum(chains.issue, 0.1) == pytest.approx(0.645907, abs=5e-7)
-
-
 @settings(max_examples=100, deadline=None)
 @given(st.data(), st.floats(1e-4, 4))
 def test_it_is_where_iteration_ends(chains, data, epsilon):
@@ -69,19 +65,3 @@ def test_a_repeated_period_ends_where_iteration_does(chains, data, epsilons):
     elif max(epsilons) > 0:
         n = len(epsilons)
         assert loss(1e6) * n + sum(epsilons) >= n * 1e6 - 1e-6
-
-
-def test_steps_without_release_let_leakage_fade(chains):
-    matrix = np.array([[0.8, 0.2], [0.2, 0.8]])
-    before, after = repeated_leakage([1.0, 0, 0, 0], backward=matrix, forward=matrix)
-    assert before[0] > before[1] > before[2] > before[3] > 0
-    assert after[1] < after[2] < after[3] < after[0] == pytest.approx(before[0])
-    assert repeated_leakage([0.0, 0.0], backward=np.eye(2), forward=None)[0].tolist() == [0, 0]
-    assert repeated_leakage([0.1, 0.0], backward=np.eye(2), forward=None)[0].tolist() == [math.inf] * 2
-
-
-def test_a_period_within_rounding_of_where_it_is_infinite_is_infinite():
-    matrix, border = [[0.5, 0.5], [0, 1]], math.log(2)
-    for epsilon, is_finite in ((math.nextafter(border, 0), False), (border - 1e-6, True)):
-        before, _ = repeated_leakage([epsilon] * 2, backward=matrix, forward=None)
-        assert np.isfinite(before).tolist() == [is_finite] * 2

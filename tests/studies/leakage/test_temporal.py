@@ -7,15 +7,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
-from optstream.privacy import PeriodSpend, StepSpend
+from optstream.privacy import StepSpend
 from optstream.stream import Hour
 from studies.leakage import backward_leakage, forward_leakage, supremum
 from studies.leakage.charged_history import history_of
 from studies.leakage.temporal import chain_of, leakage_of
 from studies.leakage.transition_file import TransitionFile
-from tasks.release.build_mechanism import mechanism_for
+from tasks.release.mechanism import mechanism_for
 from tasks.release.run import Run, enrol
 from tests.tasks.two_regions import released_by
 
@@ -91,14 +90,6 @@ def test_steps_of_days_with_gaps_and_clock_changes(stream):
     assert history.worst_of_days(np.arange(190.0)).tolist() == [47, 93, 141, 189]
 
 
-def test_days_as_steps_count_what_changes_in_all_of_the_day(stream):
-    stream.charge(DAY, flat("1/100"))
-    stream.charge(DAY + timedelta(days=2), flat("1/200"))
-    history = history_of(stream.settings, stream.ledger, "period")
-    np.testing.assert_allclose(history.epsilons, [0.48, 0, 0.24], rtol=1e-12)
-    assert [history.when(index) for index in range(3)] == ["2025-03-29", "2025-03-30", "2025-03-31"]
-
-
 def test_hours_are_steps_of_their_days_and_add_up_to_them(load_text, charging):
     by_the_hour = load_text(released_by("PeGaSus"), ("[mechanism]", 'period = "hour"\n[mechanism]'))
     stream = charging(by_the_hour)
@@ -114,26 +105,6 @@ def test_hours_are_steps_of_their_days_and_add_up_to_them(load_text, charging):
     assert days.when(1) == "2025-03-30"
 
 
-def test_levels_and_stages_add_up_and_a_period_spend_counts_at_each_step(stream):
-    def plan(first, n_steps):
-        rising = tuple(Fraction(min(n, 3), 30) for n in range(n_steps + 1))
-        return (*flat("1/100")(first, n_steps), PeriodSpend(1, "sampling", first, rising))
-
-    stream.charge(DAY, plan)
-    steps = history_of(stream.settings, stream.ledger, "step").epsilons
-    np.testing.assert_allclose(steps, np.full(48, 0.01 + 1 / 30), rtol=1e-12)
-    days = history_of(stream.settings, stream.ledger, "period").epsilons
-    np.testing.assert_allclose(days, [0.48 + 0.1], rtol=1e-12)
-
-
-def test_the_mechanisms_own_plan_costs_its_epsilon_by_the_day(stream):
-    spends = stream.charge(DAY)
-    history = history_of(stream.settings, stream.ledger, "step")
-    expected = sum(np.array([float(charge) for charge in spend.charges]) for spend in spends)
-    np.testing.assert_allclose(history.epsilons, expected, rtol=1e-12)
-    assert history.epsilons.sum() == pytest.approx(1, rel=1e-9)
-
-
 def test_void_and_restated_days_count_and_reserved_ones_do_not(stream):
     stream.charge(DAY, flat("1/100"), state="void")
     stream.charge(DAY, flat("1/200"), revision=1)
@@ -141,13 +112,6 @@ def test_void_and_restated_days_count_and_reserved_ones_do_not(stream):
     history = history_of(stream.settings, stream.ledger, "step")
     assert history.epsilons.tolist() == [0.015] * 48
     assert (history.n_releases, history.n_reserved) == (2, 1)
-
-
-def test_another_calendar_than_the_ledgers_is_refused(stream, small):
-    stream.charge(DAY, flat("1/100"))
-    other = small(day="fixed", step="1h").settings
-    with pytest.raises(ConfigurationError, match="counts the steps of 2025-03-29 otherwise"):
-        history_of(other, stream.ledger, "step")
 
 
 @pytest.fixture

@@ -31,11 +31,6 @@ def test_what_is_no_transition_matrix_is_refused(matrix, message):
         LossFunction(matrix)
 
 
-def test_the_stationary_distribution_of_two_states():
-    np.testing.assert_allclose(stationary_distribution([[0.9, 0.1], [0.3, 0.7]]), [0.75, 0.25], rtol=1e-15)
-    assert stationary_distribution([[1.0]]) == [1.0]
-
-
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 9))
 def test_it_stays_and_reversing_twice_is_the_chain_itself(chains, seed, n_states):
@@ -55,13 +50,3 @@ def test_backward_is_bayes_by_simulation_of_all_pairs(chains):
         joint = [prior[before] * forward[before, now] for before in range(3)]
         np.testing.assert_allclose(backward[now], np.array(joint) / sum(joint), rtol=1e-14)
     assert not np.allclose(backward, backward_transition(forward))
-
-
-@pytest.mark.parametrize(
-    "matrix", [np.eye(2), [[0.8, 0.2], [0, 1]], np.kron(np.eye(2), np.full((2, 2), 0.5))]
-)
-def test_reducible_chains_need_a_prior(matrix):
-    with pytest.raises(ParameterError, match=r"reducible.*give a prior, or the backward matrix"):
-        backward_transition(matrix)
-    n_states = len(matrix)
-    assert backward_transition(matrix, np.full(n_states, 1 / n_states)).shape == (n_states, n_states)

@@ -1,6 +1,5 @@
 """A chain from CSV: what is read, and what each fault is called."""
 
-import numpy as np
 import pytest
 
 from optstream.errors import ConfigurationError
@@ -15,28 +14,6 @@ def written(tmp_path):
         return path
 
     return write
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "0.8,0.2\n0,1\n",
-        " .8 , 2e-1\r\n0.,+1.0",
-        "\n0.8,0.2\n\n0,1\n\n",
-        "\ufeff0.8,0.2\n0,1\n",
-        '"0.8","0.2"\n0,1\n',
-    ],
-)
-def test_plain_numbers_are_read(written, content):
-    chain = read_transition(written(content))
-    np.testing.assert_array_equal(chain.rows, [[0.8, 0.2], [0, 1]])
-    assert chain.names is None
-    assert chain.n_states == 2
-
-
-def test_a_first_line_of_names_is_known_by_not_being_numbers(written):
-    assert read_transition(written("low,high\n0.8,0.2\n0,1\n")).names == ("low", "high")
-    assert read_transition(written("1,high\n0.8,0.2\n0,1\n")).names == ("1", "high")
 
 
 @pytest.mark.parametrize(

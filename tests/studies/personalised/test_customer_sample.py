@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from optstream.noise import secure_noise
-from optstream.stream import PrivatePeriod
-from studies.personalised.customer_sample import counts_of, noisy_counts, noisy_distance, sampled
+from studies.personalised.customer_sample import noisy_counts, noisy_distance, sampled
 from studies.personalised.personal_epsilon import CHANCE_UNITS, chance_units
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
@@ -34,9 +33,3 @@ def test_what_is_answered_is_of_the_sample_with_noise_of_the_threshold():
     assert noisy_counts(given, certain, Fraction(1, 3), noise).tolist() == [13, 1]
     assert noisy_distance(given, np.array([10, 5]), certain, Fraction(1, 3), noise) == 3 + 4
     assert all(scale >= 3 and scale == pytest.approx(3) for scale, _ in noise.asked)
-
-
-def test_a_period_holds_the_classes_one_after_the_other_and_no_count_is_outside_its_class():
-    units = counts([1, 2], [3, -4], [5, 6], [7, 8])
-    period = PrivatePeriod(units, resolution=Fraction(1), first_step=0)
-    assert counts_of(period, 1, [9, 7]).tolist() == [[2, 0], [6, 7]]

@@ -7,13 +7,9 @@ from math import comb, exp, log
 
 import pytest
 
-from optstream.errors import ParameterError
 from studies.personalised.personal_epsilon import (
     CHANCE_UNITS,
-    CustomerClass,
-    best_threshold,
     chance_units,
-    squared_error,
 )
 
 EPSILONS = tuple(map(Fraction, ("1/1000", "1/20", "1/3", "1", "5/2", "8")))
@@ -56,31 +52,7 @@ def test_one_customer_more_or_less_loses_the_epsilon_of_the_class_exactly(epsilo
     assert worst == pytest.approx(float(epsilon), rel=1e-9)
 
 
-def test_a_class_that_may_lose_more_loses_the_threshold():
-    scale = float(1 / Fraction("1/3"))
-    assert loss(law(2, 3, 0.1, scale), law(3, 3, 0.1, scale)) == pytest.approx(1 / 3, rel=1e-9)
-
-
 def test_control_a_chance_of_epsilon_over_threshold_loses_more():
     """The sample of a plain share is the mistake that lies nearest: it is enough for small epsilons only."""
     epsilon, threshold = 1 / 3, 1.0
     assert loss(law(2, 0, 0, 1), law(2, 1, epsilon / threshold, 1)) > epsilon * 1.3
-
-
-def test_the_best_threshold_is_the_best_of_those_that_are_offered():
-    offers, sizes = [Fraction(1, 100), Fraction(1, 2), Fraction(1, 2), Fraction(3)], [50, 20, 20, 1000]
-    found, error = best_threshold(offers, sizes)
-    errors = {offer: squared_error(offers, sizes, offer) for offer in offers}
-    assert errors[found] == min(errors.values()) == pytest.approx(error**2)
-    # few are shy: better to leave most of those out than to drown all in their noise
-    assert found == Fraction(1, 2)
-    assert best_threshold(offers, [50_000, 20, 20, 1000])[0] == Fraction(1, 100)
-
-
-@pytest.mark.parametrize(
-    ("customers", "epsilon", "window"),
-    [(0, "1", 10), (5, "0", 10), (5, "1e7", 10), (5, "1", 0), (5, 0.5, 10), (2.5, "1", 1)],
-)
-def test_a_class_refuses_what_is_outside_its_range(customers, epsilon, window):
-    with pytest.raises(ParameterError, match="CustomerClass"):
-        CustomerClass("a", customers, epsilon, window)

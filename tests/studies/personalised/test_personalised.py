@@ -5,9 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.errors import ParameterError
-from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
-from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
+from optstream.mechanisms.w_event import BudgetAbsorption, BudgetDistribution
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from studies.personalised import customer_sample
@@ -64,26 +62,6 @@ def test_with_one_class_it_charges_as_the_mechanism_for_all_does(kind):
     assert own.values.tolist() == known.values.tolist()
 
 
-def test_a_class_pays_no_more_than_the_threshold_and_keeps_the_rest():
-    """Of many shy customers the noise is theirs: the others pay as little, in whole shares."""
-    many = (CustomerClass("shy", 10_000, "1/10", 5), CustomerClass("open", 10, "10", 5))
-    counts = np.repeat([10_000, 10], 3).reshape(2, 1, 3)
-    found = PersonalisedBudgetAbsorption(many).release(counts, noise=SilentNoise())
-    shy, other = (spends[1].charges[0] for spends in found.spends)
-    assert shy == Fraction(1, 100)  # its share
-    assert other == Fraction(1)  # one share, and not all that it could
-    assert [spends[0].charges[0] for spends in found.spends] == [Fraction(1, 100)] * 2
-
-
-@pytest.mark.parametrize("kind", BOTH)
-def test_a_count_above_the_classes_size_is_cut_and_never_drawn_one_by_one(kind):
-    """No reading decides whether there is an answer: a million million draws would end in no memory."""
-    counts = np.full((len(CLASSES), 1, 3), 10**12)
-    found = kind(CLASSES).release(counts, noise=simulated_noise(1))
-    assert found.published
-    assert 0 < found.values.max() < 10_000
-
-
 def published_one_or_more(present, n_trials):
     """How often a shy customer is seen: of a stream of one step, the release says one or more."""
     classes = (CustomerClass("shy", 1, "1", 1), CustomerClass("open", 100, "4", 1))
@@ -106,19 +84,3 @@ def test_attack_a_shy_customer_is_seen_as_often_as_the_classes_charges_allow_and
     # the control: of everybody who takes part more is lost
     monkeypatch.setattr(customer_sample, "chance_units", lambda epsilon, threshold: CHANCE_UNITS)
     assert published_one_or_more(1, n_trials) / n_trials > allowed + reach
-
-
-@pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.parametrize(
-    ("classes", "share", "counts", "named"),
-    [
-        ((), "1/2", np.zeros((0, 1, 4)), "classes"),
-        ((CLASSES[0], CLASSES[0]), "1/2", np.zeros((2, 1, 4)), "name of its own"),
-        (CLASSES, "1", np.zeros((3, 1, 4)), "distance_share"),
-        (CLASSES, "1/2", np.zeros((2, 1, 4)), "shape"),
-        (CLASSES, "1/2", np.zeros((3, 4)), "shape"),
-    ],
-)
-def test_bad_input_is_named(kind, classes, share, counts, named):
-    with pytest.raises(ParameterError, match=named):
-        kind(classes, share).release(counts, noise=simulated_noise(1))

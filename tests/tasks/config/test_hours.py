@@ -39,18 +39,11 @@ def test_hours_have_their_steps_and_clocks(settings_of):
     )
 
 
-def test_the_period_of_a_day_is_the_default_and_changes_no_hash(settings_of):
-    by_day = settings_of(period="day")
-    assert by_day.configuration_hash == settings_of(('period = "day"\n', ""), period="day").configuration_hash
-    assert by_day.configuration_hash != settings_of().configuration_hash
-    assert by_day.scheduling.cron == "0 3 * * *"
-
-
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
         ([('step = "30min"', 'step = "2h"')], 'shorter step, or period "day"'),
-        ([('"Europe/Paris"', '"Australia/Lord_Howe"')], 'use period "day"'),
+        ([('"Europe/Paris"', '"Australia/Lord_Howe"')], 'set period = "day"'),
         (
             [('name = "PeGaSus"', 'name = "Fourier"\nn_coefficients = 3')],
             'stream.period "hour" is for mechanism.name "Laplace"',

@@ -11,9 +11,7 @@ from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
-from tasks.config.paths import ledger_database
-from tasks.config.tables.fields import Number
-from tasks.release.build_mechanism import mechanism_for
+from tasks.config.fields import Number, ledger_database
 
 REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93")
 
@@ -52,10 +50,9 @@ LINE = EXAMPLE[: EXAMPLE.index("n_samples")].count("\n") + 1
 SPACED, L1 = 'method = "equally_spaced"', 'method = "l1"\n'
 FEATURES = EXAMPLE[EXAMPLE.index("[features]") : EXAMPLE.index("[input]")]
 EPSILON, LEVELS, CUTS = 'epsilon = "1"', 'levels = ["1/2", "1/2"]', '["07:00", "12:00", "18:00"]'
-BOUNDS, STAGES, N_SAMPLES, LEAF = '["0", "20000"]', 'stages = ["1/2", "1/2"]', "n_samples = 10", '84 = "FR"'
+BOUNDS, N_SAMPLES, LEAF = '["0", "20000"]', "n_samples = 10", '84 = "FR"'
 DUMPS, PUBLISHED, TRUSTED = 'folder = "dumps"', 'folder = "published"', 'folder = "trusted"'
 STEP, MARKER = 'step = "30min"', 'marker = "_SUCCESS"'
-THIRDS = (STAGES, 'stages = ["1/3", "1/3", "1/3"]')
 
 
 @pytest.mark.parametrize(
@@ -80,8 +77,7 @@ THIRDS = (STAGES, 'stages = ["1/3", "1/3", "1/3"]')
             "budget.levels[1] must be greater than 0, for leaves stand on level 1",
         ),
         (LEVELS, 'levels = ["1"]', "budget.levels must have a share for each of 2 levels; got 1"),
-        (STAGES, 'stages = ["1/2", "2/3"]', "budget.stages must add up to at most 1; got 7/6"),
-        (STAGES, 'stages = ["1"]', "budget.stages must have 2 shares (samples, features)"),
+        (LEVELS, f'{LEVELS}\nstages = ["1/2", "1/2"]', "budget.stages must be left out: how a mechanism is"),
         (CUTS, '["12:00", "07:00"]', "the parts of a feature may not overlap"),
         (CUTS, '["07:00", "07:00"]', "the parts of a feature may not overlap"),
         (CUTS, '["07:00", "25:00"]', "features.'day parts' must be a list of clock times"),
@@ -93,21 +89,16 @@ THIRDS = (STAGES, 'stages = ["1/3", "1/3", "1/3"]')
         ),
         (SPACED, L1 + 'threshold = "-1"', "sampling.threshold must be a decimal string of at least 0"),
         (SPACED, L1 + "threshold = 0.5", "sampling.threshold must be a decimal string of at least 0"),
-        (SPACED, L1 + 'allocation = "half"', 'sampling.allocation must be "even" or "optimal"'),
+        (SPACED, f'{SPACED}\nallocation = "even"', "sampling.allocation must be left out: how a mechanism"),
+        (
+            'alpha = "10"',
+            'alpha = "10"\nhorizon = { days = 30 }',
+            "privacy.horizon must be left out: how a m",
+        ),
         (
             SPACED,
             f'{SPACED}\nthreshold = "5"',
             'sampling.threshold must be left out for method "equally_spaced"',
-        ),
-        (
-            SPACED,
-            f'{SPACED}\nallocation = "even"',
-            'sampling.allocation must be left out for method "equally_spaced"',
-        ),
-        (
-            SPACED,
-            L1 + 'threshold = "5"',
-            "budget.stages must have 3 shares (sampling, samples, features); got 2",
         ),
         (N_SAMPLES, "n_samples = 1", "sampling.n_samples must be an integer in [2, privacy.window]; got 1"),
         (N_SAMPLES, "n_samples = 49", "sampling.n_samples must be an integer in [2, 48]; got 49"),
@@ -162,52 +153,11 @@ def test_a_problem_is_told_with_its_key_and_legal_range(refusal, old, new, told)
     assert told in refusal((old, new))
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("n_samples = 10", "n_samples = 1"),
-        ('name = "OptStream"', 'name = "Optstream"'),
-        (EPSILON, 'epsilon = "0"'),
-        (CUTS, '["07:00", "25:00"]'),
-    ],
-)
-def test_a_wrong_number_of_stages_is_told_beside_what_else_is_wrong(refusal, old, new):
-    assert "budget.stages must have 2 shares (samples, features); got 3" in refusal((old, new), THIRDS)
-
-
-def test_stages_of_another_mechanism_are_told_beside_a_wrong_guarantee(refusal):
-    other = ('name = "OptStream"\nweights = "variance"', 'name = "Laplace"\n#')
-    told = refusal(other, (EPSILON, 'epsilon = "0"'))
-    assert "privacy.epsilon must be" in told
-    assert "budget.stages must be left out" in told
-    assert "[sampling] must be left out" in told
-
-
 def test_what_the_mechanism_refuses_is_told_beside_what_else_is_wrong(refusal):
-    worse = ('name = "OptStream"\nweights = "variance"', 'name = "Fourier"\nn_coefficients = 0\n#')
+    worse = ('name = "OptStream"', 'name = "Fourier"\nn_coefficients = 0\n#')
     told = refusal(worse, (LEVELS, 'levels = ["1"]'))
     assert "mechanism: " in told
     assert "budget.levels must have a share for each of 2 levels; got 1" in told
-
-
-@pytest.mark.parametrize(
-    ("method", "features", "stages", "told"),
-    [
-        (SPACED, "[features]\n", '"1"', None),
-        (SPACED, "[features]\n", '"1/2", "1/2"', "must have 1 share (samples); got 2"),
-        (L1 + 'threshold = "5"', "[features]\n", '"1/2", "1/2"', None),
-        (L1 + 'threshold = "5"', FEATURES, '"1/3", "1/3", "1/3"', None),
-        (L1 + 'threshold = "5"', "[features]\n", '"1/3", "1/3", "1/3"', "must have 2 shares (sampling, sam"),
-    ],
-)
-def test_each_stage_that_measures_has_a_share(load, refusal, method, features, stages, told):
-    changes = [(SPACED, method), (FEATURES, features), (STAGES, f"stages = [{stages}]")]
-    if told:
-        assert f"budget.stages {told}" in refusal(*changes)
-    else:
-        settings = load(*changes)
-        mechanism = mechanism_for(settings, date(2025, 1, 15))
-        assert mechanism.stage_shares == settings.budget.stages
 
 
 @pytest.mark.parametrize(
@@ -225,9 +175,9 @@ def test_all_problems_are_listed_at_once(refusal):
 
 
 def test_a_missing_key_and_a_missing_section_are_told(refusal):
-    told = refusal((EPSILON, ""), ("[sampling]", "[mechanism.x]"))
+    told = refusal((EPSILON, ""), ("[stream]\n", "[mechanism.x]\n"))
     assert "privacy.epsilon is missing; it must be a decimal string greater than 0" in told
-    assert "[sampling] is missing; its keys: method, n_samples" in told
+    assert "[stream] is missing; its keys: name, unit" in told
 
 
 def test_a_password_is_never_shown(load, refusal, monkeypatch):
@@ -282,8 +232,8 @@ def test_the_hash_knows_what_shapes_a_release_and_nothing_else(load, tmp_path):
         [('84 = "FR"', '85 = "FR"'), ('84 = "Auvergne', '85 = "Auvergne')],
         [(CUTS, '["08:00"]')],
         [("n_samples = 10", "n_samples = 9")],
-        [(SPACED, L1 + 'threshold = "5"'), THIRDS],
-        [(SPACED, L1 + 'threshold = "6"'), THIRDS],
+        [(SPACED, L1 + 'threshold = "5"')],
+        [(SPACED, L1 + 'threshold = "6"')],
     ]
     hashes = {load(*changes).configuration_hash for changes in other}
     assert len(hashes | {plain}) == 7

@@ -7,9 +7,8 @@ import pytest
 
 from optstream.errors import ConfigurationError
 from optstream.stream import Lattice
-from tasks.config.example import example_of
-from tasks.config.example_kinds import Kind
-from tasks.release.build_mechanism import mechanism_for
+from tasks.config.example import Kind, example_of
+from tasks.release.mechanism import mechanism_for
 from tests.tasks.config.refused import refused
 
 pytestmark = pytest.mark.slow
@@ -28,7 +27,7 @@ WITH_MARGIN = {
 @pytest.fixture
 def loaded(load_text):
     def load(changes=WITH_MARGIN, mechanism="Laplace", more=None):
-        return load_text(example_of(Kind(mechanism, False, False, 2)), *{**changes, **(more or {})}.items())
+        return load_text(example_of(Kind(mechanism)), *{**changes, **(more or {})}.items())
 
     return load
 
@@ -148,17 +147,6 @@ def test_mechanisms_with_estimates_of_their_own_take_one(loaded, mechanism):
     tree = mechanism_for(settings, DAY).tree
     assert isinstance(tree, Lattice)
     assert tree == settings.tree_of(DAY)
-
-
-def test_the_model_chooses_the_margins_share_too(loaded):
-    changes = {key: value.replace('margins = { sector = "1/4" }\n', "") for key, value in WITH_MARGIN.items()}
-    changes['levels = ["1/2", "1/2"] '] = 'levels = "model" '
-    settings = loaded(changes, "HistoryInformed")
-    assert len(settings.level_shares) == 4
-    assert sum(settings.level_shares) == 1
-    assert settings.level_shares[2] > 0
-    with pytest.raises(ConfigurationError, match=r"budget\.margins must be left out beside budget\.levels"):
-        loaded({**changes, "[budget]\n": SECTORS}, "HistoryInformed")
 
 
 def test_counts_of_history_informed_are_not_taken(loaded):

@@ -6,17 +6,16 @@ from itertools import pairwise
 
 import pytest
 
-from optstream.catalogue.statements.noise_scales import noise_scales
+from optstream.catalogue.statement import noise_scales
 from optstream.errors import ConfigurationError
 from optstream.privacy import JointSpend, StepSpend, worst_window
 from tasks.config import load_settings
-from tasks.planning.dry_run import dry_run
-from tasks.planning.preview import dry_run_document
-from tasks.release.build_mechanism import mechanism_for
+from tasks.plan.dry_run import dry_run
+from tasks.plan.expected import dry_run_document
+from tasks.release.mechanism import mechanism_for
 
 DAY, SPRING, AUTUMN = date(2025, 1, 15), date(2025, 3, 30), date(2025, 10, 26)
 WORD = "leaves_per_period = 1"
-SHORT = '{ days = 1, delta = "1e-9" }'
 
 
 @pytest.fixture
@@ -68,44 +67,6 @@ def test_blocks_of_history_informed_have_it_where_laplace_has(stream, word, leav
     assert joint.joint_over == max(map(len, root.groups))
     plain = stream('n_blocks = 16\nblock_length = 1\nnoise = "laplace"', word, "HistoryInformed")
     assert kinds(plain) == [StepSpend, StepSpend]
-
-
-def test_a_horizon_chooses_by_its_price_and_changes_no_epsilon(stream):
-    week, day = ({'alpha = "10"': f'alpha = "10"\nhorizon = {one}'} for one in ("{ days = 7 }", SHORT))
-    settings = stream("", WORD, **week)
-    assert kinds(settings) == [StepSpend, StepSpend]
-    assert mechanism_for(settings, DAY).epsilon == mechanism_for(stream("", WORD), DAY).epsilon
-    assert settings.configuration_hash != stream("", WORD).configuration_hash
-    assert (
-        kinds(stream("n_blocks = 16\nblock_length = 1", WORD, "HistoryInformed", **week)) == [StepSpend] * 2
-    )
-    assert (
-        kinds(stream("n_blocks = 16\nblock_length = 1", WORD, "HistoryInformed", **day)) == [JointSpend] * 2
-    )
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "name", "horizon", "message"),
-    [
-        (
-            "",
-            "Sample",
-            "{ days = 7 }",
-            'privacy.horizon is for mechanism.name .* got "?.Sample.*leave horizon out',
-        ),
-        (
-            'noise = "joint"',
-            "Laplace",
-            "{ days = 7 }",
-            "got both, and mechanism.noise 'joint': leave out one",
-        ),
-        ("", "Laplace", "{ days = 0 }", "privacy.horizon.* days = 365"),
-        ("", "Laplace", '{ days = 7, delta = "1" }', r"delta must be in \[1e-10, 1/10\]; got 1"),
-    ],
-)
-def test_a_horizon_that_chooses_nothing_is_refused_with_the_remedy(stream, mechanism, name, horizon, message):
-    with pytest.raises(ConfigurationError, match=message):
-        stream(mechanism, WORD, name, **{'alpha = "10"': f'alpha = "10"\nhorizon = {horizon}'})
 
 
 def test_a_year_with_both_changes_of_clock_stays_within_epsilon(stream):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import ConfigurationError
-from optstream.stream.quantise import quantise
+from optstream.stream.private_period import quantise
 from tasks.config import load_settings
 
 GRID = Fraction(1, 10)

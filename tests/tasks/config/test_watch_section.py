@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from tasks.monitoring.deadlines import last_ended, late_from, max_runtime, raw_expires
+from tasks.monitor.facts import last_ended, late_from, max_runtime, raw_expires
 from tests.tasks.config.refused import refused
 from tests.tasks.two_regions import CONFIGURATION
 
@@ -18,19 +18,6 @@ def load(load_text):
         return load_text(text, ("[input]\n", f"[input]\n{source}\n"))
 
     return read
-
-
-def test_without_the_table_the_defaults_hold(load):
-    settings = load()
-    assert settings.watch is None
-    assert settings.watching.late_after == "12:00"
-    assert max_runtime(settings) == timedelta(hours=2)
-    assert raw_expires(settings, date(2016, 6, 1)) is None
-
-
-def test_no_release_depends_on_it(load):
-    plain = load().configuration_hash
-    assert load('late_after = "06:00"', "raw_retention_days = 3").configuration_hash == plain
 
 
 def test_deadlines_are_of_the_stream_s_own_clock_also_when_it_changes(load):
@@ -66,8 +53,3 @@ def test_deadlines_are_of_the_stream_s_own_clock_also_when_it_changes(load):
 )
 def test_wrong_keys_are_named_with_their_legal_range(load, watch, message):
     assert message in refused(load, watch)
-
-
-def test_a_retention_is_at_least_a_day(load):
-    told = refused(load, source="raw_retention_days = 0")
-    assert "input.raw_retention_days must be a number of days" in told

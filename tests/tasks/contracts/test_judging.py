@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from tasks.contracts.results import newest_results, result_files
+from tasks.trusted.verdicts import newest_results
 from tests.tasks.conftest import DAY
 from tests.tasks.monitoring.conftest import WATCH, Watched
 from tests.tasks.two_regions import CONFIGURATION
@@ -96,24 +96,6 @@ def test_suites_change_no_byte_of_a_release(watched, tmp_path_factory):
     from tasks.config import load_settings
 
     assert load_settings(plain).configuration_hash == watched.settings.configuration_hash
-
-
-def test_a_user_suite_that_holds_is_kept_and_no_alarm(watched):
-    add(watched.folder, {"raw": ("rows", {"min_value": 1})})
-    watched.released(FIRST)
-    assert watched.alarms() == []
-    assert [one.suite for one in result_files(watched.settings) if "user" in one.suite] == [
-        "user-raw-odd"
-    ] * 2
-
-
-def test_a_user_suite_that_cannot_be_loaded_is_an_alarm(watched):
-    place = watched.folder / "contracts/raw"
-    place.mkdir(parents=True)
-    (place / "odd.json").write_text("{")
-    watched.released(FIRST)
-    assert watched.record(FIRST).state.value == "PUBLISHED"
-    assert watched.alarms() == [("user-suite", 1, None)]
 
 
 def test_each_day_is_judged_by_itself_and_users_aggregates_are_of_one_day(small, days):

@@ -12,7 +12,7 @@ from great_expectations.expectations import (
 from great_expectations.expectations.row_conditions import Column
 
 from data_contracts import judge
-from tasks.contracts import judging
+from tasks.trusted import judging
 
 EQUAL = ExpectColumnPairValuesToBeEqual(column_A="a", column_B="b")
 ABOVE = ExpectColumnPairValuesAToBeGreaterThanB(column_A="a", column_B="b")

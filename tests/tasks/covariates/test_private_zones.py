@@ -5,17 +5,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from tasks.covariates import private_zones as module
-from tasks.covariates.private_zones import private_zones
+from tasks.trusted import covariates as module
+from tasks.trusted.covariates import private_zones
 
 
-def settings_of(folder, shared_with=(), population_file=None):
+def settings_of(folder, population_file=None):
     return SimpleNamespace(
         folder=folder,
         input_folder=folder / "dumps",
         trusted_folder=folder / "trusted",
         privacy=SimpleNamespace(population_file=population_file),
-        budget=SimpleNamespace(shared_with=shared_with),
     )
 
 
@@ -43,7 +42,7 @@ def test_one_file_that_is_not_usable_hides_no_other(tmp_path, damaged):
         bad.write_text("streams = 1\n")
     else:
         bad.symlink_to(bad)
-    found = zones(settings_of(tmp_path / "load", (str(bad), str(gas))), tmp_path / "weather.csv")
+    found = zones(settings_of(tmp_path / "load", str(bad)), gas.parent / "weather.csv")
     assert tmp_path / "gas/dumps" in found
 
 

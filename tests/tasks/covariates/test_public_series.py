@@ -9,12 +9,11 @@ import polars as pl
 import pytest
 
 from optstream.errors import ConfigurationError
-from optstream.storage.parquet_limits import Limits
+from optstream.storage.parquet import Limits
 from optstream.stream.calendar import ORIGIN
-from tasks.config import checks
-from tasks.covariates import public_series, reading
-from tasks.covariates.reading import read_covariates, read_here
-from tasks.planning.dry_run import dry_run
+from tasks.trusted import covariates as public_series
+from tasks.trusted import covariates as reading
+from tasks.trusted.covariates import read_covariates, read_here
 from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, released_by
 
 FIRST = date(2016, 2, 1)
@@ -99,13 +98,6 @@ def test_instants_are_averaged_over_local_days(configured, tmp_path):
     table.write_parquet(tmp_path / "warmth.parquet")
     found = one(configured(ENTRY + 'value = "degrees"\n'))
     assert found.values.tolist() == [[1, 3]]
-
-
-def test_it_applies_below_the_named_nodes_alone(configured, tmp_path):
-    by_node(("84",)).drop("node").write_parquet(tmp_path / "warmth.parquet")
-    found = one(configured(ENTRY + 'nodes = ["11"]\nlevel = 1\n'))
-    assert np.isfinite(found.values).all(axis=1).tolist() == [False, False, True]
-    assert found.level == 1
 
 
 @pytest.mark.parametrize(
@@ -245,6 +237,16 @@ def test_a_private_place_is_refused(configured, place):
         configured(entry_at(place))
 
 
+def test_where_a_file_lies_shapes_no_release_and_what_it_is_does(configured):
+    hashes = {
+        configured(text).configuration_hash
+        for text in (ENTRY, ENTRY.replace('path = "warmth.csv"', 'path = "elsewhere.csv"'))
+    }
+    assert len(hashes) == 1
+    assert configured("").configuration_hash not in hashes
+    assert configured(ENTRY + "publication_lag_days = 2\n").configuration_hash not in hashes
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -276,30 +278,3 @@ def test_a_wrong_key_is_named_with_its_range(configured, text, problem):
 def test_other_mechanisms_take_none(configured):
     with pytest.raises(ConfigurationError, match=r'\[\[covariates\]\] is for mechanism\.name "HistoryInf'):
         configured(before=CONFIGURATION)
-
-
-def test_where_a_file_lies_shapes_no_release_and_what_it_is_does(configured):
-    hashes = {
-        configured(text).configuration_hash
-        for text in (ENTRY, ENTRY.replace('path = "warmth.csv"', 'path = "elsewhere.csv"'))
-    }
-    assert len(hashes) == 1
-    assert configured("").configuration_hash not in hashes
-    assert configured(ENTRY + "publication_lag_days = 2\n").configuration_hash not in hashes
-
-
-def test_estimates_hold_as_many_numbers_as_memory_has(configured, monkeypatch):
-    """Both limits are of the memory that a drawn day's estimate takes."""
-    monkeypatch.setattr(checks, "MOST_ROWS", 3)
-    monkeypatch.setattr(checks, "MOST_GROUPS", 1)
-    configured(ENTRY + "level = 0\n")
-    with pytest.raises(ConfigurationError) as caught:
-        configured(ENTRY + "level = 1\n" + ENTRY.replace('"warmth"', '"wind"'))
-    assert "[[covariates]] may have at most 3 series of nodes together" in str(caught.value)
-    assert "got 2 for each of 3 nodes: leave some out" in str(caught.value)
-    assert "level must be one of at most 1 nodes, or be left out; got 1, which has 2" in str(caught.value)
-
-
-def test_a_dry_run_says_what_nights_would_go_without(configured):
-    (warning, *_) = dry_run(configured(), DAYS).warnings
-    assert warning.startswith("covariate warmth: warmth.csv must be the path of another stream")

@@ -3,8 +3,7 @@
 import hashlib
 import json
 import shutil
-from datetime import date, timedelta
-from itertools import permutations
+from datetime import date
 
 import numpy as np
 import polars as pl
@@ -12,10 +11,8 @@ import pytest
 
 from optstream import read_published
 from optstream.stream.calendar import ORIGIN
-from tasks.covariates.public_series import covariate_of
-from tasks.covariates.reading import read_covariates
-from tasks.planning.stream_order import in_order
-from tasks.release.day import Status
+from tasks.release.stages import Status
+from tasks.trusted.covariates import covariate_of, read_covariates
 from tests.tasks.products import two_products
 
 pytestmark = pytest.mark.slow
@@ -84,27 +81,6 @@ def test_a_night_goes_by_what_was_published_before_it(products):
     assert stated(electricity, NEXT)[0]["values_sha256"] == "none"
 
 
-def test_what_is_read_comes_first_whatever_the_order_of_files(products, tmp_path):
-    third = tmp_path / "heat"
-    shutil.copytree(products["gas"].folder, third)
-    text = (third / "optstream.toml").read_text().replace('name = "gas"', 'name = "heat"')
-    population = tmp_path / "population.toml"
-    population.write_text(population.read_text().replace('"gas/', '"heat/optstream.toml", "gas/'))
-    (third / "optstream.toml").write_text(text)
-    streams = [products[name].settings for name in ("electricity", "gas")]
-    streams.append(type(products["gas"])(third).settings)
-    for order in permutations(streams):
-        assert [one.stream.name for one in in_order(order)] == ["gas", "heat", "electricity"]
-
-
-def test_streams_that_read_each_other_go_by_name(products):
-    gas = products["gas"]
-    gas.configure('name = "OptStream"', 'name = "HistoryInformed"\nscale = 5000')
-    gas.configure(SAMPLING, COVARIATE.replace("gas", "electricity"))
-    for order in permutations([one.settings for one in products.values()]):
-        assert [one.stream.name for one in in_order(order)] == ["electricity", "gas"]
-
-
 @pytest.mark.parametrize(
     ("found", "instead", "told"),
     [
@@ -117,12 +93,6 @@ def test_a_folder_that_is_no_such_stream_costs_its_covariate_and_says_why(produc
     products["electricity"].configure(found, instead)
     unread = read_covariates(products["electricity"].settings, DAY, covariate_of).unread
     assert told in unread[0].why
-
-
-def test_days_long_ago_alone_are_none(products):
-    products["gas"].release(DAY)
-    unread = read_covariates(products["electricity"].settings, DAY + timedelta(500), covariate_of).unread
-    assert "no day of this span is published" in unread[0].why
 
 
 def test_a_changed_file_is_not_read(products):

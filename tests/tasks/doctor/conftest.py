@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.doctor import examine
+from tasks.operate.doctor import examine
 from tests.tasks.two_regions import CONFIGURATION, Installation
 
 DAY = date(2016, 6, 1)

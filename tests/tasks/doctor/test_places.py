@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from optstream.errors import ConfigurationError
-from tasks.doctor import places
-from tasks.operations import permissions
-from tasks.operations.permissions import check_trusted
+from tasks.operate import doctor as places
+from tasks.operate import permissions
+from tasks.operate.permissions import check_trusted
 from tests.failing import raising
 from tests.tasks.doctor.conftest import DAY
 
@@ -95,7 +95,7 @@ def test_a_published_folder_inside_a_private_one_is_wrong(open_installation, aro
 
 
 def test_the_reverse_does_not_load_and_the_doctor_says_so(open_installation):
-    from tasks.doctor import unusable
+    from tasks.operate.doctor import unusable
 
     for old, new in [
         ('folder = "trusted"', 'folder = "published/trusted"'),

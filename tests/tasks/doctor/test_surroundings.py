@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from optstream.errors import LedgerError
-from tasks.doctor.surroundings import ask_server, is_loopback, listens_beyond_loopback
+from tasks.operate.doctor import listens_beyond_loopback
 from tests.failing import raising
 
 API = "PREFECT_API_URL"
@@ -40,20 +40,6 @@ def test_variables_that_open_something_are_named(
     assert words
 
 
-@pytest.mark.parametrize(
-    "variables",
-    [
-        {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "GX_ANALYTICS_ENABLED": "0", "DO_NOT_TRACK": "1"},
-        {"PREFECT_SERVER_API_HOST": "127.0.0.1"},
-        {"PREFECT_SERVER_API_HOST": "0.0.0.0", "PREFECT_SERVER_API_AUTH_STRING": "a:b"},
-        {API: "https://prefect.example/api"},
-        {API: "http://127.0.0.1:4200/api"},
-    ],
-)
-def test_sound_variables_are_not(open_installation, around, variables):
-    assert around(open_installation, variables) == []
-
-
 def test_a_server_that_answers_anybody_is_wrong_on_the_network_and_noted_on_loopback(
     open_installation, around
 ):
@@ -64,16 +50,6 @@ def test_a_server_that_answers_anybody_is_wrong_on_the_network_and_noted_on_loop
     assert [entry[0] for entry in near] == ["note"]
 
 
-def test_a_server_s_telemetry_is_asked_for(open_installation, around):
-    found = around(
-        open_installation,
-        {API: "http://127.0.0.1:1/api"},
-        lambda url: {"server": {"analytics_enabled": True}},
-    )
-    assert ("wrong", API) in [entry[:2] for entry in found]
-    assert "sends telemetry" in found[0][2]
-
-
 def test_prefect_s_own_folder_open_to_others_is_wrong(open_installation, around):
     home = open_installation.folder / "prefect home"
     home.mkdir(mode=0o755)
@@ -82,29 +58,6 @@ def test_prefect_s_own_folder_open_to_others_is_wrong(open_installation, around)
     assert f"chmod 700 '{home}'" in words
     home.chmod(0o700)
     assert around(open_installation, {"PREFECT_HOME": str(home)}) == []
-
-
-def test_a_distant_ledger_without_encryption_is_told(open_installation, around, monkeypatch):
-    def first(url):
-        open_installation.configure(*url)
-        found = around(open_installation)
-        return [place for _, place, words in found if "encrypted" in words]
-
-    (open_installation.folder / "optstream.toml").chmod(0o600)
-    monkeypatch.setattr("tasks.doctor.record.find_ledger", raising(LedgerError("does not answer")))
-    assert first(("sqlite:///trusted/ledger.sqlite", "postgresql://db.example/ledger")) == ["ledger.url"]
-    assert first(("db.example/ledger", "db.example/ledger?sslmode=verify-full")) == []
-    assert first(("db.example/ledger?sslmode=verify-full", "localhost/ledger")) == []
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "[::1]", "localhost", "/run/postgresql"])
-def test_loopback(host):
-    assert is_loopback(host)
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "localhost.example", ""])
-def test_not_loopback(host):
-    assert not is_loopback(host)
 
 
 @pytest.mark.parametrize(
@@ -127,8 +80,38 @@ def test_the_kernel_knows_who_listens_beyond_loopback(family, address, wide):
         assert listens_beyond_loopback(listener.getsockname()[1]) is wide
 
 
-def test_a_server_that_is_not_there_tells_nothing():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    assert ask_server(f"http://127.0.0.1:{port}/api") is None
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "GX_ANALYTICS_ENABLED": "0", "DO_NOT_TRACK": "1"},
+        {"PREFECT_SERVER_API_HOST": "127.0.0.1"},
+        {"PREFECT_SERVER_API_HOST": "0.0.0.0", "PREFECT_SERVER_API_AUTH_STRING": "a:b"},
+        {API: "https://prefect.example/api"},
+        {API: "http://127.0.0.1:4200/api"},
+    ],
+)
+def test_sound_variables_are_not(open_installation, around, variables):
+    assert around(open_installation, variables) == []
+
+
+def test_a_server_s_telemetry_is_asked_for(open_installation, around):
+    found = around(
+        open_installation,
+        {API: "http://127.0.0.1:1/api"},
+        lambda url: {"server": {"analytics_enabled": True}},
+    )
+    assert ("wrong", API) in [entry[:2] for entry in found]
+    assert "sends telemetry" in found[0][2]
+
+
+def test_a_distant_ledger_without_encryption_is_told(open_installation, around, monkeypatch):
+    def first(url):
+        open_installation.configure(*url)
+        found = around(open_installation)
+        return [place for _, place, words in found if "encrypted" in words]
+
+    (open_installation.folder / "optstream.toml").chmod(0o600)
+    monkeypatch.setattr("tasks.operate.doctor.find_ledger", raising(LedgerError("does not answer")))
+    assert first(("sqlite:///trusted/ledger.sqlite", "postgresql://db.example/ledger")) == ["ledger.url"]
+    assert first(("db.example/ledger", "db.example/ledger?sslmode=verify-full")) == []
+    assert first(("db.example/ledger?sslmode=verify-full", "localhost/ledger")) == []

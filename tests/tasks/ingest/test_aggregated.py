@@ -51,22 +51,6 @@ def test_instants_and_wall_clock_say_the_same(small, unit, zone):
     assert np.array_equal(units[0], units[1])
 
 
-def test_columns_of_one_region_may_differ_in_type_from_file_to_file(small):
-    stream = small()
-    for region in ("84", "11"):
-        rows = stream.rows(0.1)
-        stream.write(region, rows[:24], name="a.parquet")
-        stream.write(region, rows[24:].cast({"load": pl.Float32}), name="b.parquet")
-    assert np.array_equal(stream.units(), np.full((2, 48), 100))
-
-
-def test_names_with_pattern_characters_are_names(small):
-    stream = small()
-    for region in ("84", "11"):
-        stream.write(region, stream.rows(1.0), name="part[0]*.parquet")
-    assert np.array_equal(stream.units(), np.full((2, 48), 1000))
-
-
 def test_neither_a_day_nor_its_repr_shows_a_reading(small):
     stream = small()
     for region in ("84", "11"):

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from optstream.measurement.linear import open_private_period
-from tasks.ingest import cells, people
-from tasks.ingest.arrival.parts import EVERY
+from optstream.measurement.sums import open_private_period
+from tasks.ingest import customers as people
+from tasks.ingest import rows as cells
+from tasks.ingest.arrivals import EVERY
 from tests.tasks.ingest.by_hand import Row, ingest_by_hand
 
 DAYS = [date(2025, 1, 15), date(2025, 3, 30), date(2025, 10, 26)]
@@ -151,8 +152,3 @@ def test_a_dump_delivered_twice_counts_once(stream):
     once = [("text", pl.Float64, 50, rows)]
     check(stream, DAYS[0], [once + once, [whole_day(48, 1)]])
     check(stream, DAYS[0], [once, once])
-
-
-def test_rows_of_one_customer_alone_may_be_many(stream):
-    everybody = [("unknown", step, "0.345") for step in range(48)] * 20
-    check(stream, DAYS[0], [[("text", pl.Float64, 100, everybody)], [("text", pl.Float64, 100, everybody)]])

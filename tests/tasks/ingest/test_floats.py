@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.ingest import floats
-from tasks.ingest.floats import FloatCounter
+from tasks.ingest.formats import FloatCounter
 
 METERS = FloatCounter(np.float64, (Fraction(0), Fraction(6)), Fraction(1, 1000))
 RESOLUTIONS = [Fraction(1, 1000), Fraction(1, 3), Fraction(7, 10), Fraction(40), Fraction(1, 10**8)]
@@ -68,26 +67,3 @@ def test_every_tie_of_a_day_counts_as_defined():
     raw[::1000] = np.nan
     expected = [0 if np.isnan(raw[tenth]) else (tenth + 5) // 10 for tenth in range(60_001)]
     assert METERS.count(raw).tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("delivered", "asked"),
-    [("0.345", 0), ("0.3455", 0), ("0.3454999999999999", 1), ("nan", 0), ("inf", 1), ("7", 1), ("-1", 1)],
-)
-def test_only_what_no_integer_decides_is_computed_as_a_fraction(monkeypatch, delivered, asked):
-    sizes = []
-    quantise = floats.quantise
-    monkeypatch.setattr(
-        floats,
-        "quantise",
-        lambda values, resolution: (sizes.append(len(values)), quantise(values, resolution))[1],
-    )
-    raw = np.array([0.1, float(delivered)])
-    assert METERS.count(raw).tolist() == defined(raw, METERS)
-    assert sum(sizes) == asked
-
-
-def test_digits_leave_room_for_the_integers():
-    assert METERS.digits == 14
-    assert FloatCounter(np.float64, (Fraction(0), Fraction(10**6)), Fraction(1, 10**12)).digits < 2
-    assert FloatCounter(np.float64, (Fraction(0), Fraction(10**16)), Fraction(1)).digits == -1

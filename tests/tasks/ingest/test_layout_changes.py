@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from optstream.errors import ContractError, DumpError
-from optstream.measurement.linear import open_private_period
+from optstream.measurement.sums import open_private_period
 from tasks.ingest import LateDumpError, discover
 from tests.tasks.ingest.test_by_hand import Row, ingest_by_hand
 
@@ -116,35 +116,6 @@ def test_a_dump_in_the_layout_of_another_day_is_refused_by_the_names_of_its_own(
     assert told in str(error)
 
 
-@pytest.mark.parametrize(
-    ("column", "name", "told"),
-    [
-        ("load", "kilowatts", "column 'kilowatts', step 7 (04:30) of 46: must not be null or NaN"),
-        ("timestamp", "when", "column 'when': must not be null"),
-    ],
-)
-def test_what_breaks_after_the_change_is_told_by_that_days_column(small, column, name, told):
-    stream = small(marker=CHANGES)
-    for region in ("84", "11"):
-        rows = stream.rows(1.0, DAYS[2])
-        if region == "84":
-            spoilt = pl.when(pl.int_range(pl.len()) == 7).then(None).otherwise(pl.col(column))
-            rows = rows.with_columns(spoilt.alias(column))
-        write(stream, region, rows, DAYS[2])
-    (judged,) = stream.judge(DAYS[2])
-    assert told in str(judged.error)
-
-
-def test_a_customers_column_of_before_the_change_is_missed_by_its_new_name(small):
-    stream = small(schema="metered", marker=CHANGES)
-    for region in ("84", "11"):
-        path = write(stream, region, stream.metered(region, 1.0, DAYS[2]), DAYS[2])
-    pl.read_parquet(path).rename({"meter": "customer_id"}).write_parquet(path)
-    (judged,) = stream.judge(DAYS[2])
-    assert "region=11" in str(judged.error)
-    assert "column 'meter': must have the customer column" in str(judged.error)
-
-
 def test_each_day_waits_for_its_own_marker_or_list(small):
     stream = small(marker=CHANGES)
     for day in DAYS:
@@ -157,14 +128,3 @@ def test_each_day_waits_for_its_own_marker_or_list(small):
     assert [isinstance(found[day], LateDumpError) for day in DAYS] == [False, False, True, True]
     assert f"the marker _SUCCESS of region=11/date={DAYS[2]} is absent" in str(found[DAYS[2]])
     assert f"the file list _FILES of region=84/date={DAYS[3]} is absent" in str(found[DAYS[3]])
-
-
-def test_an_unreadable_file_of_one_layout_costs_its_own_day_only(small):
-    stream = small(schema="metered", marker=CHANGES)
-    for day in DAYS:
-        for region in ("84", "11"):
-            path = write(stream, region, stream.metered(region, 1.0, day), day)
-    content = bytearray(path.read_bytes())
-    content[4:40] = b"\xff" * 36
-    path.write_bytes(bytes(content))
-    assert [one.period is None for one in stream.ingest(*DAYS)] == [False, False, False, True]

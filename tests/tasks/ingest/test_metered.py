@@ -5,9 +5,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optstream.errors import ConfigurationError
-from tasks.ingest import summed
-from tasks.ingest.row_expressions import ROW
+from tasks.ingest import days as summed
 from tests.properties import footers
 
 pytestmark = pytest.mark.slow
@@ -23,13 +21,6 @@ def metrics(stream):
     return {name: ingested.metrics[name].to_list() for name in ingested.metrics.columns}
 
 
-def test_customers_are_summed_as_exact_integers(stream):
-    # a float sum of these, rounded once, would give 0.002; each reading counts as 0.001
-    stream.write("84", pl.concat([stream.metered(name, 0.0005) for name in "abc"]))
-    stream.write("11", stream.metered("d", 1.5))
-    assert np.array_equal(stream.units(), [[3] * 48, [1500] * 48])
-
-
 def test_each_reading_is_clamped_before_the_sum(stream):
     stream.write(
         "84", pl.concat([stream.metered("a", 1e9), stream.metered("b", -5.0), stream.metered("c", 1.0)])
@@ -38,35 +29,6 @@ def test_each_reading_is_clamped_before_the_sum(stream):
     assert np.array_equal(stream.units(), [[101_000] * 48, [100_000] * 48])
     assert metrics(stream)["out_of_bounds"] == [96, 0]
     assert metrics(stream)["infinite"] == [0, 48]
-
-
-@pytest.mark.parametrize("nothing", [None, float("nan")])
-def test_an_absent_reading_counts_as_zero(stream, nothing):
-    values = pl.Series([nothing] * 10 + [2.0] * 38, dtype=pl.Float64)
-    for region, name in (("84", "a"), ("11", "b")):
-        stream.write(region, pl.concat([stream.metered(name, values), stream.metered(name * 2, 1.0)]))
-    assert np.array_equal(stream.units()[0], [1000] * 10 + [3000] * 38)
-    assert metrics(stream)["absent"] == [10, 10]
-
-
-def test_of_a_repeated_row_the_first_counts_whatever_it_holds(stream):
-    first, again = stream.metered("a", pl.Series([None] * 24 + [9.0] * 24)), stream.metered("a", 1.0)
-    # first by file, though it stands further down in its own
-    stream.write("84", pl.concat([stream.metered("b", 2.0), first]), name="1.parquet")
-    stream.write("84", again, name="2.parquet")
-    stream.write("11", pl.concat([stream.metered("c", 3.0), stream.metered("c", 4.0)]))
-    expected = [[2000] * 24 + [11_000] * 24, [3000] * 48]
-    assert np.array_equal(stream.units(), expected)
-    assert metrics(stream)["duplicates"] == [48, 48]
-
-
-def test_in_two_leaves_at_one_step_nothing_counts_and_elsewhere_everything(stream):
-    mover = stream.metered("m", 5.0)
-    stream.write("84", pl.concat([stream.metered("a", 1.0), mover[40:]]))
-    stream.write("11", pl.concat([stream.metered("b", 2.0), mover[:41]]))
-    assert np.array_equal(stream.units(), [[1000] * 41 + [6000] * 7, [7000] * 40 + [2000] * 8])
-    assert metrics(stream)["two_leaves"] == [1, 1]
-    assert metrics(stream)["duplicates"] == [0, 0]
 
 
 def test_what_is_dropped_does_not_depend_on_a_reading(stream, rng_values):
@@ -91,35 +53,14 @@ def rng_values():
     return lambda seed, size: pl.Series(np.random.default_rng(seed).uniform(0, 100, size))
 
 
-def test_customers_may_be_numbers_or_text(stream):
-    stream.write("84", stream.metered("7", 1.0).cast({"customer_id": pl.Int64}))
-    stream.write("11", stream.metered("7", 1.0).cast({"customer_id": pl.Categorical}))
-    assert metrics(stream)["two_leaves"] == [48, 48]
-
-
-def test_a_customer_seen_again_the_next_day_elsewhere_is_no_alarm(stream, days):
-    one, two = days(2)
-    for day, home in ((one, "84"), (two, "11")):
-        away = "11" if home == "84" else "84"
-        stream.write(home, stream.metered("a", 1.0, day), day)
-        stream.write(away, stream.metered("b", 1.0, day), day)
-    for ingested in stream.ingest(one, two):
-        assert ingested.metrics["two_leaves"].to_list() == [0, 0]
-
-
-def test_short_steps_see_repeated_rows_too(small):
-    stream = small(schema="metered", step="1min")
+def test_sums_that_could_overflow_are_refused_by_the_size_of_files(small):
+    """By the rows that their footers claim, each at its bound."""
+    stream = small(schema="metered", resolution="0.0000000000002")
     for region in ("84", "11"):
-        rows = stream.metered(region, 1.0)
-        stream.write(region, pl.concat([rows, rows[1439:], rows[62:63]]))
-    assert np.array_equal(stream.units(), np.full((2, 1440), 1000))
-    assert metrics(stream)["duplicates"] == [2, 2]
-
-
-def test_sums_that_could_overflow_are_refused_by_the_configuration(small):
-    """Not by the number of rows, which tells of customers."""
-    with pytest.raises(ConfigurationError, match="bounds must be at most 2\\^30 units"):
-        small(schema="metered", resolution="0.0000000000002")
+        stream.write(region, pl.concat([stream.metered(f"{region}{number}", 0.0) for number in range(200)]))
+    (judged,) = stream.judge()
+    assert judged.period is None
+    assert "too many rows a day for exact sums" in str(judged.error)
 
 
 def test_real_households_are_summed_exactly(small, real_data):
@@ -149,15 +90,6 @@ def test_one_reading_of_many_digits_stops_no_day_whatever_the_factor(small):
         load = pl.Series("load", readings, dtype=pl.Decimal(38, digits))
         stream.write(region, stream.metered("anna" + region, 1.0).with_columns(load))
     assert np.array_equal(stream.units(), [[750] * 48, [1000] + [750] * 47])
-
-
-def test_other_columns_of_the_file_may_have_any_name(stream):
-    """Found by fuzzing: a column called as the row's number is, beside a repeated row."""
-    names = ("row of the file", ROW, "file", "step", "row", "customer")
-    twice = pl.concat([stream.metered("a", 1.0), stream.metered("a", 2.0)])
-    stream.write("84", twice.with_columns(pl.lit("x").alias(name) for name in names))
-    stream.write("11", stream.metered("b", 3.0))
-    assert np.array_equal(stream.units(), [[1000] * 48, [3000] * 48])
 
 
 @pytest.mark.parametrize("region", ["84", "11"])
@@ -207,3 +139,23 @@ def test_a_file_that_only_the_pass_over_customers_cannot_read_costs_its_day(stre
     (judged,) = stream.judge()
     assert "region=11/date=2025-01-15/part-0.parquet: must be a readable" in str(judged.error)
     assert "71234" not in str(judged.error)
+
+
+def test_of_a_repeated_row_the_first_counts_whatever_it_holds(stream):
+    first, again = stream.metered("a", pl.Series([None] * 24 + [9.0] * 24)), stream.metered("a", 1.0)
+    # first by file, though it stands further down in its own
+    stream.write("84", pl.concat([stream.metered("b", 2.0), first]), name="1.parquet")
+    stream.write("84", again, name="2.parquet")
+    stream.write("11", pl.concat([stream.metered("c", 3.0), stream.metered("c", 4.0)]))
+    expected = [[2000] * 24 + [11_000] * 24, [3000] * 48]
+    assert np.array_equal(stream.units(), expected)
+    assert metrics(stream)["duplicates"] == [48, 48]
+
+
+def test_in_two_leaves_at_one_step_nothing_counts_and_elsewhere_everything(stream):
+    mover = stream.metered("m", 5.0)
+    stream.write("84", pl.concat([stream.metered("a", 1.0), mover[40:]]))
+    stream.write("11", pl.concat([stream.metered("b", 2.0), mover[:41]]))
+    assert np.array_equal(stream.units(), [[1000] * 41 + [6000] * 7, [7000] * 40 + [2000] * 8])
+    assert metrics(stream)["two_leaves"] == [1, 1]
+    assert metrics(stream)["duplicates"] == [0, 0]

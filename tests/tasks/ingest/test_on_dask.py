@@ -11,8 +11,9 @@ from distributed import Client, LocalCluster
 
 from flows.orchestration import workers
 from optstream.errors import ConfigurationError
-from tasks.ingest import discover, ingest, people
-from tasks.ingest.spread import without_ledger
+from tasks.ingest import customers as people
+from tasks.ingest import discover, ingest
+from tasks.ingest.rows import without_ledger
 from tests.failing import raising
 from tests.tasks.conftest import DAY
 from tests.tasks.ingest.read_spread import read

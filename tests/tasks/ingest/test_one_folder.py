@@ -6,11 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optstream.errors import DumpError
 from tasks.ingest import LateDumpError, days_with_dumps, discover
-from tasks.ingest.arrival.parts import EVERY
+from tasks.ingest.arrivals import EVERY
 from tasks.ingest.days import read_days
-from tasks.ingest.spread import by_part
+from tasks.ingest.rows import by_part
 from tests.tasks.conftest import DAY
 
 pytestmark = pytest.mark.slow
@@ -44,16 +43,6 @@ def test_rows_go_to_the_leaf_that_they_name(stream, kind):
     assert stops(stream) is None
 
 
-def test_a_leaf_may_lie_in_several_files_and_a_file_hold_several_leaves(stream):
-    rows = both(stream, np.arange(48.0))
-    stream.write(EVERY, rows[::2], name="a.parquet")
-    stream.write(EVERY, rows[1::2], name="b.parquet")
-    assert np.array_equal(stream.units(), [np.arange(48) * 1000, [2000] * 48])
-    (ingested,) = stream.ingest()
-    assert ingested.metrics["rows"].to_list() == [48, 48]
-    assert ingested.metrics["steps_found"].to_list() == [48, 48]
-
-
 @pytest.mark.parametrize("name", ["84 ", "085", None])
 def test_a_region_that_is_no_leaf_stops_the_day(stream, name):
     stream.write(EVERY, pl.concat([both(stream), of(name, stream.rows(1.0))[:1]], how="vertical_relaxed"))
@@ -66,16 +55,6 @@ def test_a_leaf_without_rows_and_one_without_a_step_are_named(stream):
     told = stops(stream)
     assert f"date={DAY}, region '84', column 'timestamp', step 0 (00:00) of 48: every step" in told
     assert f"date={DAY}, region '11'" in told
-
-
-def test_a_repeated_row_of_a_leaf_is_no_row_of_another(stream):
-    rows = both(stream)
-    stream.write(EVERY, pl.concat([rows, rows[3:4]]))
-    told = stops(stream)
-    assert told == (
-        f"{DAY}: date={DAY}/part-0.parquet, region '84', column 'timestamp', step 3 (01:30) of 48: "
-        "must be there once for each step"
-    )
 
 
 @pytest.mark.parametrize(
@@ -110,24 +89,6 @@ def test_a_customer_in_two_leaves_at_one_step_counts_in_none(small):
     assert ingested.metrics["two_leaves"].to_list() == [1, 1]
 
 
-def test_of_a_customers_rows_in_one_leaf_the_first_file_s_counts(small):
-    stream = small(schema="metered", marker=REGION)
-    stream.write(EVERY, pl.concat([of("84", stream.metered("a", 1.0)), of("11", stream.metered("b", 2.0))]))
-    stream.write(EVERY, of("84", stream.metered("a", 7.0)), name="part-1.parquet")
-    assert np.array_equal(stream.units(), [[1000] * 48, [2000] * 48])
-
-
-def test_a_row_of_nobody_is_one_of_its_leaf(small):
-    stream = small(schema="metered", marker=REGION)
-    nobody = stream.metered("x", 1.0)[5:6].with_columns(customer_id=pl.lit(None, pl.String))
-    rows = [of("84", stream.metered("a", 1.0)), of("11", stream.metered("b", 2.0)), of("11", nobody)]
-    stream.write(EVERY, pl.concat(rows))
-    (judged,) = stream.judge()
-    (alarm,) = judged.alarms
-    assert "region '11', column 'customer_id', step 5 (02:30) of 48: must not be null: not counted" in alarm
-    assert (stream.units()[1] == 2000).all()
-
-
 def test_days_are_found_and_late_ones_are_waited_for(stream):
     later = DAY + timedelta(days=1)
     stream.write(EVERY, both(stream))
@@ -137,14 +98,6 @@ def test_days_are_found_and_late_ones_are_waited_for(stream):
     assert days_with_dumps(stream.settings) == {DAY, later}
     assert str(found[later]) == f"{later}: the marker _SUCCESS of date={later} is absent"
     assert isinstance(found[date(2025, 2, 1)], LateDumpError)
-
-
-def test_a_folder_of_one_region_beside_it_is_refused(stream):
-    stream.write(EVERY, both(stream))
-    stream.write("84", both(stream))
-    found = discover(stream.settings, [DAY])[DAY]
-    assert isinstance(found, DumpError)
-    assert "'region=84' is beside the folder of all regions; remove it, or take" in str(found)
 
 
 def test_the_passes_over_metered_readings_are_spread_by_file(small):

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.stream.quantise import quantise
+from optstream.stream.private_period import quantise
 from tasks.config import Layout
-from tasks.ingest.cells import COUNTED
-from tasks.ingest.reading import countable, reading
+from tasks.ingest.formats import countable, reading
+from tasks.ingest.rows import COUNTED
 
 BOUNDS = (Fraction("-2.5"), Fraction("100.0005"))
 AWKWARD = ["0", "0.0005", "-0.0005", "0.0015", "1.0005", "2.675", "0.1", "99.9995", "100.0005", "100.0006"]
@@ -70,17 +70,6 @@ def test_what_is_not_a_number_is_absent_and_what_is_infinite_is_clamped(dtype):
 
 def test_absence_counts_as_zero_even_where_the_bounds_exclude_it():
     assert read(pl.Series([None, 0.0]), (Fraction(5), Fraction(6)))["units"].to_list() == [0, 5000]
-
-
-@pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64], ids=str)
-def test_a_value_on_its_bound_is_not_outside(dtype):
-    found = read(pl.Series([0.1, -0.1, 0.2], dtype=dtype), (Fraction("-0.1"), Fraction("0.1")))
-    assert found["out_of_bounds"].to_list() == [False, False, True]
-
-
-@pytest.mark.parametrize("dtype", [pl.String, pl.Boolean, pl.Date, pl.List(pl.Int8), pl.UInt128], ids=str)
-def test_what_cannot_be_counted_exactly_is_known_from_its_type(dtype):
-    assert not countable(dtype)
 
 
 @pytest.mark.parametrize("scale", [12, 17, 18, 30, 38])

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from optstream.measurement.linear import open_private_period
-from tasks.ingest.arrival.parts import EVERY
+from optstream.measurement.sums import open_private_period
+from tasks.ingest.arrivals import EVERY
 
 ALPHA = 100_000
 """The upper bound of the small stream in units; its lower bound is 0."""

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from optstream.errors import ConfigurationError
-from tasks.ingest import Dump, discover, summed
-from tasks.ingest.arrival.parts import EVERY
+from tasks.ingest import discover
+from tasks.ingest.arrivals import EVERY
 from tasks.ingest.days import read_days
 from tests.tasks.conftest import DAY
 
@@ -57,37 +57,11 @@ def test_what_is_wrong_with_a_leaf_is_found_in_its_part(stream):
     }  # fmt: skip
 
 
-def test_leaves_that_no_part_has_are_missing(stream):
-    stream.write(EVERY, of(stream, "84")[:20], name="1.parquet")
-    stream.write(EVERY, of(stream, "84")[:0], name="2.parquet")
-    (read,), told = both_ways(stream)
-    assert told == [1, 0]
-    assert read.metrics["steps_found"].to_list() == [20, 0]
-
-
-def test_several_days_are_kept_apart(stream, days):
-    one, two = days(2)
-    for day, values in ((one, 1.0), (two, 2.0)):
-        stream.write(EVERY, of(stream, "84", values, day), day, name="1.parquet")
-        stream.write(EVERY, of(stream, "11", values + 2, day), day, name="2.parquet")
-    read, told = both_ways(stream, one, two)
-    assert told == [1] * 4
-    assert [day.units[:, 0].tolist() for day in read] == [[1000, 3000], [2000, 4000]]
-
-
 @pytest.mark.parametrize("other", ["84", "somewhere"])
 def test_a_leaf_of_two_parts_and_one_that_is_unknown_are_read_in_one_piece(stream, other):
     stream.write(EVERY, pl.concat([of(stream, "84")[::2], of(stream, other)[:1]]), name="1.parquet")
     stream.write(EVERY, pl.concat([of(stream, "84")[1::2], of(stream, "11")]), name="2.parquet")
     assert both_ways(stream)[1] == [1, 2]
-
-
-def test_a_file_that_cannot_be_used_is_found_without_parts(stream):
-    stream.write(EVERY, of(stream, "84"), name="1.parquet")
-    stream.write(EVERY, of(stream, "11").drop("load"), name="2.parquet")
-    (read,), told = both_ways(stream)
-    assert told == []
-    assert read.units is None
 
 
 def test_a_damaged_file_is_found_out_by_its_part(stream):
@@ -98,13 +72,6 @@ def test_a_damaged_file_is_found_out_by_its_part(stream):
     path.write_bytes(damaged)
     (read,), _ = both_ways(stream)
     assert read.metrics["file_fault"].to_list() == ["unreadable", None]
-
-
-def test_folders_of_leaves_are_parts_too(small):
-    stream = small()
-    for region in ("84", "11"):
-        stream.write(region, stream.rows(1.0)[: 48 if region == "84" else 0])
-    assert both_ways(stream)[1] == [1, 0]
 
 
 def one_step(units):
@@ -130,15 +97,3 @@ def test_an_answer_that_is_none_of_a_part_is_refused(stream, altered):
 
     with pytest.raises(ConfigurationError, match="same version"):
         read_days(stream.settings, list(discover(stream.settings, [DAY]).values()), spread)
-
-
-def test_few_cells_are_not_worth_the_way(small, days):
-    """Two leaves of 48 steps."""
-    stream, several = small(), days(3)
-    found = [Dump(day, ()) for day in several]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(summed, "LEAST_CELLS", 2 * 48)
-        assert summed.is_worth_spreading(stream.settings, found)
-        patch.setattr(summed, "LEAST_CELLS", 2 * 48 + 1)
-        assert not summed.is_worth_spreading(stream.settings, found)
-    assert summed.is_worth_spreading(small(schema="metered").settings, [])

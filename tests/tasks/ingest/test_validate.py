@@ -9,9 +9,8 @@ import polars as pl
 import pytest
 
 from optstream.errors import ContractError
-from optstream.measurement.linear import open_private_period
-from tasks.ingest.arrival.parts import EVERY
-from tasks.ingest.validate import validate
+from optstream.measurement.sums import open_private_period
+from tasks.ingest.arrivals import EVERY
 
 pytestmark = pytest.mark.slow
 
@@ -62,17 +61,6 @@ def changed(rows, step, **columns):
         pl.when(index == step).then(pl.lit(value)).otherwise(pl.col(name)).alias(name)
         for name, value in columns.items()
     )
-
-
-@pytest.mark.parametrize("schema", ["aggregated", "metered"])
-def test_a_sound_day_passes_without_alarm(small, schema):
-    stream = small(schema=schema)
-    judged = verdict(
-        stream, stream.metered("a", PLANTED) if stream.settings.metered else stream.rows(PLANTED)
-    )
-    assert_released(judged)
-    assert judged.alarms == ()
-    assert "77.6" not in judged.results.read_text()
 
 
 STAMP, LOAD = "column 'timestamp'", "column 'load'"
@@ -128,31 +116,6 @@ def judged_together(stream, days, faults):
         yield judged, made[judged.day]
 
 
-def test_a_delivery_with_another_column_is_told_of_once_with_what_it_has(small, days):
-    """What is in the dumps is named, unless it is many columns, which may be of a customer each."""
-    stream = small()
-    few, many = days(2)
-    for region in ("84", "11"):
-        rows = {day: stream.rows(PLANTED, day) for day in (few, many)}
-        stream.write(region, rows[few].rename({"load": "kw"}), few)
-        meters = [pl.lit(1.0).alias(f"meter {number}") for number in range(11)]
-        stream.write(region, rows[many].drop("load").with_columns(*meters), many)
-    told = {judged.day: str(judged.error) for judged in stream.judge(few, many)}
-    assert told[few].count("must hold these columns") == told[many].count("must hold these columns") == 1
-    assert "columns; it lacks 'load', has 'timestamp', 'kw'; correct [input]" in told[few]
-    assert "(and so for '84')" in told[few] or "(and so for '11')" in told[few]
-    assert "meter" not in told[many]
-
-
-def test_a_delivery_in_another_time_zone_is_told_of_once(small):
-    stream = small()
-    for region in ("84", "11"):
-        stream.write(region, stream.rows(1.0).with_columns(pl.col("timestamp") + timedelta(hours=6)))
-    (judged,) = stream.judge(DAY)
-    assert str(judged.error).count("in another time zone") == 1
-    assert "(and so for '84')" in str(judged.error) or "(and so for '11')" in str(judged.error)
-
-
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
 def test_structure_stops_a_day(small, days, schema):
     """Of metered input that is files alone; aggregated rows are steps, and may not be null or repeated."""
@@ -176,14 +139,6 @@ AGGREGATED = [
         "column 'customer_id': must have the customer",
     ),
 ]
-
-
-def test_a_step_repeated_in_another_file_is_repeated(small):
-    stream = small()
-    stream.write("84", stream.rows(PLANTED)[7:8], name="a.parquet")
-    assert_stopped(
-        verdict(stream, stream.rows(PLANTED), name="b.parquet"), "step 7 (03:30) of 48: must be there once"
-    )
 
 
 ODD_READINGS = [
@@ -246,11 +201,6 @@ def test_metered_input_has_a_public_rule_instead(small, days):
         assert told in judged.alarms[0]
         assert "secret" not in judged.results.read_text()
         assert "alarms" not in repr(judged)
-
-
-def test_metered_files_need_a_column_of_customers(small):
-    judged = verdict(small(schema="metered"), small(schema="metered").metered("a", 1.0).drop("customer_id"))
-    assert_stopped(judged, "must have the customer column if and only if")
 
 
 def every(rows, **columns):
@@ -345,22 +295,6 @@ def test_a_day_has_the_steps_that_its_contract_says(small, day, kept):
     assert_stopped(verdict(elapsed, short, day), "must lie inside the day")
 
 
-def test_the_verdict_is_for_its_owner_only_and_lists_what_was_judged(small):
-    stream = small()
-    judged = verdict(stream, changed(stream.rows(PLANTED), 5, load=None))
-    assert judged.results.is_relative_to(stream.settings.validation_folder)
-    assert judged.results.stat().st_mode & 0o777 == 0o600
-    assert stream.settings.validation_folder.stat().st_mode & 0o777 == 0o700
-    document = json.loads(judged.results.read_text())
-    assert document["success"] is False
-    assert document["meta"]["stopped"] == {str(judged.day): str(judged.error)}
-    assert document["meta"]["metrics"]["absent"] == [1, 0]
-    failing = {
-        one["expectation_config"]["kwargs"]["column"] for one in document["results"] if not one["success"]
-    }
-    assert failing == {"absent"}
-
-
 def test_results_are_the_librarys_own_and_hold_no_hash_of_what_was_judged(small):
     from great_expectations.core import expectationSuiteValidationResultSchema
 
@@ -377,6 +311,14 @@ def test_results_are_the_librarys_own_and_hold_no_hash_of_what_was_judged(small)
     assert "<img" not in page
 
 
+def test_a_step_repeated_in_another_file_is_repeated(small):
+    stream = small()
+    stream.write("84", stream.rows(PLANTED)[7:8], name="a.parquet")
+    assert_stopped(
+        verdict(stream, stream.rows(PLANTED), name="b.parquet"), "step 7 (03:30) of 48: must be there once"
+    )
+
+
 def test_one_bad_day_of_a_chunk_stops_itself_only(small, days):
     stream = small()
     for number, day in enumerate(days(5)):
@@ -386,7 +328,3 @@ def test_one_bad_day_of_a_chunk_stops_itself_only(small, days):
     judged = stream.judge(*days(5))
     assert [entry.error is None for entry in judged] == [True, True, False, True, True]
     assert "2025-01-17: region=11/date=2025-01-17" in str(judged[2].error)
-
-
-def test_no_days_need_no_judge(small):
-    assert validate(small().settings, [], now=None) == []

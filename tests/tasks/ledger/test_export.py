@@ -5,7 +5,6 @@ from datetime import date
 from fractions import Fraction
 
 import polars as pl
-import pyarrow.parquet as pq
 import pytest
 
 from optstream.errors import LedgerError
@@ -13,8 +12,7 @@ from optstream.ledger import Ledger
 from optstream.privacy import CappedSpend, StepSpend, worst_window
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from tasks.ledger import export as ledger_export
-from tasks.ledger.export import export
-from tasks.ledger.export_columns import COLUMNS, SCHEMAS
+from tasks.ledger.export import COLUMNS, export
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 
@@ -37,15 +35,6 @@ def test_every_table_has_its_columns_and_rows(released):
     assert sorted(path.name for path in done.folder.iterdir()) == sorted(
         f"{name}.parquet" for name in COLUMNS
     )
-
-
-def test_the_files_describe_their_columns(released):
-    done = export(released.settings, released.ledger, released.folder / "out")
-    for name, columns in COLUMNS.items():
-        written = pq.read_schema(done.folder / f"{name}.parquet")
-        assert written.equals(SCHEMAS[name])
-        for column, (_, says) in columns.items():
-            assert written.field(column).metadata[b"description"].decode() == says
 
 
 def test_spends_are_priced_exactly(released):
@@ -76,17 +65,6 @@ def test_spends_that_repeat_are_priced_once_and_capped_ones_each_by_itself():
         priced = ledger_export._price(ledger_export._shape(text), 4, "sliding")
         assert priced[3:] == ("epsilon", worst_window([spend], 4).epsilon)
         assert priced[4] > 0
-
-
-@pytest.mark.parametrize("n_rows", [1, 3])
-def test_batches_are_row_groups_of_the_same_tables(released, n_rows):
-    whole = export(released.settings, released.ledger, released.folder / "whole")
-    parts = export(released.settings, released.ledger, released.folder / "parts", n_rows)
-    assert parts.n_rows == whole.n_rows
-    for name, frame in tables(whole.folder).items():
-        assert tables(parts.folder)[name].equals(frame)
-        groups = pq.ParquetFile(parts.folder / f"{name}.parquet").metadata
-        assert all(groups.row_group(n).num_rows <= n_rows for n in range(groups.num_row_groups))
 
 
 def test_only_the_owner_reads_it_and_no_secret_is_in_it(released):
@@ -128,10 +106,3 @@ def test_what_fails_half_way_leaves_nothing(released, monkeypatch):
     with pytest.raises(LedgerError, match="away"):
         export(released.settings, released.ledger, released.folder / "out")
     assert sorted(released.folder.iterdir()) == before
-
-
-def test_a_ledger_without_releases_gives_empty_tables(installation):
-    installation.run()
-    done = export(installation.settings, installation.ledger, installation.folder / "out")
-    assert done.n_rows == {"streams": 1, "releases": 0, "spends": 0, "events": 1}
-    assert tables(done.folder)["spends"].schema["in_force"] == pl.Boolean

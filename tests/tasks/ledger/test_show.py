@@ -8,17 +8,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from flows.cli.console import Terminal
-from flows.cli.show.ledger_book import show_book
+from flows.cli.ledger import show_book
+from flows.cli.output import Terminal
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState, StreamTerms
 from optstream.privacy import PrivacyModel, StepSpend
-from optstream.stream import Calendar
 from tasks.ledger.documents import book_document
 from tasks.ledger.show import guarantee_changed, read_book, refused_changes
-from tasks.ledger.show_pages import calendar_of
-from tasks.planning.backfill_cost import cost_of
-from tasks.release.records.outcomes import budget_document, budget_of
+from tasks.release.outcomes import budget_document, budget_of
 from tasks.release.run import terms_of
 
 PARIS = ZoneInfo("Europe/Paris")
@@ -100,27 +97,6 @@ def test_may_be_released_is_what_a_run_would_find(released):
         raise AssertionError("no day was judged")
 
 
-def test_only_the_days_that_were_asked_for(released):
-    (page,) = read_book(released.settings, released.ledger, date(2016, 6, 1), date(2016, 6, 1))
-    assert [one.day for one in page.days] == [date(2016, 6, 1)]
-    first = datetime(2016, 5, 31, 0, 30, tzinfo=PARIS)
-    assert (page.windows[0].begin_first, page.windows[0].left) == (first, 1)
-    assert page.windows[-1].begin_last == at(1, 23, 30)
-    assert [one.period for one in page.streams[0].releases] == ["2016-06-01"]
-    (page,) = read_book(released.settings, released.ledger, first=date(2016, 6, 3))
-    assert [one.day for one in page.days] == [date(2016, 6, 3), date(2016, 6, 4)]
-    (page,) = read_book(released.settings, released.ledger, last=date(2016, 6, 1))
-    assert page.days[-1].day == date(2016, 6, 1)
-
-
-def test_a_stream_without_releases_has_all_of_it(installation):
-    installation.run()
-    (page,) = read_book(installation.settings, installation.ledger)
-    assert (page.days, page.windows, page.free_from) == ((), (), None)
-    (page,) = read_book(installation.settings, installation.ledger, date(2016, 6, 1), date(2016, 6, 1))
-    assert [(one.left, one.may) for one in page.days] == [(1, True)]
-
-
 def test_streams_of_one_grant_share_a_page_and_others_have_their_own(released):
     ledger, terms = released.ledger, terms_of(released.settings)
     ledger.enrol(StreamTerms(**{**terms.__dict__, "stream": "second"}), released.now)
@@ -137,33 +113,6 @@ def test_streams_of_one_grant_share_a_page_and_others_have_their_own(released):
         (8, 10, None, 1)
     ]
     assert other.free_from == 11
-
-
-@pytest.mark.parametrize("day", ["elapsed", "fixed"])
-def test_the_calendar_of_the_terms_is_read_back(installation, day):
-    installation.configure('time_zone = "Europe/Paris"', f'time_zone = "Europe/Paris"\nday = "{day}"')
-    assert calendar_of(terms_of(installation.settings)) == Calendar(30, "Europe/Paris", day)
-
-
-def test_a_changed_guarantee_is_told(released):
-    assert guarantee_changed(released.settings, released.ledger) == []
-    released.configure('epsilon = "1"', 'epsilon = "2"')
-    assert guarantee_changed(released.settings, released.ledger) == ["epsilon"]
-
-
-@pytest.mark.parametrize(("valid_from", "refused"), [("2016-06-02", True), ("2016-07-01", False)])
-def test_regions_that_change_on_a_day_to_come_refuse_nothing(released, valid_from, refused):
-    change = f'[[hierarchy.changes]]\nvalid_from = {valid_from}\nrenamed = {{ 84 = "85" }}\n[budget]'
-    released.configure("[budget]", change)
-    assert guarantee_changed(released.settings, released.ledger) == ["hierarchy_hash"]
-    assert refused_changes(released.settings, released.ledger) == ["hierarchy_hash"] * refused
-    days = [date(2016, 6, 20)]
-    if refused:
-        with pytest.raises(LedgerError, match="another hierarchy_hash"):
-            cost_of(released.settings, released.ledger, days)
-    else:
-        assert cost_of(released.settings, released.ledger, days).refused == ()
-    assert is_refused(released) == refused
 
 
 def test_terms_of_a_stream_without_releases_refuse_nothing(installation):
@@ -193,38 +142,6 @@ def test_a_stream_without_releases_that_shares_its_budget_is_refused_for_what_ot
     assert guarantee_changed(installation.settings, installation.ledger) == ["hierarchy_hash"]
     assert refused_changes(installation.settings, installation.ledger) == []
     assert not is_refused(installation)
-
-
-def test_a_stream_without_releases_may_move_to_a_budget_that_agrees(installation):
-    installation.run()
-    installation.configure('population = "people"', 'population = "more"')
-    installation.configure('name = "two-regions"', 'name = "others"')
-    installation.configure('epsilon = "1"', 'epsilon = "2"')
-    installation.run()
-    installation.configure('name = "others"', 'name = "two-regions"')
-    assert refused_changes(installation.settings, installation.ledger) == []
-    installation.configure('epsilon = "2"', 'epsilon = "1"')
-    assert refused_changes(installation.settings, installation.ledger) == ["epsilon"]
-    assert is_refused(installation)
-    installation.configure('epsilon = "1"', 'epsilon = "2"')
-    assert not is_refused(installation)
-
-
-def test_a_long_history_is_not_read_for_its_last_days(released, monkeypatch):
-    """Spends that are read: those that windows of the shown days see, whatever came before."""
-    from optstream.ledger.accounting import spends
-
-    ledger, run = released.ledger, released.run()
-    day = date(2010, 1, 1)
-    for number in range(40):
-        first = released.settings.calendar.first_step(day + timedelta(days=number))
-        plan = (StepSpend(0, "samples", first, (1,), Fraction(100000), 1000),)
-        ledger.reserve(run.stream, f"{day + timedelta(days=number)}", 0, plan, "owner", released.now, LATER)
-    read, genuine = [], spends.spend_from_document
-    monkeypatch.setattr(spends, "spend_from_document", lambda one: read.append(one) or genuine(one))
-    read_book(released.settings, ledger)
-    assert read
-    assert all(one["first_step"] > released.settings.calendar.first_step(date(2016, 1, 1)) for one in read)
 
 
 def test_a_plan_that_depends_on_the_days_around_it_is_priced_as_a_run_would(installation):

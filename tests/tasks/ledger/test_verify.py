@@ -4,22 +4,21 @@ import hashlib
 import json
 import shutil
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 
 import polars as pl
 import pytest
 
 from optstream.catalogue import publish, read_published, read_staged, stage, withdraw
 from optstream.errors import LedgerError
-from optstream.ledger import Ledger, StreamTerms
+from optstream.ledger import Ledger
 from tasks.ledger import verify as ledger_check
 from tasks.ledger.open import find_ledger, need_ledger
 from tasks.ledger.verify import verify
-from tasks.release.guards.witness import bear_witness
-from tasks.release.run import terms_of
+from tasks.release.witness import bear_witness
 from tests.failing import raising
 from tests.faults.books import forge
-from tests.tasks.two_regions import RELEASING, STEPS
+from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 
@@ -168,11 +167,6 @@ def test_an_edit_of_the_ledger_is_found(released):
     assert any(line.startswith("ledger: ") and "was changed after it was written" in line for line in found)
 
 
-def test_a_period_that_is_no_day_is_found(released):
-    forge(released, "UPDATE releases SET period = 'x/../..' WHERE period = '2016-06-01'")
-    assert any("a release of 'x/../..', which is no day" in line for line in released.problems())
-
-
 def test_a_release_that_a_newer_revision_or_a_tombstone_replaced_is_in_order(released):
     folder, record = released.folder / "published", released.record(DAYS[0])
     head = released.ledger.head("two-regions")
@@ -218,25 +212,6 @@ def test_what_a_run_explains_is_looked_at_twice(released, monkeypatch):
     assert len(looks) == 2
 
 
-def test_days_that_are_not_published_yet_are_in_order(installation):
-    installation.release(DAYS[0], steps=STEPS[: -len(RELEASING)] + RELEASING[:1])
-    installation.release(DAYS[1], steps=STEPS[:-1])
-    found = verify(installation.settings, installation.ledger)
-    assert found.problems == ()
-    assert ["has no catalogue.json" in line or "is not there" in line for line in found.notes] == [True]
-
-
-def test_without_the_published_folder_the_rest_is_checked(released):
-    shutil.rmtree(released.folder / "published")
-    shutil.rmtree(measurements(released))
-    found = verify(released.settings, released.ledger)
-    assert "is not there: the ledger could not be compared with it" in found.notes[0]
-    assert ["has no catalogue, and the ledger has 2 releases" in line for line in found.problems][:1] == [
-        True
-    ]
-    assert any("is gone" in line for line in found.problems)
-
-
 def test_without_a_ledger_published_days_are_a_problem_and_none_is_made(released):
     file = released.folder / "trusted" / "ledger.sqlite"
     for path in file.parent.glob("ledger.sqlite*"):
@@ -250,13 +225,6 @@ def test_without_a_ledger_published_days_are_a_problem_and_none_is_made(released
     found = verify(released.settings, None)
     assert (found.problems, len(found.notes)) == ((), 2)
     assert not file.exists()
-
-
-def test_streams_of_other_configurations_are_named(released):
-    terms = terms_of(released.settings)
-    released.ledger.enrol(StreamTerms(**{**terms.__dict__, "stream": "second"}), released.now + timedelta(1))
-    (note,) = verify(released.settings, released.ledger).notes
-    assert "those of second are compared with their own configurations" in note
 
 
 def test_superseded_bytes_are_what_they_say(released):

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from tasks.ledger.open import find_ledger
-from tasks.monitoring import watch
+from tasks.monitor.view import watch
 from tests.tasks.two_regions import CONFIGURATION, Installation
 
 FIRST = date(2016, 6, 1)

@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 
 from optstream.stream import Calendar
-from tasks.doctor.record import record
 from tasks.ingest.clock import clock_ahead, foresee
-from tasks.planning.dry_run import dry_run
-from tasks.release.day import Status
+from tasks.operate.doctor import record
+from tasks.plan.dry_run import dry_run
+from tasks.release.stages import Status
 
 SPRING = date(2016, 3, 27)
 ONE = timedelta(days=1)

@@ -1,13 +1,12 @@
 """A region's newest published mean beside the median of the days before, by hand."""
 
 from datetime import date, timedelta
-from math import inf, nan
 
 import polars as pl
 import pytest
 
 from optstream.catalogue import Entry
-from tasks.monitoring.compared import LEAST_DAYS, MOST_DAYS, compare
+from tasks.monitor.facts import LEAST_DAYS, compare
 
 FIRST = date(2016, 6, 1)
 
@@ -58,26 +57,3 @@ def test_what_a_model_does_not_know_is_not_far():
         kept = figures(None, model, a=[*hourly, mean])
         (found,) = compare(kept, entries(LEAST_DAYS + 1), ["a"])
         assert found.is_far == is_far, (mean, model)
-
-
-def test_twice_is_as_far_as_half_and_another_sign_is_the_farthest():
-    twice, half, other = (compared(*[8.0] * LEAST_DAYS, mean)[0].distance for mean in (16.0, 4.0, -8.0))
-    assert twice == pytest.approx(half)
-    assert other == inf
-
-
-def test_only_the_last_28_days_before_count():
-    (found,) = compared(*[9000.0] * 40, *[100.0] * MOST_DAYS, 100.0)
-    assert found.usual == 100.0
-
-
-@pytest.mark.parametrize(
-    "means", [(), [100.0] * LEAST_DAYS, [0.0] * 9, [*[100.0] * LEAST_DAYS, nan]], ids=str
-)
-def test_without_a_week_a_median_or_a_mean_nothing_is_compared(means):
-    assert compared(*means) == ()
-
-
-def test_regions_alone_are_compared():
-    kept = figures(FR=[200.0] * 9, b=[100.0] * 9, a=[100.0] * 9)
-    assert [one.region for one in compare(kept, entries(9), ["b", "a"])] == ["a", "b"]

@@ -8,7 +8,7 @@ import pytest
 
 from optstream.errors import LedgerError
 from optstream.noise import simulated_noise
-from tasks.monitoring import Kind, Severity
+from tasks.monitor.view import Severity
 from tests.tasks.two_regions import READING, STEPS
 
 ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)
@@ -49,15 +49,6 @@ def test_an_input_folder_that_is_gone_is_late_at_every_node(watched):
     assert watched.states() == {1: "late", 2: "late"}
 
 
-def test_today_is_not_in_the_calendar_and_yesterday_is(watched):
-    assert list(watched.states()) == [1, 2]
-    watched.at("2016-06-03T21:59:00")
-    assert list(watched.states()) == [1, 2]
-    # local midnight
-    watched.at("2016-06-03T22:00:00")
-    assert list(watched.states()) == [1, 2, 3]
-
-
 def test_a_dump_that_breaks_its_contract_is_an_alarm_before_it_is_due(watched):
     broken = watched.folder / "dumps/region=84/date=2016-06-02/part-0.parquet"
     pl.read_parquet(broken).with_columns(load_mw=pl.lit(None, pl.Float64)).write_parquet(broken)
@@ -77,13 +68,6 @@ def test_of_several_verdicts_the_newest_counts(watched):
     watched.later(hours=1)
     watched.release(TWO, steps=READING)
     assert watched.states()[2] == "missing"
-
-
-def test_a_dump_without_files_names_its_region_at_once(watched):
-    (watched.folder / "dumps/region=84/date=2016-06-02/part-0.parquet").unlink()
-    watched.released(ONE)
-    watched.at("2016-06-03T01:00:00")
-    assert watched.alarms() == [("failed", 2, "84")]
 
 
 def test_a_run_that_lives_runs_and_one_that_is_too_long_is_stuck(watched):
@@ -209,25 +193,6 @@ def test_raw_readings_that_expire_warn_a_week_before(watched):
     assert kinds["2016-06-04T22:00:00"][0].severity is Severity.WARNING
     assert "in 7 days" in kinds["2016-06-04T22:00:00"][0].words
     assert "in 0 days" in kinds["2016-06-11T21:59:00"][0].words
-
-
-def test_the_span_of_an_archive_ends_where_ledger_and_dumps_do(watched):
-    watched.configure("first_day = 2016-06-01\n", "")
-    watched.at("2026-06-01T12:00:00")
-    assert watched.watch(live=False).days == ()
-    assert watched.watch(live=False).alarms == ()
-    assert [alarm.kind for alarm in watched.watch().alarms] == [Kind.NOT_BEGUN]
-    watched.released(ONE)
-    assert [day.state.value for day in watched.watch(live=False).days] == ["published", "missing"]
-    assert len(watched.watch().days) == (date(2026, 5, 31) - ONE).days + 1
-
-
-def test_a_stream_whose_first_day_is_still_to_come_has_begun(watched):
-    watched.configure("first_day = 2016-06-01\n", "first_day = 2016-06-03\n")
-    assert watched.watch().days == ()
-    assert watched.alarms() == []
-    watched.at("2016-06-04T04:00:00")
-    assert watched.alarms() == [("late", 3, "FR")]
 
 
 def test_the_budget_is_what_the_ledger_grants_whatever_the_configuration_says_by_now(watched):

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from tasks.monitoring.audit_record import keep_audit, last_audit
+from tasks.monitor.records import keep_audit, last_audit
 from tests.tasks.monitoring.conftest import FIRST
 
 EARLIER, LATER = datetime(2016, 5, 1, tzinfo=UTC), datetime(2016, 5, 2, tzinfo=UTC)
@@ -17,18 +17,6 @@ def test_the_newest_counts_whichever_was_kept_last(watched):
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_text("{")
     assert last_audit(watched.settings).at == EARLIER
-
-
-def test_a_share_that_another_file_moved_is_another_configuration(watched, monkeypatch):
-    settings = watched.settings
-    chosen = settings.model_copy(
-        update={"budget": settings.budget.model_copy(update={"stream_share": "model"})}
-    )
-    shares = iter(["1/2", "1/2", "1/3"])
-    monkeypatch.setattr(type(settings), "stream_share", property(lambda _: next(shares)))
-    keep_audit(chosen, {"passed": True}, EARLIER)
-    assert last_audit(chosen).same
-    assert not last_audit(chosen).same
 
 
 def test_one_that_failed_is_an_alarm_until_the_configuration_is_another(watched):

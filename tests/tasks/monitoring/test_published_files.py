@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import Catalogue, Entry, find_catalogue, read_catalogue
-from optstream.catalogue.hours.day_entry import day_entries
+from optstream.catalogue.index import day_entries
 from optstream.stream import Hour
-from tasks.monitoring import published_files
-from tasks.monitoring.published_files import RESIZED, lost_files
+from tasks.monitor import facts as published_files
+from tasks.monitor.facts import RESIZED, lost_files
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 
@@ -64,15 +64,6 @@ def test_no_file_is_opened_to_look(released, monkeypatch):
     assert lost_files(released.settings, read_catalogue(released.folder / "published")) == {}
     assert [name for name in opened if name.startswith("data/")] == []
     assert lost_files(released.settings, None) == {}
-
-
-def test_a_file_that_no_page_was_made_of_is_looked_for_by_its_name_alone(watched):
-    watched.released(FIRST)
-    catalogue = read_catalogue(watched.folder / "published")
-    harm(file_of(watched), "not as long")
-    assert lost_files(watched.settings, catalogue) == {}
-    harm(file_of(watched), "missing")
-    assert lost_files(watched.settings, catalogue) == {FIRST: published_files.MISSING}
 
 
 def test_a_day_that_is_withdrawn_while_the_folder_is_listed_is_not_lost(released):

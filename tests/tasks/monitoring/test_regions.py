@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optstream.stream import AggregationTree
-from optstream.stream.hierarchy.margin import Margin
-from tasks.monitoring.regions import lacking, likeness, nearest, renamed, touched
+from optstream.stream.lattice import Margin
+from tasks.monitor.facts import lacking, likeness, renamed, touched
 
 TWO = date(2016, 6, 2)
 TREE = AggregationTree.from_parents(
@@ -21,11 +21,6 @@ def rename(watched, leaf, name, day=TWO):
     target = watched.folder / f"dumps/region={name}"
     target.mkdir(exist_ok=True)
     (watched.folder / f"dumps/region={leaf}/date={day}").rename(target / f"date={day}")
-
-
-def test_one_unknown_region_and_one_vanished_leaf_are_a_pair_however_unlike():
-    assert likeness("FR-AURA", "84") == 0
-    assert renamed(["FR-AURA"], ["84"]) == {"FR-AURA": "84"}
 
 
 def test_of_several_the_most_alike_are_paired_and_the_last_by_elimination():
@@ -52,11 +47,6 @@ def test_no_leaf_is_suggested_twice_and_the_most_alike_pair_always_is(unknown, v
     best = max((likeness(one, leaf) for one in unknown for leaf in vanished), default=0)
     if best >= 0.5:
         assert best in {likeness(one, leaf) for one, leaf in found.items() if leaf}
-
-
-def test_nearest_asks_for_some_likeness():
-    assert nearest("region84", ["84", "11"]) is None
-    assert nearest("84b", ["84", "11"]) == "84"
 
 
 def test_the_nodes_that_lack_their_input_are_the_fewest_that_cover_it():
@@ -120,16 +110,6 @@ def test_unknown_regions_of_released_days_and_of_days_before_the_stream_are_no_a
     for day in (date(2016, 5, 1), TWO):
         (watched.folder / f"dumps/region=old/date={day}").mkdir(parents=True)
     assert watched.watch().alarms == ()
-
-
-def test_a_long_name_is_cut_and_a_strange_one_reaches_no_terminal_raw(watched):
-    (watched.folder / ("dumps/region=" + "x" * 200) / f"date={TWO}").mkdir(parents=True)
-    (watched.folder / "dumps/region=\x1b[31mred" / f"date={TWO}").mkdir(parents=True)
-    watched.release(date(2016, 6, 1))
-    for alarm in watched.watch().alarms:
-        assert len(alarm.node) <= 80
-        assert alarm.words.isprintable()
-        assert alarm.node.isprintable()
 
 
 def test_cells_that_lack_touch_their_nodes_of_the_margin_and_are_covered_by_regions():

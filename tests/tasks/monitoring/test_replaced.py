@@ -1,18 +1,16 @@
 """Readings that were clamped, absent or doubled: shown by region to operators, and alarmed."""
 
-import json
 from datetime import date, timedelta
 
 import pytest
 
-from flows.cli.console import Terminal
-from flows.cli.show.stream_view import show_view
-from tasks.monitoring import Kind
-from tasks.monitoring import facts as facts_module
-from tasks.monitoring.alarms.alarm import Severity
-from tasks.monitoring.alarms.conditions import DEPENDS
-from tasks.monitoring.document import status_document
-from tasks.monitoring.suspect_readings import Suspect
+from flows.cli.output import Terminal
+from flows.cli.watch import show_view
+from tasks.monitor import facts as facts_module
+from tasks.monitor.alarms import DEPENDS
+from tasks.monitor.days import Severity
+from tasks.monitor.facts import Suspect
+from tasks.monitor.view import Kind
 from tests.tasks.two_regions import in_another_unit
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
@@ -56,43 +54,6 @@ def test_a_day_that_is_accepted_or_withdrawn_alarms_no_more(told):
     installation.withdraw(FIRST)
     installation.configure("max_runtime", "accepted_gaps = [2016-06-02]\nmax_runtime")
     assert installation.alarms() == []
-
-
-def test_operators_see_the_shares_and_readers_do_not(told, capsys):
-    little = {f"z{number}": Suspect(0.001, 0.0, 0.0) for number in range(28)}
-    installation = told(
-        {
-            FIRST: {"84": Suspect(0.25, 0.0, 0.0), **little},
-            SECOND: {"84": QUIET, "11": Suspect(0.0, 0.031, 0.0)},
-        }
-    )
-    installation.write_pages()
-    report = installation.settings.report_file.read_text()
-    for said in ("Replaced readings", "3.1 %", "25.0 %, 1 Jun 2016", DEPENDS, "The first 12 of 30 regions"):
-        assert said in report, said
-    page = (installation.folder / "published/index.html").read_text()
-    for hidden in ("eplaced", "clamped on", "3.1 %", "25.0 %", DEPENDS, "suspect"):
-        assert hidden not in page, hidden
-    show_view(installation.settings, installation.watch(), Terminal())
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "11: 0.0% clamped, 3.1% absent, 0.0% doubled, 0.0% unusable; most 3.1% on 2016-06-02" in shown
-    assert "84: 0.0% clamped, 0.0% absent, 0.0% doubled, 0.0% unusable; most 25.0% on 2016-06-01" in shown
-    assert DEPENDS in shown
-    assert shown.count(" unusable;") == 12
-    assert "and 18 more regions" in shown
-    document = json.loads(json.dumps(status_document(installation.settings, installation.watch())))[
-        "replaced_readings"
-    ]
-    assert (document["day"], document["note"]) == ("2016-06-02", DEPENDS)
-    assert [one["region"] for one in document["regions"]][:3] == ["11", "84", "z0"]
-    assert len(document["regions"]) == 30
-
-
-def test_without_results_nothing_is_said(told, capsys):
-    installation = told({})
-    show_view(installation.settings, installation.watch(), Terminal())
-    assert "readings replaced" not in capsys.readouterr().out
-    assert status_document(installation.settings, installation.watch())["replaced_readings"]["regions"] == []
 
 
 SPAN = [FIRST + timedelta(days=number) for number in range(11)]

@@ -1,15 +1,14 @@
 """Units and signs: shares of clamped, absent and doubled readings by region, by the last verdict of a day."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import polars as pl
 import pytest
 
 from tasks.config import load_settings
-from tasks.ingest.arrival.parts import EVERY
+from tasks.ingest.arrivals import EVERY
 from tasks.ingest.validate import validate
-from tasks.monitoring.suspect_readings import Suspect, loudest, suspect_readings
+from tasks.monitor.facts import Suspect, loudest, suspect_readings
 from tests.tasks.conftest import DAY, NOW
 
 NOTHING = Suspect(0.0, 0.0, 0.0)
@@ -25,22 +24,6 @@ def judged(stream, now=NOW):
 
 
 @pytest.mark.slow
-def test_shares_are_of_the_regions_own_rows(small):
-    stream = small(schema="metered")
-    own = [stream.metered(name, 1.0) for name in "abc"]
-    odd = stream.metered("d", pl.Series([None] * 12 + [1e9] * 6 + [float("inf")] * 6 + [1.0] * 24))
-    stream.write("84", pl.concat([*own, odd]))
-    stream.write(
-        "11", pl.concat([stream.metered("e", 1.0), stream.metered("e", 2.0), stream.metered("a", 1.0)])
-    )
-    judged(stream)
-    found = shares(stream, DAY)
-    assert list(found) == ["84", "11"]
-    assert found["84"] == Suspect(clamped=12 / 192, absent=12 / 192, doubled=48 / 192)
-    assert found["11"] == Suspect(clamped=0.0, absent=0.0, doubled=96 / 144)
-
-
-@pytest.mark.slow
 def test_the_newest_verdict_of_the_day_counts_and_others_do_not(small):
     stream = small()
     assert shares(stream, DAY) == {}
@@ -50,25 +33,6 @@ def test_the_newest_verdict_of_the_day_counts_and_others_do_not(small):
         judged(stream, NOW + timedelta(minutes=later))
     assert shares(stream, DAY) == {"84": NOTHING, "11": NOTHING}
     assert shares(stream, DAY + timedelta(days=1)) == {}
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"metrics": 1}', b'{"metrics": [{"region": "84"}]}'])
-@pytest.mark.slow
-def test_a_verdict_that_cannot_be_read_or_is_older_shows_nothing(small, content):
-    stream = small()
-    for region in ("84", "11"):
-        stream.write(region, stream.rows(1.0))
-    judged(stream).results.write_bytes(content)
-    assert shares(stream, DAY) == {}
-
-
-@pytest.mark.slow
-def test_of_a_region_without_rows_nothing_is_usable(small):
-    stream = small()
-    stream.write("84", stream.rows(1.0))
-    stream.write("11", stream.rows(1.0)[:0])
-    assert judged(stream).error is not None
-    assert shares(stream, DAY) == {"84": NOTHING, "11": replace(NOTHING, unusable=1.0)}
 
 
 def test_a_run_says_loudly_what_is_most_of_a_region(small):

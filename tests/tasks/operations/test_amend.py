@@ -8,11 +8,10 @@ import pytest
 
 from optstream.catalogue import find_catalogue
 from optstream.errors import LedgerError
-from optstream.stream import Hour
 from tasks.ledger.show import read_book
-from tasks.operations.amend import Waits, declare, rehearse
-from tasks.release.day import Status
+from tasks.operate.amend import declare, rehearse
 from tasks.release.run import terms_of
+from tasks.release.stages import Status
 from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
@@ -63,7 +62,7 @@ def test_a_dry_run_says_that_an_open_draw_refuses_the_amendment(released):
 
 
 def test_nothing_waits_for_a_guarantee_that_asks_for_more_noise(released):
-    released.configure('alpha = "1"', 'alpha = "10"\nwindows = "sliding"')
+    released.configure('alpha = "1"', 'alpha = "10"')
     with pytest.raises(LedgerError, match="nothing to amend"):
         rehearse(released.settings, released.ledger)
     released.configure('epsilon = "1"', 'epsilon = "2"')
@@ -106,12 +105,6 @@ def test_a_day_after_a_change_of_plan_states_what_windows_over_both_plans_cost(i
     first = installation.settings.calendar.first_step(DAYS[1])
     assert installation.ledger.window_spent("people", first, 1).epsilon > 0.9
     assert "costs at most 1 with all of them together" in stated["privacy_in_words"]
-
-
-@pytest.mark.parametrize(("first", "kind"), [(date(2016, 6, 5), "day"), (Hour(date(2016, 6, 5), 7), "hour")])
-def test_the_first_period_that_could_be_released_is_called_what_it_is(first, kind):
-    told = Waits(("epsilon",), (), first).lines("load")[-1]
-    assert told == f"{first} is the first {kind} that could be released under the new guarantee"
 
 
 def declared(released):

@@ -10,8 +10,8 @@ import pytest
 
 from optstream.ledger import Ledger, ReleaseState
 from tasks.release import draw
-from tasks.release.day import Status
-from tasks.storage.private_files import take_raw
+from tasks.release.stages import Status
+from tasks.trusted.files import take_raw
 from tests.by_night import few
 from tests.tasks.release.streams.test_known_attacks import opened_before, pegasus
 from tests.tasks.two_regions import STEPS

@@ -5,7 +5,7 @@ from datetime import date
 from optstream.catalogue import find_catalogue, read_catalogue
 from optstream.ledger import ReleaseState
 from tasks.release import publish
-from tasks.release.day import Drawn, Status
+from tasks.release.stages import Drawn, Status
 from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 from optstream.catalogue import withdraw
-from tasks.operations.purge import purge
-from tasks.release.day import Requested
-from tasks.release.records.lineage import emit_lineage
+from tasks.operate.purge import purge
+from tasks.release.lineage import emit_lineage
 from tasks.release.run import void
-from tasks.storage.private_files import exclusive_in, take_raw
+from tasks.release.stages import Requested
+from tasks.trusted.files import exclusive_in, take_raw
 from tests.failing import Death
 from tests.tasks.two_regions import RELEASING, STEPS
 
@@ -62,18 +62,6 @@ def test_each_kind_goes_after_its_own_retention_and_the_rest_stays(released):
     assert released.ledger.verify() == []
 
 
-def test_the_retentions_are_configured(released):
-    released.configure(
-        'folder = "trusted"',
-        'folder = "trusted"\nstaging_retention_days = 1\nvalidation_retention_days = 2\n'
-        "lineage_retention_days = 3",
-    )
-    for kinds in (["staged files"], ["validation results"], ["lineage events", "hashes of inputs"]):
-        released.later(days=1, seconds=1)
-        n_files = {"validation results": RESULTS, "staged files": 4}.get(kinds[0], 2)
-        assert removed(released) == {**NOTHING, **dict.fromkeys(kinds, n_files)}
-
-
 def test_the_age_of_a_file_is_what_was_recorded_not_when_it_was_touched(released):
     for path in (released.folder / "trusted").rglob("*"):
         os.utime(path, (0, 0))
@@ -92,13 +80,6 @@ def test_what_is_under_way_is_left(installation):
     assert installation.record(DAYS[1]).state.value == "PUBLISHED"
 
 
-def test_staged_bytes_of_a_void_release_go_too(installation):
-    installation.release(DAYS[0], steps=STEPS[:-1])
-    void(installation.run(), Requested(DAYS[0]), "given up")
-    installation.later(days=31)
-    assert removed(installation)["staged files"] == 2
-
-
 def test_staged_bytes_are_kept_while_the_published_folder_lacks_them(released):
     (path,) = (released.folder / "published/data/date=2016-06-01").iterdir()
     data = path.read_bytes()
@@ -110,13 +91,6 @@ def test_staged_bytes_are_kept_while_the_published_folder_lacks_them(released):
     assert "2016-06-01-r0 is kept: the published folder does not hold its release" in note
     path.write_bytes(data)
     assert removed(released)["staged files"] == 2
-
-
-def test_staged_bytes_of_a_withdrawn_day_go(released):
-    head = released.ledger.head("two-regions")
-    withdraw(released.folder / "published", DAYS[0], lambda *_: head, stream="two-regions")
-    released.later(days=31)
-    assert removed(released)["staged files"] == 4
 
 
 def test_verdicts_of_days_without_a_release_and_half_written_ones_go_by_their_names(released):
@@ -218,7 +192,7 @@ def test_an_event_that_is_told_meanwhile_is_not_lost(released, monkeypatch):
     """The purge holds the lock that `emit_lineage` takes: the new event waits, and lands in the new file."""
     released.release(*DAYS)
     path = released.folder / "trusted/lineage/events.jsonl"
-    monkeypatch.setattr("tasks.release.records.lineage.lineage_event", lambda *_: "made up")
+    monkeypatch.setattr("tasks.release.lineage.lineage_event", lambda *_: "made up")
     told = []
 
     class Client:
@@ -228,7 +202,7 @@ def test_an_event_that_is_told_meanwhile_is_not_lost(released, monkeypatch):
         def emit(self, event):
             told.append(path.read_bytes())
 
-    monkeypatch.setattr("tasks.release.records.lineage.OpenLineageClient", Client)
+    monkeypatch.setattr("tasks.release.lineage.OpenLineageClient", Client)
     published = SimpleNamespace(day=DAYS[0], revision=0, statement=None)
     with exclusive_in(path.parent):
         thread = threading.Thread(target=emit_lineage, args=(released.run(), published, "file"))
@@ -278,3 +252,17 @@ def test_death_at_any_step_leaves_the_rest_to_the_next_call(released, monkeypatc
     assert (released.folder / "trusted/lineage/events.jsonl").read_bytes() == b""
     left = [path for path in (released.folder / "trusted/lineage").iterdir() if "events" in path.name]
     assert [path.name for path in left] == ["events.jsonl"]
+
+
+def test_staged_bytes_of_a_void_release_go_too(installation):
+    installation.release(DAYS[0], steps=STEPS[:-1])
+    void(installation.run(), Requested(DAYS[0]), "given up")
+    installation.later(days=31)
+    assert removed(installation)["staged files"] == 2
+
+
+def test_staged_bytes_of_a_withdrawn_day_go(released):
+    head = released.ledger.head("two-regions")
+    withdraw(released.folder / "published", DAYS[0], lambda *_: head, stream="two-regions")
+    released.later(days=31)
+    assert removed(released)["staged files"] == 4

@@ -9,10 +9,10 @@ from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from tasks.ledger.verify import verify
-from tasks.operations import withdraw as withdraw_module
-from tasks.release import steps
-from tasks.release.day import Status
+from tasks.operate import withdraw as withdraw_module
+from tasks.release import pipeline as steps
 from tasks.release.publish import publish
+from tasks.release.stages import Status
 from tests.failing import Death, raising
 from tests.tasks.two_regions import STEPS
 

@@ -10,11 +10,10 @@ from optstream.catalogue.backends.local import LocalTransaction
 from optstream.errors import HeldError, LedgerError
 from optstream.ledger import ReleaseState
 from tasks.config import load_settings
-from tasks.planning.backfill_cost import cost_of
-from tasks.planning.backfill_plan import plan_backfill
+from tasks.plan.backfill import cost_of, plan_backfill
 from tasks.release import run as release
-from tasks.release.day import Status
 from tasks.release.reserve import look_at_folders
+from tasks.release.stages import Status
 from tests.tasks.two_regions import STEPS
 
 
@@ -54,20 +53,6 @@ def test_what_a_person_gave_up_or_took_back_is_not_run_again(installation, there
     assert plan(installation, there).to_run == tuple(there[2:])
 
 
-def test_months_are_chunks(installation, there):
-    days = [*there, date(2016, 7, 1)]
-    folder = installation.folder / "dumps/region=84/date=2016-07-01"
-    folder.mkdir()
-    assert [month[0] for month in plan(installation, days).months()] == [there[0], date(2016, 7, 1)]
-    assert plan(installation, days).months()[0] == tuple(there)
-
-
-def test_a_folder_of_another_name_is_no_day(installation, there):
-    for name in ("date=2016-13-01", "date=", "day=2016-06-09"):
-        (installation.folder / "dumps/region=84" / name).mkdir()
-    assert plan(installation, there).to_run == tuple(there)
-
-
 def test_the_price_is_what_the_ledger_then_charges(installation, there):
     installation.released(there[0])
     priced = cost_of(installation.settings, installation.ledger, there[1:])
@@ -76,13 +61,6 @@ def test_the_price_is_what_the_ledger_then_charges(installation, there):
     works = installation.release(*there[1:])
     assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
     assert installation.ledger.worst("people").epsilon == priced.after
-
-
-def test_the_price_of_a_first_backfill_needs_no_ledger_yet(installation, there):
-    priced = cost_of(installation.settings, installation.ledger, there)
-    assert priced.before == 0
-    assert 0 < priced.after <= 1
-    assert installation.ledger.streams() == ()
 
 
 def test_the_days_that_would_be_refused_are_those_that_are(installation, there):

@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 
 from optstream import mechanisms
-from optstream.errors import ParameterError
 from optstream.noise import simulated_noise
-from optstream.privacy import CappedSpend
 from tasks.config import load_settings
-from tasks.config.tables.mechanisms import MECHANISMS
-from tasks.planning.dry_run import dry_run
-from tasks.planning.preview import dry_run_document
-from tasks.release.build_mechanism import mechanism_for
+from tasks.config.schema import MECHANISMS
+from tasks.plan.dry_run import dry_run
+from tasks.plan.expected import dry_run_document
+from tasks.release.mechanism import mechanism_for
 from tests.tasks.planning.test_dry_run import priced
 from tests.tasks.two_regions import released_by
 
@@ -62,31 +60,3 @@ def test_the_bands_of_laplace_are_those_of_its_releases(settings_of):
     spread = np.std(drawn, axis=0)
     assert np.sqrt((spread[0] ** 2).mean()) == pytest.approx(levels[0].band.typical, rel=0.08)
     assert np.sqrt((spread[1:] ** 2).mean()) == pytest.approx(levels[1].band.typical, rel=0.08)
-
-
-def test_a_number_of_points_is_suggested_for_optstream_alone(settings_of):
-    with pytest.raises(ParameterError, match="leave out --lipschitz"):
-        dry_run(settings_of("Laplace"), [DAY], 5.0)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if name in ("Laplace", "BudgetAbsorption") else pytest.mark.nightly)
-        for name in OTHERS
-    ],
-)
-def test_a_month_and_a_year_are_told_beside_the_plain_sum(settings_of, whole_spans, name):
-    found = dry_run(settings_of(name), [DAY])
-    assert [n_days for n_days, _ in found.horizons] == [30, 365]
-    month, year = (loss for _, loss in found.horizons)
-    assert 0 < month.epsilon < year.epsilon
-    # rho is no epsilon: the plain sum is in the currency of the plan
-    in_rho = getattr(mechanisms, name).currency == "rho"
-    assert in_rho or year.epsilon <= float(year.plain)
-    plan = mechanism_for(settings_of(name), DAY).plan(48)
-    capped = [spend for spend in plan if isinstance(spend, CappedSpend)]  # where data choose the steps
-    assert year.composed == ("rho" if in_rho else "windows" if capped else "draws")
-    assert year.epsilon < 0.9 * 365 * float(found.model.told_epsilon(found.epsilon))
-    (document, _) = dry_run_document(found)["horizons"]
-    assert (document["n_days"], document["delta"]) == (30, "1/1000000")

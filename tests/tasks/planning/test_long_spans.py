@@ -1,15 +1,13 @@
 """The month and the year of a statement: of the plan alone, composed once, and kept for the nights after."""
 
 from datetime import date
-from fractions import Fraction
 
 import pytest
 
 from tasks.config import load_settings
-from tasks.planning import long_spans
-from tasks.planning.dry_run import dry_run
-from tasks.planning.long_spans import long_spans_of, plan_horizons
-from tests.tasks.planning.advice.test_population import LAPLACE
+from tasks.plan import long_spans
+from tasks.plan.dry_run import dry_run
+from tasks.plan.long_spans import long_spans_of, plan_horizons
 
 pytestmark = pytest.mark.slow
 
@@ -75,21 +73,3 @@ def test_another_plan_or_year_is_composed_anew(small, composed):
     file.write_text(file.read_text().replace('epsilon = "1"', 'epsilon = "2"'))
     assert long_spans_of(load_settings(file), DAY, 0)[0].epsilon > first[0].epsilon
     assert composed == [DAY, NEXT_YEAR, DAY]
-
-
-@pytest.mark.nightly
-def test_a_share_that_another_streams_file_moves_is_composed_anew(tmp_path, composed):
-    """The stream's own file stays as it was: with `stream_share = "model"` it does not say the whole plan."""
-    (tmp_path / "trusted").mkdir()
-    own, other = tmp_path / "own.toml", tmp_path / "other.toml"
-    own.write_text(
-        LAPLACE.replace("[budget]", '[budget]\nstream_share = "model"\nshared_with = ["other.toml"]')
-    )
-    text = LAPLACE.replace("two-regions", "other").replace("[budget]", '[budget]\nstream_share = "4/5"')
-    other.write_text(text)
-    few = long_spans_of(load_settings(own), DAY, 0)
-    other.write_text(text.replace("4/5", "1/5"))
-    settings = load_settings(own)
-    assert settings.model_of(0).epsilon == Fraction(4, 5)
-    assert long_spans_of(settings, DAY, 0)[0].epsilon > 3 * few[0].epsilon
-    assert composed == [DAY, DAY]

@@ -1,23 +1,16 @@
 """What a dry run and the advice say of a hierarchy with a margin."""
 
 import re
-from datetime import date
 from fractions import Fraction
 
 import pytest
 
-from flows.cli.show.plan_advice import as_toml
+from flows.cli.advise import as_toml
 from tasks.config import load_settings
-from tasks.planning.advice.candidates import Choice, with_level_shares
-from tasks.planning.advice.compare_plans import Judge
-from tasks.planning.advice.plans_picture import draw_plans
-from tasks.planning.advice.propose_plans import advice_document, advise_plans
-from tasks.planning.advice.write_proposal import write_proposal
-from tasks.planning.dry_run import dry_run
-from tasks.planning.preview import dry_run_document
+from tasks.plan.advise import Judge, advice_document, advise_plans, draw_plans, write_proposal
+from tasks.plan.candidates import Choice, with_level_shares
 from tests.tasks.two_regions import released_by
 
-DAY = date(2016, 2, 1)
 SECTORS = '[hierarchy.margins]\nsector = ["industry", "homes"]\n[budget]\nmargins = { sector = "1/4" }\n'
 
 
@@ -29,19 +22,6 @@ def settings(tmp_path_factory):
     text = re.sub(r"(?m)^(2[478]|32|44|5[23]|7[56]|93) = .*\n", "", text)  # two of twelve regions
     path.write_text(text.replace('levels = ["1/2", "1/2"]', 'levels = ["1/4", "1/4", "1/4"]'))
     return load_settings(path)
-
-
-def test_a_dry_run_names_the_margin_and_prices_it_as_a_level(settings):
-    found = dry_run(settings, [DAY])
-    (period,) = found.periods
-    assert [level.name for level in period.levels] == ["level 0", "level 1", "level 2", "sector"]
-    assert [level.n_nodes for level in period.levels] == [1, 2, 4, 2]
-    margin = period.levels[-1]
-    assert margin.epsilon == pytest.approx(0.25)
-    assert 0 < margin.band.typical < period.levels[2].band.typical * 2**0.5, "less than adding up its cells"
-    assert found.fits
-    (document,) = dry_run_document(found)["periods"]
-    assert [level["name"] for level in document["levels"]][-1] == "sector"
 
 
 @pytest.fixture(scope="module")

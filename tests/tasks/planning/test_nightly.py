@@ -6,8 +6,8 @@ import pytest
 
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
-from tasks.planning.nightly import days_of_night, looks_of, night_of
-from tasks.release.day import Requested, Status
+from tasks.plan.nightly import days_of_night, looks_of, night_of
+from tasks.release.stages import Requested, Status
 from tests.tasks.two_regions import CONFIGURATION
 
 DAY = date(2016, 6, 1)
@@ -48,10 +48,6 @@ def test_every_look_and_a_last_one_at_the_hour(load, begins, every, until):
     expected = sorted({*range(begins, until, every), until})
     assert times(crons) == [(minute // 60, minute % 60) for minute in expected]
     assert all(cron.endswith(" * * 1-5") for cron in crons)
-
-
-def test_a_cron_of_many_times_is_all_looks(load):
-    assert looks_of(load('[schedule]\ncron = "*/20 2-14 * * *"')) == ("*/20 2-14 * * *",)
 
 
 def test_a_night_that_begins_after_its_end_is_refused_also_by_the_defaults(load):
@@ -102,13 +98,3 @@ def test_what_went_wrong_is_left_at_once(load, status):
     assert night_of(load(), [Requested(DAY).ended(status, "why")], [], EARLY).left == (
         f"{DAY} {status}: why",
     )
-
-
-@pytest.mark.parametrize("status", [status for status in Status if status.is_good])
-def test_what_is_good_is_not_left(load, status):
-    night = night_of(load(), [Requested(DAY).ended(status, "why")], [], LATE)
-    assert (night.words, night.left) == (f"{DAY} {status}", ())
-
-
-def test_nothing_to_do_is_said():
-    assert night_of(None, [], [], LATE).words == "nothing to do"

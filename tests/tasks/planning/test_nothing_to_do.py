@@ -4,9 +4,9 @@ from datetime import date
 
 import pytest
 
-from tasks.planning.nothing_to_do import over_already
-from tasks.release.day import Status
+from tasks.plan.backfill import over_already
 from tasks.release.due import due
+from tasks.release.stages import Status
 from tests.tasks.two_regions import STEPS
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tasks.processes.orphans import end_with_parent
+from tasks.ingest.sandbox import end_with_parent
 
 REPOSITORY = str(Path(__file__).parents[3])
 LONGEST_WAIT = 60.0
 BUSY = """
 import sys, time
 from multiprocessing.connection import Connection
-from tasks.processes.orphans import end_with_peer
+from tasks.ingest.sandbox import end_with_peer
 asker = Connection(int(sys.argv[1]))
 {begin}
 print("begun", flush=True)
@@ -106,7 +106,7 @@ def test_a_pool_s_workers_end_when_its_owner_is_killed(watched):
     """The control's workers live on."""
     pool, workers = workers_of(
         ", initializer=end_with_parent" if watched else "",
-        "from tasks.processes.orphans import end_with_parent",
+        "from tasks.ingest.sandbox import end_with_parent",
     )
     try:
         assert all(map(lives, workers))
@@ -126,4 +126,4 @@ def test_a_pool_whose_owner_lives_works_and_ends_by_itself():
 
 
 def test_outside_of_a_pool_nothing_is_watched():
-    assert started("from tasks.processes.orphans import end_with_parent; end_with_parent()").wait() == 0
+    assert started("from tasks.ingest.sandbox import end_with_parent; end_with_parent()").wait() == 0

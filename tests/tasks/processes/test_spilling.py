@@ -15,7 +15,7 @@ from pathlib import Path
 from tasks.config import load_settings
 from tasks.ingest import discover, ingest
 if "spill" in sys.argv[3:]:
-    from tasks.ingest.arrival import files
+    from tasks.ingest import formats as files
     files.forbid_spilling = lambda: None
 settings = load_settings(Path(sys.argv[1]))
 (read,) = ingest(settings, list(discover(settings, [date.fromisoformat(sys.argv[2])]).values()))

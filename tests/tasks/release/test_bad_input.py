@@ -13,8 +13,8 @@ import pytest
 from optstream import read_published
 from optstream.errors import ConfigurationError
 from optstream.stream.private_period import open_private_period
-from tasks.release import steps
-from tasks.release.day import Judged, Status
+from tasks.release import pipeline as steps
+from tasks.release.stages import Judged, Status
 from tests.tasks.two_regions import READING
 
 DAY = date(2016, 6, 1)

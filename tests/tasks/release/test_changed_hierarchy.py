@@ -3,18 +3,14 @@
 from datetime import date, timedelta
 from unittest.mock import patch
 
-import polars as pl
 import pytest
 
 import optstream
-from optstream.catalogue import check_files
 from optstream.errors import LedgerError
 from tasks.ledger.verify import verify
-from tasks.monitoring import watch
-from tasks.monitoring.document import status_document
-from tasks.release.day import Status
+from tasks.monitor.view import watch
 from tasks.release.run import terms_of
-from tasks.reports.write import write_pages
+from tasks.release.stages import Status
 
 FIRST = date(2016, 6, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(4)]
@@ -170,34 +166,6 @@ def test_a_dump_under_the_old_code_after_the_change_is_an_unknown_region(install
     done = installation.release(*DAYS)
     assert [done[day].outcome.status for day in DAYS] == [Status.PUBLISHED] * 2 + [Status.REFUSED] * 2
     assert "region=11' is not a leaf of the hierarchy" in done[CHANGED].outcome.message
-
-
-def test_pages_status_and_series_over_a_change(installation):
-    """What readers and operators have of days on both sides."""
-    names = '[hierarchy.names]\n84N = "North"\n'
-    change_from(installation, CHANGED, 'split = { 84 = ["84N", "84S"] }\n' + names)
-    installation.simulate(*DAYS)
-    installation.release(*DAYS)
-    settings, ledger = installation.settings, installation.ledger
-    written = write_pages(settings, ledger, installation.now)
-    assert (written.problem, written.lost) == (None, ())
-    published = installation.folder / "published"
-    assert check_files(published) == []
-    units = {row["node"]: row for row in pl.read_parquet(published / "hierarchy.parquet").to_dicts()}
-    assert units["84"]["became"] == "84N;84S"
-    assert (units["84N"]["name"], units["84N"]["valid_from"]) == ("North", CHANGED)
-    whole = optstream.read_published(published, as_of=DAYS[0])
-    assert all(set(whole.filter(date=day)["node"]) == {"FR", "84", "11"} for day in DAYS)
-    parts = optstream.read_published(published, as_of=CHANGED)
-    assert set(parts.filter(date=DAYS[0])["node"]) == {"FR", "11"}
-    own = optstream.read_published(published).filter(date=CHANGED, step=3)
-    assert whole.filter(date=CHANGED, step=3, node="84")["load_mw"].item() == pytest.approx(
-        own.filter(pl.col("node").is_in(["84N", "84S"]))["load_mw"].sum()
-    )
-    view = watch(settings, ledger, installation.now)
-    assert view.counts
-    status_document(settings, view)
-    assert "84N" in (published / "index.html").read_text() or list((published / "curves").iterdir())
 
 
 def test_the_watch_wants_of_each_day_the_leaves_of_its_own_tree(installation):

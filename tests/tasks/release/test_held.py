@@ -6,8 +6,8 @@ import pytest
 
 from optstream import read_published
 from optstream.ledger import ReleaseState
-from tasks.release.day import Status
 from tasks.release.run import let_go
+from tasks.release.stages import Status
 from tests.tasks.two_regions import STEPS
 
 DAY = date(2016, 6, 1)
@@ -70,25 +70,6 @@ def test_a_run_that_holds_its_day_changes_no_inode_that_readers_see(held):
     assert night(DAY).keys() > before.keys()
 
 
-def test_the_hour_follows_the_stream_s_clock_through_a_change(held):
-    settings = held.settings
-    assert settings.publish_from(date(2016, 3, 26)).astimezone(UTC).hour == 4
-    assert settings.publish_from(date(2016, 3, 25)).astimezone(UTC).hour == 5
-
-
-def test_holding_shapes_no_release_and_is_optional(installation):
-    plain = installation.settings
-    assert plain.publish_from(DAY) is None
-    installation.configure('folder = "published"\n', 'folder = "published"\nnot_before = "06:00"\n')
-    assert installation.settings.configuration_hash == plain.configuration_hash
-
-
-def test_a_wrong_hour_is_refused(installation):
-    installation.configure('folder = "published"\n', 'folder = "published"\nnot_before = "6 am"\n')
-    with pytest.raises(Exception, match=r'published\.not_before must be a clock time such as "06:00"'):
-        installation.run()
-
-
 def test_no_published_byte_names_a_moment_of_the_run(installation):
     installation.now = datetime(2031, 8, 9, 10, 11, 12, 131415, tzinfo=UTC)
     installation.release(DAY, steps=STEPS)
@@ -96,3 +77,9 @@ def test_no_published_byte_names_a_moment_of_the_run(installation):
         for moment in (b"2031-08-09", b"10:11:12", f"{installation.now.timestamp():.0f}".encode()):
             assert moment not in data, path
             assert moment not in str(path).encode()
+
+
+def test_a_wrong_hour_is_refused(installation):
+    installation.configure('folder = "published"\n', 'folder = "published"\nnot_before = "6 am"\n')
+    with pytest.raises(Exception, match=r'published\.not_before must be a clock time such as "06:00"'):
+        installation.run()

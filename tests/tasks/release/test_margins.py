@@ -11,8 +11,8 @@ import optstream
 from optstream.catalogue import check_files
 from optstream.errors import LedgerError, ParameterError
 from tasks.ledger.verify import verify
-from tasks.release.day import Status
 from tasks.release.run import terms_of
+from tasks.release.stages import Status
 
 DAYS = date(2016, 6, 1), date(2016, 6, 2)
 LAPLACE = {
@@ -119,30 +119,3 @@ def test_another_margin_after_a_release_is_an_amendment(cells):
     assert cells.problems() == []
     rows = optstream.read_published(cells.settings.published_folder)
     assert {"homes", "households"} <= set(rows["node"])
-
-
-def test_optstream_with_features_on_cells_of_which_some_do_not_exist(cells):
-    """Points, day parts, a share for the margin, unbiased rounding; and a row of a cell that is none."""
-    cells.configure('name = "Laplace"', 'name = "OptStream"')
-    sampling = '[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n[features]\nday = []\n'
-    cells.configure("[budget]\n", f'{sampling}[hierarchy.cells]\n84 = ["homes"]\n[budget]\n')
-    cells.configure("[published]\n", '[published]\nrounding = "unbiased"\n')
-    shutil.rmtree(cells.folder / "dumps")
-    cells.simulate(*DAYS)
-    path = dump_of(cells, DAYS[1])
-    rows = pl.read_parquet(path)
-    other = rows.filter(pl.col("region") == "84").with_columns(sector=pl.lit("industry"))
-    pl.concat([rows, other]).write_parquet(path)
-    works = cells.release(*DAYS)
-    assert works[DAYS[0]].outcome.status == Status.PUBLISHED
-    assert "columns 'region' and 'sector': must be a leaf" in works[DAYS[1]].outcome.message
-    published = optstream.read_published(cells.settings.published_folder)
-    wide = published.pivot("node", index="step", values="load_mw")
-    units = {name: np.rint(wide[name].to_numpy() * 1000).astype(np.int64) for name in wide.columns[1:]}
-    assert "84-industry" not in units
-    assert np.array_equal(units["84"], units["84-homes"])
-    assert np.array_equal(units["homes"], units["84-homes"] + units["11-homes"])
-    assert np.array_equal(units["FR"], units["industry"] + units["homes"])
-    assert (published["load_mw_noise_se"] > 0).all()
-    assert (published["load_mw_se"] > published["load_mw_noise_se"]).mean() > 0.5, "lines between points miss"
-    assert cells.problems() == []

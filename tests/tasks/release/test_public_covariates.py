@@ -9,8 +9,8 @@ from optstream.catalogue import read_catalogue
 from optstream.ledger import ReleaseState
 from tasks.config import load_settings
 from tasks.release import draw
-from tasks.release.day import Status
-from tasks.release.records.statement import statement_of
+from tasks.release.stages import Status
+from tasks.release.statement import statement_of
 from tests.failing import raising
 from tests.tasks.covariates.test_public_series import INFORMED, hashed
 from tests.tasks.monitoring.conftest import Watched

@@ -7,8 +7,8 @@ import pytest
 
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.errors import OptStreamError
-from tasks.release.day import Requested, Status
-from tasks.release.publish_again import days_published, publish_again
+from tasks.release.publish import days_published, publish_again
+from tasks.release.stages import Requested, Status
 from tests.failing import raising
 from tests.tasks.release.noises import no_noise
 from tests.tasks.release.vintage_nights import DAYS, night
@@ -129,7 +129,7 @@ def test_a_withdrawn_day_is_refused(published):
 @pytest.mark.parametrize("either", ["sqlite", "postgresql"], indirect=True)
 def test_a_day_that_is_withdrawn_while_it_is_published_again_is_refused(published, monkeypatch):
     """The withdrawal comes between the look at the ledger and the turn at the folder."""
-    from tasks.release import publish_again as module
+    from tasks.release import publish as module
 
     real = module.publish_releases
 

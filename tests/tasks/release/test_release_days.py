@@ -13,10 +13,10 @@ from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import ReleaseState
 from optstream.noise import simulated_noise
 from tasks.release import estimate, publish
+from tasks.release import pipeline as chunk
 from tasks.release import run as release
-from tasks.release import steps as chunk
-from tasks.release.day import Status
-from tasks.release.records.outcomes import budget_of
+from tasks.release.outcomes import budget_of
+from tasks.release.stages import Status
 from tests.failing import raising
 from tests.tasks.two_regions import STEPS
 

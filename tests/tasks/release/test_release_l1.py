@@ -7,8 +7,8 @@ import pytest
 
 from optstream import read_published
 from optstream.privacy import CappedSpend, StepSpend
-from tasks.release.day import Status
-from tasks.release.records.outcomes import budget_of
+from tasks.release.outcomes import budget_of
+from tasks.release.stages import Status
 from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 3, 25) + timedelta(days=number) for number in range(5)]

@@ -9,8 +9,8 @@ import pytest
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
-from tasks.release import steps
-from tasks.release.day import Status
+from tasks.release import pipeline as steps
+from tasks.release.stages import Status
 from tests.tasks.two_regions import STEPS
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)

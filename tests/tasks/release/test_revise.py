@@ -9,16 +9,17 @@ import pytest
 
 from optstream.catalogue import read_catalogue, read_published
 from optstream.errors import ConfigurationError
-from optstream.estimation.gaussian_process.filter import NEAR_DAYS
-from optstream.estimation.gaussian_process.history import unpacked
+from optstream.history.blocks import unpacked
+from optstream.history.filter import NEAR_DAYS
 from optstream.ledger import ReleaseState
 from optstream.mechanisms import HistoryInformedTree
-from optstream.noise.simulated import SimulatedNoise
-from tasks.release import revise, steps
-from tasks.release.build_mechanism import mechanism_for
-from tasks.release.day import Status
+from optstream.noise.sources import SimulatedNoise
+from tasks.release import pipeline as steps
+from tasks.release import revise
 from tasks.release.due import due
-from tasks.storage.private_files import read_verified
+from tasks.release.mechanism import mechanism_for
+from tasks.release.stages import Status
+from tasks.trusted.files import read_verified
 from tests.failing import raising
 from tests.tasks.release.noises import no_noise
 from tests.tasks.release.vintage_nights import DAYS, listed, night, revised

@@ -7,10 +7,10 @@ import pytest
 
 from optstream.errors import LedgerError
 from optstream.privacy import worst_window
-from tasks.operations.amend import declare
-from tasks.release.build_mechanism import mechanism_for
-from tasks.release.day import Status
+from tasks.operate.amend import declare
+from tasks.release.mechanism import mechanism_for
 from tasks.release.run import terms_of
+from tasks.release.stages import Status
 from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, Installation, released_by
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)

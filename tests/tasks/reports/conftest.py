@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from optstream.catalogue import read_catalogue, withdraw
-from optstream.catalogue.about import About, put_about
+from optstream.catalogue.about import About, NodeFacts, put_about
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.nodes import NodeFacts
 from tasks.reports import PublicFacts, public_facts
 from tasks.reports.summaries import Summaries
 from tasks.reports.write import write_public_page

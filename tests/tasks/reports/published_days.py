@@ -21,7 +21,7 @@ from optstream.catalogue import (
 )
 from optstream.stream import Calendar
 from studies.benchmarks.inputs.fixture import STEPS, french_tree
-from tasks.sample_data.load_shapes import FRENCH_REGIONS, daily_load, region_of, stable_hash
+from tasks.operate.simulate import FRENCH_REGIONS, daily_load, region_of, stable_hash
 
 NOISE_MW = 300.0
 AT_ONCE = 200

@@ -8,15 +8,13 @@ from hashlib import sha256
 
 import numpy as np
 import polars as pl
-import pytest
 
-from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue import read_catalogue
 from optstream.catalogue.backends import open_storage
-from tasks.reports.curves import BLOCK, make_curves, of_steps, read_known
+from tasks.reports.curves import BLOCK, make_curves
 from tasks.reports.public import public_facts
 from tasks.reports.summaries import Summaries
-from tasks.reports.write import write_public_page
-from tests.tasks.reports.conftest import FIRST, GONE
+from tests.tasks.reports.conftest import GONE
 
 
 def parsed(data):
@@ -54,36 +52,6 @@ def made(folder, known=(), put=None):
     return facts, curves, kept, put
 
 
-def test_columns_are_read_as_they_were_written_and_unknown_ones_left_out():
-    nan = np.full((2, 3), np.nan)
-    day = {"value": np.arange(6.0).reshape(2, 3), "noise": np.full((2, 3), 0.125), "model": nan}
-    header, columns = parsed(of_steps(date(2016, 1, 1), 3, {date(2016, 1, 2): day}, start=64))
-    assert header == {
-        "kind": "steps", "first": "2016-01-01", "steps": [0, 3, 0], "start": 64, "count": 2,
-        "columns": ["value", "noise"],
-    }  # fmt: skip
-    assert columns["value"].tolist() == [[0, 1, 2], [3, 4, 5]]
-    assert columns["noise"].tolist() == [[0.125] * 3] * 2
-
-
-def test_of_a_large_hierarchy_the_upper_levels_have_figures(without_noise, monkeypatch, tmp_path):
-    """The control: all thirteen nodes, where as many may have them."""
-    whole, _, _, all_of_them = made(without_noise)
-    monkeypatch.setattr("tasks.reports.facts.MOST_EXPLORED", 3)
-    monkeypatch.setattr("tasks.reports.summaries.MOST_EXPLORED", 3)
-    found, _, _, put = made(without_noise)
-    assert found.nodes == whole.nodes
-    assert found.explored == whole.nodes[:3]
-    assert [parsed(data)[0]["count"] for data in all_of_them.files.values()] == [13]
-    assert [parsed(data)[0]["count"] for data in put.files.values()] == [3]
-    (few,), (many,) = put.files.values(), all_of_them.files.values()
-    assert np.array_equal(parsed(few)[1]["value"], parsed(many)[1]["value"][:3])
-    write_public_page(without_noise, tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text("utf-8")
-    assert "The first 3 of 13 nodes, level by level, are found here" in page
-    assert f'"{whole.nodes[-1].name}",' not in page.partition('id="index"')[2].partition("</script>")[0]
-
-
 def test_every_step_is_the_published_one(forty_days):
     facts, curves, _, put = made(forty_days)
     rows = pl.read_parquet(forty_days / "data", hive_partitioning=True)
@@ -105,42 +73,6 @@ def test_every_step_is_the_published_one(forty_days):
                 expected = own["load_mw_noise_se"].to_numpy()
                 assert [f"{x:.6g}" for x in found["noise"]] == [f"{x:.6g}" for x in expected]
             at += n_steps
-
-
-def test_of_more_nodes_than_the_page_holds_the_days_are_files_by_year(forty_days, monkeypatch):
-    monkeypatch.setattr("tasks.reports.public.MOST_NODES", 2)
-    monkeypatch.setattr("tasks.reports.curves.BLOCK", 5)
-    facts, curves, _, put = made(forty_days)
-    assert {key: len(names) for key, names in curves.days.items()} == {"2016": 3}
-    header, columns = parsed(put.files[curves.days["2016"][1].removeprefix("curves/").removesuffix(".bin")])
-    assert (header["kind"], header["start"], header["count"], len(header["steps"])) == ("days", 5, 5, 40)
-    rows = pl.read_parquet(forty_days / "data", hive_partitioning=True)
-    own = rows.filter((pl.col("date") == FIRST) & (pl.col("node") == facts.nodes[6].name))
-    assert columns["value"][1, 0] == pytest.approx(own["load_mw"].mean(), rel=1e-12)
-    assert np.isnan(columns["value"][:, (GONE - FIRST).days]).all()
-
-
-def test_what_is_known_spares_making_and_changes_no_name(forty_days, tmp_path):
-    copy = tmp_path / "published"
-    shutil.copytree(forty_days, copy)
-    write_public_page(copy)
-    assert check_files(copy) == []
-    _, curves, kept, _ = made(copy)
-    put = Kept()
-    _, again, same, _ = made(copy, kept, put)
-    assert (again, same, put.files) == (curves, kept, {})
-    for path in (copy / "curves").iterdir():
-        path.unlink()
-    _, anew, _, _ = made(copy, kept, put)
-    assert (anew, len(put.files)) == (curves, 2), "what is known and not there is made again"
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"a": []}', '{"a": ["../x"]}', '{"a": "0"}', "[" * 100_000])
-def test_what_somebody_else_kept_is_nothing(tmp_path, text):
-    path = tmp_path / "curves.json"
-    path.write_text(text)
-    assert read_known(path) == {}
-    assert read_known(tmp_path / "none") == {}
 
 
 def test_a_damaged_file_is_a_gap(forty_days, tmp_path):

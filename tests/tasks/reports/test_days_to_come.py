@@ -1,11 +1,8 @@
 """A forged catalogue that lists days of another age, or to come, is refused before it is gone through."""
 
-from dataclasses import replace
-from datetime import UTC, datetime
-
 import pytest
 
-from optstream.catalogue import check_days, read_catalogue
+from optstream.catalogue import read_catalogue
 from optstream.errors import PublicationError
 from tests.tasks.signing.test_sign import DAY
 
@@ -35,12 +32,3 @@ def test_a_day_to_come_stops_the_public_page_and_not_the_operators(installation)
     assert f"catalogue.json lists {FORGED}, which is still to come" in written.problem
     assert (installation.folder / "published/index.html").read_bytes() == before
     assert installation.settings.report_file.is_file()
-
-
-def test_a_day_may_end_earlier_elsewhere(installation):
-    installation.released(DAY)
-    catalogue = read_catalogue(installation.folder / "published")
-    check_days(catalogue, datetime(2016, 5, 31, 0, 0, tzinfo=UTC))
-    with pytest.raises(PublicationError, match="still to come"):
-        check_days(catalogue, datetime(2016, 5, 30, 23, 59, tzinfo=UTC))
-    check_days(replace(catalogue, entries=()), datetime(2016, 5, 31, tzinfo=UTC))

@@ -4,9 +4,7 @@ import json
 from datetime import date
 
 from optstream.catalogue import check_files
-from tasks.operations.compromise import compromise
-from tasks.reports.deployment import card_page
-from tasks.signing.key import new_key
+from tasks.operate.keys import new_key
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 NAMES = ("deployment-card.json", "deployment-card.html")
@@ -34,19 +32,6 @@ def test_a_night_leaves_it_signed_and_the_same_whenever_it_runs(installation):
     assert line.startswith(NAMES[1])
 
 
-def test_it_says_what_the_ledger_knows(installation):
-    installation.release(DAY)
-    installation.write_pages()
-    privacy = installation.settings.privacy
-    assert card_of(installation)["privacy_loss"]["privacy_parameters"] == {"epsilon": float(privacy.epsilon)}
-    assert "became known" not in str(card_of(installation))
-    ledger = installation.ledger
-    compromise(installation.settings, ledger, DAY, "a test", installation.now)
-    ledger.close()
-    installation.write_pages()
-    assert "noise of 1 release(s) of this privacy budget became known (" in str(card_of(installation))
-
-
 def test_days_keep_what_they_were_drawn_under(installation):
     """Bounds and schema of each day are its statement's, whatever the configuration says by now."""
     path = installation.folder / "optstream.toml"
@@ -66,11 +51,3 @@ def test_days_keep_what_they_were_drawn_under(installation):
         assert "clamped to 0 to 20,000" in said
         assert "clamped to 0 to 77" in said
     assert "2016-06-01 to 2016-06-01 (1 day(s)): epsilon at most" in card
-
-
-def test_a_hostile_title_is_text():
-    card = {"deployment": {"basic": {"name": "<script>x</script>", "of": [{"one": "<b>"}]}}}
-    page = card_page(card).decode()
-    assert "<script" not in page
-    assert "<b>" not in page
-    assert "&lt;b&gt;" in page

@@ -4,13 +4,12 @@ import re
 from datetime import date
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
 from tasks.reports.numbers import shown
 from tests.browser import visit
-from tests.tasks.reports.conftest import FIRST, GONE, HOSTILE, INKED, label_has, until
+from tests.tasks.reports.conftest import FIRST, HOSTILE, INKED, label_has, until
 
 LOOKS = Path(__file__).with_name("looks.js").read_text(encoding="utf-8")
 SIZES = [
@@ -30,7 +29,6 @@ def month(page, first, last):
     page.locator("#to").press("Tab")
 
 
-RATIO = 7.4 * np.cos(np.radians((48.2 + 45.5) / 2)) / (48.2 - 45.5)
 """Width over height of what the two places span."""
 
 
@@ -93,35 +91,6 @@ def test_only_what_is_looked_at_is_loaded_and_only_from_its_own_folder(chromium,
     assert seen.errors == []
 
 
-def test_from_a_file_the_last_days_and_all_means_are_there_and_the_rest_is_said(chromium, published):
-    page = (published / "index.html").as_uri()
-    with visit(chromium, allowed=(page,)) as seen:
-        seen.page.goto(page)
-        assert seen.page.inner_text("#status") == ""
-        label_has(seen.page, "Step by step of load. France (FR): from")
-        seen.page.select_option("#measure", "means")
-        seen.page.click("#all")
-        label_has(seen.page, "Daily means of load. France (FR): from")
-        assert seen.page.inner_text("#status") == ""
-        seen.page.select_option("#measure", "steps")
-        month(seen.page, "2016-01-04", "2016-01-06")
-        until(seen.page, "document.getElementById('status').textContent.includes('web server')")
-    assert seen.requests == [page]
-    assert seen.errors == []
-
-
-def test_figures_that_are_gone_are_said(chromium, served, published, tmp_path):
-    """The page is of an earlier publication: what it names is no longer there."""
-    with visit(chromium, allowed=(served,)) as seen:
-        seen.page.goto(served)
-        (published / "curves").rename(tmp_path / "curves")
-        try:
-            month(seen.page, "2016-01-04", "2016-01-06")
-            until(seen.page, "document.getElementById('status').textContent.includes('load it again')")
-        finally:
-            (tmp_path / "curves").rename(published / "curves")
-
-
 def test_the_keyboard_alone_is_enough_and_the_address_restores_what_it_did(chromium, served):
     with visit(chromium, allowed=(served,)) as seen:
         page = seen.page
@@ -154,54 +123,6 @@ def test_the_keyboard_alone_is_enough_and_the_address_restores_what_it_did(chrom
             page.keyboard.press("Tab")
         page.keyboard.press("Enter")
         assert page.locator("#chosen li").count() == 1
-    assert seen.errors == []
-
-
-def test_mouse_moves_and_zooms_and_a_lost_day_is_a_gap(chromium, served):
-    with visit(chromium, allowed=(served,)) as seen:
-        page = seen.page
-        page.goto(served)
-        page.select_option("#measure", "means")
-        page.click("#all")
-        assert (page.input_value("#from"), page.input_value("#to")) == ("2016-01-01", "2016-02-09")
-        page.click("#nearer")
-        page.locator("#plot").scroll_into_view_if_needed()
-        box = page.locator("#plot").bounding_box()
-        start = page.input_value("#from")
-        page.mouse.move(box["x"] + 500, box["y"] + 100)
-        page.mouse.down()
-        page.mouse.move(box["x"] + 800, box["y"] + 100, steps=5)
-        page.mouse.up()
-        moved = page.input_value("#from")
-        assert moved < start
-        page.keyboard.down("Control")
-        page.mouse.wheel(0, -400)
-        page.keyboard.up("Control")
-        until(page, "before => document.getElementById('from').value > before", arg=moved)
-        page.click("#all")
-        page.click("#table summary")
-        page.wait_for_selector("#rows tr")
-        rows = page.locator("#rows th").all_inner_texts()
-    assert len(rows) == 39
-    assert f"{GONE.day} Jan 2016" not in rows
-    assert seen.errors == []
-
-
-def test_places_make_a_map_with_a_day_and_a_press_plots_the_node(chromium, served):
-    with visit(chromium, allowed=(served,)) as seen:
-        page = seen.page
-        page.goto(served)
-        page.locator("#day").scroll_into_view_if_needed()
-        until(page, "document.getElementById('map-told').textContent.startsWith('9 Feb 2016: the most')")
-        page.focus("#day")
-        page.keyboard.press("ArrowLeft")
-        until(page, "document.getElementById('map-told').textContent.startsWith('8 Feb 2016: the most')")
-        assert page.get_attribute("#day", "aria-valuetext") == "8 Feb 2016"
-        page.locator("#map").scroll_into_view_if_needed()
-        box = page.locator("#map").bounding_box()
-        # Bretagne lies in the north-west of the two
-        page.mouse.click(box["x"] + box["width"] / 2 - (box["height"] - 80) / 2 * RATIO, box["y"] + 40)
-        until(page, "document.getElementById('chosen').textContent.includes('Bretagne')")
     assert seen.errors == []
 
 

@@ -14,7 +14,6 @@ import pytest
 
 from tasks.reports.curves import encode
 from tasks.reports.explorer import SCRIPTS
-from tasks.reports.numbers import shown, ticks
 from tests.browser import visit
 
 SOURCES = "\n".join(
@@ -87,15 +86,6 @@ def test_a_sum_that_lacks_a_day_or_a_deviation_is_not_shown_or_has_no_band(ask):
     ]
 
 
-def test_months_are_whole_and_days_of_another_length_count_by_their_steps(ask):
-    steps = [46 if number == 5 else 48 for number in range(N_DAYS)]
-    (month,) = ask(store_of(steps) + "return pointsOf(store, 1, 'monthly', 0, store.size)")
-    assert (month["day"], month["width"]) == (5, 29)
-    assert month["value"] == pytest.approx(
-        sum((200 + n) * (46 if n == 5 else 48) * 0.5 for n in range(5, 34))
-    )
-
-
 def test_the_csv_has_the_published_numbers_and_no_formula(ask):
     names = (["FR", '=cmd("x")', -1, 0], ["84", "a, b", 0, 1])
     text = ask(store_of(names=names) + "return csvOf(tableOf(store, [0, 1], 'steps', 39, 40))")
@@ -152,62 +142,3 @@ def test_an_address_that_somebody_else_wrote_gives_a_view_within_bounds(ask, fra
     assert view["nodes"] == [0]
     assert (view["measure"], view["band"]) == ("steps", "noise")
     assert 0 <= view["days"][0] < view["days"][1] <= N_DAYS
-
-
-def test_an_anchor_is_no_view(ask):
-    assert ask(store_of() + "return viewOf(store, '#noise', firstView(store, 'noise'))") is None
-
-
-def test_nodes_are_found_by_name_and_code_without_accents(ask):
-    nodes = [
-        ["FR", "France", -1, 0],
-        ["11", "Île-de-France", 0, 1],
-        ["53", "Bretagne", 0, 1],
-        ["9f", None, 0, 1],
-    ]
-    search = f"const search = makeSearch({{nodes: {json.dumps(nodes)}}}); return "
-    assert ask(search + "['ile', 'FRANCE', 'f', '', 'tag', 'x'].map((text) => search(text))") == [
-        [1], [0, 1], [0, 1, 3], [0, 1, 2, 3], [2], [],
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("low", "high"), [(0, 1), (-3, 7), (52_888, 64_402), (0.001, 0.0013), (5, 5), (-1e9, 1e9)]
-)
-def test_ticks_and_numbers_are_those_of_the_other_pages(ask, low, high):
-    assert ask(f"return ticks({low}, {high})") == pytest.approx(list(ticks(low, high)))
-    for value in (low, high, high / 7):
-        assert ask(f"return shown({value})").replace("−", "-") == shown(value).replace("−", "-")
-
-
-def test_a_day_between_two_gaps_is_a_dot_not_nothing(ask):
-    """Isolated days vanished as lines of no length."""
-    drawn = ask(
-        """
-        const points = [0, 2, 3, 5].map((x) => ({x, width: 1, value: 1, noise: NaN}));
-        const runs = runsOf(points).map((run) => columnsOf(run, (x) => x, () => NaN)), dots = [];
-        const pen = new Proxy({arc: (x) => dots.push(x)}, {get: (o, k) => o[k] || (() => 0), set: () => 1});
-        const many = [...Array(80).keys()].map((x) => ({x: 10 + x, width: 1, value: 1}));
-        trace(pen, [...runs, columnsOf(many, (x) => x, () => NaN)], (y) => y, "#000", []);
-        return [runs.map((run) => run.length), dots];
-        """
-    )
-    assert drawn == [[1, 2, 1], [0, 5]]
-
-
-def test_a_day_is_classed_by_the_node_s_own_days_and_places_lie_as_on_the_ground(ask):
-    assert ask("return [79, 80, 94, 100, 105, 119, 121, NaN].map((v) => classOf(v, 100))") == [
-        0, 1, 1, 2, 3, 3, 4, None,
-    ]  # fmt: skip
-    index = {
-        "nodes": [
-            ["N", None, -1, 0, 60.0, 10.0],
-            ["S", None, 0, 0, 60.0, 12.0],
-            ["E", None, 0, 0, 61.0, 10.0],
-        ]
-    }
-    on = "[[10, 60], [12, 60], [10, 61]].map"
-    (n, s, e) = ask(f"return {on}(projection({json.dumps(index)}, [0, 1, 2], 400, 400))")
-    assert n[1] == s[1]
-    assert e[1] < n[1], "north is up"
-    assert abs(s[0] - n[0]) == pytest.approx(abs(e[1] - n[1]), rel=0.02), "two degrees there are one here"

@@ -14,7 +14,6 @@ from optstream.privacy import PrivacyModel
 from tasks.reports import public_facts, public_page
 from tasks.reports.drawing.calendar import marks_of_facts
 from tasks.reports.numbers import day_in_words
-from tasks.reports.public import MOST_POINTS
 from tasks.reports.summaries import Summaries
 from tests.tasks.reports.conftest import FIRST, GONE, N_DAYS, facts_of
 from tests.tasks.reports.published_days import NOISE_MW
@@ -23,13 +22,6 @@ from tests.tasks.reports.published_days import NOISE_MW
 def rows_of(folder):
     """All rows, by polars' own reader of the folder."""
     return pl.read_parquet(folder / "data", hive_partitioning=True)
-
-
-def test_nodes_are_the_hierarchy_root_first(forty_days):
-    nodes = facts_of(forty_days).nodes
-    assert (nodes[0].name, nodes[0].parent, nodes[0].level) == ("FR", None, 0)
-    assert {node.name for node in nodes[1:]} == set(rows_of(forty_days)["node"].unique()) - {"FR"}
-    assert {(node.parent, node.level) for node in nodes[1:]} == {("FR", 1)}
 
 
 def test_daily_figures_are_those_of_the_files(forty_days):
@@ -78,16 +70,6 @@ def test_the_last_days_are_drawn_step_by_step_with_a_gap_where_one_is_gone(forty
         assert recent.noise[number][0].tolist() == own["load_mw_noise_se"].to_list()
 
 
-@pytest.mark.slow
-def test_files_without_the_noise_column_have_no_band(without_noise):
-    facts = facts_of(without_noise)
-    assert not facts.has_total
-    page = public_page(facts).decode()
-    assert 'class="band"' not in page
-    assert "no band is drawn" in page
-    assert "load_mw_noise_se" not in page
-
-
 def test_a_copy_of_the_folder_alone_gives_the_same_page_wherever_and_whenever(forty_days, tmp_path):
     page = public_page(facts_of(forty_days))
     copy = tmp_path / "elsewhere"
@@ -117,17 +99,6 @@ def test_what_is_kept_spares_reading_and_changes_no_byte(forty_days, tmp_path, m
     }
 
 
-@pytest.mark.parametrize("spoil", [b"", b"PAR1 no", None])
-def test_what_is_kept_and_broken_is_made_anew(tmp_path, spoil):
-    kept = tmp_path / "kept.parquet"
-    if spoil is None:
-        pl.DataFrame({"other": [1]}).write_parquet(kept)
-    else:
-        kept.write_bytes(spoil)
-    assert Summaries.read(kept).rows.is_empty()
-    assert Summaries.read(tmp_path / "none").rows.is_empty()
-
-
 @pytest.mark.parametrize("number", [3, 20, -1])
 def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(forty_days, tmp_path, number):
     """One of the first days, one of the last 28, the newest: the other days are shown as before."""
@@ -151,28 +122,6 @@ def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(forty_days, tmp
         (copy / entry.file).unlink(missing_ok=True)
 
 
-def test_what_is_kept_of_a_file_that_is_gone_is_not_shown(forty_days, tmp_path):
-    """The page is the same with and without what is kept, also of a folder that lost a file."""
-    copy = tmp_path / "published"
-    shutil.copytree(forty_days, copy)
-    place, catalogue = open_storage(copy), read_catalogue(copy)
-    _, summaries = public_facts(place, catalogue, Summaries.empty())
-    (copy / catalogue.entries[3].file).unlink()
-    with_them, _ = public_facts(place, catalogue, summaries)
-    assert public_page(with_them) == public_page(facts_of(copy))
-
-
-def test_a_folder_that_lost_every_file_has_a_page(forty_days, tmp_path):
-    copy = tmp_path / "published"
-    shutil.copytree(forty_days, copy)
-    shutil.rmtree(copy / "data")
-    facts = facts_of(copy)
-    assert len(facts.lost) == N_DAYS - 1
-    page = public_page(facts).decode()
-    assert "No published file can be read." in page
-    assert "and 29 more" in page
-
-
 def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_path, monkeypatch):
     """A plan that leaves a tenth to restatements, and an older guarantee that gave more."""
     from tests.tasks.reports import published_days as module
@@ -192,12 +141,3 @@ def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_pat
     assert b"factor e<sup>1</sup>" in public_page(facts)
     module.lay_out_published(tmp_path / "two", FIRST, 2)
     assert facts_of(tmp_path / "two").epsilon == Fraction(3, 2)
-
-
-def test_of_very_many_nodes_and_days_only_some_are_drawn(forty_days, monkeypatch):
-    monkeypatch.setattr("tasks.reports.public.MOST_POINTS", 3 * N_DAYS)
-    facts = facts_of(forty_days)
-    assert facts.n_drawn == 3
-    assert len(facts.nodes) == 13
-    assert facts.daily.mean.shape == (3, N_DAYS)
-    assert MOST_POINTS >= 13 * 3650

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 
-import duckdb
 import polars as pl
 import pytest
 
@@ -40,25 +39,6 @@ def test_python(without_noise, expected, tool):
     )  # fmt: skip
     assert done.stderr == ""
     assert json.loads(done.stdout) == pytest.approx(expected)
-
-
-def test_polars_gives_the_days_in_their_order(without_noise, monkeypatch):
-    """Polars groups in no order."""
-    assert code_of("polars").endswith('.sort("date")')
-
-
-def test_duckdb(without_noise, expected, monkeypatch):
-    monkeypatch.chdir(without_noise)
-    found = {str(day): mean for day, mean in duckdb.sql(code_of("DuckDB")).fetchall()}
-    assert found == pytest.approx(expected)
-
-
-def test_a_node_s_name_stays_a_text_in_every_tool():
-    hostile = "a'b\"c\\ </code>"
-    codes = {one.tool: one.code for one in snippets("load_mw", hostile)}
-    assert "'a''b\"c\\ </code>'" in codes["DuckDB"]
-    for tool in ("polars", "pandas", "R"):
-        assert json.dumps(hostile) in codes[tool]
 
 
 def test_the_dataset_holds_no_page(without_noise):

@@ -7,11 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from jsonschema import Draft202012Validator
 
-from optstream.catalogue.statements.consistency import to_document
-from optstream.errors import ParameterError
-from optstream.estimation.optimality import Optimality
-from tasks.monitoring.audit_record import keep_audit
-from tasks.monitoring.document import status_document
+from tasks.monitor.document import status_document
+from tasks.monitor.records import keep_audit
 from tasks.schemas.json_schema import schema_of
 from tests.tasks.monitoring.conftest import WATCH, Watched
 from tests.tasks.two_regions import CONFIGURATION, STEPS
@@ -72,34 +69,6 @@ def test_real_documents_fit_their_schema(documents, name):
     for document in documents[name]:
         assert [error.message for error in validator(name).iter_errors(document)] == []
         assert document["format"] == name
-
-
-def test_a_manifest_with_a_certificate_fits_and_one_without_its_figures_does_not(documents):
-    judge, manifest = validator("optstream.manifest/1"), copy.deepcopy(documents["optstream.manifest/1"][0])
-    certificate = to_document(Optimality(1e-18, 1e-9, 8, True))
-    manifest["statement"]["consistency"] = certificate
-    assert [error.message for error in judge.iter_errors(manifest)] == []
-    for key in certificate:
-        manifest["statement"]["consistency"] = {**certificate, key: None}
-        assert not judge.is_valid(manifest), key
-
-
-def test_the_status_has_what_the_test_says_it_has(documents):
-    (document,) = documents["optstream.status/3"]
-    assert {"withdrawn", "restated", "published", "void", "missing", "late", "failed"} <= set(
-        document["counts"]
-    )
-    kinds = {"void", "compromised", "missing", "unknown-region", "audit", "expiring"}
-    assert {alarm["kind"] for alarm in document["alarms"]} == kinds
-    assert document["budget"]["spent"] == "inf"
-
-
-def test_an_empty_stream_fits_too(tmp_path):
-    (tmp_path / "optstream.toml").write_text(CONFIGURATION)
-    empty = Watched(tmp_path, datetime(2016, 6, 9, 12, tzinfo=UTC))
-    document = status(empty)
-    assert [error.message for error in validator("optstream.status/3").iter_errors(document)] == []
-    assert [alarm["kind"] for alarm in document["alarms"]] == ["not-begun"]
 
 
 def places(document, path=()):
@@ -180,8 +149,3 @@ def test_other_values_are_refused(documents, name, path, value):
     assert path[-1] in target
     target[path[-1]] = value
     assert not validator(name).is_valid(document)
-
-
-def test_a_format_without_a_schema_is_refused():
-    with pytest.raises(ParameterError, match=r"one of optstream.status/3, .*got 'optstream.status/2'"):
-        schema_of("optstream.status/2")

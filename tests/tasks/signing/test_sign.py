@@ -17,15 +17,14 @@ from jsonschema import Draft202012Validator
 from optstream.catalogue import publish, read_catalogue, read_published, stage
 from optstream.catalogue import withdraw as withdraw_published
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.reading.columns import read_statement
+from optstream.catalogue.read import read_statement
 from optstream.catalogue.signing import Signer
 from optstream.errors import ConfigurationError, LedgerError, PublicationError
-from tasks.config import load_settings
-from tasks.monitoring import Kind, watch
-from tasks.operations.permissions import check_trusted
-from tasks.release.day import Status
+from tasks.monitor.view import Kind, watch
+from tasks.operate.keys import new_key, read_key
+from tasks.operate.permissions import check_trusted
+from tasks.release.stages import Status
 from tasks.schemas.json_schema import schema_of
-from tasks.signing.key import new_key, read_key
 from tests.failing import raising
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
@@ -176,12 +175,6 @@ def test_a_stream_that_begins_to_sign_and_changes_its_key(installation):
     assert installation.problems() == []
 
 
-def test_a_key_changes_no_hash_of_a_configuration(installation):
-    before = installation.settings.configuration_hash
-    sign_with(installation, "signing.pem")
-    assert installation.settings.configuration_hash == before
-
-
 def test_a_new_key_is_its_owner_s_alone_and_never_overwritten(installation):
     sign_with(installation, "keys/signing.pem")
     path = installation.settings.signing_key_file
@@ -224,15 +217,6 @@ def test_what_is_no_key_is_refused_and_not_shown(installation, text):
         read_key(path)
     assert "c2VjcmV0" not in str(caught.value)
     assert caught.value.__cause__ is None
-
-
-@pytest.mark.parametrize("place", ["signing.pem", "published/signing.pem", "trusted/../signing.pem"])
-def test_the_key_lies_in_the_trusted_folder(installation, place):
-    installation.configure(
-        'value = "load_mw"\n[trusted]', f'value = "load_mw"\nsigning_key = "{place}"\n[trusted]'
-    )
-    with pytest.raises(ConfigurationError, match=r"published\.signing_key must be .* in trusted\.folder"):
-        load_settings(installation.folder / "optstream.toml")
 
 
 def test_the_key_is_in_no_log_message_or_published_file(signed, caplog):

@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from tasks.storage import private_files
-from tasks.storage.private_files import DrawingFile, destroy_raw, write_private
+from tasks.trusted import files as private_files
+from tasks.trusted.files import DrawingFile, destroy_raw, write_private
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tasks.config import load_settings
-from tasks.monitoring import Alarm, DayState, Facts, Kind, State, StreamView
-from tasks.release.records.outcomes import Budget
+from tasks.monitor.view import Alarm, DayState, Facts, Kind, State, StreamView
+from tasks.release.outcomes import Budget
 from tasks.ui.snapshot import Night, Snapshot
 from tests.tasks.two_regions import CONFIGURATION
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tasks.monitoring import Kind, Severity, State
+from tasks.monitor.view import Kind, Severity, State
 from tasks.ui.prometheus import HELP, metrics_text
 from tasks.ui.snapshot import Snapshot
 from tests.tasks.ui.conftest import AT, alarm

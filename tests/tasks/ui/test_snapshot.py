@@ -4,9 +4,8 @@ from datetime import date, timedelta
 
 import pytest
 
-from tasks.monitoring import State
+from tasks.monitor.view import State
 from tasks.ui.snapshot import take_snapshot
-from tasks.ui.views.stream_page import stream_page
 from tests.failing import raising
 from tests.tasks.conftest import NOW
 
@@ -25,20 +24,6 @@ def test_a_released_stream_is_seen_and_nothing_is_changed(installation):
     assert {name for name in after if after[name] != before.get(name)} <= {
         name for name in after if name.name.startswith("ledger.sqlite")
     }
-
-
-def test_a_level_that_is_as_good_as_nothing_is_warned_of_and_worked_out_once(small, monkeypatch):
-    file = small().settings.file
-    found = take_snapshot(file, NOW)
-    assert found.problem is None
-    assert "as good as nothing" in found.warnings[0]
-    assert stream_page(found, NOW)["snapshot"] is found
-    with monkeypatch.context() as patch:
-        patch.setattr("tasks.ui.snapshot.level_warnings", None)
-        again = take_snapshot(file, NOW, found)
-    assert (again.problem, again.warnings) == (None, found.warnings)
-    file.write_text(file.read_text().replace('alpha = "10"', 'alpha = "1/1000"'))
-    assert take_snapshot(file, NOW, found).warnings == (), "another configuration is asked anew"
 
 
 def test_trouble_is_a_value_and_the_look_before_stays(small):

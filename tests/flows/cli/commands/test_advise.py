@@ -3,8 +3,6 @@
 import json
 import subprocess
 import sys
-from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -16,7 +14,6 @@ from tests.tasks.two_regions import CONFIGURATION
 
 HOURLY = CONFIGURATION.replace('step = "30min"', 'step = "1h"').replace("window = 48", "window = 24")
 COARSE = HOURLY.replace('alpha = "1"', 'alpha = "100"  # kW of the largest customer')
-GAS = COARSE.replace("two-regions", "gas").replace('alpha = "100"', 'budget_alpha = "100"\nalpha = "10"')
 
 WATCHED = """
 import sys
@@ -82,24 +79,6 @@ def test_a_proposal_is_written_and_accepted(tmp_path):
         raise run("--config", file, "--scale", 5000, "--write", proposed).exception
 
 
-@pytest.mark.slow
-def test_two_streams_of_one_population_get_shares(tmp_path):
-    files = tmp_path / "electricity.toml", tmp_path / "gas.toml"
-    for file, text in zip(files, (COARSE, GAS), strict=True):
-        file.write_text(text)
-    written = [tmp_path / "e2.toml", tmp_path / "g2.toml"]
-    options = [part for file in files for part in ("--config", file)]
-    options += [part for file in written for part in ("--write", file)]
-    result = run(*options, "--scale", 5000, "--json")
-    assert result.exit_code == 0, result.output
-    document = json.loads(result.stdout)
-    assert document["format"] == "optstream.plan-advice/1"
-    assert document["stream_shares_exceed_epsilon"] == "2"
-    shares = [Fraction(one["stream_share"]) for one in document["streams"]]
-    assert sum(shares) == 1
-    assert [load_settings(file).budget.stream_share for file in written] == shares
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -115,13 +94,3 @@ def test_what_does_not_fit_is_refused_before_anything_is_compared(tmp_path, opti
     result = run("--config", tmp_path / "optstream.toml", *options)
     assert result.exit_code != 0
     assert message in " ".join(result.output.split()) + str(result.exception)
-
-
-@pytest.mark.slow
-def test_a_proposal_elsewhere_would_mean_other_folders(tmp_path):
-    (tmp_path / "optstream.toml").write_text(COARSE)
-    (tmp_path / "other").mkdir()
-    place = Path(tmp_path / "other" / "proposed.toml")
-    result = run("--config", tmp_path / "optstream.toml", "--scale", 5000, "--write", place)
-    assert "relative paths start there" in str(result.exception)
-    assert not place.exists()

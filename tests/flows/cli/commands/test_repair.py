@@ -36,18 +36,6 @@ def there(installation):
 
 
 @pytest.mark.slow
-def test_a_day_by_itself(here):
-    assert invoke("status").exit_code == 1
-    assert invoke("report").exit_code == 1
-    done = invoke("publish", "2016-06-01")
-    assert (done.exit_code, there(here)) == (0, [DAYS[0]])
-    assert "published again, the same bytes" in done.output
-    again = invoke("publish", "--date", "2016-06-01", "--json")
-    assert again.exit_code == 0
-    assert [day["status"] for day in json.loads(again.output)["days"]] == ["published already"]
-
-
-@pytest.mark.slow
 def test_a_span_leaves_out_what_was_withdrawn_or_never_published(here):
     done = invoke("publish", "--from", "2016-05-20", "--to", "2016-06-20")
     assert (done.exit_code, there(here)) == (0, [DAYS[0], DAYS[2]])
@@ -62,13 +50,6 @@ def test_a_withdrawn_day_that_is_named_is_refused_and_the_others_are_published(h
     done = invoke("publish", "2016-06-02", "2016-06-03")
     assert (done.exit_code, there(here)) == (1, [DAYS[2]])
     assert "was withdrawn" in " ".join(done.output.split())
-
-
-@pytest.mark.slow
-def test_wrong_words_are_explained(here):
-    for words in ((), ("--from", "2016-06-01"), ("tomorrow",)):
-        assert invoke("publish", *words).exit_code == 2, words
-        assert there(here) == []
 
 
 @pytest.mark.slow

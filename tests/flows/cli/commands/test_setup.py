@@ -10,8 +10,8 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from optstream import read_published
 from optstream.errors import DumpError, OptStreamError, ParameterError
 from tasks.config import load_settings
-from tasks.config.example_kinds import Kind
-from tasks.release.day import Status
+from tasks.config.example import Kind
+from tasks.release.stages import Status
 from tests.flows.command import invoke
 from tests.tasks.config.test_example_kinds import KINDS
 from tests.tasks.two_regions import Installation
@@ -94,21 +94,21 @@ def test_simulate_writes_each_day_in_its_layout(here):
 
 
 def test_an_example_of_another_kind_runs(tmp_path, monkeypatch):
-    """Counts of single people over three levels, from `init` to a published day."""
+    """Counts, from `init` to a published day."""
     monkeypatch.chdir(tmp_path)
-    wanted = ("--mechanism", "HistoryInformed", "--counts", "--metered", "--levels", "3")
+    wanted = ("--mechanism", "HistoryInformed", "--counts")
     assert invoke("init", *wanted).exit_code == 0
     assert invoke("simulate", "--from", "2016-02-01", "--to", "2016-02-01").exit_code == 0
     dump = pl.read_parquet(
         tmp_path / "dumps/region=84/date=2016-02-01/part-0.parquet", hive_partitioning=False
     )
-    assert dump.columns == ["customer_id", "timestamp", "visits"]
+    assert dump.columns == ["timestamp", "visits"]
     assert dump["visits"].round().equals(dump["visits"])
     assert dump["visits"].sum() > 0
     ended = Installation(tmp_path).release(date(2016, 2, 1))[date(2016, 2, 1)]
     assert ended.outcome.status is Status.PUBLISHED, ended.outcome.message
     rows = read_published(tmp_path / "published")
-    assert set(rows["level"]) == {0, 1, 2}
+    assert set(rows["level"]) == {0, 1}
     assert "visits_low" in rows.columns
 
 
@@ -128,7 +128,7 @@ def test_a_kind_without_an_example_writes_nothing(tmp_path, monkeypatch):
 
 def loop(kind, *, days=1):
     """From `init` to published days, by the command line alone, in the folder that is current."""
-    given = ["--mechanism", kind.mechanism, "--levels", str(kind.levels)]
+    given = ["--mechanism", kind.mechanism]
     given += ["--counts"] * kind.counts + ["--metered"] * kind.metered + ["--hourly"] * kind.hourly
     last = f"2016-02-0{days}"
     commands = [("init", *given), ("simulate", "--from", "2016-02-01", "--to", last)]
@@ -141,13 +141,13 @@ def loop(kind, *, days=1):
             assert shown.exit_code == 0, (command, shown.output)
     rows = read_published("published")
     assert rows["date"].n_unique() == days
-    assert rows["level"].max() == kind.levels - 1
+    assert rows["level"].max() == 1
     assert ("visits_low" in rows.columns) == (kind.counts and kind.mechanism == "HistoryInformed")
 
 
 def named(kind):
     """What a kind is, as a test is called by it."""
-    words = [kind.mechanism, *["counts"] * kind.counts, *["metered"] * kind.metered, str(kind.levels)]
+    words = [kind.mechanism, *["counts"] * kind.counts, *["metered"] * kind.metered]
     return "_".join([*words, *["hourly"] * kind.hourly])
 
 
@@ -164,5 +164,5 @@ def test_an_example_runs_by_the_command_line(in_its_folder):
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", KINDS, ids=named)
 def test_every_example_runs_by_the_command_line(in_its_folder, kind):
-    """Every mechanism, readings of loads and of counts, rows a step and rows a customer, and depth."""
+    """Every mechanism, readings of loads and of counts, rows a step and rows a customer."""
     loop(kind, days=2)

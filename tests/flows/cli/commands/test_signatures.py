@@ -6,8 +6,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from optstream.catalogue import read_catalogue
-from optstream.errors import ConfigurationError, ParameterError, PublicationError
+from optstream.errors import ConfigurationError
 from tests.flows.command import invoke
 from tests.tasks.two_regions import CONFIGURATION, Installation
 
@@ -62,25 +61,3 @@ def test_without_a_key_hashes_are_compared_and_with_one_unsigned_is_a_problem(he
         True,
     )
     assert "catalogue.json is not signed by key" in document["problems"][0]
-
-
-@pytest.mark.slow
-def test_a_lost_file_and_an_older_catalogue_are_named(here):
-    here.release(*DAYS)
-    lost = read_catalogue("published").entries[0].file
-    (here.folder / "published" / lost).unlink()
-    found = invoke("verify-published", "published", "--at-least", "7")
-    assert found.exit_code == 1
-    assert (
-        f"{lost} is missing; its publisher puts the same bytes back with `optstream publish" in found.output
-    )
-    assert "number none, and you have seen 7" in found.output
-
-
-@pytest.mark.slow
-def test_what_is_no_folder_or_no_key_is_an_error(here):
-    with pytest.raises(PublicationError, match=r"no catalogue\.json"):
-        invoke("verify-published", "published")
-    here.release(DAYS[0])
-    with pytest.raises(ParameterError, match="public key nothing cannot be read"):
-        invoke("verify-published", "published", "--public-key", "nothing")

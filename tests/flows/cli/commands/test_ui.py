@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows.cli.commands.ui import configurations_of, readable
+from flows.cli.serve import configurations_of, readable
 from optstream.errors import ConfigurationError, OptStreamError
 from tests.tasks.two_regions import CONFIGURATION
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from flows.cli.commands import run_days
-from flows.cli.show.interruption import told_if_interrupted, with_config
+from flows.cli import release as run_days
+from flows.cli.release import told_if_interrupted, with_config
 from tests.failing import raising
 from tests.flows.command import invoke
 from tests.tasks.two_regions import CONFIGURATION, STEPS, Installation

@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import pytest
 
-from optstream.errors import ConfigurationError
 from tests.flows.command import invoke
 from tests.tasks.products import POPULATION, SAID_THERE
 from tests.tasks.two_regions import CONFIGURATION
@@ -37,12 +36,6 @@ def four(tmp_path, monkeypatch):
     return tmp_path
 
 
-def change(file, old, new):
-    text = file.read_text()
-    assert old in text
-    file.write_text(text.replace(old, new))
-
-
 @pytest.mark.slow
 def test_four_products_of_one_epsilon_are_shown_side_by_side(four):
     before = sorted(four.rglob("*"))
@@ -65,36 +58,3 @@ def test_four_products_of_one_epsilon_are_shown_side_by_side(four):
     assert errors["water"] == pytest.approx(errors["electricity"] / 10, rel=0.01)
     assert errors["heat"] < errors["gas"]
     assert sorted(four.rglob("*")) == before
-
-
-@pytest.mark.slow
-def test_plans_that_do_not_fit_together_are_told(four):
-    change(four / "water.toml", 'stream_share = "1/4"', 'stream_share = "1"')
-    result = invoke(*DRY)
-    assert result.exit_code == 1
-    assert "they do not fit: the ledger will refuse days" in result.output
-
-
-@pytest.mark.slow
-def test_a_product_whose_file_cannot_be_read_is_told_for_the_others_depend_on_it(four):
-    change(four / "water.toml", 'levels = ["1/2", "1/2"]', "")
-    with pytest.raises(ConfigurationError, match="water"):
-        invoke(*DRY)
-    result = invoke(*DRY, "--lipschitz", "2")
-    assert result.exit_code == 2
-    assert "--lipschitz is for one configuration" in result.output
-
-
-@pytest.mark.slow
-def test_products_of_a_budget_in_rho_are_added_up_in_rho(four):
-    """The delta is said once, in the population's file, and holds for each stream."""
-    change(four / "population.toml", 'epsilon = "1"', 'epsilon = "1"\ndelta = "1e-6"')
-    for name in ALPHAS:
-        text = (four / f"{name}.toml").read_text().replace(SAMPLING, "")
-        text = re.sub(r"\[mechanism\]\n(.+\n)+?(?=\[)", '[mechanism]\nname = "Gaussian"\n', text)
-        (four / f"{name}.toml").write_text(text)
-    result = invoke(*DRY)
-    assert result.exit_code == 0, result.output
-    said = " ".join(result.output.split())
-    assert re.search(r"any 48 steps lose at most rho 0\.0\d+ by these plans together, and may lose rho", said)
-    assert "(epsilon 1 at delta 1e-06): they fit" in said

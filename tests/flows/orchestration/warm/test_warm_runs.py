@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.orchestration.warm import warm_start
+from flows.orchestration import warm_start
 from tests.flows.served import CHECKOUT, descendants, gone, until
 
 pytestmark = pytest.mark.slow
@@ -23,7 +23,7 @@ def warm(tmp_path_factory):
     folder = tmp_path_factory.mktemp("warm") / ("long" * 40)
     folder.mkdir()
     path = folder / "warm.socket"
-    words = [sys.executable, "-m", "flows.orchestration.warm.warm_runs", str(path)]
+    words = [sys.executable, "-m", "flows.orchestration.warm_runs", str(path)]
     process = subprocess.Popen(words, cwd=CHECKOUT, env=os.environ | {"PYTHONPATH": str(CHECKOUT)})
     until("it answers", path.exists, 300)
     yield process, path

@@ -10,8 +10,8 @@ import pytest
 from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published
 from optstream.catalogue.backends import object_store
 from optstream.errors import LedgerError, PublicationError
-from optstream.storage.open import KINDS as KINDS_OF_STORES
-from optstream.storage.s3 import S3Store
+from optstream.storage.store import KINDS as KINDS_OF_STORES
+from optstream.storage.store import S3Store
 from tests.memory_store import MemoryStore
 from tests.optstream.catalogue.folders import DAY, NEXT, days_in, make_folder, memory_folder, take_back
 

@@ -11,11 +11,11 @@ import pytest
 
 from optstream import Hierarchical, Laplace, read_measurements, read_sum, simulated_noise
 from optstream.catalogue import publish, stage
-from optstream.catalogue.measurements.measurements_file import encode_measurements
-from optstream.catalogue.reading.check import check_files
-from optstream.catalogue.statements.stated_files import StatedErrors, StatedMeasurements
-from optstream.catalogue.sums.errors_parquet import encode_errors
-from optstream.errors import ParameterError, PublicationError
+from optstream.catalogue.measurements import encode_measurements
+from optstream.catalogue.statement import StatedErrors, StatedMeasurements
+from optstream.catalogue.sums import encode_errors
+from optstream.catalogue.verify import check_files
+from optstream.errors import PublicationError
 from optstream.estimation.error_terms import error_terms
 from tests.optstream.catalogue.conftest import make_statement
 from tests.optstream.catalogue.folders import take_back
@@ -142,16 +142,6 @@ def test_a_sum_has_the_errors_of_its_days_together(folder, mechanism, days):
         assert whole.noise_standard_error is None
 
 
-def test_what_cannot_be_summed_is_named(folder):
-    for nodes, last, steps, words in (
-        (["a"], DAYS[-1] + timedelta(days=1), None, "needs every day .* 3 of them are published"),
-        (["c"], DAYS[-1], None, "has no node 'c'"),
-        (["a"], DAYS[0], [N_STEPS], "steps of a sum|of this period"),
-    ):
-        with pytest.raises(ParameterError, match=words):
-            read_sum(folder, nodes, DAYS[0], last, steps)
-
-
 def test_what_is_not_there_or_not_what_it_was_is_refused(folder, mechanism, days):
     with pytest.raises(PublicationError, match="2016-02-09 is not published"):
         read_measurements(folder, date(2016, 2, 9))
@@ -176,12 +166,6 @@ def test_what_is_not_there_or_not_what_it_was_is_refused(folder, mechanism, days
     take_back(folder, DAYS[1])
     with pytest.raises(PublicationError, match="was withdrawn"):
         read_measurements(folder, DAYS[1])
-
-
-def test_a_day_without_them_says_so(tmp_path, mechanism, days):
-    put(tmp_path, mechanism, *days[0], stated=False)
-    with pytest.raises(PublicationError, match="published without measurements"):
-        read_measurements(tmp_path, DAYS[0])
 
 
 def of_tree(**changed):

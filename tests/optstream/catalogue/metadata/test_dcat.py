@@ -1,16 +1,13 @@
 """`dcat.jsonld` keeps what DCAT-AP demands, by SHACL, and its addresses resolve."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from optstream.catalogue.about import About
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.metadata.dataset import read_dataset
-from optstream.catalogue.metadata.dcat import dcat
-from optstream.catalogue.statements.stated_files import StatedErrors
+from optstream.catalogue.metadata import dcat, read_dataset
 from tests.optstream.catalogue.folders import DAY, NEXT
 
 TOLD = About(
@@ -59,25 +56,3 @@ def test_what_dcat_ap_forbids_is_found(folder, key):
     """Control: each of these, spoilt, is found by the shapes."""
     document = dcat(read_dataset(open_storage(folder), TOLD))
     assert breaks_shapes({**document, key: {"@id": "https://example.org/nothing"}})
-
-
-def test_errors_and_the_hierarchy_have_distributions_where_they_are_there(folder):
-    found = read_dataset(open_storage(folder), TOLD)
-    stated = replace(found.statement, errors=StatedErrors("0" * 64, "whole"))
-    document = dcat(replace(found, statement=stated, has_hierarchy=True))
-    assert breaks_shapes(document) == ""
-    places = [one["dcat:accessURL"]["@id"] for one in document["dcat:distribution"]]
-    ends = ("data/", "errors/", "hierarchy.parquet")
-    assert places == [f"https://example.org/load/{end}" for end in ends]
-    assert len(dcat(found)["dcat:distribution"]) == 1
-
-
-def test_addresses_are_the_publishers_or_those_of_the_copy(folder):
-    from rdflib import Namespace, URIRef
-
-    access = Namespace("http://www.w3.org/ns/dcat#").accessURL
-    storage = open_storage(folder)
-    told = graph_of(dcat(read_dataset(storage, TOLD)))
-    untold = graph_of(dcat(read_dataset(storage, About())))
-    assert list(told.objects(None, access)) == [URIRef("https://example.org/load/data/")]
-    assert list(untold.objects(None, access)) == [URIRef("https://example.org/copy/data/")]

@@ -6,21 +6,15 @@ from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
-import polars as pl
 import pytest
 
 from optstream.catalogue import publish, read_published, stage
 from optstream.catalogue.about import About
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.hierarchy_table import COLUMNS, put_hierarchy
-from optstream.catalogue.metadata.croissant import croissant
-from optstream.catalogue.metadata.data_package import data_package
-from optstream.catalogue.metadata.dataset import Dataset, read_dataset
-from optstream.catalogue.metadata.described_columns import ERROR_COLUMNS, HIERARCHY_COLUMNS
-from optstream.catalogue.metadata.write_metadata import put_metadata
-from optstream.catalogue.statements.stated_files import StatedErrors
-from optstream.catalogue.sums.errors_parquet import SCHEMA as ERRORS
-from optstream.catalogue.sums.errors_parquet import encode_errors
+from optstream.catalogue.hierarchy_table import put_hierarchy
+from optstream.catalogue.metadata import Dataset, croissant, data_package, put_metadata, read_dataset
+from optstream.catalogue.statement import StatedErrors
+from optstream.catalogue.sums import encode_errors
 from optstream.estimation.error_terms import ErrorTerms
 from optstream.stream import DatedHierarchy, TreeChange
 from tests.optstream.catalogue.conftest import NODES, make_rows, make_statement
@@ -35,12 +29,6 @@ TOLD = About(
     address="https://example.org/load/",
     licence_address="https://creativecommons.org/licenses/by/4.0/",
 )
-
-
-def test_every_column_of_a_file_is_told_in_its_order():
-    told = ((ERRORS, ERROR_COLUMNS), (COLUMNS, HIERARCHY_COLUMNS))
-    for schema, columns in told:
-        assert [*schema] == [column.name for column in columns]
 
 
 @pytest.fixture
@@ -135,35 +123,3 @@ def test_croissant_loads_the_rows(folder):
     published = read_published(folder)
     columns = published["date"].cast(str), published["step"], published["node"]
     assert loaded == dict(zip(zip(*columns, strict=True), published["load_mw"], strict=True))
-
-
-@pytest.mark.slow
-def test_croissant_loads_errors_and_hierarchy(folder):
-    import mlcroissant
-
-    described = mlcroissant.Dataset(folder / "croissant.json")
-    parts = {
-        str(row["errors/date"])[:10]: row["errors/value"]
-        for row in described.records("errors")
-        if row["errors/earlier_date"] is not None and str(row["errors/earlier_date"]) not in ("NaT", "None")
-    }
-    assert parts == {str(DAY): 1.0, str(NEXT): 1.0}
-    units = [(row["hierarchy/node"], row["hierarchy/became"]) for row in described.records("hierarchy")]
-    assert (b"84", b"85") in units
-    assert len(units) == 4
-
-
-def test_the_data_package_names_the_errors_of_listed_releases_and_the_hierarchy(folder):
-    package = json.loads((folder / "datapackage.json").read_text())
-    resources = {one["name"]: one for one in package["resources"]}
-    files = sorted(path.relative_to(folder).as_posix() for path in (folder / "errors").rglob("*.parquet"))
-    assert resources["errors"]["path"] == files
-    assert len(files) == 2
-    for name, path in (("errors", files[0]), ("hierarchy", resources["hierarchy"]["path"])):
-        columns = [field["name"] for field in resources[name]["schema"]["fields"]]
-        assert columns == pl.read_parquet(folder / path, hive_partitioning=False).columns
-    stray = folder / files[0].replace("vintage-1", "vintage-7")
-    stray.write_bytes(b"")
-    assert put_metadata(folder, replace(TOLD, title="Load"))
-    package = json.loads((folder / "datapackage.json").read_text())
-    assert files in [one["path"] for one in package["resources"]], "of releases that are listed, no others"

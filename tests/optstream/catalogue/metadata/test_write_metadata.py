@@ -3,9 +3,9 @@
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from optstream.catalogue import check_files
+from optstream.catalogue import metadata as write_metadata
 from optstream.catalogue.about import About
-from optstream.catalogue.metadata import write_metadata
-from optstream.catalogue.metadata.write_metadata import OWN, put_metadata
+from optstream.catalogue.metadata import OWN, put_metadata
 from optstream.catalogue.signing import Signer, public_pem
 from tests.optstream.catalogue.folders import DAY, NEXT, memory_folder
 

@@ -11,7 +11,7 @@ import pytest
 from optstream.catalogue import hierarchy_table
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.hierarchy_table import find_hierarchy, hierarchy_rows, put_hierarchy
-from optstream.catalogue.reading.as_of import made_of, rows_as_of
+from optstream.catalogue.read import made_of, rows_as_of
 from optstream.errors import PublicationError
 from optstream.stream import DatedHierarchy, TreeChange
 
@@ -131,13 +131,6 @@ def test_rows_of_all_days_come_in_the_tree_of_one():
     assert split["FR"]["load_mw_se"] == 2.0
 
 
-@pytest.mark.parametrize("missing", [pl.col("node") == "4", (pl.col("node") == "4") & (pl.col("step") == 1)])
-def test_a_day_with_other_nodes_than_its_tree_is_refused(missing):
-    rows = rows_of(BEFORE).filter(~missing)
-    with pytest.raises(PublicationError, match=f"the nodes of {BEFORE} are not those that hierarchy.parquet"):
-        rows_as_of(rows, HIERARCHY, BEFORE, "load_mw")
-
-
 def test_the_table_comes_back_with_the_same_trees(tmp_path):
     (tmp_path / "catalogue.json").touch()
     assert put_hierarchy(tmp_path, HIERARCHY, {"1": "One"}.get)
@@ -157,11 +150,6 @@ def test_the_table_comes_back_with_the_same_trees(tmp_path):
             "became": "1a;1b",
         }
     ]
-
-
-def test_a_stream_whose_hierarchy_never_changed_has_no_table(tmp_path):
-    assert not put_hierarchy(tmp_path, DatedHierarchy(OLDEST), {}.get)
-    assert find_hierarchy(open_storage(tmp_path)) is None
 
 
 @pytest.mark.parametrize(
@@ -223,9 +211,3 @@ def test_a_text_that_many_rows_repeat_is_refused_before_it_is_written_out(tmp_pa
     ):
         find_hierarchy(open_storage(tmp_path))
     assert pa.default_memory_pool().max_memory() - before < 2**26
-
-
-def test_bytes_that_are_no_parquet_are_refused(tmp_path):
-    (tmp_path / "hierarchy.parquet").write_bytes(b"PAR1 nothing PAR1")
-    with pytest.raises(PublicationError):
-        find_hierarchy(open_storage(tmp_path))

@@ -1,4 +1,4 @@
-"""Some nodes and days of a published folder: by step, by day, and as SDMX-CSV."""
+"""Some nodes and days of a published folder."""
 
 from datetime import date, timedelta
 
@@ -6,16 +6,10 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import read_published
+from optstream.catalogue.about import NodeFacts
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.nodes import NodeFacts
-from optstream.catalogue.reading.read import catalogue_reader
-from optstream.catalogue.reading.selection import (
-    as_sdmx_csv,
-    exported_columns,
-    rows_of,
-    with_names,
-)
-from optstream.catalogue.sums.period_sums import period_sums
+from optstream.catalogue.export import rows_of, with_names
+from optstream.catalogue.read import catalogue_reader
 from optstream.errors import ParameterError
 from tests.optstream.catalogue.folders import take_back
 
@@ -51,26 +45,7 @@ def test_what_is_not_there_is_said(folder):
         selected(folder, first=DAYS[2])
 
 
-def test_sdmx_csv_has_an_observation_for_each_instant_of_a_node(folder):
-    """Columns and their order, and one observation a key, as the format's field guide has them."""
-    rows = selected(folder, first=DAYS[1])
-    by_step = as_sdmx_csv(rows, "load_mw")
-    assert by_step.columns[:6] == ["STRUCTURE", "STRUCTURE_ID", "ACTION", "NODE", "TIME_PERIOD", "OBS_VALUE"]
-    assert by_step.height == rows["timestamp"].drop_nulls().len()
-    assert not by_step.select("NODE", "TIME_PERIOD").is_duplicated().any()
-    first = by_step.row(0)
-    assert first[:5] == ("dataflow", "OPTSTREAM:LOAD_MW(1.0)", "I", "84", "2016-02-02T00:00:00Z")
-    for period, times in (
-        ("day", ["2016-02-02", "2016-02-03"]),
-        ("week", ["2016-W05"]),
-        ("month", ["2016-02"]),
-    ):
-        sums = as_sdmx_csv(period_sums(rows, "load_mw", period, ()), "load_mw", period)
-        assert sums["TIME_PERIOD"].unique().sort().to_list() == times
-        assert sums.columns == by_step.columns
-
-
-def test_names_stand_beside_their_nodes_and_every_column_has_its_meaning(folder):
+def test_names_stand_beside_their_nodes(folder):
     rows = selected(folder, first=DAYS[2])
     named = with_names(rows, {"84": NodeFacts("Auvergne"), "FR": NodeFacts(latitude=46.0, longitude=2.0)})
     assert named.columns[named.columns.index("node") + 1] == "name"
@@ -79,7 +54,3 @@ def test_names_stand_beside_their_nodes_and_every_column_has_its_meaning(folder)
     }
     assert with_names(rows, {"FR": NodeFacts(latitude=46.0, longitude=2.0)}).equals(rows)
     assert with_names(named, {"84": NodeFacts("another")}).equals(named)
-    for frame in (named, period_sums(rows, "load_mw", "day", ())):
-        told = exported_columns("load_mw", frame.columns)
-        assert [column.name for column in told] == frame.columns
-        assert all(column.meaning for column in told)

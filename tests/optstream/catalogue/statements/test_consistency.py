@@ -5,9 +5,9 @@ import json
 import pytest
 
 from optstream.catalogue import ReleaseStatement
-from optstream.catalogue.statements.consistency import consistency_in_words, rounded
+from optstream.catalogue.statement import rounded
 from optstream.errors import PublicationError
-from optstream.estimation.optimality import Optimality
+from optstream.estimation.estimate import Optimality
 from tests.optstream.catalogue.folders import DAY
 
 DONE, STOPPED = Optimality(7.7e-24, 1.9e-12, 8, True), Optimality(0.0123, 0.11, 50, False)
@@ -25,19 +25,6 @@ def test_figures_are_rounded_up_and_last_bits_are_left_out():
     assert rounded(DONE) == rounded(Optimality(1.6e-28, 7e-15, 8, True)) == Optimality(1e-18, 1e-9, 8, True)
     assert rounded(STOPPED) == Optimality(0.02, 0.2, 50, False)
     assert rounded(rounded(STOPPED)) == rounded(STOPPED)
-
-
-def test_words_bound_the_distance_and_say_where_it_did_not_converge():
-    assert "within 2e-09 of its own standard error of the optimum" in consistency_in_words(rounded(DONE))
-    assert "not solved" not in consistency_in_words(rounded(DONE))
-    assert "was not solved to the end" in consistency_in_words(rounded(STOPPED))
-    assert "may be 0.2 of its own standard errors" in consistency_in_words(rounded(STOPPED))
-
-
-def test_a_statement_from_before_it_was_stated_has_none(statement):
-    document = statement(DAY).to_document()
-    assert "consistency" not in document
-    assert ReleaseStatement.from_document(document).optimality is None
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,10 @@
 """Bands of counts: stated, stored and read back; files of streams without them are as they were."""
 
-import json
-
 import polars as pl
 import pytest
 
 from optstream.catalogue import CountBands, band_columns, publish, read_published, read_staged, stage
-from optstream.catalogue.statements.statement import ReleaseStatement
-from optstream.errors import ParameterError, PublicationError
+from optstream.errors import PublicationError
 from tests.optstream.catalogue.folders import DAY, NEXT
 
 
@@ -21,25 +18,6 @@ def with_bands(rows):
 
 def put(folder, rows, stated):
     publish(folder, [(stage(rows, stated), stated)], lambda known: "head-0")
-
-
-def test_they_are_stated_in_words_and_read_back(statement):
-    stated = statement(DAY, bands=CountBands("some"))
-    document = json.loads(json.dumps(stated.to_document()))
-    assert ReleaseStatement.from_document(document) == stated
-    assert document["bands"]["share"] == "19/20"
-    assert "at least 95% of steps" in document["bands"]["in_words"]
-    assert "load_mw_low and load_mw_high" in document["bands"]["in_words"]
-
-
-def test_a_release_without_them_says_nothing_of_them(statement):
-    assert "bands" not in statement(DAY).to_document()
-
-
-@pytest.mark.parametrize("given", [{"known": "many"}, {"known": "all", "share": 1}])
-def test_what_no_band_can_be_is_refused(given):
-    with pytest.raises(ParameterError, match="of CountBands must be"):
-        CountBands(**given)
 
 
 def test_a_staged_release_has_the_columns_that_it_states(rows, statement):

@@ -7,10 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from optstream.catalogue import LongSpan, NoiseScale, ReleaseStatement, StandardErrors
-from optstream.catalogue.statements.noise_scales import noise_scales
+from optstream.catalogue import LongSpan, ReleaseStatement
 from optstream.errors import ParameterError, PublicationError
-from optstream.privacy import JointSpend, PeriodSpend, PrivacyModel, StepSpend
+from optstream.privacy import PrivacyModel
 from tests.optstream.catalogue.folders import DAY
 
 
@@ -24,24 +23,6 @@ def test_the_document_is_json_and_reads_back(statement):
         {"level": 1, "stage": "sparse vector", "scale": None, "scale_units": None},
     ]
     assert document["privacy_model"]["window_length"] == 48
-
-
-def test_it_says_what_the_standard_errors_are_and_what_they_leave_out(statement):
-    document = statement(DAY, standard_errors=StandardErrors("some", "none")).to_document()
-    words = document["standard_errors"]["in_words"]
-    assert "load_mw_noise_se is the standard deviation of what the noise did" in words
-    assert "leaves out what interpolation gets wrong, so it makes no error band" in words
-    assert "null where it is not known" in words
-    assert "load_mw_se is null" in words
-    assert "before its lower bound and before rounding" in words
-    learned = StandardErrors("none", "all").in_words("load_mw")
-    assert "load_mw_noise_se is null: the estimate is not a linear" in learned
-    assert "as right as the model is" in learned
-    with pytest.raises(ParameterError, match="noise of StandardErrors"):
-        StandardErrors("most", "none")
-    document["standard_errors"]["noise"] = "most"
-    with pytest.raises(PublicationError, match="statement"):
-        ReleaseStatement.from_document(document)
 
 
 def test_words_state_the_accounted_cost_rounded_up(statement):
@@ -60,15 +41,6 @@ def test_words_state_what_windows_over_different_plans_cost(statement):
     assert "with epsilon at most 0.1;" in words
     assert "releases made under another plan" in words
     assert "privacy budget costs at most 1 with all of them together" in words
-
-
-def test_words_say_for_whom_windows_over_different_plans_are_within_the_grant(statement):
-    """A day of Fourier beside this one is priced for who stays in its leaves; a supplier's larger rounding
-    moves a sum by more than this day's alpha, where alpha and rounding have the same sum.
-    """
-    words = statement(DAY).in_words()
-    assert "limits the leaves of a period, or names a larger rounding of the supplier's" in words
-    assert "this figure holds for what that statement covers too" in words
 
 
 def test_words_name_weaker_guarantees(statement):
@@ -105,24 +77,6 @@ def test_words_take_the_suppliers_rounding_off_what_is_covered(statement):
 
 
 MONTH = LongSpan.rounded(30, 7.549601781, Fraction(1, 10**6), Fraction(7217, 240), "draws")
-YEAR = LongSpan.rounded(365, 36.85320788, Fraction(1, 10**6), Fraction(365), "draws")
-
-
-def test_words_give_a_month_and_a_year_beside_their_plain_sums(statement):
-    stated = statement(DAY, long_spans=(MONTH, YEAR))
-    words = stated.in_words()
-    assert "in 30 days at most epsilon 7.55 at delta 1e-06 (plain sum 30.08)" in words
-    assert "in 365 days at most epsilon 36.86 at delta 1e-06 (plain sum 365)" in words
-    assert "delta being the most that is added to any probability" in words
-    document = json.loads(json.dumps(stated.to_document()))
-    assert document["long_spans"][1] == {
-        "n_days": 365,
-        "epsilon": "1843/50",
-        "delta": "1/1000000",
-        "plain_sum": "365",
-        "composed": "draws",
-    }
-    assert ReleaseStatement.from_document(document) == stated
 
 
 def test_a_statement_from_before_long_spans_reads_as_it_was_and_says_nothing_of_them(statement):
@@ -153,28 +107,6 @@ def test_a_wrong_field_of_a_long_span_is_named_and_none_is_read(statement, field
     document["long_spans"][0][field] = str(value) if isinstance(value, Fraction) else value
     with pytest.raises(PublicationError, match="statement"):
         ReleaseStatement.from_document(document)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "told"), [({}, "at most 1 leaf."), ({"leaves_per_period": 12}, "at most 12 leaves.")]
-)
-def test_words_of_fourier_say_for_whom_it_is_priced(statement, parameters, told):
-    fourier = statement(DAY, mechanism={"name": "Fourier", **parameters})
-    assert f"whose readings of one period lie in {told}" in fourier.in_words()
-    assert "of one period lie" not in statement(DAY).in_words()
-
-
-def test_words_of_joint_noise_on_several_nodes_say_for_whom_it_is_priced(statement):
-    """As Fourier's; on a level of one node nobody needs to stay anywhere."""
-    scale = Fraction(7000)
-    several, root = (NoiseScale(1, "samples", scale, 8, n_nodes) for n_nodes in (12, 1))
-    told = "It covers customers whose readings of one period lie in at most 1 leaf."
-    assert told in statement(DAY, noise=(root, several)).in_words()
-    assert told not in statement(DAY, noise=(root,)).in_words()
-    document = statement(DAY, noise=(root, several)).to_document()
-    assert [entry["noise"] for entry in document["noise"]] == ["joint over 8 steps"] * 2
-    assert ReleaseStatement.from_document(document).noise == (root, several)
-    assert "joint_over" not in statement(DAY).to_document()["noise"][0]
 
 
 @pytest.mark.parametrize(
@@ -219,21 +151,6 @@ def test_another_document_is_refused(statement, spoil):
     spoil(document)
     with pytest.raises(PublicationError, match="statement"):
         ReleaseStatement.from_document(document)
-
-
-def test_noise_scales_are_told_once_in_order():
-    step = StepSpend(1, "samples", 0, (Fraction(1),), Fraction(5), 1)
-    later = StepSpend(1, "samples", 9, (Fraction(2),), Fraction(5), 1)
-    joint = PeriodSpend(0, "fourier", 0, (Fraction(0), Fraction(1)))
-    parts = tuple(range(at, at + 1) for at in range(5))
-    groups = (parts[:2], parts[2:])
-    shared = JointSpend(1, "samples", 0, 5, groups, Fraction(5), 1, 3)
-    assert noise_scales([step, joint, later, shared]) == (
-        NoiseScale(1, "samples", Fraction(5)),
-        NoiseScale(0, "fourier", None),
-        NoiseScale(1, "samples", Fraction(5), 3, 3),
-    )
-    assert noise_scales([replace(shared, groups=())]) == (NoiseScale(1, "samples", Fraction(5), 0, 3),)
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_array
 
-from optstream.catalogue.sums.decode_errors import decode_errors
-from optstream.catalogue.sums.errors_parquet import KEY, SCHEMA, encode_errors
+from optstream.catalogue.sums import KEY, SCHEMA, decode_errors, encode_errors
 from optstream.errors import PublicationError
 from optstream.estimation.error_terms import ErrorTerms
-from optstream.estimation.many_leaves.group_terms import GroupedNodes
+from optstream.estimation.groups import GroupedNodes
 
 DAY = date(2016, 6, 1)
 NODES = ("all", "a", "b")
@@ -88,16 +87,6 @@ def test_what_is_written_is_read_back_to_the_precision_of_float32():
         np.testing.assert_allclose(found.terms.of_sum(weights), terms().of_sum(weights), rtol=1e-5)
 
 
-def test_pairs_of_nodes_that_no_sum_is_asked_of_are_left_out():
-    """Of 316 nodes a day has millions of pairs; a sum of three needs six of each term, an export none."""
-    data = encode_errors(terms(), NODES, DAY, "whole")
-    every, two, none = (decode_errors(data, among) for among in (None, ("a", "b"), ()))
-    assert [len(one.terms.nodes.value) for one in (every, two, none)] == [12, 8, 6]
-    weights = np.array([0.0, 1.0, -2.0])
-    np.testing.assert_array_equal(two.terms.of_sum(weights), every.terms.of_sum(weights))
-    np.testing.assert_array_equal(none.variances_of_sums(), every.variances_of_sums())
-
-
 def test_sql_alone_gives_the_variance_of_a_sum(tmp_path):
     (tmp_path / "errors.parquet").write_bytes(encode_errors(terms(), NODES, DAY, "noise"))
     ((found,),) = duckdb.sql(f"""
@@ -121,15 +110,9 @@ def test_days_before_are_named_by_their_dates(tmp_path):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"", lambda data: b"PAR1" + data])
-def test_other_bytes_are_refused(damage):
-    with pytest.raises(PublicationError, match="file of errors"):
-        decode_errors(damage(encode_errors(terms(), NODES, DAY, "whole")))
-
-
 def test_a_file_that_claims_too_much_is_refused(monkeypatch):
     data = encode_errors(terms(), NODES, DAY, "whole")
-    monkeypatch.setattr("optstream.catalogue.sums.decode_errors.MOST_ENTRIES", 10)
+    monkeypatch.setattr("optstream.catalogue.sums.MOST_ENTRIES", 10)
     with pytest.raises(PublicationError, match="no file of errors"):
         decode_errors(data)
 
@@ -185,7 +168,7 @@ def test_what_bound_and_rounding_added_is_told_beside_the_terms_and_changes_none
         np.testing.assert_array_equal(one(found.terms), one(alone.terms))
 
 
-def test_a_nodes_daily_sum_has_the_variance_of_its_terms():
-    found = decode_errors(encode_errors(terms(), NODES, DAY, "whole"))
-    wanted = [terms().variance(node, np.ones(4)) for node in np.eye(3)]
-    np.testing.assert_allclose(found.variances_of_sums(), wanted, rtol=1e-6)
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"", lambda data: b"PAR1" + data])
+def test_other_bytes_are_refused(damage):
+    with pytest.raises(PublicationError, match="file of errors"):
+        decode_errors(damage(encode_errors(terms(), NODES, DAY, "whole")))

@@ -6,8 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optstream.catalogue.sums.errors_parquet import DayErrors
-from optstream.catalogue.sums.period_sums import period_sums
+from optstream.catalogue.sums import DayErrors, period_sums
 from optstream.estimation.error_terms import ErrorTerms
 
 SUNDAY = date(2016, 1, 31)
@@ -56,11 +55,3 @@ def test_a_period_has_the_sum_of_its_days_and_what_they_share(period, firsts, va
         added = 0.5 if node == "FR" else 0.0
         assert one["load_mw_sum_estimate"].to_list() == [(3.0 - added) * days for days in one["days"]]
         assert one["load_mw_sum_noise_se"].null_count() == one.height
-
-
-def test_where_a_day_has_no_such_errors_its_period_has_none():
-    found = period_sums(rows(), "load_mw", "week", [errors(DAYS[0], "noise"), errors(DAYS[1])])
-    assert found.filter(node="FR")["load_mw_sum_noise_se"].to_list() == [2.0, None]
-    assert found["load_mw_sum_se"].null_count() == found.height
-    for column in ("load_mw_sum_se", "load_mw_sum_estimate"):
-        assert period_sums(rows(), "load_mw", "day", ())[column].null_count() == 6

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.counts.count_errors import CountErrors
-from optstream.estimation.gaussian_process.doubts.leaf_covariance import LeafCovariance, LeafSpans
+from optstream.history.count_errors import CountErrors
+from optstream.history.tree import LeafCovariance, LeafSpans
 from tests.optstream.estimation.written_out import written_out
 
 Floats = NDArray[np.float64]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from optstream.estimation.counts.bands import LEAST_DOUBTFUL, above_zero, count_bands
+from optstream.history.counts import LEAST_DOUBTFUL, count_bands
 
 
 @pytest.mark.parametrize("mean", [0.02, 0.3, 2.0, 40.0])
@@ -54,30 +54,3 @@ def test_a_large_count_and_one_that_was_measured_have_normal_bands(mean, doubt, 
     if counted < 1.0:
         low, high = count_bands(found, np.array(doubt), 1.0)
         assert ((low <= truth) & (truth <= high)).mean() > 0.999
-
-
-@pytest.mark.parametrize("at", [-8.0, -2.0, -0.1, 0.0, 0.5, 3.0, 20.0])
-def test_what_is_not_below_0_has_the_moments_of_the_truncated_normal(at):
-    mean, variance = above_zero(np.array([7.0 * at]), np.array([49.0]))
-    expected = stats.truncnorm(-at, np.inf, loc=7.0 * at, scale=7.0)
-    assert mean[0] == pytest.approx(expected.mean(), rel=1e-8)
-    assert variance[0] == pytest.approx(expected.var(), rel=1e-6)
-
-
-def test_far_below_0_it_is_still_above_0():
-    mean, variance = above_zero(np.array([-1e6, -1e9]), np.array([1.0, 1e-9]))
-    assert (mean >= -1e-6).all()
-    assert (variance > 0).all()
-
-
-@pytest.mark.parametrize("at", [-0.5, 0.0, 0.5])
-def test_a_band_around_an_estimate_of_0_holds_what_may_be_there(at):
-    """The control is the band of the estimate cut off at 0, which holds hardly more than 0 alone."""
-    generator = np.random.default_rng(4)
-    means, variances = np.full(1, 40.0 * at), np.full(1, 1600.0)
-    expectations = stats.truncnorm(-at, np.inf, loc=means[0], scale=40.0).rvs(20_000, random_state=generator)
-    counts = generator.poisson(expectations)
-    low, high = count_bands(*above_zero(means, variances), 1.0)
-    assert 0.92 < ((counts >= low) & (counts <= high)).mean() < 0.98
-    if at <= 0:
-        assert count_bands(np.maximum(means, 0.0), variances, 1.0)[1] < 3

@@ -1,18 +1,13 @@
 """How the errors of counts hang together: what rows say of single values, and what sums share."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
-from optstream.estimation.counts.count_errors import MOST_TRUSTS, count_errors, few_products
-from optstream.estimation.counts.tree_counts import fit_counts, shared_fit
-from optstream.estimation.error_covariance import SumsOfTimes
-from optstream.estimation.error_terms import error_terms
-from optstream.estimation.gaussian_process.history import BlockHistory
-from optstream.estimation.many_leaves.group_terms import GroupedNodes
-from optstream.estimation.many_leaves.groups import in_few
+from optstream.estimation.error_terms import SumsOfTimes, error_terms
+from optstream.estimation.groups import GroupedNodes
+from optstream.history.blocks import BlockHistory
+from optstream.history.count_errors import count_errors
+from optstream.history.counts import fit_counts, shared_fit
 from optstream.stream import AggregationTree
 from tests.optstream.estimation.counts.plain_counts import variances
 from tests.optstream.estimation.counts.test_tree_counts import BELIEF, TREE, histories, history
@@ -124,23 +119,6 @@ def test_sums_err_as_plain_covariances_of_all_leaves_and_steps_say(size, small):
     assert (np.abs(earlier - together) < 5e-3 * of_both[:, 0]).all()
 
 
-def test_of_500_nodes_too():
-    asked, tree = range(27 * 24 - 12, 28 * 24), tree_of(20, 480)
-    found = errors_of(tree, 2, asked)
-    nodes, times = questions(tree, asked)
-    terms = error_terms(SumsOfTimes(found, np.eye(36)[12:], 0, 1.0), tree, 24)
-    told = [[terms.variance(node, span[-24:]) for span in times] for node in nodes]
-    np.testing.assert_allclose(told, variances(found, nodes, times), rtol=0.02, atol=1e-5)
-
-
-def test_days_share_what_is_not_known_of_a_size():
-    """A leaf's daily sums err alike: by more than if days were independent."""
-    found = count_errors(shared(histories(), 2), histories(), TREE, 2, ASKED, 24)
-    days = np.kron([[0, 1, 0], [0, 0, 1], [0, 1, 1]], np.ones(24))
-    before, day, both = found.products(np.eye(9)[5:6], days).variances()[0]
-    assert both - day - before > 0.2 * day
-
-
 def test_a_leaf_beside_nodes_above_small_leaves_varies_as_it_is_expected_to():
     """It is no small leaf, and in no one's place among them."""
     parents = {"city": None, "alone": "city", "p0": "city", "p1": "city"}
@@ -150,55 +128,3 @@ def test_a_leaf_beside_nodes_above_small_leaves_varies_as_it_is_expected_to():
     assert found.expected.shape == (len(tree.leaves), 24)
     np.testing.assert_allclose(found.products(nodes, times).variances(), variances(found, nodes, times), 2e-3)
     assert error_terms(SumsOfTimes(found, times, 0, 1.0), tree, 24) is not None
-
-
-def test_parts_of_expectations_that_count_for_nothing_are_none():
-    """Of sums whose variances are known otherwise no column may be left."""
-    found = errors_of(tree_of(2, 6), 2, STEPS)
-    (one,) = found.doubt.in_groups(np.eye(24))[:1]
-    leaves, nothing = csr_array(np.eye(1, len(one.of))), replace(one, columns=0.0 * one.columns)
-    kept = in_few([one, nothing], leaves, 1e-8)
-    assert len(kept) == 1
-    np.testing.assert_allclose(kept[0].variances(), one.of_sums(leaves).variances(), rtol=1e-6)
-
-
-def test_a_tree_of_one_node_has_terms():
-    tree = AggregationTree(("all",), (-1,))
-    found = errors_of(tree, None, STEPS)
-    terms = error_terms(SumsOfTimes(found, np.eye(24), 0, 1.0), tree, 24)
-    rows = found.products(np.eye(1), np.eye(24)).variances()[0]
-    np.testing.assert_allclose(np.einsum("r,rss->s", terms.of_each()[:, 0], terms.steps), rows, rtol=0.01)
-
-
-def test_leaves_that_were_never_measured_have_none():
-    known = histories() | {2: BlockHistory.empty(6)}
-    assert count_errors(shared(known, 2), known, TREE, 2, ASKED, 24) is None
-
-
-def test_how_far_nodes_are_trusted_is_a_sum_of_few_products():
-    """Of 161 nodes whose counts vary more than expected products to 3 % are 14, of real ones 36."""
-    random = np.random.default_rng(3)
-    sizes = np.exp(random.normal(0.0, 0.5, 150))
-    of_nodes = np.concatenate([[sizes.sum()], sizes.reshape(10, 15).sum(axis=1), sizes])
-    shape = np.tile(0.15 + np.sin(np.arange(24) / 24 * np.pi) ** 2, 14)
-    counts, noise = 1000.0 * np.outer(of_nodes, shape), 10_000.0
-    varied = np.sqrt(counts / (counts + noise) * counts)
-    found = counts + 4.0 * random.laplace(size=counts.shape) * varied
-    rows = np.sqrt(noise / (noise + np.maximum(found, 1e-9)))
-    nodes, times = few_products(rows, MOST_TRUSTS)
-    assert len(nodes) == len(times) <= MOST_TRUSTS
-    np.testing.assert_allclose(nodes.T @ times, rows, rtol=0.1)
-    assert np.abs(nodes.T @ times / rows - 1.0).mean() < 0.02
-
-
-def test_of_many_steps_products_are_as_few_as_they_are_asked_to_be():
-    rows = np.random.default_rng(5).uniform(0.1, 1.0, (7, 9))
-    assert [len(few_products(rows, most)[0]) for most in (1, 2, 4, 99)] == [1, 2, 4, 7]
-
-
-def test_one_product_is_enough_of_what_is_one():
-    random = np.random.default_rng(4)
-    rows = np.outer(random.uniform(1e-6, 1.0, 5), random.uniform(1e-6, 1.0, 9))
-    nodes, times = few_products(rows, MOST_TRUSTS)
-    assert len(nodes) == 1
-    np.testing.assert_allclose(nodes.T @ times, rows, rtol=1e-9)

@@ -4,19 +4,11 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from optstream.estimation.counts import held_share
-from optstream.estimation.counts.held_share import (
-    BELIEVED,
-    SHARES,
-    _of_counts,
-    band_edges,
-    level_factor,
-    level_factors,
-)
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.surprises.left_out import left_out
-from optstream.estimation.gaussian_process.tree_posterior import NoiseGroups, Seen, TreePosterior
+from optstream.history.blocks import Blocks
+from optstream.history.counts import SHARES, band_edges, level_factors
+from optstream.history.prior import TemporalPrior
+from optstream.history.self_check import left_out
+from optstream.history.tree import Seen, TreePosterior
 from optstream.stream import AggregationTree
 
 N_LEAVES, N_BLOCKS = 12, 110
@@ -62,47 +54,6 @@ def test_a_few_wild_blocks_widen_no_others():
     surprise, spread = left_out(wild, 96)
     squares = (surprise[1:, -96:] ** 2).sum() / spread[1:, -96:].sum()
     assert level_factors(wild)[1] < 1.5 < squares
-
-
-def test_where_noise_hides_everything_the_belief_stays():
-    assert level_factors(posterior(noise=1e6)) == pytest.approx(BELIEVED, rel=0.05)
-
-
-def test_a_level_that_was_not_measured_is_left_as_it_is():
-    found = level_factors(posterior(root=False))
-    assert found[0] == 1
-    assert found[1] != 1
-
-
-def factor_beneath_noise(seed):
-    """That of a prior that is right: doubt a tenth of a noise that is Laplace noise but for a tenth."""
-    rng, noise, shape = np.random.default_rng(seed), 4.0, (20, 96)
-    counted, doubt = np.full((20, 1), 0.1 * noise), np.full(shape, 0.1 * noise)
-    normal, laplace = rng.normal(size=shape), rng.laplace(size=shape) * np.sqrt(0.9 * noise / 2)
-    surprise = np.abs(np.sqrt(counted + doubt) * normal + laplace)
-    return level_factor(surprise, np.full((20, 1), noise), counted, doubt)
-
-
-def test_laplace_noise_is_not_taken_for_less_doubt(monkeypatch):
-    """The factor is 1; its logarithm was off by -0.03 with a standard deviation of 0.29 over 400 seeds.
-
-    The mean of 16 lies beyond 0.4, five standard errors, by chance less than once in 10^6. The control are
-    the bands of normal noise, which hold so much of it that the factor falls to its least.
-    """
-    assert abs(np.mean([np.log(factor_beneath_noise(seed)) for seed in range(16)])) < 0.4
-    normal = ndtri(0.5 + SHARES / 2)[:, None, None]
-    monkeypatch.setattr(held_share, "band_edges", lambda part: normal * np.ones_like(part))
-    assert np.mean([np.log(factor_beneath_noise(seed)) for seed in range(16)]) < -0.7
-
-
-def test_joint_noise_at_the_root_makes_no_leaves_noise_normal():
-    """Groups of five at the root alone, and at every node. What counts vary is half of each leaf's 1."""
-    sizes = np.ones((N_LEAVES + 1, N_BLOCKS), dtype=np.int64)
-    sizes[0] = 5
-    groups = [NoiseGroups(np.arange(N_BLOCKS) // 5, one) for one in (sizes, np.full_like(sizes, 5))]
-    root_alone, everywhere = (_of_counts(posterior(noise=10.0, groups=one)) for one in groups)
-    assert root_alone.tolist() == [10.0] + [0.5] * N_LEAVES
-    assert everywhere.tolist() == [10.0] * (N_LEAVES + 1)
 
 
 def test_bands_of_normal_and_laplace_noise_hold_what_they_say():

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.counts.joined_sizes import joined_sizes
-from optstream.estimation.counts.sizes import Mixture
+from optstream.history.counts import Mixture, joined_sizes
 from optstream.stream import AggregationTree
 
 ABOVE = AggregationTree(("city", "a", "b", "c", "a1", "a2"), (-1, 0, 0, 0, 1, 1))

@@ -4,8 +4,8 @@ from datetime import date
 
 import numpy as np
 
-from optstream.estimation.counts.shares import LeafBlocks, estimate_leaves
-from optstream.estimation.gaussian_process.prior import TemporalPrior
+from optstream.history.counts import LeafBlocks, estimate_leaves
+from optstream.history.prior import TemporalPrior
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 

@@ -1,9 +1,8 @@
 """Sizes: what noise hides is small, what it does not is kept."""
 
 import numpy as np
-import pytest
 
-from optstream.estimation.counts.sizes import Mixture
+from optstream.history.counts import Mixture
 
 
 def many_sizes(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -35,19 +34,3 @@ def test_empty_and_busy_nodes_are_told_apart():
     assert 0.6 < honest < 1.7
     assert against_clipped < 0.6
     assert clipped_total > 1.3
-
-
-def test_where_the_noise_is_small_a_size_is_what_was_observed():
-    _, seen, typical = many_sizes()
-    seen, variances = np.abs(seen), np.full(260, 1e-8)
-    assert Mixture.learned(seen, variances, typical).posterior(seen, variances, typical)[0] == pytest.approx(
-        seen, abs=1e-3
-    )
-
-
-def test_a_level_of_one_node_does_not_believe_its_noise_nor_deny_a_clear_size():
-    for seen, least, most, doubt in ((5.0, 4.0, 6.0, 0.3), (0.0, 0.0, 1.0, 0.05), (-3.0, 0.0, 1.0, 0.005)):
-        given = np.array([seen]), np.array([1.0]), np.array([3.0])
-        found, spread = Mixture.learned(*given).posterior(*given)
-        assert least <= found[0] <= most
-        assert doubt < spread[0] <= 1.0

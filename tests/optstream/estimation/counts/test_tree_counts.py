@@ -5,17 +5,10 @@ from datetime import date
 import numpy as np
 import pytest
 
-from optstream.estimation.counts.tree_counts import (
-    LEAST_DOUBT,
-    fit_counts,
-    shared_fit,
-    tree_above,
-    typical_above,
-)
-from optstream.estimation.gaussian_process.filter import FilterState
-from optstream.estimation.gaussian_process.history import BlockHistory
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.holding import UNKNOWN
+from optstream.history.blocks import BlockHistory
+from optstream.history.counts import LEAST_DOUBT, fit_counts, shared_fit
+from optstream.history.filter import FilterState
+from optstream.history.prior import TemporalPrior
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 
@@ -63,15 +56,6 @@ def test_busy_leaves_are_busy_and_empty_ones_nearly_0():
     assert (fit.count_variances[:3, measured] < 1).all()
 
 
-def test_small_leaves_without_blocks_are_even_parts_of_which_nothing_is_known():
-    known = histories()
-    known[2] = BlockHistory.empty(6)
-    fit = fitted(known)
-    assert (fit.variances[3:] == UNKNOWN).all()
-    assert fit.means[3:6].sum(axis=0) == pytest.approx(np.maximum(fit.means[1], 0))
-    assert (fit.variances[:3] < UNKNOWN).all()
-
-
 def test_small_leaves_are_told_what_nodes_above_are_by_themselves_not_with_those_below():
     """The city's doubt is of its own blocks; its boroughs, however sure, are joined with it afterwards."""
     known = histories()
@@ -102,30 +86,3 @@ def test_blocks_of_another_plans_noise_are_left_out():
     mixed = other.joined(known[2].between(26 * 24, 28 * 24))
     alone = fitted({**known, 2: known[2].between(26 * 24, 28 * 24)})
     assert np.array_equal(fitted({**known, 2: mixed}).means, alone.means)
-
-
-def test_nothing_measured_is_the_public_scale_of_which_nothing_is_known():
-    none = {level: BlockHistory.empty(len(TREE.levels[level])) for level in range(3)}
-    fit = fitted(none)
-    assert (fit.means[0] == 12).all()
-    assert (fit.variances >= UNKNOWN).all()
-
-
-def test_leaves_may_be_dense_too():
-    known, starts = histories(), np.arange(0, 28 * 24, 13)
-    fit = fitted({**known, 2: history(2, starts, 2, 1)}, small=None)
-    assert fit.means.shape == (9, 24)
-    assert np.allclose(TREE.add_up(fit.means[3:]), fit.means)
-
-
-def test_the_tree_above_a_level():
-    above = tree_above(TREE, 2)
-    assert above.nodes == ("city", "a", "b")
-    assert typical_above(TREE, above, 2.0) == 6
-    assert typical_above(TREE, TREE, 0.1) == 0.1
-    assert typical_above(TREE, above, None) is None
-
-
-def test_a_leaf_at_another_depth_stays_among_the_levels_above():
-    tree = AggregationTree(("r", "a", "b", "c", "d"), (-1, 0, 0, 2, 2))
-    assert tree_above(tree, 2).leaves == ("a", "b")

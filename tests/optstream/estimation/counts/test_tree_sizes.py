@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.counts.tree_sizes import node_sizes
+from optstream.history.counts import node_sizes
 from optstream.stream import AggregationTree
 
 N_LEAVES = 8
@@ -42,29 +42,3 @@ def test_an_unmeasured_root_and_leaves_at_two_depths():
     variances = np.array([np.inf, 1e-4, 1e-4, 1e-4, 1e-4])
     found, _ = node_sizes(tree, np.where(np.isfinite(variances), values, 7.0), variances, None)
     assert found == pytest.approx(leaves, abs=0.1)
-
-
-def test_an_inner_node_is_as_sure_as_its_own_and_its_children_s_measurements_together():
-    """Of a city that was measured badly its leaves tell more; of one that was measured well they do not."""
-    for of_city in (1000.0, 0.01):
-        seen, variances = observed(1, of_city=of_city)
-        _, unsure = node_sizes(TREE, seen, variances, None)
-        below = unsure[1:].sum()
-        assert unsure[0] == pytest.approx(1 / (1 / of_city**2 + 1 / below))
-        assert (unsure[0] < 0.5 * below) == (of_city < 1)
-
-
-@pytest.mark.parametrize("seen", [-3.0, 0.0, 5.0])
-def test_a_single_node_is_what_it_was_measured_and_above_0(seen):
-    found, doubts = node_sizes(AggregationTree(("all",), (-1,)), np.array([seen]), np.array([1.0]), None)
-    assert found[0] == (seen if seen > 0 else pytest.approx(0.1))
-    assert doubts[0] == 1
-
-
-@pytest.mark.parametrize("scale", [None, 5.0])
-def test_noise_alone_gives_small_sizes_and_never_0(scale):
-    seen, variances = np.array([-2.0, *([-1.0] * N_LEAVES)]), np.ones(9)
-    found, _ = node_sizes(TREE, seen, variances, scale)
-    assert found.min() > 0
-    assert found.max() < 3
-    assert np.isfinite(found).all()

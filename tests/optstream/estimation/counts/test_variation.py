@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from optstream.estimation.counts.bands import count_bands
-from optstream.estimation.counts.variation import count_variation
-from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.history.blocks import BlockHistory
+from optstream.history.counts import count_bands, count_variation
 from optstream.stream import AggregationTree
 
 TREE = AggregationTree(("all", "a", "b", "c", "d", "e"), (-1, 0, 0, 1, 1, 2))
@@ -95,53 +94,6 @@ def test_of_one_series_it_is_exact_where_the_expectation_is_in_doubt_too():
     told = expected / (expected + noise)
     assert varied.moved[0, 0] == pytest.approx(told * (value - expected))
     assert varied.told[0, 0] == pytest.approx(counted_again / (counted_again + noise))
-
-
-def test_a_period_without_blocks_tells_nothing():
-    expected, known, _ = drawn()
-    varied = count_variation(TREE, expected, known, range(48, 60))
-    assert varied.moved.shape == varied.told.shape == expected.shape
-    assert not varied.moved.any()
-    assert not varied.told.any()
-    assert not told_of_sums(varied, np.eye(LEAVES.size)).any()
-
-
-def test_of_the_largest_count_under_the_least_noise_something_is_left_open():
-    """As docs say, below 1: to the last digit all would be told, and errors be divided by 0."""
-    single = AggregationTree(("one",), (-1,))
-    known = {0: BlockHistory(np.array([5]), np.array([1]), np.array([1e-4]), np.array([[1e11]]))}
-    varied = count_variation(single, np.array([[1e11]]), known, range(5, 6))
-    assert 0.999 < varied.told[0, 0] < 1.0
-
-
-def test_leaves_divide_a_block_of_some_steps_each_as_it_is_expected():
-    """Two leaves that peak in turn, 4,000 draws, false alarm below 1e-6: errors are as large as claimed."""
-    tree, random = AggregationTree(("all", "a", "b"), (-1, 0, 0)), np.random.default_rng(1)
-    rates = np.array([[100.0, 9_000.0], [9_000.0, 100.0]])
-    counts = random.poisson(np.tile(rates, 4_000)).astype(float)
-    steps, expected = range(8_000), tree.add_up(np.tile(rates, 4_000))
-    starts, sums = np.arange(0, 8_000, 2), counts.reshape(2, -1, 2).sum(axis=2)
-    noisy = np.rint(sums + 10.0 * random.laplace(size=sums.shape))
-    known = {1: BlockHistory(starts, np.full(4_000, 2), np.full(4_000, 10.0), noisy)}
-    varied = count_variation(tree, expected, known, steps)
-    found = (expected + varied.moved)[1:]
-    errors = ((found - counts) ** 2).reshape(2, -1, 2).mean(axis=1)
-    by_rows = ((1.0 - varied.told[1:]) * found).reshape(2, -1, 2).mean(axis=1)
-    days = [np.arange(first, first + 80) for first in range(0, len(steps), 80)]
-    apart = [count_variation(tree, expected[:, day], known, steps[day[0] : day[-1] + 1]) for day in days]
-    explained = np.hstack([told_of_sums(day, np.eye(2)) for day in apart])
-    by_sums = (found - explained).reshape(2, -1, 2).mean(axis=1)
-    np.testing.assert_allclose(by_rows, errors, rtol=0.2)
-    np.testing.assert_allclose(by_sums, errors, rtol=0.2)
-    assert (found - explained > 0.0).all()
-    assert not varied.told_expected.any()  # how two steps of a block differ it does not tell
-
-
-def test_an_expectation_is_less_in_doubt_where_its_own_step_was_measured():
-    expected, known, _ = drawn(length=1)
-    varied = count_variation(TREE, expected, known, STEPS)
-    assert (varied.told[:, [0, 3, 7]] > 0.1).any()
-    np.testing.assert_array_equal(varied.told_expected, varied.told)
 
 
 def test_large_counts_that_were_measured_are_known_to_the_noise_and_bands_hold():

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.estimation.fast.kalman import ConstantState
-from optstream.estimation.fast.linear import StraightLine
+from optstream.estimation.fast import ConstantState, StraightLine
 
 DIFFUSE = 1e9
 
@@ -56,11 +55,6 @@ def test_the_papers_recursion_by_hand():
     posterior = filtered.correct(5, np.array([110.0, 12.0]))
     assert np.allclose(posterior.mean, [106.0, 4.0])
     assert posterior.variance == pytest.approx(24.0)
-
-
-def test_before_the_first_sample_the_walk_runs_backwards():
-    mean, variance = ConstantState(3.0, 5.0, {}).before_first(4, np.array([7.0]))
-    assert (mean[0], variance) == (7.0, 17.0)
 
 
 def test_a_line_through_the_last_two_and_its_noise():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from optstream.estimation.gaussian_process.prior import NUGGET
+from optstream.history.prior import NUGGET
 
 
 def by_hand(prior, rows, columns, which):

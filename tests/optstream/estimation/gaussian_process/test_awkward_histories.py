@@ -1,25 +1,22 @@
 """Estimates over awkward calendars are those of the dense joint Gaussian process, to 1e-6."""
 
-from dataclasses import replace
 from datetime import date
 
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.filter import (
+from optstream.history.blocks import BlockHistory
+from optstream.history.filter import (
     MOST_FITTED,
-    MOVED,
     NEAR_DAYS,
-    FilterState,
     around,
     in_sight,
     latest,
+    seen_tree,
 )
-from optstream.estimation.gaussian_process.history import BlockHistory
-from optstream.estimation.gaussian_process.posterior import Conditioned, Fitted, Question, conditioned, fit
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.training_data import step_blocks
-from optstream.estimation.gaussian_process.tree_filter import seen_tree
+from optstream.history.learn import step_blocks
+from optstream.history.posterior import Question, conditioned
+from optstream.history.prior import TemporalPrior
 from optstream.stream import AggregationTree, Calendar
 from optstream.stream.public_days import PublicDays
 from tests.optstream.estimation.gaussian_process.dense import Dense
@@ -80,43 +77,6 @@ def test_an_estimate_is_that_of_the_dense_process(name, measured):
     assert np.allclose(np.sqrt(found.variances(asked)), errors, rtol=1e-6)
 
 
-def test_every_day_of_a_window_is_answered_from_one_posterior():
-    histories = histories_of(date(2016, 3, 24), 9, ())
-    known = seen_tree(histories, RAGGED, DAYS, 100.0)
-    assert known is not None
-    question = Question(TemporalPrior.broad(DAYS.steps_per_day), known[0], DAYS, (), True)
-    days = sorted(set((known[0].blocks.clock // DAYS.steps_per_day).tolist()))
-    answers = [fit(replace(question, today=(day,))) for day in days]
-    assert len({id(one.posterior) for one in answers if not one.unlike}) == 1
-    assert isinstance(answers[0], Fitted)
-    assert isinstance(answers[0].known, Conditioned)
-
-
-def history_of(n_blocks):
-    places = 2 * np.arange(n_blocks)
-    return BlockHistory(places, np.ones_like(places), np.ones(n_blocks), np.zeros((1, n_blocks)))
-
-
-def test_windows_are_few_and_their_steps_lie_inside():
-    """At each day but the first and last ones a quarter of it, less half a day, lies on either side."""
-    short, long = history_of(MOST_FITTED), history_of(5 * MOST_FITTED)
-    assert around(short, range(10, 20)) is short
-    newest = around(long, range(2 * long.n_blocks - 24, 2 * long.n_blocks))
-    assert newest.starts.tolist() == long.starts[-MOST_FITTED:].tolist()
-    windows = set()
-    for first in range(0, 2 * long.n_blocks - 24, 24):
-        window = around(long, range(first, first + 24))
-        assert window.n_blocks == MOST_FITTED
-        assert np.ptp(window.starts) == 2 * (MOST_FITTED - 1)
-        before = (window.starts < first).sum()
-        after = (window.starts >= first + 24).sum()
-        margin = (MOST_FITTED - MOVED) // 2 - 12
-        assert before >= margin or window.starts[0] == 0
-        assert after >= margin or window.starts[-1] == long.starts[-1]
-        windows.add(int(window.starts[0]))
-    assert len(windows) == 1 + -(-4 * MOST_FITTED // MOVED)
-
-
 def random_history(generator, steps_per_day):
     """Single steps as blocks, of 80 days that have none, a few or many of them."""
     n_days = 80
@@ -139,19 +99,3 @@ def test_what_is_forgotten_is_no_part_of_any_window_of_the_last_days():
             assert np.array_equal(around(kept, steps).starts, asked)
             missed += not np.array_equal(around(too_few, steps).starts, asked)
     assert missed
-
-
-def test_a_state_asks_only_of_its_window():
-    """Blocks far from the steps change nothing."""
-    generator = np.random.default_rng(1)
-    places = 3 * np.arange(2 * MOST_FITTED)
-    sums = np.rint(generator.normal(600, 50, (2, places.size)))
-    history = BlockHistory(places, np.full(places.size, 2), np.full(places.size, 3.0), sums)
-    other = replace(history, sums=np.where(np.arange(places.size) < MOST_FITTED, 0.0, sums))
-    steps = range(int(places[-1]) - 20, int(places[-1]) + 3)
-    days, nothing = PublicDays(24), BlockHistory.empty(2)
-    means = [
-        FilterState(one, TemporalPrior.broad(24), days).fitted(nothing, steps, 10_000, None)[0]
-        for one in (history, other)
-    ]
-    assert np.array_equal(*means)

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.calibration import is_unlike, variance_factor
-from optstream.estimation.gaussian_process.filter import FilterState, latest
-from optstream.estimation.gaussian_process.history import BlockHistory, n_series_of, packed, unpacked
-from optstream.estimation.gaussian_process.posterior import Question, event_numbers, fit
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.robust_noise import information, score, with_known_noise
-from optstream.estimation.gaussian_process.training_data import seen_series, star
-from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
+from optstream.history.blocks import BlockHistory, Blocks, n_series_of, packed, unpacked
+from optstream.history.filter import latest
+from optstream.history.learn import star
+from optstream.history.posterior import Question, fit
+from optstream.history.prior import TemporalPrior
+from optstream.history.robust import information, score, with_known_noise
+from optstream.history.self_check import is_unlike
+from optstream.history.tree import Seen, TreePosterior
 from optstream.measurement.blocks import BLOCKS, measure_blocks
 from optstream.noise import joint_variance, simulated_noise
 from optstream.privacy import JointSpend, StepSpend
@@ -101,16 +100,6 @@ def test_blocks_are_joined_in_time_and_the_latest_are_kept():
     assert latest(history_of(10), 3).starts.tolist() == [21, 24, 27]
 
 
-def test_blocks_of_other_noise_are_weighed_to_the_latest_ones():
-    """A block with twice the noise, or half the length, counts as what it says of the mean."""
-    history = history_of(4)
-    noisier = replace(history, scales=np.array([3.0, 6.0, 3.0, 3.0]), lengths=np.array([2, 2, 1, 2]))
-    seen, _ = seen_series(noisier, DAYS, None)
-    assert seen.blocks.worth.tolist() == [0.5, 0.25, 0.5, 0.5]
-    assert np.allclose(seen.noise[1:], 2 * (3.0 / 2) ** 2)
-    assert np.isinf(seen.noise[0])
-
-
 @pytest.mark.parametrize("doubt", [1e-3, 0.5, 4.0, 100.0])
 def test_the_score_is_the_derivative_of_the_log_density(doubt):
     z = np.linspace(-9, 9, 20001)
@@ -138,17 +127,6 @@ def posterior_of(values, noise, events=None):
     return TreePosterior(TemporalPrior.broad(SLOTS), seen)
 
 
-def test_wild_values_pull_less_than_under_gaussian_noise():
-    """One value off by 20 deviations: the estimate beside it moves by far less."""
-    values = np.zeros((1, 40))
-    values[0, 20] = 20 * np.sqrt(2) * 0.2
-    posterior = posterior_of(values, 2 * 0.2**2)
-    asked = Blocks.at(np.array([60, 61]))
-    plain = posterior.means(asked)[1]
-    robust = with_known_noise(posterior).means(asked)[1]
-    assert np.all(np.abs(robust) < 0.5 * np.abs(plain))
-
-
 @pytest.mark.slow
 def test_laplace_noise_is_estimated_better_than_by_its_variance_alone():
     """60 histories of a constant in Laplace noise that is large beside it: less mean square error."""
@@ -161,14 +139,6 @@ def test_laplace_noise_is_estimated_better_than_by_its_variance_alone():
     assert np.mean(robust) < 0.9 * np.mean(plain)
 
 
-def test_bands_widen_where_surprises_are_larger_than_the_prior_says():
-    generator = np.random.default_rng(3)
-    rough = generator.normal(0, 0.3, (4, 80))
-    assert variance_factor(posterior_of(rough, 1e-4)) > 3.0
-    smooth = np.zeros((4, 80)) + generator.laplace(0, 1e-3, (4, 80))
-    assert variance_factor(posterior_of(smooth, 2e-6)) == 1.0
-
-
 @pytest.mark.slow
 def test_a_shifted_day_alarms_and_noise_does_not():
     """Noise: 100 histories, none alarms (false alarms of 1 in 10^6 blocks by design)."""
@@ -178,17 +148,6 @@ def test_a_shifted_day_alarms_and_noise_does_not():
         assert not is_unlike(posterior_of(values, 2 * 0.1**2), today, 1.2)
     values[1, 56:] += 3.0
     assert is_unlike(posterior_of(values, 2 * 0.1**2), today, 1.2)
-
-
-def test_days_in_a_row_are_one_event():
-    clock = np.arange(0, 6 * SLOTS, SLOTS)
-    assert event_numbers(clock, [1, 2, 4], DAYS).tolist() == [0, 1, 1, 0, 2, 0]
-    assert event_numbers(clock, [], DAYS).tolist() == [0] * 6
-
-
-def test_a_prior_of_other_components_is_forgotten():
-    belief = FilterState.from_document({"prior": [0.0, 1.0]}, 2, DAYS)
-    assert np.array_equal(belief.prior.logs, TemporalPrior.broad(SLOTS).logs)
 
 
 def test_a_prior_that_cannot_be_computed_with_is_not_used():

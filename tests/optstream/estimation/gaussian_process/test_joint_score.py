@@ -4,18 +4,15 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.robust_noise import (
-    information,
+from optstream.history.blocks import Blocks
+from optstream.history.learn import star
+from optstream.history.prior import TemporalPrior
+from optstream.history.robust import (
     joint_information,
     joint_score,
-    laplace_information,
-    score,
     with_known_noise,
 )
-from optstream.estimation.gaussian_process.training_data import star
-from optstream.estimation.gaussian_process.tree_posterior import NoiseGroups, Seen, TreePosterior
+from optstream.history.tree import NoiseGroups, Seen, TreePosterior
 from optstream.noise import joint_noise, simulated_noise
 
 pytestmark = pytest.mark.slow
@@ -46,41 +43,11 @@ def test_the_score_is_the_slope_of_the_density_also_where_blocks_of_a_group_are_
         )
 
 
-def test_a_group_of_one_is_laplace_noise():
-    surprise = np.linspace(-20, 20, 21)[:, None]
-    for doubt in (0.3, 2.0):
-        one = score(surprise, np.array([[doubt]]), np.array([[1.0]]))
-        assert joint_score(surprise, doubt, 1.0, 1) == pytest.approx(one, abs=0.03)
-        told = information(np.array([[doubt]]), np.array([[1.0]]))[0, 0]
-        assert joint_information(doubt, 1.0, 1) == pytest.approx(told, rel=0.03)
-
-
-def test_what_laplace_noise_tells_comes_from_a_table():
-    """To 1e-7 of the integral, whatever the scale, and of normal noise where the doubt is large."""
-    doubts = np.exp(np.linspace(-25, 11, 60))
-    found = information(doubts[:, None] * 49.0, np.full((60, 1), 7.0))[:, 0] * 49.0
-    assert found == pytest.approx([laplace_information(one, 1.0) for one in doubts], rel=1e-7)
-    beyond = np.array([[1e9], [1e30]])
-    assert information(beyond, np.ones((2, 1))) * beyond == pytest.approx(1.0, rel=0.005)
-
-
 def test_far_away_nothing_overflows():
     found = joint_score(np.array([[1e9, 0.0, -1e9]]), 1e-9, 1.0, 3)
     assert np.all(np.isfinite(found))
     assert found[0, 1] == 0
     assert found[0, 0] == -found[0, 2] > 0
-
-
-@pytest.mark.parametrize("size", [2, 6])
-@pytest.mark.parametrize("doubts", [20.0, 99.0, 101.0, 1e9])
-def test_beside_a_large_doubt_it_is_the_score_of_a_normal(size, doubts):
-    """Up to three deviations of the doubt, far beyond where the noise alone reaches; by no larger a grid."""
-    variance = (size + 1) * (size + 2) / 3
-    doubt = doubts * variance
-    surprise = np.array([[-3.0, *[1.0] * (size - 2), 3.0]]) * np.sqrt(doubt)
-    normal = surprise / (doubt + variance)
-    assert joint_score(surprise, doubt, 1.0, size) == pytest.approx(normal, rel=2.0 / doubts)
-    assert joint_information(doubt, 1.0, size) == pytest.approx(1 / (doubt + variance), rel=1.0 / doubts)
 
 
 @pytest.mark.parametrize("size", [2, 4, pytest.param(8, marks=pytest.mark.nightly)])

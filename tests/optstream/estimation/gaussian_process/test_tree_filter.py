@@ -6,13 +6,11 @@ from datetime import date
 import numpy as np
 import pytest
 
-from optstream.estimation.error_covariance import times_before
-from optstream.estimation.gaussian_process.doubts import leaf_covariance
-from optstream.estimation.gaussian_process.doubts.divided_days import DoubtOfDays
-from optstream.estimation.gaussian_process.posterior import Conditioned, DoubtOfLeaves, Fitted, series_of
-from optstream.estimation.gaussian_process.training_data import step_blocks
-from optstream.estimation.gaussian_process.tree_filter import TreeFit
-from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
+from optstream.estimation.error_terms import times_before
+from optstream.history.filter import TreeFit
+from optstream.history.learn import step_blocks
+from optstream.history.posterior import Conditioned, DoubtOfLeaves, Fitted, series_of
+from optstream.history.tree import TreePosterior
 from optstream.stream.public_days import PublicDays
 from tests.optstream.estimation.gaussian_process.test_tree_posterior import SLOTS, case
 
@@ -54,15 +52,3 @@ def test_where_a_value_is_a_day_the_factor_of_values_is_its_own(steps_per_day, n
     assert isinstance(doubt, DoubtOfLeaves)
     plain = series_of(fit.found, step_blocks(steps, fit.days))[1]
     assert np.array_equal(fit.series(steps, doubt)[1], plain)
-
-
-def test_a_day_of_two_steps_is_divided():
-    assert isinstance(doubt_of(fit_of(2), range(192, 194)), DoubtOfDays)
-
-
-@pytest.mark.parametrize(("most_steps", "is_known"), [(SLOTS, True), (SLOTS - 1, False)])
-def test_many_nodes_at_many_steps_would_take_a_night_too_long(monkeypatch, most_steps, is_known):
-    monkeypatch.setattr(leaf_covariance, "MOST_CORRELATED", 0)
-    monkeypatch.setattr(leaf_covariance, "MOST_STEPS", most_steps)
-    doubt = doubt_of(fit_of(SLOTS), range(192, 192 + SLOTS))
-    assert (doubt is not None) == is_known

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.blocks import Blocks, LagTables
-from optstream.estimation.gaussian_process.hyperparameters import learn, likelihood_gradient
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.surprises.left_out import day_squares, day_surprises, left_out
-from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
+from optstream.history.blocks import Blocks, LagTables
+from optstream.history.learn import learn, likelihood_gradient
+from optstream.history.prior import TemporalPrior
+from optstream.history.self_check import day_squares, day_surprises, left_out
+from optstream.history.tree import Seen, TreePosterior
 from optstream.stream import AggregationTree, Lattice
-from tests.optstream.estimation.gaussian_process.dense import Dense, by_hand
+from tests.optstream.estimation.gaussian_process.dense import Dense
 from tests.optstream.estimation.lattice.lattice_cases import incomplete, product
 
 SLOTS = 12
@@ -64,13 +64,6 @@ def test_it_is_the_dense_process(tree_name, noise_name):
     assert np.allclose(fast.means(asked), means, rtol=1e-8, atol=1e-8 * size)
     assert np.allclose(fast.variances(asked), variances, rtol=1e-8, atol=1e-8 * variances.max())
     assert np.isclose(fast.log_likelihood, dense.log_likelihood, rtol=1e-8, atol=1e-6)
-
-
-def test_what_was_not_measured_is_not_looked_at():
-    prior, seen, asked = case("ragged", "leaves only")
-    residuals = np.where(np.isfinite(seen.noise)[:, None], seen.residuals, np.nan)
-    blank = TreePosterior(prior, replace(seen, residuals=residuals))
-    assert np.array_equal(TreePosterior(prior, seen).means(asked), blank.means(asked))
 
 
 @pytest.mark.parametrize("tree_name", TREES)
@@ -140,16 +133,3 @@ def test_learning_finds_a_more_likely_prior_and_the_direction_of_the_truth():
     learned = learn(prior, given)
     assert TreePosterior(learned, given).log_likelihood > TreePosterior(prior, given).log_likelihood
     assert learned.logs[drift] > prior.logs[drift]
-
-
-def test_covariances_are_sums_over_steps():
-    generator, prior = np.random.default_rng(1), TemporalPrior.broad(SLOTS)
-    rows, columns = blocks_of(generator, 9), blocks_of(generator, 7)
-    for which, part in enumerate(prior.covariances(rows, columns)):
-        assert np.allclose(part, by_hand(prior, rows, columns, which), rtol=1e-12)
-    tables = LagTables.between(rows, columns, SLOTS)
-    weights, kernel = generator.normal(size=(9, 7)), np.exp(-np.abs(tables.days))
-    assert len(tables.open_gates) == 3
-    for gate in tables.open_gates:
-        there = (weights * tables.gathered(kernel, gate)).sum()
-        assert np.isclose(there, tables.scattered(weights, gate) @ kernel)

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.hierarchy.problem import LeastSquares, least_squares
-from optstream.estimation.reconstruction import interpolation_matrix
+from optstream.estimation.problem import LeastSquares, least_squares
+from optstream.estimation.reconstruct import interpolation_matrix
 from optstream.stream import AggregationTree, Feature, Measured
 
 N_STEPS = 48

@@ -6,7 +6,7 @@ import cvxpy
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.hierarchy.problem import LeastSquares
+from optstream.estimation.problem import LeastSquares
 from optstream.stream import AggregationTree
 
 TOLERANCES = (1e-12, 1e-10, 1e-8)

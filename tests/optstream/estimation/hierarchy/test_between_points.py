@@ -1,16 +1,11 @@
 """How far OptStream is off between its points: against the errors of series that are known."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.hierarchy.between_points import missed_variances
-from optstream.estimation.hierarchy.unmeasured import with_unmeasured_leaves
-from optstream.estimation.reconstruction import interpolation_matrix
-from optstream.measurement import EquallySpaced, L1Sampling
+from optstream.history.blocks import Blocks
+from optstream.history.prior import TemporalPrior
+from optstream.measurement import EquallySpaced
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
@@ -66,14 +61,6 @@ def test_errors_are_as_large_as_is_said(features, epsilon):
         assert missed.mean() > 10.0 * noise.mean(), "control: noise alone says next to nothing"
 
 
-def test_what_varies_step_by_step_is_seen_too():
-    """Counts without a shape: the prior's smooth parts say nothing of them."""
-    draw = np.random.default_rng(3)
-    days = draw.poisson(50.0, size=(40, 3, W)).astype(float)
-    missed, expected, _ = seen_of(mechanism("50", n_samples=12, features=()), days)
-    assert 0.6 < missed.mean() / expected.mean() < 1.6
-
-
 def test_steps_that_were_measured_are_known_as_their_noise_says():
     """Without sums a measured step misses nothing."""
     release = mechanism(n_samples=6, features=()).release(
@@ -106,53 +93,3 @@ def test_levels_that_were_not_measured_have_errors_from_below(shares):
     missed, expected, _ = seen_of(mechanism("1000", shares=shares), simulated_days(30, 2))
     assert np.isfinite(expected).all()
     assert 0.5 < missed[:, 0].mean() / expected[:, 0].mean() < 2.0
-
-
-def test_chosen_points_are_judged_where_they_lie():
-    """L1 sampling takes other points at each level."""
-    one = mechanism("300", sampling=L1Sampling(10, threshold=200), features=(PARTS,))
-    missed, expected, _ = seen_of(one, simulated_days(40, 4))
-    assert np.isfinite(expected).all()
-    assert 0.4 < missed.mean() / expected.mean() < 2.0
-
-
-def test_of_leaves_without_a_measurement_nothing_is_said():
-    one = mechanism(shares=("0", "1/2", "1/2"), features=())
-    measured = one.measure(next(simulated_days(1, 6)), noise=simulated_noise(6))
-    variances = np.broadcast_to(measured.point_variances, measured.points.shape).copy()
-    variances[TREE.leaf_indices[0]] = np.inf
-    bare = with_unmeasured_leaves(replace(measured, point_variances=variances), TREE)
-    ones = np.ones((len(TREE.nodes), W))
-    found = missed_variances(bare, TREE, (), "variance", ones, 0.0 * ones)
-    unknown = np.isnan(found).any(axis=1)
-    assert [node for node, one in zip(TREE.nodes, unknown, strict=True) if one] == ["all", "A", "a"]
-
-
-def test_two_points_are_enough_and_a_constant_misses_little():
-    flat = [np.full((3, W), 900.0)] * 5
-    missed, expected, _ = seen_of(mechanism("1000000", n_samples=2, features=()), flat)
-    assert np.isfinite(expected).all()
-    assert (missed < expected).all()
-    many = seen_of(mechanism("1000000", n_samples=24, features=()), flat)
-    assert np.sqrt(list(many)[1]).mean() < 0.02 * 900.0
-
-
-def test_noise_of_many_leaves_is_not_taken_for_the_size_of_what_lies_above_them():
-    """Each of 2,000 leaves is far below its noise, and the root far above its own: by sizes that have the
-    noise in them the root would err by twice its value.
-    """
-    parents = {"all": None} | {f"r{number}": "all" for number in range(10)}
-    tree = AggregationTree.from_parents(parents | {f"l{n}": f"r{n % 10}" for n in range(2000)})
-    given = {"sampling": EquallySpaced(10), "features": (PARTS,), "level_shares": ("1/3",) * 3}
-    one = OptStream(PrivacyModel("0.1", W, 1, "0.001"), tree, lower_bound=None, **given)
-    day = np.random.default_rng(1).lognormal(2.0, 1.0, (2000, 1)) * np.ones(W)
-    release = one.release(day, noise=simulated_noise(1))
-    assert day.sum(axis=0).min() > 30.0 * release.noise_standard_errors[0].max()
-    assert release.standard_errors[0].mean() < 0.2 * release.values[0].mean()
-
-
-def test_no_matrix_is_kept_for_each_point():
-    """Of 480 points of 1,440 steps each had 6 MB, held until the process ended."""
-    interpolation_matrix.cache_clear()
-    mechanism(n_samples=40).release(next(simulated_days(1, 3)), noise=simulated_noise(1))
-    assert interpolation_matrix.cache_info().currsize <= 3

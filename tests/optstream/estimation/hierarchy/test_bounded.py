@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.hierarchy import dual
-from optstream.estimation.hierarchy.bounded import held_from_above, solve_bounded
-from optstream.estimation.hierarchy.closed_form import project
-from optstream.estimation.hierarchy.dual import Dual
-from optstream.estimation.hierarchy.families import Families
-from optstream.estimation.hierarchy.leaf_answers import Pulls
-from optstream.estimation.hierarchy.problem import LeastSquares
+from optstream.estimation import bounded as dual
+from optstream.estimation.bounded import Dual, Pulls, held_from_above, solve_bounded
+from optstream.estimation.least_squares import project
+from optstream.estimation.problem import Families, LeastSquares
 from optstream.stream import AggregationTree
 from tests.optstream.estimation.hierarchy.cases import (
     N_STEPS,
@@ -56,12 +53,6 @@ def test_the_optimality_conditions_hold():
     assert optimality.residual < 1e-8
 
 
-def test_without_a_value_below_the_bound_it_is_the_closed_form():
-    problem, tree, _ = random_case(11)
-    free = project(problem, tree)
-    assert solve_bounded(problem, tree, -1e6, free)[0] == pytest.approx(free, rel=1e-9, abs=1e-9)
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_the_gap_bounds_the_distance_from_the_optimum_at_any_pulls(seed):
     """Weak duality, and with it that the distance counts in standard errors; at pulls drawn at random."""
@@ -87,25 +78,6 @@ def test_the_gap_bounds_the_distance_from_the_optimum_at_any_pulls(seed):
     assert objective(problem, values) - objective(problem, best) <= at.gap * (1 + 1e-9) + 1e-9
     off = np.abs(values - best) / standard_errors(problem, tree)
     assert off.max() <= np.sqrt(2 * at.gap) * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("total", [-3.0, 0.1, 3.0])
-def test_leaves_of_which_nothing_is_known_share_evenly_what_their_parent_is_known_to_be(total):
-    tree = AggregationTree.from_parents({"all": None, "a": "all", "b": "all", "c": "all"})
-    weights = np.array([[1.0], [2.0**-100], [2.0**-100], [2.0**-100]])
-    problem = LeastSquares(np.eye(1), np.array([[total], [0.0], [0.0], [0.0]]), weights)
-    found, optimality = solve_bounded(problem, tree, 0.0, project(problem, tree))
-    assert optimality.converged
-    assert found[:, 0] == pytest.approx([max(total, 0.0), *[max(total, 0.0) / 3] * 3], abs=1e-9)
-
-
-def test_a_leaf_of_which_nothing_is_known_takes_what_its_siblings_leave():
-    tree = AggregationTree.from_parents({"all": None, "a": "all", "b": "all", "c": "all"})
-    weights = np.array([[1.0], [2.0**-100], [1.0], [1.0]])
-    problem = LeastSquares(np.eye(1), np.array([[10.0], [0.0], [4.0], [-2.0]]), weights)
-    found, optimality = solve_bounded(problem, tree, 0.0, project(problem, tree))
-    assert optimality.converged
-    assert found[:, 0] == pytest.approx([10.0, 6.0, 4.0, 0.0], abs=1e-9)
 
 
 @pytest.mark.parametrize("size", [1e3, 1e9])
@@ -134,17 +106,6 @@ def test_a_deep_tree_converges_with_its_parents_held(depth):
     assert found.min() >= 0
 
 
-@pytest.mark.slow
-def test_no_identity_is_larger_than_queries(monkeypatch):
-    """A matrix in the number of leaves is what 100,000 of them had no memory for."""
-    sizes, eye = [], np.eye
-    monkeypatch.setattr(np, "eye", lambda n, *args: sizes.append(n) or eye(n, *args))
-    problem, tree = counts_problem(2000)
-    _, optimality = solve_bounded(problem, tree, 0.0, project(problem, tree))
-    assert optimality.converged
-    assert max(sizes) <= len(problem.rows)
-
-
 def test_what_does_not_converge_says_so(monkeypatch):
     problem, tree = counts_problem(300)
     monkeypatch.setattr(dual, "MOST_ROUNDS", 1)
@@ -165,25 +126,6 @@ def test_a_matrix_that_is_singular_in_floats_still_gives_a_feasible_answer(monke
     assert not optimality.converged
     assert found[tree.leaf_indices].min() == 0.0
     assert np.allclose(found, tree.add_up(found[tree.leaf_indices]))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_leaves", [100, 10_000])
-def test_rounds_do_not_grow_with_the_leaves(n_leaves):
-    problem, tree = counts_problem(n_leaves)
-    free = project(problem, tree)
-    _, optimality = solve_bounded(held_from_above(problem, tree, free), tree, 0.0, free)
-    assert optimality.converged
-    assert optimality.rounds <= 10
-
-
-@pytest.mark.parametrize("n_points", [10, 48])
-def test_newtons_steps_are_few_for_they_are_exact(n_points):
-    """A step that forgets how a leaf's steps hang together by its features takes several times as many."""
-    problem, tree = counts_problem(1000, n_points)
-    _, optimality = solve_bounded(problem, tree, 0.0, project(problem, tree))
-    assert optimality.converged
-    assert optimality.rounds <= 9
 
 
 def test_a_held_root_keeps_its_estimate_where_the_plain_program_moves_it():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from optstream.estimation import make_consistent
-from optstream.estimation.hierarchy.problem import least_squares
+from optstream.estimation.problem import least_squares
 from optstream.stream import AggregationTree, Feature, Measured
 
 FRANCE = AggregationTree.from_parents({"FR": None} | {f"region {number}": "FR" for number in range(4)})

@@ -7,12 +7,11 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.estimation import make_consistent
-from optstream.estimation.hierarchy.error_propagation import (
-    interpolated_variances,
+from optstream.estimation.variances import (
+    noise_through_tree,
     noise_variances,
     reconciled_variances,
 )
-from optstream.estimation.hierarchy.tree_noise import noise_through_tree
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
@@ -76,25 +75,6 @@ def test_it_is_the_sum_over_all_measurements(tree, shares, features, weights, sa
     assert np.allclose(found, expected, rtol=1e-9)
 
 
-def test_measured_values_do_not_matter_and_units_are_those_of_the_readings():
-    measured = measured_with(FRANCE, ["1/2", "1/2"], CHAIN)
-    found = noise_variances(measured, FRANCE, CHAIN, "variance")
-    moved = replace(measured, points=measured.points + 99)
-    assert np.array_equal(noise_variances(moved, FRANCE, CHAIN, "variance"), found)
-    finer = measured_with(FRANCE, ["1/2", "1/2"], CHAIN, resolution="0.001")
-    assert np.allclose(noise_variances(finer, FRANCE, CHAIN, "variance"), found)
-
-
-def test_what_cannot_be_told_is_refused():
-    points = AggregationTree.from_parents({"all": None, "a": "all", "b": "all"})
-    public = Measured.from_public(np.ones((3, 8)), [])
-    with pytest.raises(ParameterError, match="needs the variances"):
-        noise_variances(public, points, [], "paper")
-    made = Measured.from_public(np.ones((3, 8)), [], [1.0], positions=[0, 4])
-    with pytest.raises(ParameterError, match="not a reconstruction"):
-        noise_variances(made, points, [], "variance")
-
-
 def reconciled(weights, entering, tree):
     """Each node's noise pushed alone through the dense normal equations, squared: the brute force."""
     sums = tree.add_up(np.eye(len(tree.leaves)))
@@ -141,18 +121,11 @@ def test_whole_series_of_any_covariance_go_through_the_tree():
         assert np.allclose(found[node], expected[at, at], rtol=1e-8, atol=1e-8 * np.abs(expected).max())
 
 
-def test_points_alone_interpolate_their_noise():
-    measured = measured_with(FRANCE, ["1/2", "1/2"], [], post_processing=False)
-    matrix = np.array([np.interp(range(8), measured.positions, unit) for unit in np.eye(4)])
-    scale = 2 * 4 * 2  # alpha k / (epsilon / 2)
-    assert np.allclose(interpolated_variances(measured), (2 * scale**2 * matrix**2).sum(axis=0))
-
-
-def test_a_thousand_nodes_take_no_square_of_them():
-    """Two passes: nothing of nodes x nodes is made; memory would show it at 10^6 nodes."""
-    wide = AggregationTree.from_parents({"all": None} | {str(n): "all" for n in range(20_000)})
-    ones = np.ones((len(wide.nodes), 2))
-    found = reconciled_variances(ones, ones, wide)
-    leaves = len(wide.leaves)
-    assert np.allclose(found[0], leaves / (leaves + 1))
-    assert np.allclose(found[1:], 1 - 1 / (leaves + 1))
+def test_what_cannot_be_told_is_refused():
+    points = AggregationTree.from_parents({"all": None, "a": "all", "b": "all"})
+    public = Measured.from_public(np.ones((3, 8)), [])
+    with pytest.raises(ParameterError, match="needs the variances"):
+        noise_variances(public, points, [], "paper")
+    made = Measured.from_public(np.ones((3, 8)), [], [1.0], positions=[0, 4])
+    with pytest.raises(ParameterError, match="not a reconstruction"):
+        noise_variances(made, points, [], "variance")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.hierarchy.rounding import GOLDEN, _in_runs, rounded_units
+from optstream.estimation.rounding import GOLDEN, rounded_units
 from optstream.stream import AggregationTree
 from tests.optstream.estimation.hierarchy.cases import random_tree, wide_tree
 
@@ -44,17 +44,6 @@ def test_what_cannot_be_counted_is_refused_and_not_shown(rule, value):
     with pytest.raises(ParameterError, match=r"must be finite, and together less than 4.6e\+18") as said:
         rounded_units(values, tree, Fraction(1), rule)
     assert str(value) not in str(said.value)
-
-
-@RULES
-def test_float_errors_move_no_whole_value(rule):
-    """0.1 + 0.2 and thirds, and loads of 10^8 units less each other, whose float errors are 1e-8 units."""
-    tree = AggregationTree.from_parents({"all": None, "a": "all", "b": "all", "c": "all"})
-    leaves = np.array([[0.1 + 0.2, 1e8 + 0.3], [0.7, -1e8 + 0.4], [-1e-13, 0.3]])
-    for first_step in range(50):
-        found = rounded_units(tree.add_up(leaves), tree, Fraction(1, 10), rule, first_step=first_step)
-        assert found[1:, 0].tolist() == [3, 7, 0]
-        assert found[:, 1].tolist() == [10, 10**9 + 3, -(10**9) + 4, 3]
 
 
 @RULES
@@ -117,28 +106,3 @@ def test_the_offset_goes_on_from_day_to_day():
     ]
     assert np.array_equal(whole, np.concatenate(days, axis=1))
     assert len({round(step * GOLDEN % 1.0, 3) for step in range(480, 576)}) == 96
-
-
-def test_every_nodes_leaves_are_a_run():
-    for seed in range(40):
-        tree = random_tree(np.random.default_rng(seed))
-        place = np.argsort(_in_runs(tree))
-        leaves = tree.leaf_indices.tolist()
-        for node in range(len(tree.nodes)):
-            below = [number for number, leaf in enumerate(leaves) if node in ancestors(tree, leaf)]
-            places = np.sort(place[below])
-            assert np.array_equal(places, np.arange(places[0], places[0] + len(places)))
-
-
-def ancestors(tree, node):
-    """The node itself among them."""
-    found = {node}
-    while (node := tree.parents[node]) >= 0:
-        found.add(node)
-    return found
-
-
-def test_another_rule_is_refused():
-    tree = wide_tree(4, 2)
-    with pytest.raises(ParameterError, match=r"rule of rounding must be one of .*got 'up'"):
-        rounded_units(np.zeros((len(tree.nodes), 1)), tree, Fraction(1), "up")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from optstream.estimation.hierarchy.problem import LeastSquares
+from optstream.estimation.problem import LeastSquares
 from optstream.stream import AggregationTree, Lattice
 
 

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.hierarchy.bounded import held_from_above, solve_bounded
-from optstream.estimation.hierarchy.closed_form import project
-from optstream.estimation.hierarchy.problem import LeastSquares
+from optstream.estimation.bounded import held_from_above, solve_bounded
+from optstream.estimation.least_squares import project
 from tests.optstream.estimation.hierarchy.cases import objective, standard_errors
 from tests.optstream.estimation.hierarchy.cvxpy_program import solve_program
-from tests.optstream.estimation.lattice.lattice_cases import product, random_program
+from tests.optstream.estimation.lattice.lattice_cases import random_program
 
 LATE = pytest.mark.nightly
 
@@ -51,20 +50,3 @@ def test_with_features_the_optimality_conditions_hold(seed, held):
     assert np.abs(gradient[~on_bound]).max(initial=0.0) < 1e-6
     assert gradient[on_bound].min(initial=0.0) > -1e-6
     assert np.allclose(found, lattice.add_up(np.maximum(found[lattice.leaf_indices], 0.0)), atol=1e-12)
-
-
-def test_the_optimality_conditions_hold_at_2000_cells():
-    """Feasible, gradient 0 off the bound, pushing into it on the bound: in standard deviations."""
-    lattice, rng = product(200, 10, 8), np.random.default_rng(1)
-    truth = lattice.add_up(rng.poisson(2.0, (2000, 2)).astype(float))
-    weights = (1.0 / np.array([100.0, 200.0, 300.0, 400.0, 200.0]))[lattice.depths][:, None] * np.ones((1, 2))
-    targets = truth + rng.laplace(0, 1, truth.shape) / np.sqrt(2 * weights)
-    problem = LeastSquares(np.eye(2), targets, weights)
-    found, optimality = solve_bounded(problem, lattice, 0.0, project(problem, lattice))
-    sums = lattice.add_up(np.eye(2000))
-    gradient = sums.T @ (weights * (found - targets)) / np.sqrt(weights[lattice.leaf_indices])
-    on_bound = found[lattice.leaf_indices] == 0.0
-    assert 0.2 < on_bound.mean() < 0.8
-    assert np.abs(gradient[~on_bound]).max() < 1e-7
-    assert gradient[on_bound].min() > -1e-7
-    assert optimality.residual < 1e-7

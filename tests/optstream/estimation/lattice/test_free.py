@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.hierarchy.closed_form import project
-from optstream.estimation.hierarchy.problem import LeastSquares
+from optstream.estimation.least_squares import project
+from optstream.estimation.problem import LeastSquares
 from tests.optstream.estimation.lattice.lattice_cases import product, random_program
 
 SEEDS = range(12)

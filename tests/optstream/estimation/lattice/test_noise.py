@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.estimation.hierarchy.error_propagation import reconciled_variances
-from optstream.estimation.lattice.noise import noise_of_columns, noise_through_lattice
+from optstream.estimation.lattice import noise_of_columns, noise_through_lattice
+from optstream.estimation.variances import reconciled_variances
 from tests.optstream.estimation.hierarchy.cases import standard_errors
 from tests.optstream.estimation.lattice.lattice_cases import product, random_program
 
@@ -42,17 +42,6 @@ def test_they_are_known_where_weights_are_others_than_the_noise_has(seed):
     assert np.allclose(found, expected, rtol=1e-8)
 
 
-def test_what_is_not_known_of_a_step_is_not_known_of_that_step_alone():
-    problem, lattice = random_program(1)
-    own = 1.0 / np.where(problem.weights > 0, problem.weights, 1.0)
-    own = np.repeat(own[:, :1], 3, axis=1)
-    weights = np.repeat(problem.weights[:, :1], 3, axis=1)
-    own[:, 1] = np.nan
-    found = reconciled_variances(weights, own, lattice)
-    assert np.isnan(found[:, 1]).all()
-    assert np.isfinite(found[:, [0, 2]]).all()
-
-
 @pytest.mark.parametrize("ratio", [1e4, 1e8, 2.0**36])
 @pytest.mark.parametrize("derived", [(), (1,)], ids=["all measured", "regions derived"])
 def test_errors_hold_where_cells_are_hardly_known(ratio, derived):
@@ -74,20 +63,6 @@ def test_errors_hold_where_cells_are_hardly_known(ratio, derived):
         float(sum(row[i] * inverse[i][j] * row[j] for i in range(6) for j in range(6))) for row in exact
     ]
     assert found == pytest.approx(wanted, rel=1e-4)
-
-
-def test_weights_of_another_kind_state_no_errors_where_cells_are_hardly_known():
-    lattice = product(3, 2)
-    own = np.ones((len(lattice.nodes), 2))
-    own[lattice.leaf_indices, 1] = 1e8
-    found = noise_of_columns(2.0 / own**1.5, own, lattice)
-    assert np.isfinite(found[:, 0]).all()
-    assert np.isnan(found[:, 1]).all()
-    of_series = (1.0 / own)[:, :, None, None] * np.eye(2)
-    assert np.isfinite(noise_through_lattice(of_series, of_series, lattice)).all()
-    found = noise_through_lattice(of_series, 2.0 * of_series, lattice)
-    assert np.isfinite(found[:, 0]).all()
-    assert np.isnan(found[:, 1]).all()
 
 
 def inverted(matrix):

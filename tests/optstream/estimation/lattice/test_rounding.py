@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.estimation.hierarchy.rounding import rounded_units
+from optstream.estimation.rounding import rounded_units
 from tests.optstream.estimation.lattice.lattice_cases import incomplete, product
 
 
@@ -68,18 +68,3 @@ def test_unbiased_every_node_keeps_its_mean_over_steps(lattice):
     assert np.abs(found - values).mean(axis=1).max() > 0.1, "something is rounded"
     assert np.abs((found - values).mean(axis=1)).max() < 6 * 0.032
     assert np.abs((rounded(values, lattice) - values).mean(axis=1)).max() > 0.2
-
-
-def test_unbiased_periods_of_a_stream_are_rounded_as_the_whole():
-    lattice = product(3, 2)
-    values = lattice.add_up(np.random.default_rng(1).uniform(0, 3, (6, 6)))
-    whole = rounded(values, lattice, rule="unbiased", first_step=10)
-    halves = [rounded(values[:, at : at + 3], lattice, rule="unbiased", first_step=10 + at) for at in (0, 3)]
-    assert np.array_equal(whole, np.hstack(halves))
-
-
-@pytest.mark.parametrize("rule", ["nearest", "unbiased"])
-def test_a_leaf_below_the_bound_is_raised_before(rule):
-    lattice = product(2, 2)
-    values = lattice.add_up(np.array([[-0.4], [1.2], [2.3], [0.1]]))
-    assert rounded(values, lattice, least=0, rule=rule)[lattice.leaf_indices].min() >= 0

@@ -5,17 +5,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from optstream.estimation.error_covariance import SumsOfTimes
-from optstream.estimation.error_terms import TOLERANCE, error_terms
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.doubts import leaf_covariance
-from optstream.estimation.gaussian_process.doubts.divided_days import DoubtOfDays
-from optstream.estimation.gaussian_process.doubts.leaf_covariance import LeafCovariance, LeafSpans
-from optstream.estimation.gaussian_process.posterior import Conditioned, DoubtOfLeaves, Fitted
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
-from optstream.estimation.many_leaves.group_terms import GroupedNodes
-from optstream.estimation.many_leaves.groups import leaves_below
+from optstream.estimation.error_terms import TOLERANCE, SumsOfTimes, error_terms
+from optstream.estimation.groups import GroupedNodes, leaves_below
+from optstream.history import tree as leaf_covariance
+from optstream.history.blocks import Blocks
+from optstream.history.filter import DoubtOfDays
+from optstream.history.posterior import Conditioned, DoubtOfLeaves, Fitted
+from optstream.history.prior import TemporalPrior
+from optstream.history.tree import LeafCovariance, LeafSpans, Seen, TreePosterior
 from optstream.stream import AggregationTree
 from tests.optstream.estimation.gaussian_process.dense import Dense
 from tests.optstream.estimation.gaussian_process.test_tree_posterior import SLOTS, blocks_of
@@ -136,16 +133,6 @@ def test_more_than_400_nodes_err_as_the_dense_process_says():
     products = doubt.products(leaves, times)
     assert products.groups
     np.testing.assert_allclose(products.variances(), exact, rtol=1e-5)
-
-
-def test_a_leaf_of_no_size_hinders_no_terms(many):
-    random = np.random.default_rng(3)
-    tree = ragged(random, 50)
-    seen = seen_of(random, tree, 20)
-    seen.sizes[3] = 0.0
-    many(True)
-    terms = error_terms(SumsOfTimes(doubt_of(seen), np.eye(SLOTS + N_RUNS), N_RUNS, 1.0), tree, SLOTS)
-    assert terms.of_each()[:, tree.leaf_indices[3]] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_what_covariates_leave_open_is_in_groups_too(many):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.pegasus.refinement import refine
+from optstream.mechanisms.pegasus import refine
 from optstream.stream import AggregationTree
 
 RAGGED = AggregationTree.from_parents(
@@ -61,11 +61,3 @@ def test_two_steps_share_a_group_if_they_share_one_in_every_child(given):
                 for step in range(9):
                     first = np.flatnonzero(begins[node] == begins[node, step])[0]
                     assert begins[node, step] == first + 20 or (first == 0 and begins[node, step] < 20)
-
-
-def test_only_the_nodes_below_count():
-    tree = AggregationTree.from_parents(
-        {"all": None, "A": "all", "B": "all", "a": "A", "b": "B", "c": "A", "d": "B"}
-    )
-    own = [[0, 0, 0, 0], [0, 1, 1, 1], [0, 0, 2, 2], [0, 0, 0, 3]]  # a, b, c, d
-    assert refine({2: own}, tree, 4)[:3].tolist() == [[0, 1, 2, 3], [0, 0, 2, 2], [0, 1, 1, 3]]

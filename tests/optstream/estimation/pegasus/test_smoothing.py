@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.pegasus.smoothing import NOISE_LEFT, SMOOTHERS, smooth, smoothed_window_sums
+from optstream.estimation.smoothing import NOISE_LEFT, SMOOTHERS, smooth, smoothed_window_sums
 from optstream.stream import Measured
 
 NOISY = np.random.default_rng(2).integers(-100, 100, (2, 12))
@@ -44,12 +44,6 @@ def test_a_group_goes_on_from_the_period_before(smoother):
     assert np.allclose(part.variances, whole.variances[:, 7:])
 
 
-def test_what_was_known_of_an_earlier_group_is_not_used_for_a_new_one():
-    before = {"noisy": [[1000, 1000], [1000]]}
-    fresh = smooth(measured_of(NOISY, [[12] * 12] * 2, 12, before), "average")
-    assert np.allclose(fresh.values, smooth(measured_of(NOISY, [[0] * 12] * 2), "average").values)
-
-
 def of_member(smoother, group, member):
     """A group's estimate of one of its values, with all of the group known."""
     if smoother == "james_stein":
@@ -76,12 +70,6 @@ def test_window_sums_use_all_that_is_known_of_each_group_at_their_last_step(smoo
         assert np.allclose(smoothed_window_sums(part, smoother, length), expected[:, 7:])
 
 
-@pytest.mark.parametrize("length", [0, 13, True, 2.0])
-def test_a_window_outside_the_period_is_named(length):
-    with pytest.raises(ParameterError, match=r"length must be an integer in \[1, 12\]; got"):
-        smoothed_window_sums(measured_of(NOISY, GROUPS), "median", length)
-
-
 @pytest.mark.parametrize("smoother", list(SMOOTHERS))
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 30])
 def test_the_noise_that_is_left_is_that_of_laplace_noise(smoother, size):
@@ -95,6 +83,12 @@ def test_the_noise_that_is_left_is_that_of_laplace_noise(smoother, size):
     left = 2 * NOISE_LEFT[smoother](np.array([size]))[0]
     assert left == pytest.approx(np.var(direct), rel=0.09)
     assert size == 1 or left != pytest.approx(2.0, rel=0.09)
+
+
+@pytest.mark.parametrize("length", [0, 13, True, 2.0])
+def test_a_window_outside_the_period_is_named(length):
+    with pytest.raises(ParameterError, match=r"length must be an integer in \[1, 12\]; got"):
+        smoothed_window_sums(measured_of(NOISY, GROUPS), "median", length)
 
 
 def test_another_smoother_is_refused():

@@ -8,7 +8,7 @@ import pytest
 
 from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger import StreamTerms
-from optstream.ledger.accounting import amendments
+from optstream.ledger import accounting as amendments
 from optstream.privacy import GaussianSpend, PrivacyModel, StepSpend
 from optstream.privacy.amendment import repriced
 from optstream.privacy.horizon import loss_over

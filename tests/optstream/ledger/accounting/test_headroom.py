@@ -71,18 +71,6 @@ def test_aligned_windows_are_those_inside_charged_periods(ledger, reserve, kit):
     assert ledger.last_charged("others") == Stretch(20, 20, half / 2)
 
 
-def test_after_the_last_charged_window_all_is_free(ledger, reserve, charged):
-    last = charged.last_charged("customers")
-    assert last.last_start == 43
-    assert last.charged > 0
-    assert charged.window_spent("customers", last.last_start + 4, 100).epsilon == 0
-    assert charged.window_spent("customers", last.last_start, 1).epsilon > 0
-
-
-def test_an_untouched_grant_has_no_last_window(ledger):
-    assert ledger.last_charged("customers") is None
-
-
 def test_what_a_plan_would_make_is_what_reserve_judges(charged, kit):
     plan = kit.plan(12, "1/8")
     everything = [spend for _, known in history() for spend in known]
@@ -108,12 +96,6 @@ def test_outlines_are_the_releases_without_their_spends(charged, publish, kit):
     assert charged.event_times("load", "published") == {("day 60", 0): kit.now}
 
 
-def test_a_newer_revision_is_the_last_release(ledger, publish, reserve, kit):
-    publish("day 0", kit.plan(0, "1/8"))
-    reserve("day 0", kit.plan(0, "1/8"), revision=1, now=kit.now + timedelta(hours=1))
-    assert ledger.last_release("load").revision == 1
-
-
 def test_known_noise_is_found_among_the_steps_that_are_asked_for(ledger, publish, kit):
     publish("day 0", kit.plan(0, "1/8"))
     publish("far", kit.plan(100, "1/8"))
@@ -121,16 +103,6 @@ def test_known_noise_is_found_among_the_steps_that_are_asked_for(ledger, publish
     ledger.compromise("load", "far", 0, "a stolen disk", kit.now)
     asked = (range(0, 1000), range(100, 101), range(0, 100), range(101, 1000))
     assert [ledger.has_known_noise("load", steps) for steps in asked] == [True, True, False, False]
-
-
-def test_nothing_is_known_of_an_unknown_stream(ledger):
-    assert ledger.streams() == ("load",)
-    assert list(ledger.outlines("other")) == []
-    assert ledger.count_by_state("other") == {}
-    assert not ledger.has_known_noise("other", range(100))
-    assert ledger.last_release("other") is None
-    assert ledger.last_release("load") is None
-    assert ledger.event_times("other", "published") == {}
 
 
 def test_what_happened_to_a_period_is_told_in_order(ledger, publish, reserve, kit):
@@ -157,3 +129,21 @@ def test_what_happened_to_a_period_is_told_in_order(ledger, publish, reserve, ki
     assert ledger.heads("load")["load"][0] == len(everything)
     assert ledger.events_of("load", "day 8") == ()
     assert ledger.events_of("other", "day 0") == ()
+
+
+def test_after_the_last_charged_window_all_is_free(ledger, reserve, charged):
+    last = charged.last_charged("customers")
+    assert last.last_start == 43
+    assert last.charged > 0
+    assert charged.window_spent("customers", last.last_start + 4, 100).epsilon == 0
+    assert charged.window_spent("customers", last.last_start, 1).epsilon > 0
+
+
+def test_an_untouched_grant_has_no_last_window(ledger):
+    assert ledger.last_charged("customers") is None
+
+
+def test_a_newer_revision_is_the_last_release(ledger, publish, reserve, kit):
+    publish("day 0", kit.plan(0, "1/8"))
+    reserve("day 0", kit.plan(0, "1/8"), revision=1, now=kit.now + timedelta(hours=1))
+    assert ledger.last_release("load").revision == 1

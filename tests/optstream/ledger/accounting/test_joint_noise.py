@@ -7,10 +7,9 @@ import pytest
 
 from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import StreamTerms
-from optstream.ledger.accounting import amendments
+from optstream.ledger import accounting as amendments
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend
-from optstream.privacy.rules.groups import cut, worst_sum
-from optstream.privacy.rules.headroom import groups_with_headroom
+from optstream.privacy.rules import cut, groups_with_headroom, worst_sum
 
 DAYS = (4, 5, 6)
 """Steps of a day; groups of two or three."""

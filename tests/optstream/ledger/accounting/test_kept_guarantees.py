@@ -7,7 +7,7 @@ import pytest
 
 from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import StreamTerms
-from optstream.ledger.accounting.spends import covers
+from optstream.ledger.accounting import covers
 from optstream.mechanisms import Hierarchical, Laplace
 from optstream.privacy import PrivacyModel, StepSpend
 from optstream.stream import AggregationTree

@@ -6,9 +6,7 @@ from random import Random
 
 import pytest
 
-from optstream.ledger.accounting.amendments import Guarantees
-from optstream.ledger.accounting.history import History
-from optstream.ledger.accounting.spends import covers, lines_of, spend_rows
+from optstream.ledger.accounting import Guarantees, History, covers, lines_of, spend_rows
 from optstream.privacy import (
     CappedSpend,
     PeriodSpend,

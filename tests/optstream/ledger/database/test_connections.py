@@ -12,7 +12,7 @@ from sqlalchemy import Engine, event
 
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, open_ledger
-from optstream.ledger.database import connections
+from optstream.ledger import database as connections
 from optstream.ledger.ledger import transaction
 
 ONLY_SQLITE = pytest.mark.parametrize("url", ["sqlite"], indirect=True)

@@ -6,8 +6,8 @@ import stat
 import pytest
 
 from optstream.errors import LedgerError
+from optstream.ledger import database as engine
 from optstream.ledger import open_ledger
-from optstream.ledger.database import engine
 
 
 def mode(path):
@@ -81,12 +81,6 @@ def test_a_server_that_confirms_too_early_is_told_to_wait(postgresql_cluster, to
         assert connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == kept
 
 
-def test_a_file_that_is_no_database_is_refused(tmp_path):
-    (tmp_path / "ledger.sqlite").write_bytes(b"a text, long enough to be looked at by the database" * 50)
-    with pytest.raises(LedgerError, match="not a database"):
-        open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")
-
-
 @pytest.mark.parametrize(
     "url",
     [
@@ -102,6 +96,12 @@ def test_an_unusable_url_is_refused_and_not_echoed(url):
     with pytest.raises(LedgerError) as refusal:
         open_ledger(url)
     assert "secret" not in str(refusal.value)
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path):
+    (tmp_path / "ledger.sqlite").write_bytes(b"a text, long enough to be looked at by the database" * 50)
+    with pytest.raises(LedgerError, match="not a database"):
+        open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):

@@ -13,8 +13,8 @@ import pytest
 
 from optstream.errors import LedgerError
 from optstream.ledger import StreamTerms, open_ledger
-from optstream.ledger.database.engine import writing
-from optstream.ledger.transactions.reserve import reserve
+from optstream.ledger.database import writing
+from optstream.ledger.reserve import reserve
 from optstream.privacy import PrivacyModel, StepSpend
 
 NOW, LEASE = datetime(2026, 3, 1, 2, tzinfo=UTC), timedelta(minutes=10)

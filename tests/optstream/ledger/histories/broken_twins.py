@@ -6,17 +6,16 @@ from fractions import Fraction
 from math import isqrt
 from unittest.mock import patch
 
-from optstream.ledger.accounting.charges import charges_of
-from optstream.ledger.accounting.kept_guarantees import losses_with
-from optstream.ledger.database.schema import ReleaseRow
-from optstream.ledger.database.stream_rows import lock
-from optstream.privacy import GaussianSpend, joint_spend
+from optstream.ledger.accounting import charges_of, losses_with
+from optstream.ledger.schema import ReleaseRow, lock
+from optstream.privacy import GaussianSpend
+from optstream.privacy import spends as joint_spend
 from optstream.privacy.amendment import repriced
 from tests.optstream.ledger.histories.choices import MARGIN
 
-RESERVE = "optstream.ledger.transactions.reserve"
-ENROL = "optstream.ledger.transactions.enrol"
-AMEND = "optstream.ledger.transactions.amend"
+RESERVE = "optstream.ledger.reserve"
+ENROL = "optstream.ledger.terms"
+AMEND = "optstream.ledger.terms"
 
 
 def in_force_alone():
@@ -43,7 +42,7 @@ def each_stream_by_itself():
 def _without(kept):
     """Charges of those releases alone for which `kept` is true."""
     return patch(
-        "optstream.ledger.accounting.kept_guarantees.charges_of",
+        "optstream.ledger.accounting.charges_of",
         lambda near, guarantees: charges_of([one for one in near if kept(one)], guarantees),
     )
 
@@ -70,7 +69,7 @@ def rho_as_epsilon():
             return found
         return replace(spend, scale=spend.scale * Fraction(10**6, isqrt(10**12 * factor) + 1))
 
-    return patch("optstream.ledger.accounting.amendments.repriced", linear)
+    return patch("optstream.ledger.accounting.repriced", linear)
 
 
 def any_currency():

@@ -13,10 +13,9 @@ from sqlalchemy import select
 
 from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger import ReleaseState, open_ledger
-from optstream.ledger.database.engine import reading
-from optstream.ledger.database.schema import GrantRow, StreamRow
-from optstream.ledger.verification.releases import Account
-from optstream.ledger.verification.verify import grant_problems, stream_problems
+from optstream.ledger.database import reading
+from optstream.ledger.schema import GrantRow, StreamRow
+from optstream.ledger.verify import Account, grant_problems, stream_problems
 from optstream.mechanisms import HistoryInformedTree, Laplace
 from optstream.noise import simulated_noise
 from tests.optstream.ledger.brute_force import Charged, above, broken, most_charged

@@ -11,7 +11,7 @@ import pytest
 
 from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger import ReleaseState, StreamTerms, open_ledger
-from optstream.ledger.transactions import amend as amend_module
+from optstream.ledger import terms as amend_module
 from optstream.mechanisms import Hierarchical, Laplace
 from optstream.privacy import PrivacyModel, StepSpend
 from optstream.stream import AggregationTree
@@ -157,12 +157,6 @@ def test_an_edit_of_guarantees_is_found(ledger, publish, kit, edit, statement):
     assert ledger.verify() != []
 
 
-def test_a_reason_is_short_printable_text(ledger, publish, kit):
-    publish()
-    with pytest.raises(ParameterError, match="reason of an amendment"):
-        ledger.amend(changed(kit, epsilon="2"), "", kit.now)
-
-
 def test_compromised_noise_has_lost_everything_permanently(ledger, publish, reserve, kit):
     publish("day 0", kit.plan(0, "1/8"))
     publish("far", kit.plan(100, "1/8"))
@@ -287,3 +281,9 @@ def test_an_amendment_does_not_wait_for_a_stream_that_waits_for_it(postgresql_ur
         assert beside.result(60).fencing_token == 1
     assert ledger.verify() == []
     ledger.close()
+
+
+def test_a_reason_is_short_printable_text(ledger, publish, kit):
+    publish()
+    with pytest.raises(ParameterError, match="reason of an amendment"):
+        ledger.amend(changed(kit, epsilon="2"), "", kit.now)

@@ -1,7 +1,6 @@
 """A hierarchy's list of trees: what is still to come may change, what was reserved keeps its tree."""
 
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
@@ -112,9 +111,3 @@ def test_lists_go_on_from_each_other_by_what_was_reserved():
     assert not continues(two, one, 10)
     assert not continues(((None, "x"),), one, -(10**9))
     assert [hash_at(two, step) for step in (-1, 3, 4, 8, 9)] == ["tree", "tree", "a", "a", "b"]
-
-
-def test_time_of_the_event_is_the_callers(ledger, reserve, kit):
-    reserve()
-    ledger.enrol(dated(kit, (4, "split")), kit.now + timedelta(hours=1))
-    assert ledger.events_of("load")[-1].at == kit.now + timedelta(hours=1)

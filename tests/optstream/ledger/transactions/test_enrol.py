@@ -19,13 +19,6 @@ def test_terms_come_back_and_an_identical_call_changes_nothing(ledger, kit):
     assert ledger.head("other") == head
 
 
-def test_a_model_of_long_fractions_comes_back(ledger, kit):
-    model = PrivacyModel(Fraction(1, 3**200), 4, Fraction(7, 3))
-    terms = StreamTerms("fine", "fine", model, "tree", "strict", "30 min")
-    ledger.enrol(terms, kit.now)
-    assert ledger.terms("fine") == terms
-
-
 @pytest.mark.parametrize(
     ("change", "name"),
     [
@@ -64,6 +57,13 @@ def test_streams_of_one_grant_agree(ledger, kit):
     with pytest.raises(LedgerError, match="window_length"):
         ledger.enrol(kit.terms("second", window_length=5), kit.now)
     assert ledger.terms("second") == kit.terms("second")
+
+
+def test_a_model_of_long_fractions_comes_back(ledger, kit):
+    model = PrivacyModel(Fraction(1, 3**200), 4, Fraction(7, 3))
+    terms = StreamTerms("fine", "fine", model, "tree", "strict", "30 min")
+    ledger.enrol(terms, kit.now)
+    assert ledger.terms("fine") == terms
 
 
 def test_terms_are_checked(kit):

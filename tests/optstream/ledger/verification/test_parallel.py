@@ -6,8 +6,8 @@ from multiprocessing import get_context
 import pytest
 
 from optstream.ledger import open_ledger
-from optstream.ledger.database.engine import reading
-from optstream.ledger.verification import parallel
+from optstream.ledger import verify as parallel
+from optstream.ledger.database import reading
 
 SPENDS = "grant_id, release_id, generation, position, first_step, n_steps, document"
 STRAY = SPENDS.replace("release_id", "release_id + 9999")

@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.measurement.drifting_blocks import DriftingBlocks
-from optstream.mechanisms.history_informed import block_groups
-from optstream.mechanisms.history_informed import block_plan as module
-from optstream.mechanisms.history_informed.block_groups import BlockGroups
+from optstream.measurement.blocks import DriftingBlocks
+from optstream.mechanisms import blocks as block_groups
+from optstream.mechanisms import blocks as module
+from optstream.mechanisms.blocks import BlockGroups
 from optstream.privacy import JointSpend, PrivacyModel, worst_window
-from optstream.privacy.rules.groups import cut_evenly, worst_of_cycle
+from optstream.privacy.rules import cut_evenly
 from optstream.stream.public_days import PublicDays
 from tests.optstream.mechanisms.history_informed.joint_streams import HALF_HOURS, informed
 from tests.optstream.mechanisms.planned_days import plans
@@ -46,26 +46,6 @@ def test_the_worst_window_is_that_of_the_accountant_over_periods_in_any_order(bl
                 if spends:
                     found = max(found, worst_window(spends, window).epsilon)
         assert found == groups.worst
-
-
-def test_where_a_layout_hangs_on_its_first_step_not_every_order_is_possible():
-    """Two places that follow each other: the dear layout is at one of them, and no window meets it twice."""
-    dear, cheap = ((range(1),), (range(1, 2),)), ((range(2),),)
-    layouts = [[(1, (dear[0],))], [(1, ())]]
-    assert worst_of_cycle(layouts, 2) == 1
-    assert worst_of_cycle([[(1, (dear[0],))]], 2) == 2
-    assert worst_of_cycle([[(2, cheap)], [(2, cheap)]], 3) == 3
-
-
-@pytest.mark.parametrize("blocks", [(48, 1), (16, 1), (12, 2), (12, 4), (6, 4), (8, 1)])
-def test_months_of_half_hours_cost_no_window_more_than_epsilon(blocks):
-    """Blocks are where they were after 48 days at most; two days are shorter and longer."""
-    days = [48] * 110
-    days[26], days[80] = 46, 50
-    mechanism = informed(blocks)
-    cost = worst_window(plans(mechanism, days, 7), 48).epsilon
-    assert 1 - Fraction(1, 10**9) < cost <= mechanism.epsilon <= 1
-    assert {type(spend) for spend in plans(mechanism, days[:3])} == {JointSpend}
 
 
 @pytest.mark.parametrize("seed", range(4))

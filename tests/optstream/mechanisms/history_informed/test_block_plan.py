@@ -2,16 +2,11 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.gaussian_process.expected_error import PlannedBlocks, level_errors
-from optstream.estimation.gaussian_process.prior import COUNT_COMPONENTS, TemporalPrior
-from optstream.measurement.drifting_blocks import DriftingBlocks, drifting_blocks
-from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Laplace
-from optstream.privacy import PrivacyModel, worst_window
-from optstream.stream import AggregationTree
+from optstream.mechanisms import HistoryInformedTree, Laplace
+from optstream.privacy import worst_window
 from tests.optstream.mechanisms.history_informed.hourly_streams import (
     MODEL,
     SLOTS,
@@ -39,30 +34,6 @@ def test_another_plan_waits_for_headroom(before, after):
         forgetful = run(then, stream[:, cut : cut + 3 * SLOTS], first_day=days)
         costs.append(worst_window(spends_of(first + forgetful), SLOTS).epsilon)
     assert max(costs) > MODEL.epsilon
-
-
-def day_error(blocks, noise):
-    """What the prior expects of a count's day after six weeks of blocks, relative to its size."""
-    parts = blocks.parts(0, 42 * 24)
-    starts, lengths = (np.array([one(part) for part in parts]) for one in (min, len))
-    prior = TemporalPrior.broad(24, COUNT_COMPONENTS)
-    plan = PlannedBlocks.of(prior, starts, lengths, range(41 * 24, 42 * 24))
-    return level_errors(plan, AggregationTree(("series",), (-1,)), [noise])[0]
-
-
-@pytest.mark.parametrize(("noise", "most"), [(0.001, 0.8), (0.2, 1.0)])
-def test_one_block_that_drifts_by_three_hours_tells_more_of_counts_than_by_one(noise, most):
-    quick, slow = drifting_blocks(24, 1, 4, 24), DriftingBlocks(24, 1, 4, 1)
-    assert day_error(quick, noise) < most * day_error(slow, noise)
-    # the control: many blocks lose by it
-    assert day_error(DriftingBlocks(24, 6, 1, 3), noise) > day_error(drifting_blocks(24, 6, 1, 24), noise)
-
-
-@pytest.mark.slow
-def test_blocks_are_chosen_from_public_figures():
-    noisy, exact = (HistoryInformed(PrivacyModel(e, 48, 1), scale=5000.0).blocks for e in ("0.01", "1"))
-    assert noisy.n_blocks < exact.n_blocks
-    assert HistoryInformed(PrivacyModel("1", 48, 1)).blocks.n_blocks == 8
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.history import BlockHistory
-from optstream.mechanisms import HistoryInformed, HistoryInformedTree
-from optstream.mechanisms.history_informed.changed_tree import carried_levels, guesses, refined
-from optstream.noise import simulated_noise
-from optstream.privacy import PrivacyModel
+from optstream.history.blocks import BlockHistory
+from optstream.mechanisms.history_informed_tree import carried_levels, guesses, refined
 from optstream.stream import DatedHierarchy, TreeChange
 
 OLDEST = (("FR", None), ("N", "FR"), ("S", "FR"), ("1", "N"), ("2", "N"), ("3", "S"), ("4", "S"))
@@ -45,34 +42,6 @@ def mapped(**operations):
 def by_node(between, histories):
     rows = np.concatenate([histories[level].sums for level in range(between.after.n_levels)])
     return {node: row.tolist() for node, row in zip(between.after.nodes, rows, strict=True)}
-
-
-def test_merged_units_are_added_up_and_what_is_above_stays():
-    found = by_node(*mapped(merged={"12": ("1", "2")}))
-    assert found["12"] == [110, 220]
-    assert found["N"] == [110, 220]
-    assert found["FR"] == [11110, 22220]
-
-
-def test_a_part_has_its_public_share_and_what_is_above_stays():
-    found = by_node(*mapped(split={"2": {"2a": Fraction(3), "2b": Fraction(1)}}))
-    assert (found["2a"], found["2b"]) == ([75, 150], [25, 50])
-    assert (found["N"], found["FR"]) == ([110, 220], [11110, 22220])
-
-
-def test_a_moved_unit_takes_its_past_to_its_new_parent():
-    found = by_node(*mapped(moved={"2": "S"}))
-    assert (found["N"], found["S"], found["FR"]) == ([10, 20], [11100, 22200], [11110, 22220])
-
-
-def test_a_removed_unit_is_taken_from_what_was_above_it():
-    found = by_node(*mapped(removed=("2",)))
-    assert (found["N"], found["FR"]) == ([10, 20], [11010, 22020])
-
-
-def test_a_renamed_unit_and_a_new_parent_have_the_rows_of_the_same_leaves():
-    found = by_node(*mapped(renamed={"2": "2x"}, added={"MID": "FR"}, moved={"2": "MID", "3": "MID"}))
-    assert (found["2x"], found["MID"], found["N"]) == ([100, 200], [1100, 2200], [10, 20])
 
 
 def test_a_new_unit_is_a_typical_neighbour_until_it_is_measured_and_then_as_it_is():
@@ -134,52 +103,3 @@ def test_a_part_that_was_merged_before_it_was_measured_is_counted_once():
     history = BlockHistory(np.array([0, SINCE]), np.array([2, 2]), np.array([0.1, 0.1]), sums)
     found = refined(told, {2: history})[2].sums[order, 0]
     assert found == pytest.approx([100, 90, 30, 1000, 1000], rel=0.01)
-
-
-def mean_error(way, seed=3):
-    """The root's root mean square error over three days after a leaf was split."""
-    split = TreeChange(CHANGED, split={"2": {"2a": Fraction(1), "2b": Fraction(1)}})
-    hierarchy = DatedHierarchy(OLDEST, (split,))
-    noise, state, squares = simulated_noise(seed), None, []
-    shape = 300 + 200 * np.sin(2 * np.pi * np.arange(STEPS) / STEPS)
-    for number in range(17):
-        day = CHANGED + timedelta(days=number - 14)
-        tree = hierarchy.tree_of(day)
-        pattern = HistoryInformed(PrivacyModel("1", STEPS, "10", resolution="1"), scale=500.0)
-        mechanism = HistoryInformedTree(pattern, tree, ("1/3", "1/3", "1/3"))
-        if day == CHANGED:
-            between = hierarchy.map_between(day - timedelta(days=1), day)
-            carried = mechanism.carried_over(state, between, number * STEPS) if way == "carried" else None
-            state = mechanism.recall((), carried)
-        sizes = {"2a": 0.8, "2b": 0.2}
-        truth = np.array([sizes.get(leaf, 1.0) * shape for leaf in tree.leaves])
-        release = mechanism.release(truth, noise=noise, first_step=number * STEPS, state=state)
-        state = release.state
-        if day >= CHANGED:
-            squares.append(np.mean((release.values[0] - truth.sum(axis=0)) ** 2))
-    return float(np.sqrt(np.mean(squares)))
-
-
-@pytest.mark.slow
-def test_the_nation_stays_as_sure_as_it_was_where_a_leaf_is_split():
-    """The control is what an amendment does: all is forgotten."""
-    assert mean_error("carried") < 0.8 * mean_error("forgotten")
-
-
-def test_parts_of_negative_readings_have_shares_too():
-    """Net load: all parts of a split below 0 since it; their shares are those of their sums."""
-    told = [
-        {
-            "at": [1, row],
-            "since": 48,
-            "beside": [0, 1],
-            "share": 0.5,
-            "doubt": 0.5,
-            "parts": True,
-            "above": [],
-        }
-        for row in (0, 1)
-    ]
-    starts, lengths = np.array([0, 48]), np.array([4, 4])
-    history = BlockHistory(starts, lengths, np.full(2, 10.0), np.full((2, 2), -5000.0))
-    assert refined(told, {1: history})[1].sums == pytest.approx(np.full((2, 2), -5000.0))

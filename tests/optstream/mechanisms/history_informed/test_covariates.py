@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.gaussian_process import posterior
-from optstream.estimation.gaussian_process.posterior import explained
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
@@ -86,11 +84,6 @@ def test_a_night_does_not_know_what_came_later(make, stored):
     assert other[-1].to_bytes() != stored[-1].to_bytes()
 
 
-def test_the_next_night_asks_anew(stored):
-    assert all("covariates" in one.before for one in stored)
-    assert not any("covariates" in one.state for one in stored)
-
-
 @pytest.mark.parametrize(("lag_days", "known"), [(0, True), (1, True), (2, False)])
 def test_what_is_not_public_when_the_night_runs_is_not_used(make, lag_days, known):
     late = replace(PLAIN, covariates=(replace(WARMTH, lag_days=lag_days),))
@@ -108,13 +101,6 @@ def test_what_is_public_late_serves_new_estimates_alone(make):
     (used,) = made.revise(stored[0], stored[1:3]).covariates
     assert (used.tells(0), used.tells(1)) == (True, False)
     assert np.array_equal(used.values[0, -3:], DEGREES[0, 18:21])
-
-
-def test_a_night_without_its_value_is_that_of_the_model_without_the_covariate(make):
-    values = np.where(np.arange(N_DAYS) - 20 == 0, np.nan, DEGREES)
-    missing = replace(PLAIN, covariates=(replace(WARMTH, values=values),))
-    found, plain = nights(make, missing, 1), nights(make, PLAIN, 1)
-    assert np.array_equal(make(missing).estimate(found[0]).values, make(PLAIN).estimate(plain[0]).values)
 
 
 def test_a_new_estimate_uses_what_came_later_and_is_recomputable(make, stored):
@@ -139,28 +125,6 @@ def test_what_was_learned_hangs_on_what_was_public_the_day_before(make):
     assert learned[0]["learned"] == 7
     assert learned[0] == learned[1] != learned[2]
     assert known[0]["covariates"] != known[1]["covariates"]
-
-
-@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
-def test_a_skipped_day_without_a_value_takes_no_covariate_from_what_is_learned(make):
-    """All days that were measured have values: the night after a gap learns as if the gap had one too."""
-    last = nights(make, LEARNS, 7)[-1]
-    missing = np.where(np.arange(N_DAYS) - 20 == 7, np.nan, DEGREES)
-    gap, none = replace(LEARNS, covariates=(replace(WARMTH, values=missing),)), replace(LEARNS, covariates=())
-    learned = [make(one).prepared(last.state, 8 * SLOTS)["prior"] for one in (LEARNS, gap, none)]
-    assert learned[0] == learned[1] != learned[2]
-
-
-@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
-def test_a_day_is_judged_by_the_answer_that_its_estimate_had(make, monkeypatch):
-    """What covariates did is the most of an estimate: it is worked out once a day, not twice."""
-    made, asked = make(LEARNS), []
-    before = nights(make, LEARNS, 9)
-    monkeypatch.setattr(posterior, "explained", lambda *of: asked.append(of) or explained(*of))
-    made.estimate(before[-1])
-    assert len(asked) == 1
-    made.prepared(before[-1].state, 9 * SLOTS)
-    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)

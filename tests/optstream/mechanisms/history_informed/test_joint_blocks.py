@@ -1,21 +1,17 @@
 """HistoryInformed with joint noise: what is drawn, who may have it, on a tree, beside another plan."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.measurement.drifting_blocks import DriftingBlocks
+from optstream.measurement.blocks import DriftingBlocks
 from optstream.mechanisms import Hierarchical, HistoryInformed, Laplace
-from optstream.mechanisms.history_informed.block_groups import BlockGroups, best_groups
 from optstream.noise import joint_noise, simulated_noise
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
-from optstream.stream import Measured
 from tests.optstream.mechanisms.history_informed.joint_streams import (
     DAYS,
-    HALF_HOURS,
     HALVES,
     MODEL,
     TREE,
@@ -55,30 +51,6 @@ def test_whole_blocks_are_drawn_in_groups_of_the_scale_that_is_charged(blocks):
     assert np.allclose(variances, [float(spend.scale) ** 2 * (n + 1) * (n + 2) / 3 for n in own])
 
 
-def test_a_stored_measurement_is_read_back():
-    for one in draw(informed(), [48, 48]):
-        assert Measured.from_bytes(one.to_bytes()).to_bytes() == one.to_bytes()
-
-
-@pytest.mark.nightly
-def test_with_as_little_noise_estimates_come_nearer():
-    """Sixteen single steps a window: 0.475 times the variance; four weeks, ten series, seeded."""
-    values = np.full((10, 48), 5000.0) * (1 + 0.1 * np.sin(np.arange(48) * np.pi / 24))
-    missed = {}
-    for noise in ("joint", "laplace"):
-        mechanism = informed(model=PrivacyModel("1/10", 48, 1), noise=noise, n_nodes=10, declared_leaves=1,
-                             scale=5000.0)  # fmt: skip
-        state, errors = None, []
-        for day in range(28):
-            release = mechanism.release(
-                values, noise=simulated_noise([2, day]), first_step=48 * day, state=state
-            )
-            state = release.state
-            errors.append(np.abs(release.values - values).mean())
-        missed[noise] = np.mean(errors[14:])
-    assert missed["joint"] < 0.9 * missed["laplace"]
-
-
 # who has it
 
 
@@ -93,22 +65,6 @@ def test_noise_is_joint_only_where_a_lemma_allows_it(unit, n_nodes, declared, ha
     else:
         assert isinstance(spend, StepSpend)
         assert spend.scale == 16_000
-
-
-def test_the_default_is_what_is_expected_to_err_less():
-    assert informed((4, 4), noise=None).joint_groups is None
-    assert informed((4, 4)).joint_groups.error >= 2 * 16**2
-    assert informed((6, 4), noise=None).joint_groups.error < 2 * 24**2
-    assert informed(noise=None, lengths=None).joint_groups is None
-
-
-@pytest.mark.slow
-def test_no_other_size_of_groups_has_less_noise():
-    for blocks in ((16, 1), (12, 2), (6, 4)):
-        rule = DriftingBlocks(48, *blocks, 1)
-        found = best_groups(rule, HALF_HOURS, Fraction(1000))
-        for n_groups in range(1, blocks[0]):
-            assert BlockGroups(rule, Fraction(blocks[0], n_groups), HALF_HOURS).error >= found.error * 0.97
 
 
 def test_independent_noise_is_drawn_as_before_joint_noise_came():
@@ -127,33 +83,6 @@ def test_independent_noise_is_drawn_as_before_joint_noise_came():
         (again,) = draw(informed((6, 4), **given), [48], first_step=48, n_series=2)
         assert again.answers.values[0].tobytes() == plain.answers.values[0].tobytes()
         assert again.spends == plain.spends
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"n_nodes": 2}, r"on a level of 2 nodes is for customers whose .* one leaf: say so"),
-        ({"blocks": (1, 4)}, "needs two measurements or more in every .* n_blocks is 1"),
-        ({"model": PrivacyModel("1000", 48, 1, resolution=1)}, "a quarter of a group's measurements"),
-        ({"lengths": ()}, "period_lengths must have at least one length"),
-        ({"noise": "loud"}, 'noise must be "joint" or "laplace"'),
-        ({"group_size": 1}, "group_size of HistoryInformed must be greater than 1; got 1"),
-        ({"group_size": 2.5}, "group_size of HistoryInformed must be exact"),
-    ],
-)
-def test_joint_noise_that_cannot_be_had_is_refused_when_planning(given, message):
-    with pytest.raises(ParameterError, match=message):
-        informed(**given)
-
-
-def test_periods_of_other_lengths_are_refused_and_so_is_step_by_step():
-    for n_steps in (1, 47, 96):
-        with pytest.raises(ParameterError, match=f"46, 48, 50, and this period has {n_steps} steps"):
-            informed().plan(n_steps)
-    with pytest.raises(ParameterError, match="step by step there is"):
-        informed().step(informed().start(), 3.0, noise=simulated_noise(1))
-    with pytest.raises(ParameterError, match="n_nodes of HistoryInformed must be given"):
-        informed(n_nodes=None).plan(48)
 
 
 # on a tree
@@ -247,13 +176,28 @@ def test_a_day_whose_groups_were_cut_by_another_rule_is_charged_as_it_was_drawn(
     assert worst_window([*spends_of(first), *spends_of(second)], 48).epsilon <= 1
 
 
-def test_a_mixed_trees_levels_weigh_blocks_alike():
-    """Groups of five and of six beside Laplace noise at the leaves: no block is left out of the estimate."""
-    mechanism = on_tree(declared_leaves=None, group_size=Fraction(5))
-    drawn = draw(mechanism, [48] * 8, n_series=2)
-    sizes = {len(group) for one in drawn for group in one.spends[0].groups}
-    assert len(sizes) > 1
-    release = mechanism.estimate(drawn[-1])
-    # the values are constant: what is left is noise over some hundred blocks
-    assert np.abs(release.values[1:] - 100.0).max() < 30
-    assert replace(mechanism.pattern, noise="laplace").joint_groups is None
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"n_nodes": 2}, r"on a level of 2 nodes is for customers whose .* one leaf: say so"),
+        ({"blocks": (1, 4)}, "needs two measurements or more in every .* n_blocks is 1"),
+        ({"model": PrivacyModel("1000", 48, 1, resolution=1)}, "a quarter of a group's measurements"),
+        ({"lengths": ()}, "period_lengths must have at least one length"),
+        ({"noise": "loud"}, 'noise must be "joint" or "laplace"'),
+        ({"group_size": 1}, "group_size of HistoryInformed must be greater than 1; got 1"),
+        ({"group_size": 2.5}, "group_size of HistoryInformed must be exact"),
+    ],
+)
+def test_joint_noise_that_cannot_be_had_is_refused_when_planning(given, message):
+    with pytest.raises(ParameterError, match=message):
+        informed(**given)
+
+
+def test_periods_of_other_lengths_are_refused_and_so_is_step_by_step():
+    for n_steps in (1, 47, 96):
+        with pytest.raises(ParameterError, match=f"46, 48, 50, and this period has {n_steps} steps"):
+            informed().plan(n_steps)
+    with pytest.raises(ParameterError, match="step by step there is"):
+        informed().step(informed().start(), 3.0, noise=simulated_noise(1))
+    with pytest.raises(ParameterError, match="n_nodes of HistoryInformed must be given"):
+        informed(n_nodes=None).plan(48)

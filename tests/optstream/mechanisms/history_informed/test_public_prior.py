@@ -7,15 +7,10 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.prior import COMPONENTS, TemporalPrior
+from optstream.history.blocks import Blocks
+from optstream.history.prior import COMPONENTS, TemporalPrior
 from optstream.mechanisms import HistoryInformed
-from optstream.mechanisms.history_informed.public_prior import (
-    STRETCH_DAYS,
-    learn_from_public,
-    medians_of,
-    with_medians,
-)
+from optstream.mechanisms.history_informed import STRETCH_DAYS, learn_from_public, medians_of, with_medians
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.stream import Measured
@@ -63,17 +58,27 @@ def test_what_a_public_series_shows_is_found():
     assert found["short memory"][1] < before["short memory"][1] / 2
 
 
-@pytest.mark.slow
-def test_sizes_and_events_stay_as_they_are():
-    found = {one.name: one for one in learn(drawn(CALM, STRETCH_DAYS, seed=3))}
-    for one in COMPONENTS:
-        kept = one.name in ("size", "event", "course of an event")
-        assert (found[one.name] == one) == kept, one.name
-
-
 def test_medians_are_written_and_read_again():
     assert with_medians(medians_of(COMPONENTS)) == COMPONENTS
     assert medians_of(with_medians(CALM)) == CALM
+
+
+def test_a_stream_starts_from_the_proxy_and_pays_the_same():
+    model = PrivacyModel("1/5", SLOTS, 1)
+    general = HistoryInformed(model, n_blocks=4, block_length=1, scale=100.0, days=DAYS)
+    seeded = replace(general, components=with_medians(CALM))
+    values = drawn(CALM, 2, seed=5)[:, SLOTS:]
+    missed, spent = {}, []
+    for mechanism in (general, seeded):
+        runs = [
+            mechanism.release(values, noise=simulated_noise(seed), first_step=SLOTS) for seed in range(15)
+        ]
+        missed[mechanism] = np.mean([np.abs(run.values - values) for run in runs])
+        spent.append(runs[0].spends)
+        state = runs[0].state
+        assert np.allclose(np.exp(state["prior"])[-3], mechanism.prior_components[-2].shared)
+    assert spent[0] == spent[1]
+    assert missed[seeded] < missed[general]
 
 
 @pytest.mark.parametrize(
@@ -111,31 +116,3 @@ def test_medians_that_are_none_are_refused(broken, said):
 def test_a_proxy_that_shows_nothing_is_refused(spoilt, said):
     with pytest.raises(ParameterError, match=said):
         learn(spoilt(np.ones((SERIES, STRETCH_DAYS * SLOTS))))
-
-
-def test_a_stream_starts_from_the_proxy_and_pays_the_same():
-    model = PrivacyModel("1/5", SLOTS, 1)
-    general = HistoryInformed(model, n_blocks=4, block_length=1, scale=100.0, days=DAYS)
-    seeded = replace(general, components=with_medians(CALM))
-    values = drawn(CALM, 2, seed=5)[:, SLOTS:]
-    missed, spent = {}, []
-    for mechanism in (general, seeded):
-        runs = [
-            mechanism.release(values, noise=simulated_noise(seed), first_step=SLOTS) for seed in range(15)
-        ]
-        missed[mechanism] = np.mean([np.abs(run.values - values) for run in runs])
-        spent.append(runs[0].spends)
-        state = runs[0].state
-        assert np.allclose(np.exp(state["prior"])[-3], mechanism.prior_components[-2].shared)
-    assert spent[0] == spent[1]
-    assert missed[seeded] < missed[general]
-
-
-@pytest.mark.slow
-def test_blocks_are_chosen_by_the_prior_that_is_used():
-    wild = {
-        name: [4 * values[0], 4 * values[1], *values[2:]] for name, values in medians_of(COMPONENTS).items()
-    }
-    model = PrivacyModel("1/10", SLOTS, 1)
-    general = HistoryInformed(model, scale=100.0, days=DAYS)
-    assert replace(general, components=with_medians(wild)).blocks.n_blocks > general.blocks.n_blocks

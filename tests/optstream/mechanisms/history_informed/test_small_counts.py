@@ -1,6 +1,5 @@
 """Counts on a tree: blocks of their own for small leaves, one headroom for all; what is published of them."""
 
-from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from hashlib import sha256
@@ -10,16 +9,15 @@ from json import dumps
 import numpy as np
 import pytest
 
-from optstream.errors import ParameterError
 from optstream.estimation.error_terms import error_terms
-from optstream.estimation.gaussian_process.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK
+from optstream.history.prior import COUNT_COMPONENTS
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
-from optstream.mechanisms.history_informed import tree_levels as module
+from optstream.mechanisms import history_informed_tree as module
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
-from optstream.privacy.rules.headroom import layers_with_headroom
+from optstream.privacy.rules import layers_with_headroom
 from optstream.privacy.spends import spend_to_document
-from optstream.stream import AggregationTree, Measured
+from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 from tests.optstream.mechanisms.silent_noise import Hiding
 
@@ -98,28 +96,6 @@ def test_small_leaves_have_one_block_a_window_and_the_levels_above_share_theirs(
     assert (blocks[2].n_blocks, blocks[2].length) == (1, 4)
     assert mechanism.epsilon <= MODEL.epsilon
     assert float(mechanism.epsilon) == pytest.approx(1)
-
-
-@pytest.mark.parametrize(
-    ("given", "shares", "level"),
-    [
-        ({}, SHARES, 2),
-        ({"counts": False}, SHARES, None),
-        ({"scale": None}, SHARES, None),
-        ({"scale": 1000.0}, SHARES, None),  # noise of 2 on leaves of 1000
-        ({}, ["1/2", "0", "1/2"], None),  # nothing is known of the parents
-        ({}, ["0", "1/2", "1/2"], 2),
-        ({"scale": 8.0}, SHARES, None),  # 2 / 8 is not above a quarter
-        ({"scale": 7.9}, SHARES, 2),
-    ],
-)
-def test_what_is_small_is_a_matter_of_public_figures(given, shares, level):
-    assert on_tree(shares, **given).small_level == level
-
-
-@pytest.mark.slow
-def test_a_tree_of_one_node_has_no_small_level():
-    assert HistoryInformedTree(informed(), AggregationTree(("all",), (-1,)), ["1"]).small_level is None
 
 
 @pytest.mark.parametrize("window", [5, 23, 24, 25, 48])
@@ -246,55 +222,6 @@ def test_what_is_published_adds_up_respects_the_bound_and_has_whole_bands():
     assert empty < 0.5 < 5 < busy
 
 
-@pytest.mark.slow
-def test_busy_and_empty_zones_are_told_apart_better_than_without_counts():
-    """The last 7 of 21 days: errors of city and zones. The control is the same stream without `counts`."""
-    stream, errors = trips(21), {}
-    truth = TREE.add_up(stream)[:, 14 * SLOTS :]
-    for counts in (True, False):
-        values = np.concatenate([one.values for one in run(on_tree(counts=counts), stream)[14:]], axis=1)
-        missed = np.abs(values - truth)
-        errors[counts] = missed[0].mean(), missed[-N_ZONES:].mean()
-    assert errors[True][0] < 1.05 * errors[False][0]
-    assert errors[True][1] < 0.9 * errors[False][1]
-
-
-@pytest.mark.slow
-def test_a_revision_costs_nothing_and_reads_the_later_blocks():
-    released = run(on_tree(), trips(10))
-    again = on_tree().revise(released[6].measured, [one.measured for one in released[7:]])
-    assert again.spends == released[6].spends
-    assert again.bands is not None
-    assert not np.array_equal(again.values, released[6].values)
-    alone = on_tree().revise(released[6].measured, [])
-    assert np.allclose(alone.values, released[6].values)
-
-
-def test_stored_measurements_give_the_same_release():
-    mechanism = on_tree()
-    release = run(mechanism, trips(9))[-1]
-    again = mechanism.estimate(Measured.from_bytes(release.measured.to_bytes()))
-    assert np.array_equal(again.values, release.values)
-    assert np.array_equal(again.bands, release.bands)
-
-
-def test_days_before_anything_is_measured_say_that_nothing_is_known():
-    """A stream whose first day has no headroom: no band, and the largest standard error."""
-    before = draw(Hierarchical(Laplace(MODEL), TREE, SHARES), trips(1))
-    mechanism = on_tree()
-    state = mechanism.recall(spends_of(before), None)
-    (drawn,) = draw(mechanism, trips(1), state=state, first_step=SLOTS, lengths=[2])
-    assert not any(part.choices["blocks"] for part in drawn.parts)
-    release = mechanism.estimate(drawn)
-    assert np.isnan(release.bands).all()
-    assert np.isfinite(release.values).all()
-
-
-def test_counts_are_whole_numbers():
-    with pytest.raises(ParameterError, match=r"counts of HistoryInformed need a resolution of 1.*got 1/1000"):
-        HistoryInformed(PrivacyModel("1", SLOTS, 1), counts=True)
-
-
 def as_before():
     """What a stream without counts draws: blocks, noisy sums and spends of nine days."""
     mechanism = HistoryInformedTree(informed(counts=False, n_blocks=6, block_length=2), TREE, SHARES)
@@ -312,52 +239,7 @@ def test_a_stream_without_counts_draws_what_it_drew_before():
     assert sha256(dumps(drawn).encode()).hexdigest() == DRAWN_BEFORE
 
 
-@pytest.mark.slow
-def test_counts_are_no_part_of_a_stream_that_has_none():
-    release, _ = as_before()
-    assert release.bands is None
-    assert "count" not in release.measured.to_bytes().decode()
-    pattern = informed(counts=False)
-    assert replace(pattern) == HistoryInformed(MODEL, days=DAYS, scale=1.0)
-
-
 DRAWN_BEFORE = "e76b6a75ccdba56e3995bc5e8245e34fa8384020f16d0e1c5c975670c13b58e0"
-
-
-def test_counts_are_expected_to_move_more_within_a_day_than_a_load():
-    """Without a proxy; a given prior stays what it is."""
-    counts, load = HistoryInformed(MODEL, counts=True), HistoryInformed(MODEL)
-    shapes = [
-        next(part for part in one.prior_components if part.name == "daily shape") for one in (counts, load)
-    ]
-    assert shapes[0].shared > 2 * shapes[1].shared
-    assert counts.figures.components == counts.prior_components
-    given = COMPONENTS[:3]
-    assert replace(counts, components=given).prior_components == given
-
-
-def test_counts_know_the_day_of_the_week_where_days_have_one():
-    def names(**given):
-        return {one.name for one in informed(**given).prior_components}
-
-    assert DAY_OF_THE_WEEK.name in names()
-    assert DAY_OF_THE_WEEK.name not in names(days=PublicDays(SLOTS))
-    assert DAY_OF_THE_WEEK.name not in names(counts=False)
-
-
-@pytest.mark.parametrize("busiest", [0, 4])
-def test_a_workday_that_differs_each_week_is_learned(busiest):
-    """Twice as many on one workday in the evening: nothing of it is in a model of kinds of day."""
-    hours = np.arange(42 * SLOTS)
-    rates = np.where((hours // SLOTS % 7 == busiest) & (hours % SLOTS >= 12), 80.0, 40.0)
-    stream = np.random.default_rng(busiest).poisson(rates)[None].astype(float)
-    own = {"n_blocks": 4, "block_length": 2, "scale": 40.0}
-    missed = []
-    for components in ((), COUNT_COMPONENTS):
-        last = draw(informed(components=components, **own), stream)[-14:]
-        found = np.hstack([informed(components=components, **own).estimate(one).values for one in last])
-        missed.append(np.abs(found - rates[-14 * SLOTS :]).mean())
-    assert missed[0] < 0.9 * missed[1]
 
 
 def test_what_a_version_with_other_components_learned_is_learned_anew_the_next_night():

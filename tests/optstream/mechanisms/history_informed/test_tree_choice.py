@@ -6,25 +6,17 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.expected_error import (
-    PlannedBlocks,
-    PlannedNoise,
-    expected_level_errors,
-    level_errors,
-)
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
+from optstream.history.blocks import Blocks
+from optstream.history.filter import PlannedBlocks, PlannedNoise, expected_level_errors, level_errors
+from optstream.history.prior import TemporalPrior
+from optstream.history.tree import Seen, TreePosterior
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
-from optstream.mechanisms.history_informed.block_choice import Figures, choose_blocks
-from optstream.mechanisms.history_informed.small_counts import expected_small_error, small_leaf_level
-from optstream.mechanisms.history_informed.tree_choice import (
+from optstream.mechanisms.blocks import Figures
+from optstream.mechanisms.history_informed_tree import (
     LEAST,
     choose_level_shares,
-    choose_plan_blocks,
     choose_tree_blocks,
     expected_error_of,
-    expected_level_misses,
 )
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
@@ -53,15 +45,6 @@ def test_they_add_up_fit_the_tree_and_are_never_worse_than_equal_ones(tree, nois
     assert all(shares[tree.depths[leaf]] >= LEAST for leaf in tree.leaf_indices)
     equal = [Fraction(1, tree.n_levels)] * tree.n_levels
     assert expected(tree, noise, shares) <= expected(tree, noise, equal)
-
-
-@pytest.mark.slow
-@pytest.mark.nightly
-def test_they_are_as_good_as_what_a_grid_finds():
-    noise = 1e-3
-    grid = [expected(FLAT, noise, [Fraction(n, 16), Fraction(16 - n, 16)]) for n in range(15)]
-    assert expected(FLAT, noise, choose_level_shares(FLAT, Figures(SLOTS, SLOTS, noise))) <= 1.02 * min(grid)
-    assert max(grid) > 1.1 * min(grid)  # it matters
 
 
 def test_the_expected_error_is_the_posteriors_own_and_falls_with_what_is_measured():
@@ -114,80 +97,8 @@ def test_nothing_that_is_read_changes_them_and_they_cost_what_was_asked():
     assert worst_window(spends[0], SLOTS).epsilon <= Fraction("1/10")
 
 
-def of_counts(scale, epsilon="1"):
-    return HistoryInformed(PrivacyModel(epsilon, SLOTS, 1, resolution=1), scale=scale, counts=True)
-
-
-@pytest.mark.slow
-def test_shares_of_counts_are_ranked_by_what_counts_leave_open():
-    """Counts of 0.3 an hour: never worse than equal shares by that measure, and small leaves are in it."""
-    wide = AggregationTree.from_parents(
-        {"all": None}
-        | dict.fromkeys("ABC", "all")
-        | {f"{up}{leaf}": up for up in "ABC" for leaf in range(10)}
-    )
-    public = of_counts(0.3).figures
-    shares = choose_level_shares(wide, public)
-    assert sum(shares) == 1
-    assert shares != choose_level_shares(wide, Figures(SLOTS, SLOTS, 1 / 0.3))
-
-    def error(plan):
-        misses = expected_level_misses(wide, public, plan, choose_plan_blocks(wide, public, plan))
-        return float(np.exp(np.log(misses).mean()))
-
-    equal = (Fraction(1, 3),) * 3
-    assert error(shares) <= error(equal)
-    assert small_leaf_level(wide, public, shares) == 2
-
-
-@pytest.mark.slow
-def test_a_count_that_is_not_measured_is_never_expected_better_than_it_varies():
-    halves = (Fraction(1, 2), Fraction(1, 2))
-    for scale in (0.1, 3.0, 500.0):
-        public = of_counts(scale, "0.1").figures
-        misses = expected_level_misses(FLAT, public, halves, choose_plan_blocks(FLAT, public, halves))
-        assert misses[0] >= (5 * scale) ** -0.5
-        assert misses[1] >= 0.5 * scale**-0.5  # the mean over sizes of which most are smaller
-
-
-def test_a_large_count_is_expected_to_be_known_to_its_noise():
-    """Every step is measured with noise far below what a count of 5,000 varies; unmeasured ones vary so."""
-    halves, public = (Fraction(1, 2), Fraction(1, 2)), of_counts(5000.0, "100").figures
-    blocks = choose_plan_blocks(FLAT, public, halves)
-    assert blocks == (public.window_length, 1)
-    noise = np.sqrt(2.0) * public.window_length * 2 / 100 / 5000.0
-    missed = expected_level_misses(FLAT, public, halves, blocks)
-    assert missed[1] <= noise < 0.1 * 5000.0**-0.5
-    few = expected_level_misses(FLAT, public, halves, (public.window_length // 2, 1))
-    assert few[1] > 0.7 * 5000.0**-0.5
-
-
-def test_small_leaves_are_expected_better_with_a_larger_share():
-    public = of_counts(0.3).figures
-    errors = [expected_small_error(public, Fraction(number, 8)) for number in (1, 4, 8)]
-    assert errors == sorted(errors, reverse=True)
-    assert errors[0] > errors[2]
-
-
 def test_without_a_scale_or_by_another_word_they_are_refused():
     with pytest.raises(ParameterError, match="without a scale"):
         HistoryInformedTree(informed(scale=None), FLAT, "model")
     with pytest.raises(ParameterError, match="got 'best'"):
         HistoryInformedTree(informed(), FLAT, "best")
-
-
-@pytest.mark.slow
-def test_blocks_are_those_of_all_levels_together():
-    noise, halves = 2e-3, (Fraction(1, 2), Fraction(1, 2))
-    chosen = choose_tree_blocks(FLAT, Figures(SLOTS, SLOTS, noise), halves)
-    others = [(2, 1), (3, 2), (SLOTS, 1)]
-    errors = [
-        expected_error_of(FLAT, Figures(SLOTS, SLOTS, noise), halves, blocks) for blocks in (chosen, *others)
-    ]
-    assert errors[0] < min(errors[1:])
-    assert choose_tree_blocks(FLAT, Figures(SLOTS, SLOTS, noise, 5, 2), halves) == (5, 2)
-    # one leaf's blocks tell of the others: a tree bears more of them than its leaves would alone
-    assert chosen[0] > choose_blocks(Figures(SLOTS, SLOTS, noise / 0.5))[0]
-    mechanism = HistoryInformedTree(informed(), FLAT, halves)
-    (_, nation), (_, leaves) = mechanism.levels
-    assert (nation.blocks.n_blocks, nation.blocks.length) == (leaves.blocks.n_blocks, leaves.blocks.length)

@@ -1,12 +1,9 @@
 """HistoryInformed beside a margin: one posterior over cells, regions and sectors, which add up both ways."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from optstream.catalogue.measurements.mechanism_document import describe, mechanism_from
-from optstream.errors import ParameterError
+from optstream.catalogue.measurements import describe, mechanism_from
 from optstream.mechanisms import HistoryInformedTree
 from optstream.privacy import worst_window
 from optstream.stream import Measured
@@ -51,18 +48,6 @@ def test_days_add_up_both_ways_within_epsilon_and_again_from_their_bytes(lattice
     assert np.array_equal(again.estimate(measured).values, released[2].values)
 
 
-def test_where_the_bound_is_met_cells_stay_above_it():
-    lattice = product(3, 2)
-    mechanism = beside(lattice)
-    stream = cells_load(lattice, 3)
-    stream[:2] = 0.0
-    release = run(mechanism, stream)[-1]
-    cells = release.values[lattice.leaf_indices]
-    assert cells.min() == 0.0
-    assert release.optimality.converged
-    assert np.allclose(release.values, lattice.add_up(cells))
-
-
 def test_a_sum_over_cells_has_the_error_of_the_node_that_it_is():
     lattice = product(3, 2)
     release = run(beside(lattice), cells_load(lattice, 3))[-1]
@@ -74,15 +59,6 @@ def test_a_sum_over_cells_has_the_error_of_the_node_that_it_is():
         assert one.standard_error == pytest.approx(many.standard_error, rel=1e-6)
     step = release.sum([node], range(day + 3, day + 4))
     assert step.standard_error == pytest.approx(release.standard_errors[-1, 3], rel=1e-6)
-
-
-def test_a_later_day_sharpens_an_earlier_one():
-    lattice = product(3, 2)
-    mechanism = beside(lattice)
-    released = run(mechanism, cells_load(lattice, 4))
-    revised = mechanism.revise(released[1].measured, [one.measured for one in released[2:]])
-    assert revised.standard_errors.mean() < released[1].standard_errors.mean()
-    assert np.allclose(revised.values, lattice.add_up(revised.values[lattice.leaf_indices]))
 
 
 @pytest.mark.slow
@@ -100,20 +76,3 @@ def test_standard_errors_cover_what_they_should():
     for nodes in (slice(None), slice(-2, None)):
         assert 0.85 < (missed[nodes] < 1.96 * errors[nodes]).mean() < 0.999
         assert (missed[nodes] < 0.49 * errors[nodes]).mean() < 0.6
-
-
-def test_the_sectors_are_better_known_than_as_sums_of_noisy_cells():
-    """Half of epsilon at twelve regions' sectors, against all of it at the cells."""
-    lattice = product(12, 2)
-    stream = cells_load(lattice, 5)
-    own = run(beside(lattice, ["0", "0", "1/2", "1/2"]), stream)[-1]
-    last = range(4 * SLOTS, 5 * SLOTS)
-    tree = run(HistoryInformedTree(informed(), lattice.tree, ["0", "0", "1"]), stream)[-1]
-    of_tree = [tree.sum([f"{region}-s1" for region in range(12)], range(at, at + 1)) for at in last]
-    assert own.standard_errors[-1].mean() < 0.97 * np.mean([one.standard_error for one in of_tree])
-
-
-def test_counts_are_refused_in_words():
-    counting = informed(replace(MODEL, resolution=1), counts=True)
-    with pytest.raises(ParameterError, match="HistoryInformedTree of counts takes no margin"):
-        HistoryInformedTree(counting, product(2, 2), QUARTERS)

@@ -9,7 +9,7 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced, L1Sampling
-from optstream.measurement.linear import SAMPLES
+from optstream.measurement.sums import SAMPLES
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
@@ -87,52 +87,6 @@ def test_points_have_joint_noise_and_sums_have_not():
     assert release.noise_standard_errors.min() > 0
 
 
-def test_without_the_operators_word_the_root_alone_has_it_and_laplace_noise_is_as_before():
-    default, laplace = build(noise=None), build()
-    assert [type(spend) for spend in default.plan(48)[::2]] == [JointSpend, StepSpend]
-    undeclared = build(period_lengths=None)
-    values = np.arange(96.0).reshape(2, 48)
-    one, other = (own.measure(values, noise=simulated_noise(3)).to_bytes() for own in (laplace, undeclared))
-    assert one == other
-    assert not laplace.reads_spends
-
-
-def test_joint_noise_errs_less_at_the_points():
-    """400 days, seeded: the mean error at the points is that of the plan, within 4 %."""
-    mechanism = joint(features=[], level_shares=["0", "1"], stage_shares=["1"])
-    noise, points = simulated_noise(6), mechanism.sampling.positions(48, 0, 48)
-    errors = [np.abs(mechanism.measure(np.zeros((2, 48)), noise=noise).points[1:]).mean() for _ in range(400)]
-    assert len(points) == 10
-    (spend,) = mechanism.plan(48)
-    expected = float(spend.scale) * np.mean([len(g) + 1 for g in spend.groups for _ in g]) / 2
-    assert np.mean(errors) == pytest.approx(expected, rel=0.04)
-    assert expected < 10_000
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"declared_leaves": None}, "on a level of 2 nodes is for customers whose"),
-        ({"sampling": L1Sampling(10, "1"), "features": []}, "is for equally spaced points"),
-        ({"calibration": "paper"}, "is for equally spaced points by the strict scales"),
-        (
-            {"sampling": EquallySpaced(2), "period_lengths": (20, 48), "features": []},
-            "two measurements or more",
-        ),
-        ({"noise": "loud"}, 'noise must be "joint" or "laplace"'),
-        ({"period_lengths": (0,)}, "each of period_lengths"),
-    ],
-)
-def test_joint_noise_that_cannot_be_had_is_refused_when_planning(given, message):
-    with pytest.raises(ParameterError, match=message):
-        joint(**given)
-
-
-def test_a_period_with_fewer_points_than_a_group_is_refused():
-    with pytest.raises(ParameterError, match="cannot be cut into groups of 3"):
-        joint(features=[]).plan(6, 7)
-
-
 def test_beside_days_of_another_plan_no_window_loses_more_than_epsilon():
     before, after = build(noise="laplace"), joint()
     spends = list(before.plan(48, 0))
@@ -175,6 +129,40 @@ def test_the_plans_own_days_need_no_state():
     assert joint(replace(MODEL, windows="aligned")).recall(build(noise="laplace").plan(48)) is None
     with pytest.raises(ParameterError, match="state of OptStream"):
         mechanism.plan(48, 0, {"mechanism": "Sample"})
+
+
+def test_without_the_operators_word_the_root_alone_has_it_and_laplace_noise_is_as_before():
+    default, laplace = build(noise=None), build()
+    assert [type(spend) for spend in default.plan(48)[::2]] == [JointSpend, StepSpend]
+    undeclared = build(period_lengths=None)
+    values = np.arange(96.0).reshape(2, 48)
+    one, other = (own.measure(values, noise=simulated_noise(3)).to_bytes() for own in (laplace, undeclared))
+    assert one == other
+    assert not laplace.reads_spends
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"declared_leaves": None}, "on a level of 2 nodes is for customers whose"),
+        ({"sampling": L1Sampling(10, "1"), "features": []}, "is for equally spaced points"),
+        ({"calibration": "paper"}, "is for equally spaced points by the strict scales"),
+        (
+            {"sampling": EquallySpaced(2), "period_lengths": (20, 48), "features": []},
+            "two measurements or more",
+        ),
+        ({"noise": "loud"}, 'noise must be "joint" or "laplace"'),
+        ({"period_lengths": (0,)}, "each of period_lengths"),
+    ],
+)
+def test_joint_noise_that_cannot_be_had_is_refused_when_planning(given, message):
+    with pytest.raises(ParameterError, match=message):
+        joint(**given)
+
+
+def test_a_period_with_fewer_points_than_a_group_is_refused():
+    with pytest.raises(ParameterError, match="cannot be cut into groups of 3"):
+        joint(features=[]).plan(6, 7)
 
 
 def test_a_plan_of_the_same_scale_for_larger_changes_is_not_its_own():

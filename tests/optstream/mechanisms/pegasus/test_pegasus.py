@@ -9,7 +9,7 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.measurement.grouping import measure_groups
 from optstream.mechanisms import Hierarchical
-from optstream.mechanisms.pegasus.pegasus import PeGaSus
+from optstream.mechanisms.pegasus import PeGaSus
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState
@@ -56,29 +56,6 @@ def test_what_is_drawn_costs_what_was_planned_and_is_drawn_at_the_scale_that_was
         assert mechanism.threshold_units == 5 * alpha / step
 
 
-def test_a_threshold_is_in_the_unit_of_the_readings():
-    assert PeGaSus(PrivacyModel("1", 4, 1, "0.1"), threshold="2.5").threshold_units == 25
-    assert PeGaSus(PrivacyModel("1", 4, 1, "0.1"), threshold="2.51").threshold_units == 26
-    assert PeGaSus(MODEL, threshold=0).threshold_units == 0
-
-
-@pytest.mark.parametrize("smoother", ["median", "average", "james_stein"])
-def test_periods_in_a_row_are_one_long_period_and_single_steps_too(smoother):
-    values, mechanism = streams(60), PeGaSus(MODEL, smoother=smoother)
-    (whole,) = released(mechanism, values, [])
-    assert np.any(np.diff(groups_of([whole])[:, [16, 17]]) == 0)  # some group crosses the first cut
-    for cuts in ([17], [1, 2, 30], list(range(1, 60))):
-        parts = released(mechanism, values, cuts)
-        assert np.array_equal(groups_of(parts), groups_of([whole]))
-        points = np.concatenate([part.measured.points for part in parts], axis=1)
-        assert np.array_equal(points, whole.measured.points)
-        assert np.allclose(np.concatenate([p.values for p in parts], axis=1), whole.values, rtol=1e-12)
-        fitted = [mechanism.fitted(part.measured).variances for part in parts]
-        assert np.allclose(np.concatenate(fitted, axis=1), mechanism.fitted(whole.measured).variances)
-        spent = [spend.charges for part in parts for spend in part.spends if spend.stage == "grouper"]
-        assert sum(spent, ()) == whole.spends[1].charges
-
-
 def closed_at(mechanism, values, cut, keep):
     parts = released(mechanism, values, [cut], keep=keep)
     groups = groups_of(parts)[:, cut:]
@@ -101,14 +78,6 @@ def test_lost_raw_state_closes_every_group_and_nothing_is_smoothed_on():
     assert closed_at(mechanism, values, 20, lambda state: {**state, "raw": later.state["raw"]})
     (elsewhere,) = released(other, values[:, :20], [])
     assert closed_at(mechanism, values, 20, lambda state: elsewhere.state)  # other terms
-
-
-def test_a_gap_of_one_step_closes_every_group():
-    mechanism, values = PeGaSus(MODEL, threshold=10**6), np.full((2, 10), 5)
-    (first,) = released(mechanism, values, [])
-    for first_step, begins in ((10, 0), (11, 11), (9, 9)):
-        second = mechanism.measure(values, noise=simulated_noise(2), first_step=first_step, state=first.state)
-        assert [row[0] for row in second.choices["groups"]] == [begins] * 2
 
 
 def test_raw_state_that_has_served_does_not_serve_again():
@@ -136,41 +105,6 @@ def test_raw_values_are_in_no_bytes_and_no_text():
         assert np.array_equal(mechanism.estimate(read).values, release.values)
     assert second.measured.before is not None
     assert not any(isinstance(entry, RawState) for entry in second.measured.before.values())
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"perturber_share": "1"}, r"perturber_share of PeGaSus must be in \(0, 1\); got 1"),
-        ({"perturber_share": 0}, r"perturber_share of PeGaSus must be in \(0, 1\); got 0"),
-        ({"perturber_share": 0.8}, "perturber_share of PeGaSus must be exact"),
-        ({"threshold": -1}, "threshold of PeGaSus must be at least 0; got -1"),
-        ({"threshold": 5.5}, "threshold of PeGaSus must be exact"),
-        ({"smoother": "mean"}, "smoother of PeGaSus must be one of average, median, james_stein; got 'mean'"),
-        ({"smoother": None}, "smoother of PeGaSus must be one of"),
-    ],
-)
-def test_parameters_that_do_not_fit_are_named(parameters, message):
-    with pytest.raises(ParameterError, match=message):
-        PeGaSus(MODEL, **parameters)
-
-
-def test_spends_that_price_other_steps_are_refused_before_anything_is_drawn():
-    mechanism, noise = PeGaSus(MODEL), SilentNoise()
-    period = PrivatePeriod.from_values([[1, 2, 3]], resolution=MODEL.resolution, first_step=4)
-    right, shorter, earlier = (mechanism.plan(*steps) for steps in ((3, 4), (2, 4), (3, 0)))
-    for spends in (shorter, earlier, (right[0], shorter[1]), (earlier[0], right[1])):
-        with pytest.raises(ParameterError, match="does not price the steps it is for"):
-            measure_groups(period, spends, 5, None, noise)
-    assert noise.asked == []
-
-
-def test_huge_values_are_grouped_exactly():
-    """A change of one unit among values of 2^49 is seen where the noise is none: no float would."""
-    values = np.array([[2**49, 2**49, 2**49 + 3, 2**49 + 3]])
-    for threshold, groups in ((4, [0, 0, 2, 3]), ("5", [0, 0, 0, 3])):
-        measured = PeGaSus(MODEL, threshold=threshold).measure(values, noise=SilentNoise())
-        assert measured.choices["groups"] == [groups]
 
 
 def test_smoothing_pays_where_nothing_changes():
@@ -236,3 +170,38 @@ def test_an_audit_across_a_period_border_finds_no_more_than_epsilon_and_catches_
     assert 0.2 < honest.lower_bound <= 1.0
     broken = audit(Grouped(mechanism, 1 / 3), n_runs=20_000, noise=simulated_noise(12))
     assert broken.lower_bound > 1.0
+
+
+def test_a_gap_of_one_step_closes_every_group():
+    mechanism, values = PeGaSus(MODEL, threshold=10**6), np.full((2, 10), 5)
+    (first,) = released(mechanism, values, [])
+    for first_step, begins in ((10, 0), (11, 11), (9, 9)):
+        second = mechanism.measure(values, noise=simulated_noise(2), first_step=first_step, state=first.state)
+        assert [row[0] for row in second.choices["groups"]] == [begins] * 2
+
+
+def test_spends_that_price_other_steps_are_refused_before_anything_is_drawn():
+    mechanism, noise = PeGaSus(MODEL), SilentNoise()
+    period = PrivatePeriod.from_values([[1, 2, 3]], resolution=MODEL.resolution, first_step=4)
+    right, shorter, earlier = (mechanism.plan(*steps) for steps in ((3, 4), (2, 4), (3, 0)))
+    for spends in (shorter, earlier, (right[0], shorter[1]), (earlier[0], right[1])):
+        with pytest.raises(ParameterError, match="does not price the steps it is for"):
+            measure_groups(period, spends, 5, None, noise)
+    assert noise.asked == []
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"perturber_share": "1"}, r"perturber_share of PeGaSus must be in \(0, 1\); got 1"),
+        ({"perturber_share": 0}, r"perturber_share of PeGaSus must be in \(0, 1\); got 0"),
+        ({"perturber_share": 0.8}, "perturber_share of PeGaSus must be exact"),
+        ({"threshold": -1}, "threshold of PeGaSus must be at least 0; got -1"),
+        ({"threshold": 5.5}, "threshold of PeGaSus must be exact"),
+        ({"smoother": "mean"}, "smoother of PeGaSus must be one of average, median, james_stein; got 'mean'"),
+        ({"smoother": None}, "smoother of PeGaSus must be one of"),
+    ],
+)
+def test_parameters_that_do_not_fit_are_named(parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        PeGaSus(MODEL, **parameters)

@@ -1,16 +1,15 @@
 """PeGaSus on a tree with the children's groups: what it costs, what runs on, what stays free."""
 
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
 from optstream.mechanisms import Hierarchical, Laplace, PeGaSus, PeGaSusTree
-from optstream.mechanisms.pegasus.tree import GroupedBelow
+from optstream.mechanisms.pegasus import GroupedBelow
 from optstream.noise import simulated_noise
-from optstream.privacy import PrivacyModel, worst_window
+from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
 from optstream.stream.state import public_part, raw_bytes, with_raw
 from studies.audit import audit
@@ -19,7 +18,6 @@ from tests.optstream.mechanisms.planned_days import released
 from tests.optstream.mechanisms.silent_noise import Scaled, SilentNoise
 
 MODEL = PrivacyModel("1", 4, 1, "1")
-ALMOST = 1 - Fraction(1, 2**40)
 TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
 DEEP = AggregationTree.from_parents(
     {"all": None, "A": "all", "B": "all", "a": "A", "b": "A", "c": "B", "d": "B"}
@@ -61,20 +59,6 @@ def groups_of(parts, level):
     return np.concatenate([part.measured.parts[level].choices["groups"] for part in parts], axis=1)
 
 
-def test_a_level_without_leaves_spends_all_of_its_epsilon_on_the_values():
-    mechanism = on_tree(shares=["1/4", "3/4"])
-    spends = mechanism.plan(7, 3)
-    assert [(spend.level, spend.stage) for spend in spends] == [
-        (0, "samples"), (1, "perturber"), (1, "grouper")
-    ]  # fmt: skip
-    step = Fraction(1, 4)
-    charges = [float(spend.unit_charge) for spend in spends]
-    assert charges == pytest.approx([step / 4, step * 3 / 4 * 4 / 5, step * 3 / 4 / 5], rel=1e-12)
-    assert ALMOST < mechanism.epsilon <= 1
-    history = [spend for at, length in [(0, 7), (7, 50), (57, 46)] for spend in mechanism.plan(length, at)]
-    assert worst_window(history, 4).epsilon == mechanism.epsilon
-
-
 def test_noise_is_drawn_at_the_scales_that_were_priced_and_spent_as_planned():
     roaming = PrivacyModel("1/2", 4, 3, "1", unit="roaming", leaves_per_step=2)
     for model, alpha in ((MODEL, 1), (roaming, 6)):
@@ -84,37 +68,6 @@ def test_noise_is_drawn_at_the_scales_that_were_priced_and_spent_as_planned():
         leaf = step * 3 / 4
         scales = [4 / step, 1 / leaf / 0.8, 4 / leaf / 0.2, 8 / leaf / 0.2]
         assert watched.scales == pytest.approx(sorted(alpha * scale for scale in scales), rel=1e-12)
-
-
-def test_what_is_above_the_leaves_is_laplace_noise_and_what_was_released_below():
-    """With the same noise a plain Laplace measurement of the root; its groups are the leaves' in common."""
-    values, mechanism = blocks(60), on_tree(threshold=100)
-    root, leaves = mechanism.measure(values, noise=simulated_noise(4)).parts
-    plain = Laplace(replace(MODEL, epsilon=Fraction(1, 2)))
-    alone = plain.measure(values.sum(axis=0, keepdims=True), noise=simulated_noise(4))
-    assert np.array_equal(root.points, alone.points)
-    assert [replace(spend, level=0) for spend in root.spends] == list(alone.spends)
-    own = np.array(leaves.choices["groups"])
-    assert np.array_equal(root.choices["groups"], own.max(axis=0, keepdims=True))
-    assert np.any(own[0] != own[1])  # it is either's, not the one's
-    assert 1 < len(np.unique(root.choices["groups"])) < 60
-
-
-@pytest.mark.parametrize("smoother", ["median", "average", "james_stein"])
-def test_each_level_is_smoothed_over_its_groups(smoother):
-    mechanism = on_tree(threshold=100, smoother=smoother)
-    measured = mechanism.measure(blocks(40), noise=simulated_noise(4))
-    merged, (root, _) = mechanism.merged(measured), measured.parts
-    begins = root.choices["groups"][0]
-    for step in range(40):
-        group = root.points[0, begins[step] : step + 1]
-        mean = group.mean()
-        direct = {
-            "median": np.median(group),
-            "average": mean,
-            "james_stein": mean + (group[-1] - mean) / len(group),
-        }
-        assert merged.points[0, step] == pytest.approx(direct[smoother])
 
 
 @pytest.mark.parametrize("smoother", ["median", "average", "james_stein"])
@@ -177,20 +130,6 @@ def test_lost_state_closes_groups_and_nothing_is_smoothed_on():
     assert root_begins_anew(forgotten) == (True, False)
 
 
-def test_a_group_is_of_one_resolution_and_one_scale():
-    tenths = on_tree(model=replace(MODEL, resolution="1/10"))
-    left = tenths.measure(blocks(10), noise=simulated_noise(1)).state["levels"]["0"]
-    assert left["terms"] == ["80", "1/10"]
-
-
-def test_a_period_that_is_measured_again_begins_anew_on_every_level():
-    mechanism, values = on_tree(threshold=10**6), np.full((2, 10), 500)
-    first, second = released(mechanism, np.tile(values, 2), [10])
-    again = with_raw(mechanism.recall(second.spends, public_part(first.state)), raw_bytes(first.state))
-    redrawn = mechanism.measure(values, noise=simulated_noise(3), first_step=10, state=again)
-    assert all(np.all(np.array(part.choices["groups"]) == 10) for part in redrawn.parts)
-
-
 def test_a_level_with_leaves_keeps_its_grouper_and_a_derived_one_hands_on():
     ragged = on_tree(RAGGED, ["1/3", "1/3", "1/3"])
     assert [type(mechanism) for _, mechanism in ragged.levels] == [GroupedBelow, PeGaSus, PeGaSus]
@@ -201,16 +140,6 @@ def test_a_level_with_leaves_keeps_its_grouper_and_a_derived_one_hands_on():
     assert np.array_equal(root.choices["groups"][0], np.max(leaves.choices["groups"], axis=0))
     flat = on_tree(AggregationTree.from_parents({"only": None}), ["1"])
     assert [type(mechanism) for _, mechanism in flat.levels] == [PeGaSus]
-
-
-def test_another_pattern_and_another_state_are_refused():
-    with pytest.raises(ParameterError, match="mechanism of PeGaSusTree must be a PeGaSus; got Laplace"):
-        PeGaSusTree(Laplace(MODEL), TREE, ["1/2", "1/2"])
-    own, children = on_tree(kind=Hierarchical), on_tree()
-    left = own.measure(blocks(10), noise=simulated_noise(1)).state
-    with pytest.raises(ParameterError, match="state of GroupedBelow"):
-        children.measure(blocks(10), noise=simulated_noise(1), first_step=10, state=left)
-    assert children.recall([], public_part(left))["levels"]["0"] == {"mechanism": "GroupedBelow"}
 
 
 def error_at_root(kind, values):
@@ -278,3 +207,27 @@ def test_an_audit_over_a_period_border_finds_no_more_than_epsilon_and_catches_a_
     assert 0.4 < honest.lower_bound <= 2.0
     broken = audit(Forest(1 / 3), n_runs=10_000, noise=simulated_noise(12))
     assert broken.lower_bound > 2.0
+
+
+def test_a_group_is_of_one_resolution_and_one_scale():
+    tenths = on_tree(model=replace(MODEL, resolution="1/10"))
+    left = tenths.measure(blocks(10), noise=simulated_noise(1)).state["levels"]["0"]
+    assert left["terms"] == ["80", "1/10"]
+
+
+def test_a_period_that_is_measured_again_begins_anew_on_every_level():
+    mechanism, values = on_tree(threshold=10**6), np.full((2, 10), 500)
+    first, second = released(mechanism, np.tile(values, 2), [10])
+    again = with_raw(mechanism.recall(second.spends, public_part(first.state)), raw_bytes(first.state))
+    redrawn = mechanism.measure(values, noise=simulated_noise(3), first_step=10, state=again)
+    assert all(np.all(np.array(part.choices["groups"]) == 10) for part in redrawn.parts)
+
+
+def test_another_pattern_and_another_state_are_refused():
+    with pytest.raises(ParameterError, match="mechanism of PeGaSusTree must be a PeGaSus; got Laplace"):
+        PeGaSusTree(Laplace(MODEL), TREE, ["1/2", "1/2"])
+    own, children = on_tree(kind=Hierarchical), on_tree()
+    left = own.measure(blocks(10), noise=simulated_noise(1)).state
+    with pytest.raises(ParameterError, match="state of GroupedBelow"):
+        children.measure(blocks(10), noise=simulated_noise(1), first_step=10, state=left)
+    assert children.recall([], public_part(left))["levels"]["0"] == {"mechanism": "GroupedBelow"}

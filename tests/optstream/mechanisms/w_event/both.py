@@ -2,8 +2,7 @@
 
 import pytest
 
-from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
-from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
+from optstream.mechanisms.w_event import BudgetAbsorption, BudgetDistribution
 from optstream.privacy import PrivacyModel, worst_window
 
 BOTH = pytest.mark.parametrize("kind", [BudgetDistribution, BudgetAbsorption])

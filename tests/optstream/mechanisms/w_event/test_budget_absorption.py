@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
+from optstream.mechanisms.w_event import BudgetAbsorption
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import round_up_to_float
@@ -28,23 +28,6 @@ def test_by_hand_shares_are_absorbed_and_repaid():
     assert distance.weights == (1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1)
     held = [0, 0, 50, 50, 50, 90, 90, 90, 90, 90, 90, 130, 130, 130, 130, 999]
     assert release.values.tolist() == [held]
-
-
-@pytest.mark.parametrize(("distance", "expected"), [(3, 0), (4, 1)])
-def test_by_hand_a_publication_must_be_worth_its_noise(distance, expected):
-    """One share of 1 at the first step, a scale of 1 for each of three series, 3 in all; strictly."""
-    release = BY_HAND.release([[distance - 2], [-1], [1]], noise=SilentNoise())
-    assert release.spends[1].weights == quarters(expected)
-
-
-@pytest.mark.parametrize("begins", [0, 100])
-def test_shares_add_up_from_the_streams_first_step_whatever_its_number(begins):
-    first = BY_HAND.release([[0, 0]], noise=SilentNoise(), first_step=begins)
-    second = BY_HAND.release([[70]], noise=SilentNoise(), first_step=begins + 2, state=first.state)
-    assert second.spends[1].weights == quarters(3)
-    # the debt is remembered for as long as it lasts
-    third = BY_HAND.release([[0, 0, 0]], noise=SilentNoise(), first_step=begins + 3, state=second.state)
-    assert third.spends[1].weights == quarters(0, 0, 1)
 
 
 def test_a_debt_that_no_window_sees_any_more_is_remembered():

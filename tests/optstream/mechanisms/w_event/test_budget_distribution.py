@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.mechanisms.w_event.budget_distribution import GRAINS, BudgetDistribution
+from optstream.mechanisms.w_event import GRAINS, BudgetDistribution
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from tests.optstream.mechanisms.silent_noise import SilentNoise
@@ -21,13 +21,6 @@ def test_by_hand_each_publication_takes_half_of_what_its_window_has_left():
     halves = (Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 16))
     # the first leaves the window: 1 - 7/16 is left, then 1 - (1/8 + 1/16 + 9/32)
     assert paid(mechanism, [jumps]) == (*halves, Fraction(9, 32), Fraction(17, 64))
-
-
-@pytest.mark.parametrize(("distance", "expected"), [(6, 0), (7, Fraction(1, 2))])
-def test_by_hand_a_publication_must_be_worth_its_noise(distance, expected):
-    """Epsilon 2: half of 1 at the first step, a scale of 2 for each of three series, 6 in all; strictly."""
-    mechanism = BudgetDistribution(PrivacyModel("2", 4, 1, "1"))
-    assert paid(mechanism, [[distance - 2], [-1], [1]]) == (expected,)
 
 
 def brute_force(series, window, noise):

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from optstream.measurement import distance
-from optstream.mechanisms.w_event import publish_by_distance
-from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
-from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
+from optstream.mechanisms import w_event as publish_by_distance
+from optstream.mechanisms.w_event import BudgetAbsorption, BudgetDistribution
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
-from optstream.privacy.rules.publication_rules import Absorption
+from optstream.privacy.rules import Absorption
 from studies.audit import MechanismSubject, audit, make_neighbours
 from tests.optstream.mechanisms.w_event.both import BOTH
 

@@ -7,25 +7,10 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.ledger.accounting.spends import covers
-from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
-from optstream.privacy import StepSpend
+from optstream.ledger.accounting import covers
+from optstream.mechanisms.w_event import BudgetDistribution
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 from tests.optstream.mechanisms.w_event.both import BOTH, build, cost
-
-
-@BOTH
-def test_where_nothing_can_be_offered_nothing_is_drawn(kind):
-    """Another period has taken the whole budget of every window around."""
-    mechanism = build(kind)
-    taken = StepSpend(0, "publications", 5, (1,), Fraction(2), 1)
-    state = mechanism.recall([taken])
-    noise = SilentNoise()
-    release = mechanism.release([[10**6] * 5], noise=noise, state=state)
-    assert noise.asked == []
-    assert cost(mechanism, release.spends) == 0
-    assert release.measured.positions == ()
-    assert len(release.spends) == 2
 
 
 @BOTH

@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
-from optstream.measurement.drifting_blocks import DriftingBlocks
+from optstream.measurement.blocks import DriftingBlocks
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend, charged_to_windows, worst_window
 from optstream.privacy.amendment import repriced
-from optstream.privacy.joint_spend import groups_from_document
-from optstream.privacy.rules.groups import cut, may_be_joint, worst_sum
-from optstream.privacy.rules.headroom import groups_with_headroom
+from optstream.privacy.rules import cut, groups_with_headroom, may_be_joint, worst_sum
+from optstream.privacy.spends import groups_from_document
 
 STEPS = Fraction(1)
 
@@ -182,12 +181,6 @@ def test_a_day_is_cut_into_nearly_equal_groups(n_parts, least, sizes):
     assert [part for group in groups for part in group] == steps(n_parts)
 
 
-@pytest.mark.parametrize(("n_parts", "least"), [(3, 4), (3, 0), (0, 0)])
-def test_a_day_with_too_few_measurements_is_refused(n_parts, least):
-    with pytest.raises(ParameterError, match=f"{n_parts} measurements cannot be cut into groups of {least}"):
-        cut(steps(n_parts), least)
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.data(), st.integers(1, 9))
 def test_the_worst_sum_is_that_of_every_order_of_days(data, window_length):
@@ -272,17 +265,6 @@ def test_groups_that_are_no_partition_of_measured_steps_are_refused(groups):
         joint(0, 4, groups)
 
 
-def test_a_spend_without_a_scale_is_refused():
-    with pytest.raises(ParameterError, match="greater than 0"):
-        joint(0, 4, [(range(0, 1),)], Fraction(0))
-
-
-@pytest.mark.parametrize("document", ["x", [["x"]], [[[0, 1, 2]]], [[[0, "1"]]], [[[0, True]]], {}])
-def test_documents_that_hold_no_groups_are_refused(document):
-    with pytest.raises((TypeError, ValueError)):
-        groups_from_document(document)
-
-
 def test_the_loss_of_independent_groups_is_a_sum():
     """What the accountant adds up, by the product of two groups' probabilities: e^(1/b) twice."""
     weights = {x: Fraction(1, 2) ** max(map(abs, x)) for x in product(range(-3, 4), repeat=2)}
@@ -292,3 +274,14 @@ def test_the_loss_of_independent_groups_is_a_sum():
         for v in moved
     ]
     assert prod(ratios) == 2 ** worst_window(history([4], 2), 2).epsilon
+
+
+def test_a_spend_without_a_scale_is_refused():
+    with pytest.raises(ParameterError, match="greater than 0"):
+        joint(0, 4, [(range(0, 1),)], Fraction(0))
+
+
+@pytest.mark.parametrize("document", ["x", [["x"]], [[[0, 1, 2]]], [[[0, "1"]]], [[[0, True]]], {}])
+def test_documents_that_hold_no_groups_are_refused(document):
+    with pytest.raises((TypeError, ValueError)):
+        groups_from_document(document)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.privacy import StepSpend, worst_window
-from optstream.privacy.rules.headroom import Layer, groups_with_headroom, layers_with_headroom
+from optstream.privacy.rules import Layer, groups_with_headroom, layers_with_headroom
 
 AT, MOST = 40, Fraction(1)
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from optstream.privacy import CappedSpend, PeriodSpend, StepSpend
-from optstream.privacy.rules.publication_rules import Absorption, Halving, grains_of
-from optstream.privacy.rules.window_budget import WindowBudget
+from optstream.privacy.rules import Absorption, Halving, WindowBudget, grains_of
 
 FIRST, STEPS = 20, 9
 

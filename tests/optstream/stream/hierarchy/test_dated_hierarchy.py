@@ -100,12 +100,6 @@ def test_more_than_can_be_worked_out_is_refused():
         DatedHierarchy(tuple(wide), tuple(many[:900]))
 
 
-def test_changes_come_by_day():
-    changes = (TreeChange(SECOND, renamed={"42": "44"}), TreeChange(FIRST, removed=("21",)))
-    with pytest.raises(ParameterError, match=r"change 2, .* valid_from must be later than 2017-01-01"):
-        DatedHierarchy(FR, changes)
-
-
 def test_the_table_says_since_when_until_when_and_what_each_unit_became():
     hierarchy = DatedHierarchy(
         FR,
@@ -165,14 +159,6 @@ def test_the_map_over_several_changes_says_what_each_leaf_was():
     assert dict(whole.nodes) == {"FR": "FR", "EAST": "EAST", "WEST": "WEST", "44": "42", "53": "53"}
     assert not whole.is_renaming
     assert not half_way.is_renaming
-
-
-def test_only_new_codes_are_a_renaming():
-    renamed = DatedHierarchy(FR, (TreeChange(FIRST, renamed={"42": "44", "FR": "F"}),))
-    assert renamed.map_between(FIRST - DAY, FIRST).is_renaming
-    assert renamed.map_between(FIRST, SECOND).is_renaming
-    moved = DatedHierarchy(FR, (TreeChange(FIRST, moved={"21": "WEST"}),))
-    assert not moved.map_between(FIRST - DAY, FIRST).is_renaming
 
 
 def test_random_lists_of_changes_keep_every_total():

@@ -51,15 +51,6 @@ def test_each_day_has_the_layout_that_began_last(small):
     assert [layout.announcement for layout in settings.layouts] == ["_SUCCESS", "_SUCCESS", "_FILES", "DONE"]
 
 
-def test_without_changes_every_day_is_laid_out_alike(small):
-    settings = small(marker='file_list = "_FILES"').settings
-    assert (
-        settings.input_of(date.min)
-        == settings.input_of(date.max)
-        == Layout("load", marker=None, file_list="_FILES")
-    )
-
-
 def test_a_configuration_without_changes_has_the_hash_it_always_had(small):
     """As computed before changes and factors were known: published statements go on saying it."""
     plain = small().settings.configuration_hash
@@ -69,15 +60,6 @@ def test_a_configuration_without_changes_has_the_hash_it_always_had(small):
     hashes = {small(marker=text).settings.configuration_hash for text in others}
     assert len(hashes | {plain}) == 5
     assert small(marker=CHANGES.replace('"0.001"', '"1/1000"')).settings.configuration_hash in hashes
-
-
-def test_a_date_may_be_a_text_or_a_date_of_tomls_own(small):
-    texts = ('"2015-07-01"', "2015-07-01")
-    one, other = (
-        small(marker=f'[[input.changes]]\nvalid_from = {text}\nvalue = "x"').settings for text in texts
-    )
-    assert one.layouts == other.layouts
-    assert one.configuration_hash == other.configuration_hash
 
 
 FIRST = '[[input.changes]]\nvalid_from = 2015-07-01\nvalue = "load_kw"\n'
@@ -142,8 +124,3 @@ def test_many_changes_are_told_apart_or_refused(small, refusal):
     settings = small(marker=changes(1000)).settings
     assert settings.input_of(date(2001, 1, 1)).value == "v2001-01-01"
     assert "a list of at most 1000 tables" in refusal(changes(1001))
-
-
-def test_all_problems_of_all_entries_are_listed(refusal):
-    told = refusal(FIRST + "timestamp = 1\nmarker = 2\n" + SECOND + "timestamp = 1")
-    assert told.count("\n  - ") == 3

@@ -1,6 +1,5 @@
 """The `[mechanism]` table: any mechanism by its name, its own keys, and what the others do not take."""
 
-import json
 import re
 from datetime import date
 
@@ -8,17 +7,12 @@ import pytest
 
 from optstream import mechanisms
 from optstream.errors import ParameterError
-from optstream.estimation.gaussian_process.prior import COMPONENTS
 from optstream.mechanisms import Hierarchical, HistoryInformedTree, PeGaSusTree
-from optstream.mechanisms.history_informed.block_choice import Figures
-from optstream.mechanisms.history_informed.public_prior import medians_of, with_medians
-from optstream.mechanisms.history_informed.tree_choice import choose_level_shares
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY
-from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
-from tasks.config.tables.mechanisms import MECHANISMS
-from tasks.release.build_mechanism import mechanism_for
-from tests.tasks.two_regions import with_delta
+from tasks.config.schema import MECHANISMS
+from tasks.release.mechanism import mechanism_for
+from tests.tasks.two_regions import CONFIGURATION, released_by, with_delta
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +27,6 @@ def load(load_text):
     def _load(name, *changes, keep=(), **keys):
         listed = "".join(f"{key} = {value}\n" for key, value in keys.items())
         text = re.sub(r"\[mechanism\].*\n(.+\n)+", f'[mechanism]\nname = "{name}"\n{listed}', EXAMPLE)
-        text = text if "stages" in keep else re.sub(r"stages = .+\n", "", text)
         for table in {"sampling", "features"} - set(keep):
             text = re.sub(rf"\[{table}\].*\n(.+\n)+", "", text)
         text = re.sub(r"(epsilon = \S+) .*", r"\1", text)
@@ -42,45 +35,7 @@ def load(load_text):
     return _load
 
 
-HALVES, BY_MODEL = 'levels = ["1/2", "1/2"]', 'levels = "model"'
-
-
-def test_level_shares_by_the_model_are_those_of_the_mechanism(load):
-    settings = load("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0)
-    mechanism = mechanism_for(settings, DAY)
-    assert mechanism.level_shares == settings.level_shares
-    assert sum(settings.level_shares) == 1
-    noise = float(settings.model.alpha / settings.model.epsilon) / 5000.0
-    assert settings.level_shares == choose_level_shares(settings.tree_of(date.min), Figures(48, 48, noise))
-    assert settings.describe_mechanism(date.min)["level_shares"] == [
-        str(share) for share in settings.level_shares
-    ]
-    assert mechanism.epsilon <= 1
-
-
-def test_level_shares_by_the_model_are_found_once_and_kept(load, monkeypatch):
-    """Of the same configuration, by another process; a damaged file costs the time again."""
-    settings = load("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0)
-    file = settings.file
-    assert settings.level_shares
-    assert not settings.trusted_folder.exists()  # a dry run makes no folder
-    settings.trusted_folder.mkdir()
-    settings = load_settings(file)
-    found, looked = settings.level_shares, []
-    kind = type(settings)
-    make = kind.model_level_shares
-    monkeypatch.setattr(kind, "model_level_shares", lambda self: looked.append(1) or make(self))
-    assert load_settings(file).level_shares == found
-    assert not looked
-    kept = settings.level_shares_file
-    for damaged in (b"{", kept.read_bytes().replace(str(found[0]).encode(), b"x"), b"[]"):
-        kept.write_bytes(damaged)
-        assert load_settings(file).level_shares == found
-    assert len(looked) == 3
-    file.write_text(file.read_text().replace("scale = 5000.0", "scale = 50.0"))
-    assert load_settings(file).configuration_hash != settings.configuration_hash
-    assert load_settings(file).level_shares
-    assert len(looked) == 4
+HALVES = 'levels = ["1/2", "1/2"]'
 
 
 def test_level_shares_are_stated_however_they_were_configured(load):
@@ -89,16 +44,17 @@ def test_level_shares_are_stated_however_they_were_configured(load):
     assert settings.describe_mechanism(date.min)["level_shares"] == ["1/3", "2/3"]
 
 
-@pytest.mark.parametrize(("name", "keys"), [("HistoryInformed", {}), ("Laplace", {})])
-def test_level_shares_by_the_model_need_a_model_and_a_public_scale(refusal, name, keys):
-    said = refusal(name, (HALVES, BY_MODEL), **keys)
-    assert 'budget.levels "model" is for mechanism.name "HistoryInformed" with mechanism.scale' in said
-
-
-def test_level_shares_are_a_list_or_the_word(refusal):
-    said = refusal("HistoryInformed", (HALVES, 'levels = "best"'), scale=5000.0)
-    assert "budget.levels must be a list of shares in [0, 1]" in said
-    assert "got 'best'" in said
+@pytest.mark.parametrize(
+    ("budget", "told"),
+    [
+        ('levels = "best"', "budget.levels must be a list of shares in [0, 1]"),
+        ('levels = "model"', "shares are numbers: `optstream advise --write FILE` writes those"),
+        (f'{HALVES}\nstream_share = "model"', "shares are numbers: `optstream advise --write FILE`"),
+        (f'{HALVES}\nshared_with = ["a.toml"]', "budget.shared_with must be left out: shares are numbers"),
+    ],
+)
+def test_shares_are_numbers(refusal, budget, told):
+    assert told in refusal("HistoryInformed", (HALVES, budget), scale=5000.0)
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -117,8 +73,6 @@ def test_keys_reach_the_mechanism(load):
     fourier = mechanism_for(load("Fourier", n_coefficients="5"), DAY).mechanism
     assert fourier.n_coefficients == 5
     assert fourier.shortest_period == 46
-    budget = mechanism_for(load("BudgetAbsorption", distance_share='"1/3"'), DAY).mechanism
-    assert str(budget.distance_share) == "1/3"
 
 
 def test_holidays_are_those_of_the_country_and_those_that_are_named(load):
@@ -133,60 +87,10 @@ def test_holidays_are_those_of_the_country_and_those_that_are_named(load):
         mechanism_for(load("HistoryInformed", country='"ZZ"'), DAY)
 
 
-GENERAL = medians_of(COMPONENTS)
-
-
-def proxy(medians, learned_from='"open data"'):
-    """As a TOML value in one line, as `[mechanism]` is written here."""
-    rows = ", ".join(f"{json.dumps(name)} = {json.dumps(row)}" for name, row in medians.items())
-    return f"{{ learned_from = {learned_from}, medians = {{ {rows} }} }}"
-
-
-def test_a_public_proxy_seeds_the_prior_and_the_lineage_says_so(load):
-    medians = GENERAL | {"daily shape": [0.5, 0.01, 0.7, 300.0]}
-    settings = load("HistoryInformed", scale=5000.0, proxy=proxy(medians))
-    pattern = mechanism_for(settings, DAY).pattern
-    assert pattern.components == with_medians(medians)
-    described = settings.describe_mechanism(date.min)["proxy"]
-    assert described["learned_from"] == "open data"
-    assert described["medians"]["daily shape"] == [0.5, 0.01, 0.7, 300.0]
-    without = load("HistoryInformed", scale=5000.0)
-    assert without.configuration_hash != settings.configuration_hash
-    assert "proxy" not in without.describe_mechanism(date.min)
-
-
-def test_level_shares_are_chosen_by_the_prior_that_is_used(load):
-    own = {name: [row[0] / 100, 3 * row[1], *row[2:]] for name, row in GENERAL.items()}
-    found = [
-        load("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0, noise='"laplace"', **keys)
-        for keys in ({}, {"proxy": proxy(own)})
-    ]
-    assert found[0].level_shares != found[1].level_shares
-    assert mechanism_for(found[1], DAY).level_shares == found[1].level_shares
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        proxy({"drift": [0.1, 0.1, 6.0]}),
-        proxy(GENERAL | {"drift": [0.1, 0.1]}),
-        proxy(GENERAL | {"drift": [0.1, -0.1, 6.0]}),
-        proxy(GENERAL | {"drift": "many"}),
-        proxy(GENERAL, learned_from='""'),
-        '"proxy.toml"',
-    ],
-)
-def test_a_proxy_that_is_none_is_refused(refusal, broken):
-    assert "mechanism.proxy must be the table that `python -m studies learn-proxy` prints" in refusal(
-        "HistoryInformed", proxy=broken
-    )
-
-
 def test_groups_are_each_levels_own_or_come_from_the_children(load):
     own = mechanism_for(load("PeGaSus"), DAY)
-    children = mechanism_for(load("PeGaSus", groups='"children"', smoother='"average"'), DAY)
+    children = mechanism_for(load("PeGaSus", groups='"children"'), DAY)
     assert (type(own), type(children)) == (Hierarchical, PeGaSusTree)
-    assert children.mechanism.smoother == "average"
     assert [spend.level for spend in own.plan(4)] == [0, 0, 1, 1]
     assert [spend.level for spend in children.plan(4)] == [0, 1, 1]
 
@@ -202,6 +106,23 @@ def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(load):
         )
     }
     assert len(hashes) == 4
+
+
+HASHES = {
+    "OptStream": "335263f1e603f2bb",
+    "Laplace": "6f74257b156628c9",
+    "BudgetAbsorption": "12e2b9d6c17a886e",
+    "PeGaSus": "cc35473b60e60ab6",
+    "Fast": "9efc40168e61edc6",
+    "HistoryInformed": "a0c02919b52c3b17",
+}
+"""Of version 0.2, whose mechanisms had keys that nobody named here."""
+
+
+def test_the_configuration_hash_is_that_of_before_keys_went(load_text):
+    for name, known in HASHES.items():
+        text = CONFIGURATION if name == "OptStream" else released_by(name)
+        assert load_text(text).configuration_hash[:16] == known
 
 
 @pytest.mark.parametrize(
@@ -229,13 +150,18 @@ def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(load):
         (("Laplace",), {"n_samples": "5"}, "mechanism.n_samples is not a known key"),
         (("Sample",), {"keep": ["sampling"]}, r"\[sampling\] must be left out: it is for .*OptStream"),
         (("Sample",), {"keep": ["features"]}, r"\[features\] must be left out"),
-        (("Sample",), {"keep": ["stages"]}, "budget.stages must be left out"),
-        (("BudgetAbsorption",), {"distance_share": '"1"'}, "distance_share of .* between 0 and 1; got 1"),
         (("Fast",), {"n_samples": "49"}, r"n_samples of Fast must be an integer in \[1, .*\]; got 49"),
-        (("Fast",), {"integral": "0.2"}, "proportional, integral and derivative of Fast must add up to 1"),
-        (("Fast",), {"set_point": "inf"}, "set_point of Fast must be a finite number greater than 0"),
+        *(
+            ((name,), {key: value}, f"mechanism.{key} must be left out: how a mechanism is tuned inside")
+            for name, key, value in (
+                ("Fast", "integral", "0.2"),
+                ("BudgetAbsorption", "distance_share", '"1/3"'),
+                ("PeGaSus", "smoother", '"average"'),
+                ("OptStream", "weights", '"paper"'),
+                ("HistoryInformed", "proxy", '{ learned_from = "x" }'),
+            )
+        ),
         (("PeGaSus",), {"groups": '"parents"'}, 'groups must be "own" or "children"'),
-        (("PeGaSus",), {"smoother": '"mean"'}, 'smoother must be "median", "average" or "james_stein"'),
     ],
 )  # fmt: skip
 def test_refusals_name_the_key_the_range_and_the_remedy(refusal, arguments, keys, message):

@@ -6,9 +6,8 @@ from datetime import date
 import polars as pl
 import pytest
 
-from tasks.config.tables.areas import read_areas
-from tasks.config.tables.hierarchy import read_hierarchy
-from tasks.config.tables.sections import Hierarchy
+from tasks.config.hierarchy import read_areas, read_hierarchy
+from tasks.config.schema import Hierarchy
 
 
 @pytest.mark.parametrize(

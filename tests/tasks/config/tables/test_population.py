@@ -1,7 +1,5 @@
 """What streams of one population say alike is said once, in a file that each of them names."""
 
-from fractions import Fraction
-
 import pytest
 
 from optstream.errors import ConfigurationError
@@ -92,12 +90,3 @@ def test_a_population_file_is_no_configuration_and_names_those_of_its_streams(pr
     file.write_text("streams = []\n")
     with pytest.raises(ConfigurationError, match="streams must list"):
         stream_files([file])
-
-
-def test_shares_of_the_model_need_no_list_of_their_own(tmp_path):
-    products = two_products(tmp_path, share="model")
-    shares = [one.settings.stream_share for one in products.values()]
-    assert sum(shares) == 1
-    assert Fraction(0) < shares[0] < 1
-    products["gas"].configure("[budget]", '[budget]\nshared_with = ["../electricity/optstream.toml"]')
-    assert "budget.shared_with must be left out" in refused(load_settings, tmp_path / "gas/optstream.toml")

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tasks.config.tables.schedule import next_fire
+from tasks.config.schema import next_fire
 from tests.tasks.config.refused import refused
 from tests.tasks.two_regions import CONFIGURATION
 
@@ -14,24 +14,6 @@ from tests.tasks.two_regions import CONFIGURATION
 def load(load_text):
     """Load a configuration with these lines at its end."""
     return lambda lines="": load_text(f"{CONFIGURATION}\n{lines}\n")
-
-
-def test_without_the_table_the_defaults_hold(load):
-    settings = load()
-    assert settings.schedule is None
-    assert settings.scheduling.cron == "0 3 * * *"
-    assert (settings.scheduling.look_every_minutes, settings.scheduling.catch_up_days) == (30, 7)
-
-
-def test_no_release_depends_on_it(load):
-    assert load('[schedule]\ncron = "30 4 * * 1-5"').configuration_hash == load().configuration_hash
-
-
-@pytest.mark.parametrize(
-    "cron", ["0 3 * * *", "*/15 3-11 * * *", "0,30 3 1-31/2 1,7 0-7", "59 23 31 12 7", "* * * * *"]
-)
-def test_crons_of_numbers_are_taken(load, cron):
-    assert load(f'[schedule]\nwatch_cron = "{cron}"').schedule.watch_cron == cron
 
 
 @pytest.mark.parametrize(
@@ -59,24 +41,6 @@ def test_other_crons_are_refused(load, cron):
     assert "schedule.cron must be five fields of numbers" in told
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        ("look_every_minutes = 0", "schedule.look_every_minutes must be an integer in [1, 720]; got 0"),
-        ("catch_up_days = 0", "schedule.catch_up_days must be a number of days, an integer in [1, 366]"),
-        ("port = 80", "schedule.port must be an integer in [1024, 65535]; got 80"),
-        ('crons = "0 3 * * *"', "schedule.crons is not a known key; did you mean cron?"),
-        ('cron = "0 12 * * *"', "schedule.cron must begin before watch.late_after, 12:00, until which"),
-    ],
-)
-def test_wrong_keys_are_named_with_their_legal_range(load, lines, message):
-    assert message in refused(load, f"[schedule]\n{lines}")
-
-
-def test_a_night_may_begin_later_where_days_are_late_later(load):
-    assert load('[schedule]\ncron = "0 12 * * *"\n[watch]\nlate_after = "12:01"').schedule
-
-
 def test_a_cron_fires_next_when_cron_says_by_the_clock_of_its_zone():
     zone = ZoneInfo("Europe/Paris")
     for cron, after, fires in (
@@ -90,3 +54,17 @@ def test_a_cron_fires_next_when_cron_says_by_the_clock_of_its_zone():
     ):
         found = next_fire([cron], datetime.fromisoformat(after).replace(tzinfo=zone))
         assert (found and f"{found:%Y-%m-%dT%H:%M}") == fires, cron
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("look_every_minutes = 0", "schedule.look_every_minutes must be an integer in [1, 720]; got 0"),
+        ("catch_up_days = 0", "schedule.catch_up_days must be a number of days, an integer in [1, 366]"),
+        ("port = 80", "schedule.port must be an integer in [1024, 65535]; got 80"),
+        ('crons = "0 3 * * *"', "schedule.crons is not a known key; did you mean cron?"),
+        ('cron = "0 12 * * *"', "schedule.cron must begin before watch.late_after, 12:00, until which"),
+    ],
+)
+def test_wrong_keys_are_named_with_their_legal_range(load, lines, message):
+    assert message in refused(load, f"[schedule]\n{lines}")

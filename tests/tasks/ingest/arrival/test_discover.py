@@ -11,8 +11,8 @@ import pytest
 from optstream.errors import DumpError
 from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover, ingest
-from tasks.ingest.sandbox.process import reading_apart
-from tasks.release.guards.input_hashes import hashing
+from tasks.ingest.sandbox import reading_apart
+from tasks.release.inputs import hashing
 from tests.tasks.conftest import SmallStream
 
 DAY = date(2025, 1, 15)

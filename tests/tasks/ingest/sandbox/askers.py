@@ -11,8 +11,8 @@ from typing import Any
 from optstream.errors import DumpError
 from tasks.config import load_settings
 from tasks.ingest import discover
-from tasks.ingest.sandbox import process
-from tasks.ingest.sandbox.process import IDLE, fork_reader, reading_apart
+from tasks.ingest import sandbox as process
+from tasks.ingest.sandbox import IDLE, fork_reader, reading_apart
 
 
 def read(file: str, day: str, writer: str) -> None:

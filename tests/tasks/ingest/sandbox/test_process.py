@@ -18,15 +18,14 @@ import pytest
 
 from optstream.errors import DumpError, OptStreamError
 from optstream.ledger import open_ledger
-from optstream.measurement.linear import open_private_period
+from optstream.measurement.sums import open_private_period
 from optstream.noise import secure_noise
 from tasks.ingest import discover, ingest
+from tasks.ingest import sandbox as process
 from tasks.ingest.days import read_days
-from tasks.ingest.sandbox import process
-from tasks.ingest.sandbox.messages import answer
-from tasks.ingest.sandbox.process import reading_apart
-from tasks.release.day import Judged, Requested, Status
+from tasks.ingest.sandbox import answer, reading_apart
 from tasks.release.run import Run, enrol
+from tasks.release.stages import Judged, Requested, Status
 from tests.failing import Death, raising
 from tests.tasks.conftest import DAY, NOW
 from tests.tasks.two_regions import READING
@@ -192,7 +191,7 @@ def test_the_process_ends_with_who_asked(metered):
 )
 def test_the_kernel_limits_a_reader(tmp_path, act, code):
     """Whatever the process does about its own clock."""
-    begin = "import signal, sys\nfrom tasks.ingest.sandbox.process import limit\nlimit(1, 2**32)\n"
+    begin = "import signal, sys\nfrom tasks.ingest.sandbox import limit\nlimit(1, 2**32)\n"
     ended = subprocess.run(
         [sys.executable, "-c", begin + act, tmp_path / "x"], capture_output=True, text=True, timeout=120
     )
@@ -249,12 +248,6 @@ def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(meter
     assert told.startswith("region=84/date=2025-01-15/'part-0.parquet': reading the dump took longer than")
     assert "input.time_limit, 6h, and was ended" in told
     assert "set a longer limit" in told
-
-
-def test_a_limit_is_configured_in_words(small):
-    stream = small(marker='time_limit = "90min"')
-    assert process.seconds_of(stream.settings) == 5400
-    assert stream.settings.configuration_hash == small().settings.configuration_hash
 
 
 @pytest.fixture

@@ -5,16 +5,16 @@ import stat
 from datetime import date, timedelta
 
 from optstream.ledger import ReleaseEvent
-from tasks.monitoring import Kind, Severity
-from tasks.monitoring.alarms.event_log import (
+from tasks.monitor.notify import (
     LOGGED,
     append_lines,
     ledger_line_of,
     line_of,
     log_transitions,
+    seen,
     transitions,
 )
-from tasks.monitoring.alarms.told import seen
+from tasks.monitor.view import Kind, Severity
 from tests.tasks.ui.conftest import AT, FIRST, alarm
 
 LATE, VOID = alarm(node="84"), alarm(Kind.VOID)

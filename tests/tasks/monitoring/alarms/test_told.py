@@ -4,9 +4,8 @@ import random
 from datetime import UTC, date, datetime, timedelta
 
 from optstream.stream import Hour
-from tasks.monitoring import Alarm, Kind, Severity
-from tasks.monitoring.alarms.told import FILE, heard, news_for, read_told, seen, write_told
-from tasks.monitoring.words import MOST_LINES, lines_of
+from tasks.monitor.notify import FILE, heard, news_for, read_told, seen, write_told
+from tasks.monitor.view import Alarm, Kind, Severity
 
 NOW = datetime(2016, 6, 3, tzinfo=UTC)
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
@@ -52,13 +51,6 @@ def test_a_suggestion_that_becomes_known_is_told_again():
     )
 
 
-def test_a_channel_that_is_new_hears_what_lasts_and_one_that_is_gone_is_forgotten():
-    memory = heard(seen({}, [alarm(DAYS[0])], ["a"], NOW), "a")
-    memory = seen(memory, [alarm(DAYS[0])], ["b"], NOW)
-    assert len(news_for(memory, "b").new) == 1
-    assert seen(memory, [], ["b"], NOW) == {}
-
-
 def test_what_was_told_survives_on_disk_for_its_owner_alone(watched):
     settings = watched.settings
     hours = [alarm(Hour(DAYS[0], 13)), alarm(Hour(DAYS[0], 2, again=True))]
@@ -99,8 +91,3 @@ def test_what_was_told_is_stored_as_ever(watched):
     write_told(watched.settings, memory)
     assert (watched.settings.watch_folder / FILE).read_text() == STORED
     assert read_told(watched.settings) == memory
-
-
-def test_so_many_lines_are_told_and_how_many_more():
-    many = [alarm(DAYS[0] + timedelta(days=2 * number)) for number in range(100)]
-    assert len(lines_of(many)) == MOST_LINES + 1

@@ -1,15 +1,16 @@
 """Plans compared by what one prior expects of them: nothing of the stream is read."""
 
 from datetime import date
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from tasks.planning.advice.candidates import Choice
-from tasks.planning.advice.compare_plans import Judge, compare_plans, drawn_series
-from tasks.planning.dry_run import dry_run
+from optstream.history.prior import TemporalPrior
+from optstream.mechanisms.blocks import Figures
+from optstream.mechanisms.history_informed_tree import choose_level_shares
+from tasks.plan.advise import Judge, compare_plans, drawn_series
+from tasks.plan.candidates import Choice, model_level_shares, with_level_shares
+from tasks.plan.dry_run import dry_run
 from tests.tasks.two_regions import CONFIGURATION, released_by
 
 pytestmark = pytest.mark.slow
@@ -96,15 +97,17 @@ def test_drawn_series_vary_as_the_prior_says():
 def test_level_shares_of_the_model_know_the_noise_that_is_drawn(load_text):
     """A customer in one leaf a day: joint noise at every level errs less than Laplace noise."""
     word = ('time_zone = "Europe/Paris"', 'time_zone = "Europe/Paris"\nleaves_per_period = 1')
-    model = ('["1/2", "1/2"]', '"model"')
-    joint = load_text(INFORMED, ('alpha = "1"', 'alpha = "5"'), word, model)
-    (level, *_) = [one.expected.error for one in dry_run(joint, [DAY]).periods[0].levels]
     said = ("scale = 5000", 'scale = 5000\nnoise = "laplace"')
-    laplace = load_text(INFORMED, ('alpha = "1"', 'alpha = "5"'), word, model, said)
-    (other, *_) = [one.expected.error for one in dry_run(laplace, [DAY]).periods[0].levels]
-    assert level < 0.95 * other
-    assert sum(joint.level_shares) == 1 == sum(laplace.level_shares)
-    assert all(isinstance(one, Fraction) for one in joint.level_shares)
+    streams = [load_text(INFORMED, ('alpha = "1"', 'alpha = "5"'), word, *more) for more in ((), (said,))]
+    shares = [model_level_shares(one) for one in streams]
+    joint, laplace = (
+        with_level_shares(Choice("", {}, one), own).settings for one, own in zip(streams, shares, strict=True)
+    )
+    errors = [dry_run(one, [DAY]).periods[0].levels[0].expected.error for one in (joint, laplace)]
+    assert errors[0] < 0.95 * errors[1]
+    assert [sum(own) for own in shares] == [1, 1]
+    noise = float(laplace.model_of(0).alpha / laplace.model_of(0).epsilon) / 5000.0
+    assert shares[1] == choose_level_shares(laplace.tree_of(date.min), Figures(48, 48, noise))
 
 
 GAUSSIAN = released_by("Gaussian")

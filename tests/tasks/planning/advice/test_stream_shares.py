@@ -6,20 +6,8 @@ import pytest
 
 from optstream.errors import ConfigurationError
 from tasks.config import load_settings
-from tasks.planning.advice.stream_shares import choose_stream_shares, total_of
+from tasks.plan.candidates import choose_stream_shares, total_of
 from tests.tasks.two_regions import CONFIGURATION
-
-
-def test_errors_that_all_fall_alike_are_shared_equally():
-    """Each error is a factor by 1 / share: the product of equal shares is largest, whatever the factors."""
-    found = choose_stream_shares([lambda share: 1 / share, lambda share: 1000 / share], Fraction(1))
-    assert found == (Fraction(1, 2), Fraction(1, 2))
-
-
-def test_who_gains_nothing_gets_little():
-    found = choose_stream_shares([lambda share: 0.1, lambda share: 1 / share], Fraction(1, 2))
-    assert sum(found) == Fraction(1, 2)
-    assert found[0] <= Fraction(1, 2) * Fraction(1, 16)
 
 
 def test_a_floor_moves_shares_to_the_one_that_needs_it_more():

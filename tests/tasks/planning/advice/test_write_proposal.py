@@ -3,23 +3,15 @@
 from fractions import Fraction
 
 from tasks.config import load_settings
-from tasks.planning.advice.write_proposal import write_proposal
-from tests.tasks.planning.advice.test_population import LAPLACE
-
-
-def test_a_proposed_share_takes_the_place_of_a_chosen_one(tmp_path):
-    """A number beside the files by which a share is chosen is refused: they go with it."""
-    chosen = '[budget]\nstream_share = "model"\nshared_with = ["other.toml"]  # gas'
-    file, proposed = tmp_path / "own.toml", tmp_path / "proposed.toml"
-    file.write_text(LAPLACE.replace("[budget]", chosen))
-    write_proposal(load_settings(file), {"budget": {"stream_share": "5/8"}}, proposed)
-    assert load_settings(proposed).stream_share == Fraction(5, 8)
-    assert "shared_with" not in proposed.read_text()
+from tasks.plan.advise import write_proposal
+from tests.tasks.two_regions import released_by
 
 
 def test_what_stands_beside_the_proposal_stays(tmp_path):
-    chosen = '[budget]\nstream_share = "model"\nshared_with = ["other.toml"]  # gas'
     file, proposed = tmp_path / "own.toml", tmp_path / "proposed.toml"
-    file.write_text(LAPLACE.replace("[budget]", chosen))
+    file.write_text(released_by("Laplace").replace("[budget]", '[budget]\nstream_share = "1/2"  # gas'))
     write_proposal(load_settings(file), {"budget": {"levels": ["1/4", "3/4"]}}, proposed)
-    assert 'shared_with = ["other.toml"]  # gas' in proposed.read_text()
+    assert 'stream_share = "1/2"  # gas' in proposed.read_text()
+    again = tmp_path / "again.toml"
+    write_proposal(load_settings(proposed), {"budget": {"stream_share": "5/8"}}, again)
+    assert load_settings(again).stream_share == Fraction(5, 8)

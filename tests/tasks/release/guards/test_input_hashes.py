@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from optstream.errors import LedgerError
-from tasks.release import steps
-from tasks.release.day import Status
-from tasks.release.guards.input_hashes import UNKNOWN, hashing, input_key
+from tasks.release import pipeline as steps
+from tasks.release.inputs import UNKNOWN, hashing, input_key
+from tasks.release.stages import Status
 from tests.failing import Death, raising
 from tests.tasks.two_regions import STEPS
 

@@ -8,8 +8,8 @@ import pytest
 
 from optstream.privacy import worst_window
 from tasks.ledger.verify import verify
-from tasks.release.build_mechanism import mechanism_for
-from tasks.release.day import Status
+from tasks.release.mechanism import mechanism_for
+from tasks.release.stages import Status
 from tests.tasks.release.conftest import NONE, SUMMER_TIME
 from tests.tasks.two_regions import Installation
 

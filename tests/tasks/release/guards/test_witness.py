@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from optstream.storage import lock
-from tasks.release.day import Status
-from tasks.release.records.lineage_file import told_releases
+from tasks.release.lineage import told_releases
+from tasks.release.stages import Status
 from tests.tasks.release.recovery.test_restored import FIRST, SECOND, refused
 from tests.tasks.two_regions import Installation
 

@@ -10,9 +10,8 @@ import pytest
 from optstream.errors import ConfigurationError
 from optstream.mechanisms import HistoryInformedTree
 from optstream.noise import simulated_noise
-from tasks.release.build_mechanism import mechanism_for
-from tasks.release.records.published_rows import published_rows
-from tasks.release.records.statement import statement_of
+from tasks.release.mechanism import mechanism_for
+from tasks.release.statement import published_rows, statement_of
 from tests.tasks.two_regions import CONFIGURATION
 
 DAY = date(2025, 1, 15)
@@ -59,18 +58,6 @@ def test_without_the_key_nothing_is_other_than_before(configured):
     assert statement_of(plain, DAY, release, 0, 0).bands is None
 
 
-def test_counts_need_whole_numbers(configured):
-    with pytest.raises(ConfigurationError, match=r'privacy.resolution must be "1" where privacy.counts is'):
-        configured(COUNTS.replace('resolution = "1"', 'resolution = "0.5"'))
-
-
-def test_counts_have_no_bound_below_zero(configured):
-    with pytest.raises(
-        ConfigurationError, match=r"privacy.lower_bound must be at least 0 where privacy.counts"
-    ):
-        configured(COUNTS.replace('lower_bound = "0"', 'lower_bound = "-1"'))
-
-
 def test_bands_are_published_whole_beside_the_values(configured):
     settings = configured()
     release = drawn(settings)
@@ -94,8 +81,13 @@ def test_bands_are_published_whole_beside_the_values(configured):
     assert statement_of(settings, DAY, nothing, 0, 0).bands.known == "none"
 
 
-def test_a_mechanism_that_knows_nothing_of_counts_has_no_bands(configured):
-    other = COUNTS.replace('name = "HistoryInformed"\nscale = 0.5', 'name = "Laplace"')
-    settings = configured(other)
-    assert not settings.counts_known
-    assert "load_mw_low" not in published_rows(settings, DAY, drawn(settings), 0, 0).columns
+def test_counts_need_whole_numbers(configured):
+    with pytest.raises(ConfigurationError, match=r'privacy.resolution must be "1" where privacy.counts is'):
+        configured(COUNTS.replace('resolution = "1"', 'resolution = "0.5"'))
+
+
+def test_counts_have_no_bound_below_zero(configured):
+    with pytest.raises(
+        ConfigurationError, match=r"privacy.lower_bound must be at least 0 where privacy.counts"
+    ):
+        configured(COUNTS.replace('lower_bound = "0"', 'lower_bound = "-1"'))

@@ -4,10 +4,9 @@ from datetime import date
 
 import pytest
 
-from optstream.estimation.optimality import Optimality
-from tasks.release.day import Status
-from tasks.release.records.lineage import _estimate_words
-from tasks.release.records.lineage_file import EVENTS, told_releases
+from optstream.estimation.estimate import Optimality
+from tasks.release.lineage import EVENTS, _estimate_words, told_releases
+from tasks.release.stages import Status
 from tests.optstream.catalogue.conftest import make_statement
 
 

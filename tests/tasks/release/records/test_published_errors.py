@@ -2,8 +2,6 @@
 
 import json
 import re
-from datetime import timedelta
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -12,22 +10,12 @@ import pytest
 from optstream import read_published, read_sum
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.sums.decode_errors import decode_errors
-from optstream.catalogue.sums.errors_parquet import encode_errors
-from optstream.catalogue.sums.read_sum import read_day
+from optstream.catalogue.sums import encode_errors, read_day
 from optstream.catalogue.sweep import clear_superseded
 from optstream.errors import ParameterError, PublicationError
-from optstream.estimation import noise_factor
-from optstream.estimation.error_factor import ErrorFactor
-from optstream.estimation.error_terms import ErrorTerms
-from optstream.estimation.gaussian_process.doubts import leaf_covariance
-from optstream.estimation.many_leaves.group_terms import GroupedNodes
-from optstream.stream import AggregationTree
-from tasks.release.build_mechanism import mechanism_for
-from tasks.release.day import Status
-from tasks.release.records import files_beside
-from tasks.reports.public import public_facts
-from tasks.reports.summaries import Summaries
+from optstream.estimation.error_terms import ErrorFactor, ErrorTerms
+from tasks.release import statement as files_beside
+from tasks.release.stages import Status
 from tests.tasks.release.vintage_nights import DAYS, night
 from tests.tasks.schemas.test_schemas import validator
 
@@ -79,58 +67,6 @@ def test_single_values_have_the_standard_errors_of_the_rows(nights):
             "the bound is far, and rounding adds less than a unit"
         )
         assert found.estimate != found.value
-
-
-def test_of_many_nodes_sums_have_errors_too(learning, monkeypatch):
-    """What is one of many nodes is set to three: single values, weights of nodes in others, two days."""
-    monkeypatch.setattr(leaf_covariance, "MOST_CORRELATED", 2)
-    two_nights(learning)
-    learning.assert_sound()
-    folder = learning.settings.published_folder
-    (path,) = (learning.folder / f"published/errors/date={SECOND}").iterdir()
-    assert isinstance(decode_errors(path.read_bytes()).terms.nodes, GroupedNodes)
-    rows = read_published(folder).filter(date=SECOND)
-    for node, step in (("FR", 0), ("11", 17), ("84", 47)):
-        known = rows.row(by_predicate=(pl.col("node") == node) & (pl.col("step") == step), named=True)
-        found = read_sum(folder, [node], SECOND, SECOND, steps=[step])
-        assert found.standard_error == pytest.approx(known["load_mw_se"], rel=1e-3)
-    both, nation = (read_sum(folder, nodes, SECOND, SECOND) for nodes in (["11", "84"], ["FR"]))
-    assert nation.standard_error == pytest.approx(both.standard_error, rel=1e-3)
-    rest, own = (read_sum(folder, nodes, SECOND, SECOND) for nodes in ({"FR": 1, "84": -1}, {"11": 1}))
-    assert rest.standard_error == pytest.approx(own.standard_error, rel=1e-3)
-    alone = [read_sum(folder, ["11"], day, day).standard_error for day in (FIRST, SECOND)]
-    assert 1.02 * np.hypot(*alone) < read_sum(folder, ["11"], FIRST, SECOND).standard_error < sum(alone)
-
-
-def test_why_many_nodes_at_many_steps_have_no_errors_is_said():
-    tree = AggregationTree.from_parents({"all": None, **{f"{n}": "all" for n in range(400)}})
-    release = SimpleNamespace(tree=tree, errors_together=None, values=np.zeros((401, 51)))
-    assert files_beside._why_none(SimpleNamespace(revises=True), release) == (
-        "the hierarchy has 401 nodes: errors of sums are known of at most 2,500, beside a margin or of more "
-        "than 50 steps of at most 400"
-    )
-    fewer = SimpleNamespace(tree=tree, errors_together=None, values=np.zeros((401, 50)))
-    assert "nothing was measured yet" in files_beside._why_none(SimpleNamespace(revises=True), fewer)
-
-
-def test_weights_ask_for_differences(nights):
-    folder = nights.settings.published_folder
-    alone = [read_sum(folder, [node], SECOND, SECOND) for node in ("11", "84")]
-    both = read_sum(folder, ["11", "84"], SECOND, SECOND)
-    found = read_sum(folder, {"11": 1.0, "84": -1.0}, SECOND, SECOND)
-    assert found.value == pytest.approx(alone[0].value - alone[1].value)
-    # Var(a + b) + Var(a - b) = 2 Var(a) + 2 Var(b)
-    squares = both.standard_error**2 + found.standard_error**2
-    assert squares == pytest.approx(2 * sum(one.standard_error**2 for one in alone), rel=1e-4)
-    nation = read_sum(folder, {"FR": 1.0}, SECOND, SECOND)
-    assert nation.standard_error == pytest.approx(both.standard_error, rel=1e-3)
-
-
-def test_days_that_an_estimate_looks_at_together_are_not_independent(nights):
-    folder = nights.settings.published_folder
-    alone = [read_sum(folder, ["11"], day, day).standard_error for day in (FIRST, SECOND)]
-    found = read_sum(folder, ["11"], FIRST, SECOND).standard_error
-    assert 1.02 * np.hypot(*alone) < found < sum(alone)
 
 
 def test_lost_and_damaged_ones_come_back(nights):
@@ -214,7 +150,7 @@ def test_a_file_of_other_nodes_or_steps_is_refused(nights, monkeypatch):
         shape = (1, len(nodes), len(nodes))
         terms = ErrorTerms(np.ones(shape), np.ones((1, n_steps, n_steps)), np.zeros((1, 0)))
         data = encode_errors(terms, nodes, SECOND, "whole")
-        monkeypatch.setattr("optstream.catalogue.sums.read_sum.read_beside", lambda *_, data=data: data)
+        monkeypatch.setattr("optstream.catalogue.sums.read_beside", lambda *_, data=data: data)
         with pytest.raises(PublicationError, match=r"other nodes or steps than .*parquet; restore it"):
             read_sum(folder, ["11", "84"], SECOND, SECOND)
 
@@ -227,29 +163,6 @@ def test_a_withdrawn_day_takes_all_of_them_along(nights):
         read_sum(nights.settings.published_folder, ["11"], FIRST, SECOND)
 
 
-def test_without_them_sums_have_no_errors(installation):
-    installation.configure('value = "load_mw"\n[trusted]', 'value = "load_mw"\nerrors = false\n[trusted]')
-    installation.release(FIRST, FIRST + timedelta(days=1))
-    assert files(installation) == {}
-    found = read_sum(installation.settings.published_folder, ["11"], FIRST, FIRST)
-    assert (found.standard_error, found.noise_standard_error, found.band) == (None, None, None)
-
-
-def test_a_stream_of_many_leaves_has_them_too(installation, monkeypatch):
-    """Of so many that each number cannot be moved alone, where all were measured at the same steps."""
-    monkeypatch.setattr(noise_factor, "MOST_ENTRIES", 100)
-    files_beside._terms_of.cache_clear()
-    installation.release(FIRST)
-    assert len(files(installation)) == 1
-    found = read_sum(installation.settings.published_folder, ["11", "84"], FIRST, FIRST)
-    monkeypatch.setattr(files_beside, "MOST_NODES", 2)  # but not of many more: the file would be large
-    installation.release(SECOND)
-    assert list(files(installation)) == [str(FIRST)]
-    monkeypatch.undo()
-    release = mechanism_for(installation.settings, FIRST).estimate(installation.measured(FIRST))
-    assert found.noise_standard_error == pytest.approx(release.sum(["11", "84"]).noise_standard_error)
-
-
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 @pytest.mark.parametrize("size", [0.0, np.inf])
 def test_a_day_does_not_wait_for_errors_that_floats_cannot_hold(installation, monkeypatch, size):
@@ -260,22 +173,3 @@ def test_a_day_does_not_wait_for_errors_that_floats_cannot_hold(installation, mo
     assert work.outcome.status is Status.PUBLISHED, work.outcome
     assert files(installation) == {}
     assert check_files(installation.folder / "published") == []
-
-
-def test_the_page_has_the_errors_of_daily_means_from_the_file_and_bounds_without_it(nights):
-    """Steps of a day share errors, so the mean's is less than the mean of theirs, and more than if all were
-    independent; without the file it is the former.
-    """
-    folder = nights.settings.published_folder
-    place, catalogue = open_storage(folder), read_catalogue(folder)
-    rows = read_published(folder).filter(date=SECOND, node="11")["load_mw_se"]
-    facts, _ = public_facts(place, catalogue, Summaries.empty())
-    row = [node.name for node in facts.nodes].index("11")
-    found = facts.daily.model[row, -1]
-    exact = read_sum(folder, ["11"], SECOND, SECOND).standard_error / 48
-    assert found == pytest.approx(exact, rel=1e-6)
-    assert np.sqrt((rows**2).sum()) / 48 < found < rows.mean()
-    for path in (nights.folder / "published/errors" / f"date={SECOND}").iterdir():
-        path.unlink()
-    facts, _ = public_facts(place, catalogue, Summaries.empty())
-    assert facts.daily.model[row, -1] == pytest.approx(rows.mean())

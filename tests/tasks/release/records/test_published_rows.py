@@ -6,11 +6,10 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from optstream.errors import ConfigurationError
-from optstream.estimation.holding import UNKNOWN
+from optstream.estimation.estimate import UNKNOWN
 from optstream.noise import simulated_noise
-from tasks.release.build_mechanism import mechanism_for
-from tasks.release.records.published_rows import known_errors, published_rows
+from tasks.release.mechanism import mechanism_for
+from tasks.release.statement import known_errors, published_rows
 from tests.tasks.two_regions import CONFIGURATION
 
 DAY = date(2025, 1, 15)
@@ -64,24 +63,6 @@ def test_every_node_is_within_a_unit_of_its_estimate_and_adds_up(configured, rul
     assert np.abs(one_by_one - exact)[0].max() > 1
 
 
-def test_a_resolution_of_many_digits_overflows_no_integer(configured):
-    settings = configured(COUNTS.replace('resolution = "1"', 'resolution = "1.000000000000000001"'))
-    release = drawn(settings)
-    units = units_of(settings, release)
-    assert np.abs(units).max() > 9
-    assert np.abs(units - release.values).max() < 1
-
-
-def test_the_bound_is_raised_to_a_whole_unit_for_the_estimate_too(configured):
-    """Otherwise thirty leaves would rise by 0.7 at rounding, and the nation with them."""
-    settings = configured(COUNTS.replace('lower_bound = "0"', 'lower_bound = "-1.7"'))
-    release = drawn(settings)
-    assert release.values[settings.tree_of(date.min).leaf_indices].min() == -1.0
-    units = units_of(settings, release)
-    assert units.min() == -1
-    assert np.abs(units - release.values).max() < 1
-
-
 def test_an_estimate_below_the_bound_is_raised_to_it(configured):
     """Of an estimate that knows no bound, such as that of points without post-processing."""
     settings = configured()
@@ -98,17 +79,6 @@ def test_unbiased_rounding_goes_on_where_the_day_before_ended(configured):
     assert not np.array_equal(*days)
     nearest = configured()
     assert np.array_equal(*(units_of(nearest, release, DAY + timedelta(days=number)) for number in range(2)))
-
-
-def test_the_rule_is_configured_and_part_of_what_shapes_a_release(configured):
-    before = "335263f1e603f2bbbcff33a7d330864a08c3888bd2119cbfaff120c8c2da8ea4"  # there was such a key
-    assert configured(CONFIGURATION).configuration_hash == before
-    plain = configured().configuration_hash
-    assert configured(with_rule("nearest")).configuration_hash == plain
-    other = configured(with_rule("unbiased"))
-    assert other.configuration_hash != plain
-    with pytest.raises(ConfigurationError, match=r'published\.rounding must be "nearest" or "unbiased"'):
-        configured(with_rule("up"))
 
 
 def test_what_cannot_be_a_standard_error_is_not_known(configured):

@@ -1,19 +1,16 @@
 """Sums over nodes and days of a published folder, with their standard errors."""
 
 from datetime import timedelta
-from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 from optstream import read_measurements, read_published, read_sum
-from optstream.catalogue.sums.errors_parquet import DayErrors
-from optstream.catalogue.sums.read_sum import SummedDay, sum_of_days
+from optstream.catalogue.sums import DayErrors, SummedDay, sum_of_days
 from optstream.errors import ParameterError, PublicationError
 from optstream.estimation.error_terms import ErrorTerms
-from optstream.estimation.many_leaves.group_terms import GroupedNodes
+from optstream.estimation.groups import GroupedNodes
 from tests.tasks.conftest import TWO_REGIONS, Installation
 from tests.tasks.release.records.test_published_measurements import DAY, DAYS, LAST, wanted
 
@@ -91,38 +88,6 @@ def test_what_cannot_be_summed_is_named(published, nodes, last, steps, words):
     _, folder = published
     with pytest.raises((ParameterError, PublicationError), match=words):
         read_sum(folder, nodes, DAY, last, steps)
-
-
-@pytest.mark.parametrize("two", [np.float32(2), Decimal(2), Fraction(2)], ids=repr)
-def test_steps_and_weights_may_be_numpys_and_weights_exact(published, two):
-    _, folder = published
-    found = read_sum(folder, {"11": two}, DAY, DAY, np.arange(3, 6))
-    assert found == read_sum(folder, {"11": 2}, DAY, DAY, range(3, 6))
-
-
-@pytest.mark.parametrize(
-    ("kinds", "whole", "noise"),
-    [
-        ("whole whole", True, False),
-        ("noise noise", False, True),
-        ("whole, noise is all; whole, noise is all", True, True),
-        ("whole; noise", False, False),
-        ("whole, noise is all; noise", False, True),
-    ],
-)
-def test_a_sum_over_a_change_of_mechanism_says_what_every_day_knows(kinds, whole, noise):
-    days = []
-    for number, kind in enumerate(kinds.split("; ") if ";" in kinds else kinds.split()):
-        day, of = DAY + timedelta(days=number), kind.split(",")[0]
-        terms = ErrorTerms(np.ones((1, 1, 1)), np.ones((1, 2, 2)), np.zeros((1, 0)))
-        errors = DayErrors(day, of, ("all",), terms, np.zeros((1, 2)))
-        days.append(SummedDay(day, ("all",), {"all": None}, np.ones((1, 2)), errors, "is all" in kind))
-    found = sum_of_days(days, ["all"])
-    expected = pytest.approx(8**0.5)
-    assert (found.standard_error, found.noise_standard_error) == (
-        expected if whole else None,
-        expected if noise else None,
-    )
 
 
 def test_a_node_less_one_in_it_is_asked_of_those_beside_that_one():

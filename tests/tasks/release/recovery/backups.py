@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
-from optstream.ledger.database.schema import metadata
+from optstream.ledger.schema import metadata
 
 
 def back_up(installation, *folders):

@@ -13,13 +13,13 @@ import pytest
 from optstream.catalogue import read_catalogue
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
+from tasks.release import pipeline as steps
 from tasks.release import publish as publish_module
 from tasks.release import run as release
-from tasks.release import steps
-from tasks.release.day import Status
-from tasks.release.records.outcomes import budget_of
-from tasks.storage import private_files
-from tasks.storage.private_files import DrawingFile
+from tasks.release.outcomes import budget_of
+from tasks.release.stages import Status
+from tasks.trusted import files as private_files
+from tasks.trusted.files import DrawingFile
 from tests.failing import Death, raising
 from tests.tasks.release.noises import NoiseMeanwhile, failing_noise
 from tests.tasks.two_regions import STEPS

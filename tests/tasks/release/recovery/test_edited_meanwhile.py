@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from optstream.catalogue import read_catalogue
-from tasks.release.day import Status
+from tasks.release.stages import Status
 from tests.tasks.release.conftest import NONE, SUMMER_TIME
 from tests.tasks.release.vintage_nights import DAYS, night, revised
 from tests.tasks.two_regions import CONFIGURATION, STEPS, released_by

@@ -8,7 +8,7 @@ import pytest
 
 from optstream.catalogue import read_catalogue
 from optstream.ledger import ReleaseState
-from tasks.release.day import Status
+from tasks.release.stages import Status
 from tests.failing import raising
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
@@ -53,7 +53,7 @@ def test_a_day_without_its_lineage_is_published(installation, monkeypatch):
 
     full = raising(OSError(28, "No space left on device"))
     with monkeypatch.context() as patch:
-        patch.setattr("tasks.release.records.lineage._append", full)
+        patch.setattr("tasks.release.lineage._append", full)
         outcome = installation.release(DAYS[0])[DAYS[0]].outcome
     assert outcome.status is Status.FAILED
     assert "it is published and recorded, and its lineage event could not be written" in outcome.message

@@ -6,12 +6,12 @@ import pytest
 
 from optstream.errors import LedgerError, LedgerUnavailableError
 from optstream.ledger import ReleaseState, open_ledger
-from tasks.operations.withdraw import withdraw
+from tasks.operate.withdraw import withdraw
 from tasks.release import draw as draw_module
-from tasks.release.day import Requested, Status
 from tasks.release.run import let_go, release_lease
-from tasks.storage import private_files
-from tasks.storage.private_files import NAMED, read_verified
+from tasks.release.stages import Requested, Status
+from tasks.trusted import files as private_files
+from tasks.trusted.files import NAMED, read_verified
 from tests.failing import raising
 from tests.tasks.release.noises import no_noise
 from tests.tasks.release.recovery.test_recording import away, die_unrecorded, measurements, status

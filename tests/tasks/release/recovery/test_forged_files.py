@@ -11,8 +11,8 @@ import pytest
 
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.parquet import decode
-from tasks.release import publish_again as again
-from tasks.release.day import Status
+from tasks.release import publish as again
+from tasks.release.stages import Status
 
 DAY = date(2016, 6, 1)
 ABSURD = {

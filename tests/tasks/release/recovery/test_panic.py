@@ -6,9 +6,10 @@ import polars as pl
 import pytest
 
 from tasks.ingest import validate
-from tasks.release import estimate, steps
+from tasks.release import estimate
+from tasks.release import pipeline as steps
 from tasks.release import run as release
-from tasks.release.day import Status
+from tasks.release.stages import Status
 
 DAY = date(2016, 6, 1)
 OTHER = DAY + timedelta(days=1)

@@ -8,11 +8,11 @@ import pytest
 from optstream.errors import LedgerError, LedgerUnavailableError
 from optstream.ledger import ReleaseState
 from optstream.noise import secure_noise
-from tasks.doctor.examination import noise as noise_findings
+from tasks.operate.doctor import noise as noise_findings
 from tasks.release import draw as draw_module
-from tasks.release.day import Status
-from tasks.release.guards.input_hashes import drawn_inputs
+from tasks.release.inputs import drawn_inputs
 from tasks.release.run import let_go, release_lease
+from tasks.release.stages import Status
 from tests.failing import raising
 from tests.tasks.release.noises import NoiseMeanwhile, no_noise
 from tests.tasks.two_regions import STEPS

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from optstream.ledger import ReleaseState
-from tasks.release.day import Status
+from tasks.release.stages import Status
 from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)]

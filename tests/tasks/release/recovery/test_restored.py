@@ -6,10 +6,10 @@ from datetime import date
 import pytest
 
 from optstream.errors import LedgerError
-from tasks.doctor import examine
-from tasks.monitoring import Kind, watch
-from tasks.operations.amend import declare
-from tasks.release.day import Drawn, Status
+from tasks.monitor.view import Kind, watch
+from tasks.operate.amend import declare
+from tasks.operate.doctor import examine
+from tasks.release.stages import Drawn, Status
 from tests.tasks.release.noises import NoiseMeanwhile
 from tests.tasks.release.recovery.backups import back_up
 from tests.tasks.two_regions import STEPS, Installation
@@ -93,7 +93,7 @@ def test_the_second_place_that_cannot_be_reached_stops_the_day_before_it_is_rese
 
 def test_a_ledger_restored_to_the_middle_of_a_day(either):
     """Reserved and not begun in the copy; drawn in the folder, under the same token or a later one."""
-    from tasks.release import steps
+    from tasks.release import pipeline as steps
 
     works = either.release(FIRST, steps=STEPS[:5])
     restore = back_up(either, "published")

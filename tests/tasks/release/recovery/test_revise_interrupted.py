@@ -4,9 +4,10 @@ import pytest
 
 from optstream.catalogue import read_catalogue, read_published
 from optstream.errors import LedgerError
-from tasks.release import publish, revise, steps
-from tasks.release.day import Status
+from tasks.release import pipeline as steps
+from tasks.release import publish, revise
 from tasks.release.due import due
+from tasks.release.stages import Status
 from tests.failing import raising
 from tests.tasks.release.recovery.backups import back_up
 from tests.tasks.release.vintage_nights import DAYS, listed, revised

@@ -1,5 +1,6 @@
 """The small stream by another mechanism, by the hour, and with a day of hours that is over."""
 
+import shutil
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -31,6 +32,7 @@ def by_the_hour(with_mechanism):
 
     def make(name, *days):
         installation = with_mechanism(name)
+        shutil.rmtree(installation.settings.input_folder)  # dumps of days
         installation.configure('step = "30min"', 'step = "30min"\nperiod = "hour"')
         installation.simulate(*(days or DAYS[:2]))
         return installation

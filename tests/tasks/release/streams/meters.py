@@ -7,8 +7,7 @@ import polars as pl
 
 from studies.benchmarks.inputs.fixture import metered
 from studies.papers.data import read_rows
-from tasks.sample_data.load_shapes import stable_hash
-from tasks.sample_data.write_dumps import write_dump
+from tasks.operate.simulate import stable_hash, write_dump
 
 ZONES = ("zone-0", "zone-1", "zone-2", "zone-3")
 

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 import pytest
 
 from optstream import read_published
-from tasks.release.day import Status
+from tasks.release.stages import Status
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 CHANGES = f"""value = "load_mw"
@@ -44,15 +44,3 @@ def test_a_chunk_across_the_change_is_released(archive, schema):
     assert rows.height == 4 * 3 * 48
     again = installation.release(*DAYS)
     assert [again[day].outcome.status for day in DAYS] == [Status.UNCHANGED] * 4
-
-
-def test_lineage_names_the_raw_column_of_each_day(archive):
-    installation = archive()
-    installation.released(*DAYS)
-    raw = {}
-    for event in installation.lineage():
-        (output,) = event["outputs"]
-        sources = output["facets"]["columnLineage"]["fields"]["load_mw"]["inputFields"]
-        (raw[sources[0]["name"].rsplit("date=")[-1]],) = {source["field"] for source in sources}
-    columns = ("load_mw", "load_mw", "kilowatts", "kilowatts")
-    assert raw == dict(zip(map(str, DAYS), columns, strict=True))

@@ -12,18 +12,18 @@ import pytest
 
 from optstream import read_published
 from optstream.catalogue import check_files, find_catalogue
+from optstream.catalogue import hours as closing
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.hours import closed_days as closing
-from optstream.catalogue.hours.closed_days import close_days
+from optstream.catalogue.hours import close_days
 from optstream.catalogue.parquet import decode, encode
-from optstream.catalogue.reading.catalogue import parse_catalogue
-from optstream.catalogue.reading.read import read_rows
+from optstream.catalogue.read import read_rows
+from optstream.catalogue.untrusted import parse_catalogue
 from optstream.errors import PublicationError
 from optstream.stream import Hour
-from tasks.monitoring import watch
-from tasks.release.day import Status
-from tasks.release.records.close_days import close_over
-from tasks.signing.key import new_key
+from tasks.monitor.view import watch
+from tasks.operate.keys import new_key
+from tasks.release.publish import close_over
+from tasks.release.stages import Status
 from tests.failing import Death, raising
 from tests.tasks.release.streams.conftest import hours
 from tests.tasks.signing.test_sign import sign_with

@@ -7,9 +7,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from optstream import read_published
-from tasks.release.build_mechanism import mechanism_for
-from tasks.release.day import Status
-from tasks.release.records.outcomes import budget_of
+from tasks.release.mechanism import mechanism_for
+from tasks.release.outcomes import budget_of
+from tasks.release.stages import Status
 from tasks.schemas.json_schema import schema_of
 
 pytestmark = pytest.mark.slow

@@ -13,12 +13,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optstream.measurement.linear import open_private_period
+from optstream.measurement.sums import open_private_period
 from optstream.mechanisms.fourier import Fourier
 from optstream.privacy import StepSpend, worst_window
 from tasks.ingest import discover, ingest
-from tasks.release.build_mechanism import mechanism_for
-from tasks.release.day import Status
+from tasks.release.mechanism import mechanism_for
+from tasks.release.stages import Status
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]

@@ -10,15 +10,15 @@ import pytest
 from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import ReleaseState
-from optstream.storage.s3 import S3Store
-from tasks.doctor import examine
+from optstream.storage.store import S3Store
 from tasks.ledger.export import export
-from tasks.monitoring import watch
-from tasks.monitoring.document import status_document
-from tasks.operations.purge import purge
-from tasks.release.day import Status
-from tasks.release.records.outcomes import budget_of, outcomes_document
-from tasks.sample_data.simulate import simulate
+from tasks.monitor.document import status_document
+from tasks.monitor.view import watch
+from tasks.operate.doctor import examine
+from tasks.operate.purge import purge
+from tasks.operate.simulate import simulate
+from tasks.release.outcomes import budget_of, outcomes_document
+from tasks.release.stages import Status
 from tests.failing import Death
 from tests.memory_store import MemoryStore
 from tests.tasks.two_regions import STEPS

@@ -12,11 +12,11 @@ from optstream.errors import LedgerError
 from optstream.ledger import Ledger, ReleaseState
 from optstream.mechanisms import Hierarchical
 from optstream.stream import PrivatePeriod
-from tasks.operations import withdraw as withdrawal
+from tasks.operate import withdraw as withdrawal
 from tasks.release import run
-from tasks.release.day import Judged, Requested, Status
 from tasks.release.reserve import look_at_folders, reserve
 from tasks.release.run import terms_of
+from tasks.release.stages import Judged, Requested, Status
 from tests.failing import raising
 from tests.tasks.two_regions import CONFIGURATION, STEPS, Installation
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from optstream.privacy import JointSpend
-from tasks.release.day import Status
 from tasks.release.run import terms_of
+from tasks.release.stages import Status
 from tests.optstream.ledger.brute_force import Charged, above, broken
 from tests.tasks.release.vintage_nights import DAYS, night
 from tests.tasks.two_regions import STEPS

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from optstream.privacy import JointSpend, StepSpend, worst_window
-from tasks.release.build_mechanism import mechanism_for
+from tasks.release.mechanism import mechanism_for
 
 pytestmark = pytest.mark.slow
 

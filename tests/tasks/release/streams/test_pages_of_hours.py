@@ -7,16 +7,12 @@ from datetime import UTC, date, datetime
 import pytest
 from starlette.testclient import TestClient
 
-from flows.cli.show.stream_view import month_lines
 from flows.ui.application import application
 from flows.ui.looking import Looks
-from optstream.catalogue import check_files
 from optstream.stream import Hour
-from tasks.monitoring import State, watch
-from tasks.monitoring.days import by_day
-from tasks.monitoring.document import status_document
-from tasks.release.records.close_days import close_over
-from tasks.reports.write import write_public_page
+from tasks.monitor.document import status_document
+from tasks.monitor.view import watch
+from tasks.release.publish import close_over
 from tasks.ui.snapshot import take_snapshot
 from tests.flows.ui.conftest import AUTHORIZED, SECRET
 from tests.tasks.schemas.test_schemas import validator
@@ -33,16 +29,6 @@ def watched(day_of_hours):
     day_of_hours.now = datetime(2016, 6, 2, 4, tzinfo=UTC)  # 06:00 in Paris
     close_over(day_of_hours.run())
     return day_of_hours
-
-
-def test_a_day_is_shown_as_its_worst_hour(watched):
-    view = watch(watched.settings, watched.ledger, watched.now, live=True)
-    assert len(view.days) == 24 + 6
-    first, second = by_day(view.days)
-    assert (first.day, first.state, first.note) == (DAY, State.PUBLISHED, "")
-    assert (second.day, second.state) == (NEXT, State.MISSING)
-    assert second.note.startswith("4 of 6 hours; 2016-06-02T01: ")
-    assert list(month_lines(by_day(view.days)))[-1] == "2016-06   .M"
 
 
 def test_the_documents_of_hours_are_what_their_schemas_say(watched):
@@ -81,57 +67,3 @@ def test_the_application_has_a_page_for_the_stream_each_hour_and_each_node(watch
     assert page(f"{home}/nodes/84?from={DAY}&to={DAY}")[0] == 200
     curve = json.loads(page(f"{home}/nodes/84/data?from={DAY}&to={DAY}")[1])
     assert len(curve["at"]) == 48
-
-
-def test_data_users_have_a_page_of_days_and_descriptions(watched):
-    folder = watched.settings.published_folder
-    written = watched.write_pages()
-    assert written.problem is None
-    page = (folder / "index.html").read_text()
-    assert "2 days are published" in page
-    report = written.trusted.read_text()
-    assert report.count(LATE_HOURS) == 2
-    assert "Headroom by hour" in report
-    assert "later releases are not touched" in report
-    assert "4 of 6 hours; hour 01: its dump is complete" in report
-    package = json.loads((folder / "datapackage.json").read_text())
-    (releases,) = [one for one in package["resources"] if one["name"] == "releases"]
-    assert len(releases["path"]) == 2
-    assert all((folder / path).is_file() for path in releases["path"])
-    assert check_files(folder) == []
-    (steps,) = (folder / "curves").iterdir()
-    header = decode_header(steps.read_bytes())
-    assert header["steps"] == [48, 2]
-    # the same page from the folder alone, and again when nothing changed
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    write_public_page(folder)
-    watched.write_pages()
-    assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def test_the_page_of_an_open_day_shows_what_the_closed_one_does(day_of_hours):
-    folder = day_of_hours.settings.published_folder
-    shown = []
-    for _ in range(2):
-        day_of_hours.write_pages()
-        shown.append(decode_header_and_figures(next((folder / "curves").iterdir()).read_bytes()))
-        close_over(day_of_hours.run())
-    assert shown[0] == shown[1]
-
-
-def test_a_day_whose_file_is_lost_is_a_gap(watched):
-    folder = watched.settings.published_folder
-    (lost,) = (folder / "data").glob("*/hour=all/*")
-    lost.unlink()
-    written = watched.write_pages()
-    assert written.lost == (DAY,)
-    assert "missing" in (folder / "index.html").read_text()
-
-
-def decode_header_and_figures(data):
-    length = int.from_bytes(data[4:8], "little")
-    return json.loads(data[8 : 8 + length]), data[8 + length :]
-
-
-def decode_header(data):
-    return decode_header_and_figures(data)[0]

@@ -14,15 +14,15 @@ from flows.cli.main import app
 from optstream.catalogue import check_files, read_published
 from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.statements.statement import ReleaseStatement
+from optstream.catalogue.statement import ReleaseStatement
 from optstream.errors import LedgerError
 from optstream.privacy import worst_window
 from tasks.ledger.export import export
 from tasks.ledger.verify import verify
-from tasks.monitoring import watch
-from tasks.monitoring.alarms.alarm import Kind
-from tasks.release.day import Status
+from tasks.monitor.days import Kind
+from tasks.monitor.view import watch
 from tasks.release.run import terms_of
+from tasks.release.stages import Status
 from tasks.reports.deployment import deployment_of
 from tasks.reports.write import write_pages, write_public_page
 from tests.optstream.ledger.brute_force import Charged, above
@@ -176,37 +176,3 @@ def test_keys_of_products_change_no_hash_where_they_are_left_out(installation):
     assert installation.settings.configuration_hash == before
     installation.configure('stream_share = "1"', 'stream_share = "1/2"')
     assert installation.settings.configuration_hash != before
-
-
-def sharing(products, text='stream_share = "model"\nshared_with = ["{}"]'):
-    """Both files leave the share to the model, each naming the other."""
-    for one, other in (("electricity", "gas"), ("gas", "electricity")):
-        products[one].configure('stream_share = "1/2"', text.format(f"../{other}/optstream.toml"))
-    return products
-
-
-def test_shares_of_the_model_add_up_and_are_released_and_recorded(products):
-    for one in sharing(products).values():
-        assert statuses(one.release(DAY, NEXT)) == {Status.PUBLISHED}
-    shares = [one.settings.stream_share for one in products.values()]
-    assert sum(shares) == 1
-    ledger = products["gas"].ledger
-    assert [ledger.terms(name).stream_share for name in products] == shares
-    assert Fraction(99, 100) < ledger.worst("people").epsilon <= 1
-    assert ledger.verify() == []
-
-
-def test_a_share_of_the_model_that_would_move_is_refused_and_the_number_said(products):
-    sharing(products)["electricity"].release(DAY)
-    other = products["gas"]
-    other.configure(
-        'stream_share = "model"\nshared_with = ["../electricity/optstream.toml"]', 'stream_share = "1/4"'
-    )
-    electricity = products["electricity"]
-    assert electricity.settings.stream_share == Fraction(3, 4)
-    with pytest.raises(LedgerError, match='stream_share = "1/2"'):
-        electricity.release(NEXT)
-    electricity.configure(
-        'stream_share = "model"\nshared_with = ["../gas/optstream.toml"]', 'stream_share = "1/2"'
-    )
-    assert statuses(electricity.release(NEXT)) == {Status.PUBLISHED}

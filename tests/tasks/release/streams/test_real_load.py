@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from optstream import read_published
-from tasks.release.day import Status
-from tasks.sample_data.rte import read_load, rte_configuration, write_loads
+from tasks.operate.rte import read_load, rte_configuration, write_loads
+from tasks.release.stages import Status
 from tests.tasks.release.streams.meters import lay_out_meters, meters_configuration
 
 

@@ -9,15 +9,15 @@ import pytest
 
 from optstream import mechanisms, read_published
 from optstream.errors import LedgerError
-from optstream.estimation.gaussian_process.history import unpacked
+from optstream.history.blocks import unpacked
 from optstream.ledger import ReleaseState
 from optstream.noise import simulated_noise
-from tasks.config.tables.mechanisms import MECHANISMS
+from tasks.config.schema import MECHANISMS
 from tasks.release import draw
-from tasks.release.build_mechanism import mechanism_for
-from tasks.release.day import Status
-from tasks.release.records.outcomes import budget_of
-from tasks.storage.private_files import read_verified
+from tasks.release.mechanism import mechanism_for
+from tasks.release.outcomes import budget_of
+from tasks.release.stages import Status
+from tasks.trusted.files import read_verified
 from tests.by_night import few
 from tests.failing import Death, raising
 from tests.tasks.release.streams.conftest import DAYS

@@ -9,12 +9,8 @@ import pytest
 from optstream import read_published, read_sum
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.sums.period_sums import period_sums
-from optstream.catalogue.sums.read_sum import errors_of_days
-from optstream.errors import ParameterError
-from optstream.stream import Hour
-from tasks.release.records.close_days import close_over
-from tests.tasks.release.streams.conftest import hours
+from optstream.catalogue.sums import errors_of_days, period_sums
+from tasks.release.publish import close_over
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 
@@ -42,23 +38,3 @@ def test_a_sum_over_hours_has_the_error_of_its_steps(day_of_hours, closed):
     assert own["load_mw_sum_noise_se"] == pytest.approx(by_hand(rows, "84", range(48))[1], rel=1e-3)
     day_of_hours.write_pages()
     assert check_files(folder) == []
-
-
-def test_a_sum_over_days_needs_each_of_their_hours(day_of_hours):
-    folder = str(day_of_hours.settings.published_folder)
-    with pytest.raises(ParameterError, match="25 of their 48 hours are published"):
-        read_sum(folder, ["84"], DAY, NEXT)
-    with pytest.raises(ParameterError, match="from 0 to 47 on 2016-06-01"):
-        read_sum(folder, ["84"], DAY, DAY, [48])
-    gone = Hour(DAY, 5)
-    day_of_hours.withdraw(gone)
-    with pytest.raises(ParameterError, match="23 of their 24 hours are published"):
-        read_sum(folder, ["84"], DAY, DAY)
-
-
-def test_where_hours_learn_from_one_another_no_file_tells_their_errors(by_the_hour):
-    installation = by_the_hour("HistoryInformed", DAY)
-    installation.release(*hours(DAY)[:2])
-    (manifest, *_) = installation.files("published/manifests").values()
-    assert b"its errors hang together with those of the hours before it" in manifest
-    assert not installation.files("published/errors")

@@ -5,8 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from optstream.errors import ParameterError
-from tasks.config.tables.mechanisms import MECHANISMS
-from tasks.release.day import Status
+from tasks.config.schema import MECHANISMS
+from tasks.release.stages import Status
 
 ONE = timedelta(days=1)
 CHANGES = [

@@ -2,7 +2,7 @@
 
 from datetime import date, timedelta
 
-from tasks.monitoring import DayState, State
+from tasks.monitor.view import DayState, State
 from tasks.reports.drawing.calendar import (
     ABSENT,
     MEANINGS,

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tasks.sample_data.load_shapes import FRENCH_REGIONS
+from tasks.operate.simulate import FRENCH_REGIONS
 
 COLUMNS = [
     "Périmètre", "Nature", "Date", "Heures", "Consommation", "Thermique", "Nucléaire", "Eolien", "Solaire",

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import OptStreamError
-from tasks.sample_data.load_shapes import FRENCH_REGIONS
-from tasks.sample_data.rte.table import parse
+from tasks.operate.rte import parse
+from tasks.operate.simulate import FRENCH_REGIONS
 
 HEADER = "Périmètre\tNature\tDate\tHeures\tConsommation\t"
 ODD = st.sampled_from(

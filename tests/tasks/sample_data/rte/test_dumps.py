@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 
 from optstream.errors import DumpError, OptStreamError, ParameterError
-from optstream.measurement.linear import open_private_period
+from optstream.measurement.sums import open_private_period
 from tasks.config import load_settings
 from tasks.ingest import discover, ingest
 from tasks.ingest.validate import validate
-from tasks.sample_data.load_shapes import FRENCH_REGIONS
-from tasks.sample_data.rte import read_load, rte_configuration, write_loads
+from tasks.operate.rte import read_load, rte_configuration, write_loads
+from tasks.operate.simulate import FRENCH_REGIONS
 
 FIRST = date(2016, 3, 23)
 WEEK = [FIRST + timedelta(days=number) for number in range(7)]  # 27 March has 46 half-hours by the clock
@@ -28,12 +28,6 @@ def load(made, tmp_path):
         return read_load(tmp_path / name)
 
     return read
-
-
-def dump_of(folder, region, day):
-    return pl.read_parquet(
-        folder / f"region={region}" / f"date={day}" / "part-0.parquet", hive_partitioning=False
-    )
 
 
 def contents(folder):
@@ -57,45 +51,6 @@ def test_a_week_of_twelve_regions_is_read_by_the_documented_configuration(made, 
             for leaf in settings.tree_of(date.min).leaves
         ]
         assert (open_private_period(day.period) == np.array(expected)).all()  # in kW
-
-
-@pytest.mark.slow
-def test_a_day_with_a_gap_is_written_and_the_contract_refuses_it(made, load, tmp_path):
-    loads = []
-    for region, info in FRENCH_REGIONS.items():
-        lines = made.rte_lines(region, FIRST, 3)
-        if region == "84":
-            lines[5] = made.row_of(info.name, FIRST, "01:00", "ND")
-        if region == "11":
-            del lines[5 + 96]
-        loads.append(load(lines, f"{region}.xls"))
-    assert write_loads(loads, tmp_path / "dumps").n_incomplete == 2
-    assert dump_of(tmp_path / "dumps", "84", FIRST)["load_mw"].null_count() == 1
-    assert dump_of(tmp_path / "dumps", "11", FIRST + timedelta(days=1)).height == 47
-    (tmp_path / "optstream.toml").write_text(rte_configuration(tmp_path / "dumps"), encoding="utf-8")
-    settings = load_settings(tmp_path / "optstream.toml")
-    ingested = ingest(settings, list(discover(settings, WEEK[:3]).values()))
-    verdicts = validate(settings, ingested, now=NOW)
-    assert [verdict.error is None for verdict in verdicts] == [False, False, True]
-
-
-def test_a_day_without_a_reading_waits(made, load, tmp_path):
-    lines = made.rte_lines("84", FIRST, 2)
-    name = FRENCH_REGIONS["84"].name
-    lines[97:-3] = [made.row_of(name, WEEK[1], f"{hour:02}:00", "ND") for hour in range(24)]
-    done = write_loads([load(lines)], tmp_path / "dumps")
-    assert (done.n_written, done.n_incomplete, done.n_empty) == (1, 0, 1)
-    assert [path.name for path in (tmp_path / "dumps" / "region=84").iterdir()] == [f"date={FIRST}"]
-
-
-def test_a_second_import_keeps_what_lies_there_and_goes_on(made, load, tmp_path):
-    into = tmp_path / "dumps"
-    write_loads([load(made.rte_lines("84", FIRST, 2))], into)
-    before = contents(into)
-    (into / "region=84" / f"date={FIRST}" / "_SUCCESS").unlink()  # a killed import
-    done = write_loads([load(made.rte_lines("84", FIRST, 3))], into)
-    assert (done.n_written, done.n_kept) == (2, 1)
-    assert contents(into).items() >= before.items()
 
 
 def test_another_dump_is_never_overwritten(made, load, tmp_path):

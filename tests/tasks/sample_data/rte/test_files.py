@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import DumpError
-from tasks.sample_data.rte import files, read_load
-from tasks.sample_data.rte.files import text_of
+from tasks.operate import rte as files
+from tasks.operate.rte import read_load, text_of
 
 TEXT = b"a text"
 
@@ -33,43 +33,6 @@ def test_a_text_is_taken_and_a_zipped_one_unpacked(made, tmp_path):
     assert (plain.region, plain.file, unpacked.file) == ("53", "text.xls", "packed.zip")
     assert unpacked.rows.equals(plain.rows)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["packed.zip", "text.xls"]
-
-
-def test_the_file_and_its_line_are_named(made, tmp_path):
-    lines = made.rte_lines("53")
-    lines[4] += "no row"
-    lines[7] = "no row"
-    (tmp_path / "broken.xls").write_bytes(made.encoded(lines))
-    with pytest.raises(DumpError, match=r"broken\.xls: line 8: a row must have"):
-        read_load(tmp_path / "broken.xls")
-    for nothing in (tmp_path / "absent.xls", tmp_path):
-        with pytest.raises(DumpError, match=f"{nothing} cannot be read"):
-            read_load(nothing)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (ARCHIVE[:-30], "damaged or encrypted"),
-        (ARCHIVE[:40] + b"\xff\xff" + ARCHIVE[42:], "damaged or encrypted"),
-        # the flag of encryption, in the member's own header and in the directory
-        (ARCHIVE.replace(b"PK\x03\x04\x14\x00\x00", b"PK\x03\x04\x14\x00\x01").replace(
-            b"PK\x01\x02\x14\x03\x14\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01"), "damaged or encrypted"),
-        (zipped(("84.xls", TEXT), ("11.xls", TEXT)), "it holds 2 files"),
-        (zipped(("[Content_Types].xml", TEXT), ("xl/workbook.xml", TEXT)), "it holds 2 files"),
-        (zipped(("folder/", b"")), "it holds 0 files"),
-    ],
-    ids=["cut short", "damaged", "encrypted", "two regions", "a workbook", "an empty folder"],
-)  # fmt: skip
-def test_archives_that_are_not_rtes_are_refused(content, message):
-    with pytest.raises(DumpError, match=message):
-        text_of(content)
-
-
-def test_an_archive_in_an_archive_is_no_text(made, tmp_path):
-    (tmp_path / "twice.zip").write_bytes(zipped(("inner.zip", ARCHIVE)))
-    with pytest.raises(DumpError, match="line 1: this is a workbook or an archive"):
-        read_load(tmp_path / "twice.zip")
 
 
 def test_no_more_is_unpacked_than_the_bound_whatever_the_archive_says(monkeypatch):

@@ -1,10 +1,9 @@
 """How covariates may move blocks: sums over steps, only where they apply, whatever their unit."""
 
 import numpy as np
-import pytest
 
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.covariates.covariate_columns import columns_of
+from optstream.history.blocks import Blocks
+from optstream.history.covariate_columns import columns_of
 from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
 
@@ -37,28 +36,6 @@ def test_leaves_are_moved_by_their_size_and_nodes_by_the_sum():
     assert np.array_equal(columns(VALUES), columns(VALUES[1:])), "a row for each node is one for each leaf"
 
 
-def test_each_node_of_a_level_has_a_response_of_its_own():
-    assert len(columns(VALUES)) == 25 + 2 * 3
-    own = columns(VALUES)[25:]
-    assert (np.abs(own[:, 1:]).sum(axis=2) > 0).sum(axis=1).tolist() == [1] * 6
-    assert len(columns(VALUES, level=0)) == 25 + 2
-
-
-@pytest.mark.parametrize("change", [lambda x: 1000 * x - 7, lambda x: -x])
-def test_a_unit_does_not_matter(change):
-    mine, other = columns(VALUES), columns(change(VALUES))
-    linear = slice(0, 15)
-    assert np.allclose(np.abs(mine[linear]), np.abs(other[linear]))
-
-
-def test_where_it_does_not_apply_it_moves_nothing():
-    values = VALUES.copy()
-    values[2] = np.nan
-    found = columns(values)
-    assert not found[:, 2].any()
-    assert found[:, 1].any()
-
-
 def test_missing_days_lie_between_their_neighbours_and_unknown_ones_move_nothing():
     gaps, between = VALUES.copy(), VALUES.copy()
     gaps[:, 4] = np.nan
@@ -72,9 +49,3 @@ def test_a_wild_value_moves_no_more_than_a_bounded_amount():
     values = VALUES.copy()
     values[:, 5] = 1e15
     assert np.abs(columns(values)).max() < 4.0
-
-
-def test_each_function_has_a_mean_of_zero():
-    """So that a covariate says nothing of a series' size."""
-    by_day = columns(VALUES)[:25].reshape(5, 5, 4, N_DAYS, SLOTS)[:, 0].sum(axis=-1)
-    assert np.allclose(by_day.mean(axis=-1), 0, atol=1e-12)

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process import posterior as posterior_module
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.covariates import covariate_effect
-from optstream.estimation.gaussian_process.covariates.covariate_columns import columns_of
-from optstream.estimation.gaussian_process.covariates.covariate_effect import effect_of
-from optstream.estimation.gaussian_process.posterior import Question, explained, fit, series_of
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
+from optstream.history import covariates as covariate_effect
+from optstream.history import posterior as posterior_module
+from optstream.history.blocks import Blocks
+from optstream.history.covariate_columns import columns_of
+from optstream.history.covariates import effect_of
+from optstream.history.posterior import Question, explained, fit, series_of
+from optstream.history.prior import TemporalPrior
+from optstream.history.tree import Seen, TreePosterior
 from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays

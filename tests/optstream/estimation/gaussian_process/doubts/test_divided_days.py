@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.doubts.divided_days import MORE_OF_DAYS, DoubtOfDays
-from optstream.estimation.gaussian_process.posterior import Conditioned, DoubtOfLeaves, Fitted
-from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
+from optstream.history.blocks import Blocks
+from optstream.history.filter import MORE_OF_DAYS, DoubtOfDays
+from optstream.history.posterior import Conditioned, DoubtOfLeaves, Fitted
+from optstream.history.tree import TreePosterior
 from tests.optstream.estimation.gaussian_process.dense import Dense
 from tests.optstream.estimation.gaussian_process.test_tree_posterior import case
 
@@ -64,25 +64,6 @@ def test_days_before_are_told_of_as_the_day_is():
     assert np.allclose(DoubtOfDays(whole.doubt, n).variances(single, times)[:, 0], plain + more, rtol=1e-9)
 
 
-def test_a_days_mean_of_all_leaves_is_as_sure_as_the_posterior_says():
-    doubt = doubt_of()
-    even, single = np.ones((1, doubt.n_steps)), np.eye(doubt.n_steps)
-    every = np.ones((1, len(doubt.doubt.fitted.posterior.seen.sizes)))
-    assert np.allclose(
-        FACTOR * doubt.variances(every, even), doubt.doubt.products(every, even).variances(), rtol=1e-9
-    )
-    ratios = doubt.variances(every, single) / doubt.doubt.products(every, single).variances()
-    assert (ratios > 1.0 / FACTOR).all()
-
-
-def test_a_leafs_day_is_less_sure_by_what_the_prior_leaves_open():
-    doubt = doubt_of()
-    even, single = np.ones((1, doubt.n_steps)), np.eye(len(doubt.doubt.fitted.posterior.seen.sizes))
-    more = doubt.variances(single, even) - doubt.doubt.products(single, even).variances() / FACTOR
-    assert np.allclose(more[:, 0], doubt.n_steps**2 * doubt.more(single)[0].diagonal(), rtol=1e-9)
-    assert (more > 0.0).all()
-
-
 def in_doubt(doubt):
     """How much is in doubt at each step, of mean 1: by the dense process."""
     posterior = doubt.doubt.fitted.posterior
@@ -101,27 +82,6 @@ def known_well(clock):
     return DoubtOfDays(DoubtOfLeaves(Fitted(known, False), asked), asked.clock.size)
 
 
-def test_of_a_days_doubt_steps_that_are_known_have_little():
-    doubt = known_well(np.array([192, 195, 199]))
-    n_leaves = len(doubt.doubt.fitted.posterior.seen.sizes)
-    single, times = np.eye(n_leaves), np.eye(doubt.n_steps)
-    found = doubt.variances(single, times) / doubt.doubt.products(single, times).variances()
-    at_known = np.isin(doubt.doubt.asked.clock, [192, 195, 199])
-    assert at_known.sum() == 3
-    assert found[:, at_known].max() < 5.0
-
-
-@pytest.mark.parametrize("doubt", [doubt_of(), known_well(np.array([192, 195, 199]))])
-def test_the_more_of_a_day_lies_where_its_steps_are_in_doubt(doubt):
-    single, times = np.eye(len(doubt.doubt.fitted.posterior.seen.sizes)), np.eye(doubt.n_steps)
-    n, shares = doubt.n_steps, in_doubt(doubt)
-    trusted = times + (FACTOR**-0.5 - 1.0) * shares[:, None] / n
-    expected = doubt.doubt.products(single, trusted).variances() + np.outer(
-        doubt.more(single)[0].diagonal(), shares**2
-    )
-    assert np.allclose(doubt.variances(single, times), expected, rtol=1e-5)
-
-
 def test_the_covariance_is_symmetric_and_of_no_negative_variance():
     doubt = known_well(np.array([192, 195, 199]))
     single, times = np.eye(len(doubt.doubt.fitted.posterior.seen.sizes)), np.eye(doubt.n_steps)
@@ -132,12 +92,6 @@ def test_the_covariance_is_symmetric_and_of_no_negative_variance():
     assert np.allclose(matrix, matrix.T, rtol=1e-12, atol=1e-12 * matrix.max())
     least = np.linalg.eigvalsh(matrix)[0]
     assert least > -1e-9 * matrix.max()
-
-
-def test_where_nothing_is_in_doubt_steps_count_alike():
-    doubt = doubt_of()
-    doubt.doubt.fitted.known.published.__dict__["variances"] = lambda steps, nodes: np.zeros((2, 12))
-    assert np.array_equal(doubt.in_doubt, np.ones(12))
 
 
 def test_what_sums_to_nothing_over_the_day_is_as_sure_as_the_factor_says():

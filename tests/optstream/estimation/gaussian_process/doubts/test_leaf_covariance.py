@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.doubts.leaf_covariance import LeafCovariance, LeafSpans
-from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
+from optstream.history.tree import LeafCovariance, LeafSpans, TreePosterior
 from tests.optstream.estimation.gaussian_process.dense import Dense
 from tests.optstream.estimation.gaussian_process.test_tree_posterior import NOISES, TREES, blocks_of, case
 from tests.optstream.estimation.written_out import written_out

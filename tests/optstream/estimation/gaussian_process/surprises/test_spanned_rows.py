@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.surprises.spanned_rows import EXACT, SpannedRows
+from optstream.history.tree import EXACT, SpannedRows
 
 GENERATOR = np.random.default_rng(3)
 N = 40

@@ -1,1 +1,0 @@
-"""Commands for who reads a published folder and has no configuration."""

@@ -1,0 +1,382 @@
+"""`optstream ledger`: look at it, check it, take it elsewhere, tell it permanently of what changed."""
+
+from dataclasses import asdict
+from datetime import UTC, date, datetime
+from fractions import Fraction
+from math import floor
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from flows.cli.activity import work
+from flows.cli.options import (
+    DEFAULT_CONFIG,
+    REASON,
+    Config,
+    Configs,
+    Days,
+    Done,
+    Json,
+    Reason,
+    WordsError,
+    day_option,
+    each_stream,
+    examples,
+    flag,
+    new_app,
+    parse_exactly,
+    parse_period,
+    periods_asked,
+)
+from flows.cli.output import Terminal, plain_table
+from optstream.privacy.horizon import HorizonLoss
+from optstream.privacy.model import Currency
+from tasks.config import Settings, load_settings
+from tasks.ledger.documents import book_document, horizon_document
+from tasks.ledger.export import export as write
+from tasks.ledger.open import find_ledger, need_ledger
+from tasks.ledger.show import (
+    BudgetSummary,
+    DayHeadroom,
+    Horizon,
+    StreamPage,
+    read_book,
+    read_horizon,
+    read_horizons,
+    refused_changes,
+)
+from tasks.ledger.verify import verify as check
+from tasks.operate.amend import declare, rehearse
+from tasks.operate.compromise import compromise
+from tasks.release.run import release_lease as release
+from tasks.reports import write_pages
+from tasks.reports.numbers import at_most
+
+# How `optstream ledger show` looks on a terminal.
+
+
+def show_book(
+    pages: tuple[BudgetSummary, ...], horizons: tuple[Horizon, ...], changed: list[str], terminal: Terminal
+) -> None:
+    """A part for each privacy budget: its streams, its days, its windows, and its last month and year."""
+    if terminal.as_json:
+        return
+    if not pages:
+        terminal.say("the ledger has no stream yet")
+    for page in pages:
+        model = page.terms.model
+        terminal.say(
+            f"privacy budget {page.name}: "
+            f"{model.in_words} in any window of {model.window_length} steps "
+            f"({page.terms.calendar}; {model.windows} windows)"
+        )
+        for stream in page.streams:
+            terminal.say(_stream(stream))
+        if page.days:
+            terminal.say("")
+            terminal.console.print(_days(page))
+        if page.windows:
+            terminal.say("")
+            terminal.console.print(_windows(page))
+        if page.shared_words:
+            terminal.say(f"by stream: {page.shared_words}")
+        terminal.say(_free(page))
+        for found in horizons:
+            if found.grant == page.name:
+                terminal.say(_horizon(found))
+        terminal.say("")
+    if changed:
+        terminal.say(f"the ledger has another {', '.join(changed)} than the configuration: a run is refused")
+
+
+DECIMALS: dict[Currency, int] = {"epsilon": 6, "rho": 9}
+COMPOSED = {
+    "draws": "exact composition of the noise that was drawn",
+    "windows": "composition of whole periods, each with the whole epsilon of the windows that it takes",
+    "plain": "the plain sum, which no composition that holds here is below",
+    "rho": "the sum of rho, of zero-concentrated privacy",
+}
+
+
+def show_horizon(found: Horizon, terminal: Terminal) -> None:
+    """Two lines: what the span loses at delta, and its plain sum."""
+    span = f"{found.n_days} days, {found.first} to {found.last}"
+    if found.loss is None:
+        terminal.say(f"privacy budget {found.grant}, {span}: noise was compromised, so all is lost")
+        return
+    loss = found.loss
+    terminal.say(
+        f"privacy budget {found.grant}, {span}: all readings of one customer lose at most epsilon "
+        f"{at_most(loss.epsilon)} at delta {float(found.delta):g}"
+    )
+    if loss.composed == "rho":
+        terminal.say(f"{COMPOSED[loss.composed]}: {float(loss.plain):.6g}")
+    else:
+        terminal.say(f"{COMPOSED[loss.composed]}; plain sum, at delta 0: {at_most(loss.plain)}")
+
+
+def _horizon(found: Horizon) -> str:
+    """One line for a number of days up to the last release."""
+    span = f"the {found.n_days} days to {found.last}"
+    if found.loss is None:
+        return f"{span}: noise was compromised, so all is lost"
+    return (
+        f"{span}: all readings of one customer lose at most epsilon {at_most(found.loss.epsilon)} "
+        f"at delta {float(found.delta):g}; {plain_sum(found.loss)}"
+    )
+
+
+def _stream(page: StreamPage) -> str:
+    counts = ", ".join(f"{count} {state.value.lower()}" for state, count in page.counts.items())
+    terms = page.terms
+    return (
+        f"stream {terms.stream}: {counts or 'no releases'}; alpha {terms.model.alpha}, resolution "
+        f"{terms.model.resolution}, unit {terms.model.unit}, {terms.calibration}, hierarchy "
+        f"{terms.hierarchy_hash[:12]}"
+    )
+
+
+def _days(page: BudgetSummary) -> Table:
+    table = plain_table("date", "released", "charged", "least left", "may be released", n_texts=5)
+    for one in page.days:
+        own = [
+            (release, stream.terms.stream)
+            for stream in page.streams
+            for release in stream.releases
+            if release.period == one.day.isoformat()
+        ]
+        several = len(page.streams) > 1
+        told = [
+            f"{release.state.value.lower()}{f' r{release.revision}' if release.revision else ''}"
+            f"{f' ({stream})' if several else ''}"
+            for release, stream in own
+        ]
+        charged = [f"{float(release.epsilon):.6g}" for release, _ in own]
+        left = rounded_down(one.left, page.terms.model.currency)
+        table.add_row(str(one.day), ", ".join(told), ", ".join(charged), left, _may(one))
+    return table
+
+
+def _may(one: DayHeadroom) -> str:
+    if one.may is None:
+        return ""
+    return "yes" if one.may else escape(f"no: {one.because}")
+
+
+def _windows(page: BudgetSummary) -> Table:
+    table = plain_table("windows that begin between", "and", "have left", n_texts=3)
+    for one in page.windows:
+        first, last = _when(one.first_step, one.begin_first), _when(one.last_step, one.begin_last)
+        table.add_row(first, last, rounded_down(one.left, page.terms.model.currency))
+    return table
+
+
+def _when(step: int, begin: datetime | None) -> str:
+    return f"step {step}" if begin is None else clock(begin)
+
+
+def _free(page: BudgetSummary) -> str:
+    if page.free_from is None:
+        return "nothing was ever charged: every window has all of it"
+    where = _when(page.free_from, page.free_from_time)
+    model = page.terms.model
+    whole = model.in_words if model.delta else str(model.epsilon)
+    return f"windows that begin at {where} or later have all of it, {whole}"
+
+
+def clock(moment: datetime) -> str:
+    """Local time to the minute, with its offset where the clock shows it twice."""
+    text = moment.strftime("%Y-%m-%d %H:%M")
+    twice = moment.tzinfo and moment.replace(fold=0).utcoffset() != moment.replace(fold=1).utcoffset()
+    return text + moment.strftime("%z") if twice else text
+
+
+def rounded_down(amount: Fraction | float, currency: Currency = "epsilon") -> str:
+    """Six decimals, nine of rho, which is small; rounded down: what is left is never overstated."""
+    if isinstance(amount, float):
+        return "nothing: noise was compromised"
+    n = DECIMALS[currency]
+    return f"{floor(amount * 10**n) / 10**n:.{n}f}".rstrip("0").rstrip(".")
+
+
+def plain_sum(loss: HorizonLoss) -> str:
+    """The sum of all charges, in their own currency."""
+    return f"rho {float(loss.plain):.6g}" if loss.composed == "rho" else f"plain sum {at_most(loss.plain)}"
+
+
+app = new_app("What was spent: show, horizon, verify, export, amend.")
+
+
+@app.command(
+    epilog=examples("optstream ledger show", "optstream ledger show --from 2016-02-01 --to 2016-02-29")
+)
+def show(
+    config: Config = DEFAULT_CONFIG,
+    first: Annotated[
+        date | None, day_option("--from", "First day; else a fortnight before the last.")
+    ] = None,
+    last: Annotated[date | None, day_option("--to", "Last day; else the first untouched one.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Print terms, releases, and what each window has left.
+
+    And when it returns.
+    """
+    if first and last and last < first:
+        raise WordsError(f"--to {last} is before --from {first}")
+    settings, terminal = load_settings(config), Terminal(as_json)
+    ledger = need_ledger(settings)
+    pages, changed = read_book(settings, ledger, first, last), refused_changes(settings, ledger)
+    horizons = read_horizons(settings, ledger)
+    show_book(pages, horizons, changed, terminal)
+    terminal.document(book_document(pages, horizons, settings.stream.name, changed))
+
+
+@app.command(epilog=examples("optstream ledger verify", "optstream ledger verify --config population.toml"))
+def verify(config: Configs = None, as_json: Json = False) -> None:
+    """Find any edit, gap or difference.
+
+    Checks the ledger's hash chain, and compares ledger, catalogue and files. Exit code 1 if anything is
+    found.
+    """
+    raise typer.Exit(each_stream(config, as_json, _verify))
+
+
+def _verify(settings: Settings, terminal: Terminal) -> Done:
+    with work("compare ledger, catalogue and files"):
+        found = check(settings, find_ledger(settings))
+    for line in found.problems:
+        terminal.say(f"problem: {line}")
+    for line in found.notes:
+        terminal.say(f"note: {line}")
+    counted = f"{found.n_releases} releases, {found.n_listed} days in the catalogue"
+    told = (
+        f"{len(found.problems)} found" if found.problems else "no edit, gap, reordering or difference found"
+    )
+    terminal.say(f"{told}: {counted}")
+    whole = {"format": "optstream.ledger-verify/1", "whole": not found.problems}
+    terminal.document(whole | asdict(found))
+    return Done(1 if found.problems else 0, told)
+
+
+@app.command(epilog=examples("optstream ledger horizon --days 365 --delta 1e-6"))
+def horizon(
+    n_days: Annotated[int, typer.Option("--days", min=1, max=3660, help="How many days.")] = 30,
+    delta: Annotated[
+        Fraction,
+        typer.Option(parser=parse_exactly("delta"), metavar="DELTA", help="In [1e-10, 0.1], such as 1e-6."),
+    ] = "1e-6",  # type: ignore[assignment]  # typer gives the parser its default as text too
+    last: Annotated[date | None, day_option("--to", "Last day; else that of the last release.")] = None,
+    config: Config = DEFAULT_CONFIG,
+    as_json: Json = False,
+) -> None:
+    """Print what a customer's whole month or year loses.
+
+    All readings of one customer together, as (epsilon, delta).
+    """
+    settings, terminal = load_settings(config), Terminal(as_json)
+    found = read_horizon(settings, need_ledger(settings), n_days, delta, last)
+    show_horizon(found, terminal)
+    terminal.document(horizon_document(found))
+
+
+@app.command(epilog=examples("optstream ledger export --into exported"))
+def export(
+    folder: Annotated[
+        Path, typer.Option("--into", metavar="FOLDER", help="A new folder, outside the published one.")
+    ],
+    config: Config = DEFAULT_CONFIG,
+    as_json: Json = False,
+) -> None:
+    """Write the ledger as Parquet, for the trusted zone.
+
+    Its streams, releases, spends and events.
+    """
+    settings, terminal = load_settings(config), Terminal(as_json)
+    done = write(settings, need_ledger(settings), folder)
+    counted = ", ".join(f"{count} {table}" for table, count in done.n_rows.items())
+    terminal.say(f"{sum(done.n_rows.values())} rows in {done.folder}: {counted}")
+    terminal.document(
+        {"format": "optstream.ledger-export/1", "folder": str(done.folder), "n_rows": done.n_rows}
+    )
+
+
+@app.command(
+    epilog=examples(
+        "optstream ledger amend --dry-run", "optstream ledger amend --reason 'the board raised epsilon'"
+    )
+)
+def amend(
+    reason: Annotated[str | None, REASON] = None,
+    dry_run: Annotated[
+        bool, flag("--dry-run", "Declare nothing; tell which days would have to wait.")
+    ] = False,
+    config: Config = DEFAULT_CONFIG,
+) -> None:
+    """Declare another privacy guarantee: the configuration's.
+
+    Changes of epsilon, window, alpha, unit, hierarchy. Days that were released keep their guarantee: a later
+    day is held to the new one and to theirs in every window that it shares with them, so the first days
+    after an amendment may have to wait. Streams of the same population follow.
+    """
+    settings = load_settings(config)
+    if dry_run:
+        for line in rehearse(settings, need_ledger(settings)).lines(settings.stream.name):
+            print(line)
+        return
+    if reason is None:
+        raise WordsError("an amendment needs its --reason, which is kept permanently")
+    declare(settings, need_ledger(settings), reason, datetime.now(UTC))
+    print(
+        f"{settings.stream.name}: the privacy guarantee is now the configuration's; "
+        "`optstream ledger show` tells it"
+    )
+
+
+@app.command(epilog=examples("optstream ledger compromised --date 2016-02-01 --reason 'a stolen disk'"))
+def compromised(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG) -> None:
+    """Record that others know the noise of days.
+
+    Their windows have lost everything, permanently.
+    """
+    settings = load_settings(config)
+    ledger, now = need_ledger(settings), datetime.now(UTC)
+    known = {
+        found
+        for one in periods_asked(settings, day)
+        for found in compromise(settings, ledger, one, reason, now)
+    }
+    for one in sorted(known):
+        print(f"{one}: every window that it touches counts as lost; nothing more is released in them")
+    written = write_pages(settings, ledger, now)
+    if written.problem is not None:
+        print(f"the published folder does not say so yet, for {written.problem}; then run `optstream report`")
+    for other in ledger.siblings(settings.stream.name):
+        print(
+            f"{other.stream} shares the privacy budget and has lost them too: run `optstream report` with "
+            "its configuration, so that its card and page say so (its next run does)"
+        )
+
+
+@app.command(
+    "release-lease", epilog=examples("optstream ledger release-lease 2016-02-01 --why 'its machine burnt'")
+)
+def release_lease(
+    day: Annotated[date, typer.Argument(parser=parse_period, metavar="DAY", help="The day, or hour.")],
+    why: Annotated[
+        str, typer.Option("--why", help="Why, in a few words without any value; the ledger keeps it.")
+    ],
+    config: Config = DEFAULT_CONFIG,
+) -> None:
+    """Free a day that a dead run holds.
+
+    Ends the lease of a run that will not come back; the next run takes the day up. Should that run live
+    after all, it is fenced off: nothing that it draws or estimates is recorded any more.
+    """
+    settings = load_settings(config)
+    (day,) = periods_asked(settings, [day])
+    until = release(settings, need_ledger(settings), day, why, datetime.now(UTC))
+    print(f"{day}: free; its lease would have lasted until {until:%Y-%m-%d %H:%M:%S} UTC")

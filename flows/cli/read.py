@@ -1,0 +1,288 @@
+"""`optstream export`: some nodes and days of a published folder as a file that other tools load."""
+
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from datetime import UTC, date, datetime
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import polars as pl
+import typer
+
+from flows.cli.options import (
+    DEFAULT_CONFIG,
+    Config,
+    Configs,
+    Done,
+    Json,
+    PublicKeys,
+    WordsError,
+    asks,
+    day_option,
+    each_stream,
+    examples,
+    flag,
+    names_in,
+    new_app,
+)
+from flows.cli.output import Terminal
+from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue.about import About, read_about
+from optstream.catalogue.backends import Storage, open_storage
+from optstream.catalogue.export import rows_of, with_names
+from optstream.catalogue.hierarchy_table import find_hierarchy
+from optstream.catalogue.layout import ABOUT, HIERARCHY
+from optstream.catalogue.read import catalogue_reader
+from optstream.catalogue.signing import check_signature, read_public_keys
+from optstream.catalogue.sums import Period, errors_of_days, period_sums
+from optstream.errors import PublicationError
+from tasks.config import Settings, load_settings
+from tasks.ledger.open import need_ledger
+from tasks.operate.keys import new_key
+from tasks.operate.permissions import check_trusted
+from tasks.reports.write import write_pages, write_public_page
+
+app = new_app()
+
+
+@app.command(
+    epilog=examples(
+        "optstream export published --from 2016-02-01 --to 2016-02-07 --output week.csv",
+        "optstream export published --nodes 84,93 --weekly --as parquet --output weeks.parquet",
+    )
+)
+def export(
+    folder: Annotated[str, typer.Argument(help="A path, or a URL such as s3://bucket/published.")],
+    output: Annotated[Path, asks("FILE", "The file to write; none is overwritten.")],
+    nodes: Annotated[
+        str | None,
+        asks("NAMES", 'Names of nodes, with commas between ("A, B" is one in quotes); all by default.'),
+    ] = None,
+    first: Annotated[date | None, day_option("--from", "First day; the first published by default.")] = None,
+    last: Annotated[date | None, day_option("--to", "Last day; the last published by default.")] = None,
+    as_of: Annotated[
+        date | None,
+        day_option("--as-of", "All rows in the hierarchy of this day, over renamed, split or merged units."),
+    ] = None,
+    daily: Annotated[bool, flag("--daily", "Sums of each day, in place of steps.")] = False,
+    weekly: Annotated[bool, flag("--weekly", "Sums of each week, from Monday on.")] = False,
+    monthly: Annotated[bool, flag("--monthly", "Sums of each month.")] = False,
+    kind: Annotated[Literal["csv", "parquet"], typer.Option("--as", help="The format of the file.")] = "csv",
+    public_key: PublicKeys = None,
+    as_json: Json = False,
+) -> None:
+    """Write some nodes and days of a published folder to a file.
+
+    Needs the folder alone, and costs nothing: what is written was published, sums of days, weeks and months
+    with their standard errors.
+    """
+    if output.suffix == ".parquet" and kind != "parquet":
+        raise typer.BadParameter(f"{output.name!r:.80} would hold {kind}: add --as parquet, or call it .csv")
+    period = _period(daily, weekly, monthly)
+    storage, keys = open_storage(folder), public_key or None
+    catalogue = catalogue_reader(storage, keys)()
+    about = read_about(storage, None if keys is None else signed_by(storage, keys, ABOUT))
+    chosen = names_in(nodes)
+    hierarchy = None
+    if as_of is not None:
+        check = None if keys is None else signed_by(storage, keys, HIERARCHY)
+        hierarchy = as_of, find_hierarchy(storage, check)
+    rows = rows_of(storage, catalogue, chosen, first, last, verify=keys is not None, as_of=hierarchy)
+    if period is not None:
+        # how the errors of another day's units hang together no file tells
+        days = pl.Series([], dtype=pl.Date) if as_of is not None else rows["date"].unique().sort()
+        errors = errors_of_days(storage, catalogue, days)
+        rows = period_sums(rows, catalogue.value_column, period, errors)
+    rows = with_names(rows, about.nodes)
+    check_new(output)
+    write_rows(rows, output, as_parquet=kind == "parquet")
+    terminal = Terminal(as_json)
+    terminal.say(f"{output}: {rows.height:,} rows")
+    terminal.document({"format": "optstream.export/1", "file": str(output), "rows": rows.height})
+
+
+def _period(daily: bool, weekly: bool, monthly: bool) -> Period | None:
+    given: dict[Period, bool] = {"day": daily, "week": weekly, "month": monthly}
+    asked = [period for period, wanted in given.items() if wanted]
+    if len(asked) > 1:
+        raise WordsError("--daily, --weekly and --monthly are different files; export them one by one")
+    return asked[0] if asked else None
+
+
+def check_new(*files: Path) -> None:
+    """Raise WordsError for a file that is there already: none is overwritten."""
+    for file in files:
+        if file.exists():
+            raise WordsError(f"{file} is there already; name another file, or remove it")
+
+
+def write_rows(rows: pl.DataFrame, output: Path, *, as_parquet: bool) -> None:
+    """Write a new file of rows, as Parquet or else as CSV."""
+    with output.open("xb") as written:
+        if as_parquet:
+            rows.write_parquet(written)
+        else:
+            rows.write_csv(written, datetime_format="%Y-%m-%dT%H:%M:%SZ")
+
+
+def signed_by(storage: Storage, keys: list[Path], name: str) -> Callable[[bytes], str]:
+    """What raises where a file of the folder is not signed by one of the keys."""
+    return partial(check_signature, storage, name, keys=read_public_keys(keys))
+
+
+# `optstream report`: make the pages anew, as every night does.
+
+MOST_LISTED = 20
+
+
+@app.command(
+    epilog=examples(
+        "optstream report",
+        "optstream report --config population.toml",
+        "optstream report --published published --output page.html",
+    )
+)
+def report(
+    config: Configs = None,
+    published: Annotated[
+        str | None,
+        asks(
+            "FOLDER",
+            "Make the data users' page alone, from this published folder (a path or a URL) and nothing "
+            "else; needs no configuration.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, asks("FILE", "With --published: write the page there instead of into the folder.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write the pages for operators and for data users.
+
+    They show calendar, curves, budget and alarms, and how to read what is published.
+    """
+    if published is not None:
+        terminal = Terminal(as_json)
+        lost = write_public_page(published, output)
+        page = str(output) if output else f"{published.rstrip('/')}/index.html"
+        terminal.say(f"data users: {page}")
+        terminal.document({"format": "optstream.report/1", "trusted": None, "public": page})
+        raise typer.Exit(_told_lost(lost, terminal).code)
+    if output is not None:
+        raise WordsError("--output is for --published")
+    raise typer.Exit(each_stream(config, as_json, _report))
+
+
+def _report(settings: Settings, terminal: Terminal) -> Done:
+    check_trusted(settings)
+    with closing(need_ledger(settings)) as ledger:
+        written = write_pages(settings, ledger, datetime.now(UTC))
+    terminal.say(f"operators:  {written.trusted}")
+    if written.public or not written.problem:
+        terminal.say(f"data users: {written.public or 'no page: nothing is published'}")
+    document = {"format": "optstream.report/1", "trusted": str(written.trusted), "public": written.public}
+    terminal.document(document)
+    if written.problem is not None:
+        raise PublicationError(written.problem)
+    return _told_lost(written.lost, terminal)
+
+
+def _told_lost(lost: Sequence[date], terminal: Terminal) -> Done:
+    """Name the days that the page cannot show; code 1 if there are any."""
+    if not lost:
+        return Done(0, "written")
+    more = f" and {len(lost) - MOST_LISTED} more" if len(lost) > MOST_LISTED else ""
+    days = ", ".join(map(str, lost[:MOST_LISTED]))
+    terminal.say(
+        f"their published file is missing or damaged, and the page shows the other days: {days}{more}; "
+        f"`optstream publish {lost[0]}` writes the same bytes again"
+    )
+    return Done(1, f"written, {len(lost)} days cannot be shown")
+
+
+# Signatures: make a key, and check a published folder with a public one, as its readers can.
+
+keys_app = new_app("Signatures: make the key that signs.")
+app.add_typer(keys_app, name="keys")
+USUAL_KEY = "signing.pem"
+
+
+@keys_app.command(epilog=examples("optstream keys new"))
+def new(config: Config = DEFAULT_CONFIG) -> None:
+    """Make the key that signs what is published.
+
+    It lies in the trusted zone; its public key, for readers, is printed. Where the configuration names no
+    `[published] signing_key`, it is made as `signing.pem` of the trusted folder, and the line for the
+    configuration is printed. No key is ever overwritten.
+    """
+    settings = load_settings(config)
+    path = settings.signing_key_file or settings.trusted_folder / USUAL_KEY
+    public = new_key(path)
+    (name,) = read_public_keys(public)
+    print(f"key {name}: {path}, which nobody else may read; back it up with the ledger")
+    print(f"its public key, for readers, is {public}:\n{public.read_text(encoding='ascii')}", end="")
+    if settings.signing_key_file is None:
+        print(f'name it in the configuration, under [published]: signing_key = "{path}"')
+
+
+@app.command(
+    epilog=examples(
+        "optstream verify-published published",
+        "optstream verify-published published --public-key signing.pub --at-least 41",
+    )
+)
+def verify_published(
+    folder: Annotated[str, typer.Argument(help="A path, or a URL such as s3://bucket/published.")],
+    public_key: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--public-key",
+            metavar="FILE",
+            help="The publisher's public key (PEM); may be repeated. Without, only hashes are compared.",
+        ),
+    ] = None,
+    at_least: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="NUMBER", help="The highest number of a catalogue seen before."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check a published folder, also by its signatures.
+
+    Compares every file with the catalogue, and the catalogue with the public key. Needs the folder alone.
+    Exit code 1 if a file is missing, altered or not listed, or if the key did not sign what it should have.
+    """
+    terminal = Terminal(as_json)
+    catalogue = read_catalogue(folder)
+    problems = check_files(folder, public_key or None)
+    if at_least is not None and (catalogue.sequence or 0) < at_least:
+        problems.append(
+            f"catalogue.json has number {catalogue.sequence or 'none'}, and you have seen {at_least}: an "
+            "older one was put in its place; ask its publisher"
+        )
+    about = About()
+    with suppress(PublicationError):  # a problem that is named already
+        about = read_about(open_storage(folder))
+    for line in problems:
+        terminal.say(f"problem: {line}")
+    if about.known_noise:
+        terminal.say(f"note: {about.known_noise_in_words}")
+    listed = [entry.period for entry in catalogue.entries if not entry.withdrawn]
+    days = f"{len(listed)} days" + (f" up to {max(listed)}" if listed else "")
+    number = "unnumbered" if catalogue.sequence is None else f"number {catalogue.sequence}"
+    signed = "hashes compared" if not public_key else "hashes and signature compared"
+    told = f"{len(problems)} found" if problems else "nothing is wrong"
+    terminal.say(f"{told}: {days}, catalogue {number}, {signed}")
+    terminal.document(
+        {
+            "format": "optstream.verified/1",
+            "stream": catalogue.stream,
+            "sequence": catalogue.sequence,
+            "days": len(listed),
+            "signature_checked": bool(public_key),
+            "problems": problems,
+            **({"known_noise": list(map(list, about.known_noise))} if about.known_noise else {}),
+        }
+    )
+    raise typer.Exit(1 if problems else 0)

@@ -1,0 +1,326 @@
+"""`optstream serve`: a server if there is none, the schedule, the worker that runs it, and the pages."""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event, Thread
+from types import FrameType
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+import typer
+import uvicorn
+
+from flows.cli.options import DEFAULT_CONFIG, Configs, asks, examples, files_of, new_app, read_streams
+from flows.cli.output import Terminal
+from flows.orchestration.environment import connect, heartbeat_seconds
+from flows.orchestration.listening import BOUNDED, listen, raise_open_files
+from flows.orchestration.processes import (
+    LOOK_SECONDS,
+    LOOPBACK,
+    OWN_PAGES,
+    PAGES_PORT,
+    own_server,
+    pages_of,
+    pages_socket,
+    password_of,
+    warm_runs_of,
+    worker_of,
+)
+from flows.orchestration.supervise import Supervisor, notify_systemd, pulse_of, systemd_address, watching
+from flows.ui.application import application
+from flows.ui.looking import Looks, RunsOf
+from flows.ui.prefect_log_in import add_log_in
+from optstream.errors import ConfigurationError, OptStreamError
+from tasks.config import Settings, load_settings
+from tasks.config.schema import next_fire
+from tasks.operate.permissions import check_trusted
+from tasks.plan.nightly import looks_of
+from tasks.trusted.files import make_private_folder
+
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+app = new_app()
+
+
+@app.command(
+    epilog=examples(
+        "optstream serve",
+        "optstream serve --config population.toml",
+        "optstream serve --api https://prefect.example.org/api",
+    )
+)
+def serve(
+    config: Configs = None,
+    api: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="A Prefect server that runs already; or PREFECT_API_URL.", show_default=False
+        ),
+    ] = None,
+    work_pool: Annotated[
+        str | None, asks("NAME", "A process pool; the default is one of the stream's own.")
+    ] = None,
+    ui_port: Annotated[
+        int | None,
+        typer.Option(
+            min=1024,
+            max=65535,
+            metavar="PORT",
+            help=f"Of the operators' pages (`optstream ui`); the default is {PAGES_PORT}, or a free one.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Run the stream every night, and its watch every hour.
+
+    Until Ctrl-C or SIGTERM. Starts a Prefect server on this machine's loopback, unless one is named, a
+    worker, and the operators' pages. Several streams have one night, in which each is released in turn.
+    Exit code 2 if it cannot begin, or if server or worker ends or hangs: have systemd start it again
+    (docs/schedule.md).
+    """
+    systemd = systemd_address()
+    streams, terminal = _streams(config), Terminal()
+    for one in streams:
+        check_trusted(one)
+        looks_of(one)
+    settings = streams[0]  # whose trusted folder has the server's own files
+    heartbeat = heartbeat_seconds(os.environ)
+    for number in STOPPING:
+        signal.signal(number, _stop)
+    api = api or os.environ.get("PREFECT_API_URL")
+    with ExitStack() as running:
+        listening = running.enter_context(pages_socket(ui_port))
+        port = listening.getsockname()[1]
+        make_private_folder(settings.serve_folder)
+        running.enter_context(watching(streams))
+        if api:
+            os.environ["PREFECT_API_URL"] = api
+            os.environ.setdefault("PREFECT_HOME", str(settings.serve_folder))
+            connect(settings.trusted_folder)
+            children = []
+        else:
+            children = [running.enter_context(own_server(settings))]
+            add_log_in(settings.serve_folder / OWN_PAGES)
+        warm, starts = None, None
+        if any(one.stream.period == "hour" for one in streams):  # a night need not begin within seconds
+            warm, starts = running.enter_context(warm_runs_of(settings))
+        pool, deployment = _register(streams, work_pool, heartbeat, starts, own=not api)
+        worker = f"{settings.stream.name}-{socket.gethostname()}-{os.getpid()}"
+        children.append(running.enter_context(worker_of(settings, pool, worker)))
+        supervisor = Supervisor(pulse_of(pool, worker, deployment))
+        running.callback(supervisor.stop)
+        pages = running.enter_context(pages_of(streams, listening))
+        may_end = {pages: "nights go on"} | ({warm: "runs begin in fresh processes"} if warm else {})
+        terminal.say(f"operators' pages: http://{LOOPBACK}:{port}/")
+        _tell(streams, terminal, pool, deployment, heartbeat, own=not api)
+        notify_systemd(systemd, "READY=1")
+        running.callback(notify_systemd, systemd, "STOPPING=1")
+        while True:
+            for child in children:
+                child.check()
+            supervisor.check()
+            for child in list(may_end):
+                child.bound_log()
+                if child.process.poll() is not None:
+                    terminal.say(f"the {child.name} ended: see {child.log}; {may_end.pop(child)}")
+            notify_systemd(systemd, "WATCHDOG=1")
+            time.sleep(LOOK_SECONDS)
+
+
+def _streams(config: Sequence[Path] | None) -> list[Settings]:
+    """The streams, in the order of their nights. Raises ConfigurationError if one cannot be read: a service
+    that starts without it would be taken for one that has it.
+    """
+    files = files_of(config)
+    if len(files) == 1:
+        return [load_settings(files[0])]
+    streams, broken = read_streams(files)
+    for why in broken.values():
+        raise ConfigurationError(why)
+    return streams
+
+
+def _stop(_signal: int, _frame: FrameType | None) -> None:
+    """End `serve`, and on the way its worker and its server, once."""
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)
+    raise SystemExit(0)
+
+
+def _register(
+    streams: Sequence[Settings], work_pool: str | None, heartbeat: int, starts: str | None, *, own: bool
+) -> tuple[str, str]:
+    """Tell the server of the streams; return work pool and deployment. starts: the command that starts a run,
+    if not Prefect's. own: the server is, so no run of it is alive.
+    """
+    from flows.orchestration import deployments  # prefect reads its settings as it is imported
+
+    settings, names, flow = streams[0], {one.stream.name for one in streams}, "optstream-nightly"
+    if len(streams) == 1:
+        pool = work_pool or deployments.work_pool_of(settings)
+        night = deployments.night_document(settings, str(settings.file), pool, heartbeat, starts)
+    else:
+        flow = "optstream-nights"
+        names.add(name := deployments.name_of_all(streams))
+        pool = work_pool or f"optstream-{name}"
+        night = deployments.night_of_all(streams, pool, heartbeat, starts)
+    watched = [one.stream.name for one in streams]
+    deployments.register(night, deployments.zombie_document(heartbeat), watched)
+    if own:
+        for name in names:
+            deployments.close_runs(name)
+    return pool, f"{flow}/{night['name']}"
+
+
+def _tell(
+    streams: Sequence[Settings], terminal: Terminal, pool: str, deployment: str, heartbeat: int, *, own: bool
+) -> None:
+    """What was set up, and when it runs next."""
+    # prefect has read its settings now
+    from flows.orchestration.deployments import MISSED_HEARTBEATS, next_run
+
+    settings = streams[0]
+    terminal.say(f"dashboard: {os.environ['PREFECT_API_URL'].rstrip('/').removesuffix('/api')}")
+    password = settings.serve_folder / "password"
+    if own and password.exists():
+        terminal.say(f"user and password: {password}")
+    zone = ZoneInfo(settings.stream.time_zone)
+    begins = next_run(deployment).astimezone(zone)
+    terminal.say(f"{deployment}: next at {begins:%Y-%m-%d %H:%M} ({settings.stream.time_zone})")
+    for one in streams:
+        fire = next_fire([one.scheduling.watch_cron], datetime.now(ZoneInfo(one.stream.time_zone)))
+        when = f"next at {fire:%Y-%m-%d %H:%M}" if fire else "none within a year"
+        terminal.say(f"watch of {one.stream.name}: {when} ({one.stream.time_zone})")
+    seconds = MISSED_HEARTBEATS * heartbeat
+    terminal.say(f"work pool {pool}; a run that is silent for {seconds} s is taken for dead, marked Crashed")
+    for one in streams:
+        if one.watch is None:
+            terminal.say(
+                f"no [watch] in {one.file.name} of {one.stream.name}: alarms are Prefect's events alone"
+                if len(streams) > 1
+                else "no [watch] in the configuration: alarms are Prefect's events alone"
+            )
+    terminal.say("Ctrl-C or SIGTERM ends it")
+
+
+# `optstream ui`: the operators' pages of several streams, as a web application.
+
+
+@app.command(
+    epilog=examples("optstream ui", "optstream ui --config north.toml --config south.toml --port 8484")
+)
+def ui(
+    config: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--config",
+            "-c",
+            help="A configuration file, or a folder of them (*.toml); may be repeated.",
+            show_default=str(DEFAULT_CONFIG),
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = LOOPBACK,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen at.")] = PAGES_PORT,
+    every: Annotated[
+        int, typer.Option(min=5, max=3600, metavar="SECONDS", help="How often each stream is looked at.")
+    ] = 30,
+    inherited: Annotated[
+        int | None,
+        typer.Option("--socket", hidden=True, help="An open one to listen at, of `optstream serve`."),
+    ] = None,
+    textfile: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the metrics there, too, after each look: for Prometheus' node exporter.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Serve the operators' pages of several streams.
+
+    Until Ctrl-C or SIGTERM. Reads only. Runs are shown where PREFECT_API_URL names a server.
+    Asks for the password of `optstream serve`. /metrics is for
+    Prometheus, /healthz says whether the streams are looked at. Exit code 2 if it cannot begin, such as where
+    its port is taken.
+    """
+    files = configurations_of(config or [DEFAULT_CONFIG])
+    settings, terminal = readable(files), Terminal()
+    home = settings[0].serve_folder
+    raise_open_files()
+    listening = listen(host, port, "--port") if inherited is None else socket.socket(fileno=inherited)
+    port = listening.getsockname()[1]
+    looks, stop = Looks(files, every, _now, textfile, _runs(settings[0])), Event()
+    server = uvicorn.Server(
+        uvicorn.Config(
+            application(looks, password_of(home), _now),
+            **BOUNDED,
+            ws="none",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+        )
+    )
+    terminal.say(f"pages: http://{f'[{host}]' if ':' in host else host}:{port}/")
+    terminal.say(f"user and password: {home / 'password'}, or PREFECT_SERVER_API_AUTH_STRING")
+    terminal.say("Ctrl-C or SIGTERM ends it")
+    Thread(target=looks.run, args=(stop,), daemon=True).start()
+    try:
+        server.run([listening])
+    finally:
+        stop.set()
+
+
+def configurations_of(paths: Sequence[Path]) -> list[Path]:
+    """Return the files, and those of folders, each once. Raises ConfigurationError for an empty folder."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
+        if not files:
+            raise ConfigurationError(
+                f"{path} has no configuration: name a folder with files *.toml, or a file"
+            )
+        found |= dict.fromkeys(file.resolve() for file in files)
+    return list(found)
+
+
+def readable(files: Sequence[Path]) -> list[Settings]:
+    """Return the settings of the configurations that can be read.
+
+    Raises ConfigurationError where none can, or where two describe streams of one name.
+    """
+    if len(files) == 1:
+        return [load_settings(files[0])]
+    found = []
+    for file in files:
+        with suppress(OptStreamError):
+            found.append(load_settings(file))
+    names = [one.stream.name for one in found]
+    for one in found:
+        if names.count(one.stream.name) > 1:
+            raise ConfigurationError(
+                f"two configurations describe a stream {one.stream.name!r}: show each stream once"
+            )
+    if not found:
+        raise ConfigurationError("no configuration can be read: `optstream status --config FILE` says why")
+    return found
+
+
+def _runs(settings: Settings) -> RunsOf | None:
+    """Who knows the runs of a stream: the server that PREFECT_API_URL names; None where it names none."""
+    if not os.environ.get("PREFECT_API_URL"):
+        return None
+    connect(settings.trusted_folder)
+    from flows.ui.prefect_runs import runs_of  # prefect has read its settings now
+
+    return runs_of
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,1 +1,0 @@
-"""What commands print: tables, lines and documents for a terminal."""

@@ -1,1 +1,0 @@
-"""Streams by the hour: the hours of a day that is over, in one file."""

@@ -1,0 +1,762 @@
+"""The measurements of one day as the bytes of a Parquet file (docs/data/measurements.md). Pure."""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import date
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import optstream.mechanisms as mechanisms
+from optstream.catalogue.backends import Location, Storage, open_storage
+from optstream.catalogue.index import Catalogue
+from optstream.catalogue.layout import (
+    LARGEST_MEASUREMENTS,
+    MEASUREMENTS,
+    measurements_file,
+    measurements_name,
+)
+from optstream.catalogue.read import catalogue_reader, read_beside, read_statement
+from optstream.catalogue.signing import GivenKeys
+from optstream.errors import OptStreamError, ParameterError, PublicationError
+from optstream.estimation.rounding import rounded_units
+from optstream.history.blocks import BlockHistory, n_series_of, packed
+from optstream.measurement import EquallySpaced, L1Sampling
+from optstream.measurement.sums import feature_stage
+from optstream.mechanisms.base import Mechanism
+from optstream.mechanisms.hierarchical import Hierarchical
+from optstream.mechanisms.period_release import Release
+from optstream.privacy import JointSpend, PrivacyModel
+from optstream.privacy.exact import exact_from_text
+from optstream.privacy.spends import spend_from_document
+from optstream.storage.parquet import Limits, decode_table, encode_table
+from optstream.stream import (
+    AggregationTree,
+    BlockSums,
+    Calendar,
+    Feature,
+    FourierCoordinates,
+    Lattice,
+    Measured,
+    PublicDays,
+)
+from optstream.stream.covariate import Covariate
+from optstream.stream.period import period_from, period_from_partition
+
+# A mechanism as a JSON-ready document: public parameters alone, enough to estimate with it again.
+
+KIND = "kind"
+WRITTEN_OTHERWISE = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    MemoryError,
+    RecursionError,
+)
+"""What reading a document raises that is not as OptStream writes it; anyone may have written it."""
+PARTS = (
+    *(PrivacyModel, AggregationTree, Lattice, Feature, PublicDays, Calendar),
+    *(EquallySpaced, L1Sampling, Covariate),
+)
+"""What mechanisms are made of; nothing else is ever made from a document."""
+LARGEST_NUMBER = 2**17
+"""Of whole numbers, such as the steps of a window: what a mechanism computes grows with them."""
+COUNT_NODES = ("declared_leaves", "n_nodes", "parents")
+"""Keys whose numbers may be larger: they count the nodes of a tree, or name them."""
+LONGEST_RANGE = 2**12
+"""Of the parts of a day, in steps."""
+
+
+def describe(mechanism: Mechanism) -> dict[str, Any] | None:
+    """Return a mechanism as a JSON-ready document, fractions exact; None for one with a part that no document
+    holds, such as a kernel of one's own.
+    """
+    try:
+        document: dict[str, Any] = _described(mechanism)
+    except ParameterError:
+        return None
+    return document
+
+
+def mechanism_from(document: Mapping[str, Any]) -> Mechanism:
+    """Return the mechanism that `describe` was given, with all its checks made again.
+
+    document: anyone may have written it. Raises PublicationError where it is something else, or has numbers
+    beyond what any stream has.
+    """
+    try:
+        found = _made(document, _kinds())
+    except (OptStreamError, *WRITTEN_OTHERWISE) as error:
+        raise PublicationError("the file of measurements describes no mechanism of this version") from error
+    if not isinstance(found, Mechanism):
+        raise PublicationError("the file of measurements describes no mechanism of this version")
+    return found
+
+
+def _kinds() -> dict[str, Callable[..., Any]]:
+    public = {name: getattr(mechanisms, name) for name in mechanisms.__all__}
+    known = {name: kind for name, kind in public.items() if issubclass(kind, Mechanism)}
+    return known | {one.__name__: one for one in PARTS}
+
+
+def _described(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Fraction):
+        return {KIND: "exact", "value": str(value)}
+    if isinstance(value, range):
+        return {KIND: "range", "first": value.start, "stop": value.stop}
+    if isinstance(value, frozenset):
+        return {KIND: "set", "values": sorted(value)}
+    if isinstance(value, tuple | list):
+        return [_described(one) for one in value]
+    name = type(value).__name__
+    if is_dataclass(value) and _kinds().get(name) is type(value):
+        told = [one.name for one in fields(value)]
+        if isinstance(value, PrivacyModel) and not value.delta:
+            # keys that came later: a mechanism without them is described as it always was
+            told = [name for name in told if name not in ("delta", "rho")]
+        return {KIND: name, **{name: _described(getattr(value, name)) for name in told}}
+    raise ParameterError(f"a {name} has no document")
+
+
+def _made(document: Any, kinds: Mapping[str, Callable[..., Any]]) -> Any:
+    if isinstance(document, list):
+        return tuple(_made(one, kinds) for one in document)
+    if not isinstance(document, Mapping):
+        if isinstance(document, int) and abs(document) > LARGEST_NUMBER:
+            raise ParameterError(f"a mechanism's whole numbers are at most {LARGEST_NUMBER:,}")
+        return document
+    kind = document[KIND]
+    if kind == "exact":
+        return exact_from_text(document["value"])
+    if kind == "range":
+        found = range(document["first"], document["stop"])
+        if found.stop - found.start > LONGEST_RANGE:
+            raise ParameterError(f"a range has at most {LONGEST_RANGE} steps")
+        return found
+    if kind == "set":
+        return frozenset(_made(one, kinds) for one in document["values"])
+    given = {key: _made(one, kinds) for key, one in document.items() if key not in (KIND, *COUNT_NODES)}
+    for key in document.keys() & set(COUNT_NODES):
+        given[key] = tuple(document[key]) if isinstance(document[key], list) else document[key]
+    if issubclass(kinds[kind], AggregationTree):  # type: ignore[arg-type]  # all kinds are classes
+        _check_tree(given["nodes"], given["parents"])
+    return kinds[kind](**given)
+
+
+def _check_tree(nodes: Any, parents: Any) -> None:
+    """Raise ParameterError unless each node has a name and, but for the root, a parent that stands before it:
+    a tree itself takes their order as it is.
+    """
+    known = isinstance(nodes, tuple) and isinstance(parents, tuple) and len(nodes) == len(parents) > 0
+    if not known or not all(isinstance(name, str) for name in nodes) or len(set(nodes)) < len(nodes):
+        raise ParameterError("a tree has nodes, each with a name of its own and a parent")
+    rest = enumerate(parents[1:], start=1)
+    if parents[0] != -1 or not all(type(up) is int and 0 <= up < place for place, up in rest):
+        raise ParameterError("a tree's nodes stand after their parents, the root first")
+
+
+# Measurements as rows, a noisy integer each: which sum of which node's readings it is, and its noise.
+
+Document = dict[str, Any]
+SCHEMA = {
+    "level": pl.Int32(),
+    "node": pl.String(),
+    "kind": pl.String(),
+    "feature": pl.String(),
+    "number": pl.Int32(),
+    "first_step": pl.Int32(),
+    "n_steps": pl.Int32(),
+    "value": pl.Int64(),
+    "noise_variance": pl.Float64(),
+    "joint": pl.Boolean(),
+}
+"""Columns of a file of measurements (docs/data/measurements.md)."""
+SHAPE = "shape"
+MOST_ENTRIES, ENTRIES_A_ROW = 2**20, 64
+"""Of the arrays of one day, which anyone may have written: a number was drawn of each leaf, or of a level
+above, so that few others stand beside it.
+"""
+
+
+@dataclass(frozen=True)
+class _Query:
+    """One array of noisy numbers: (n_nodes, n_columns). spans: for each column (first step, steps). joint:
+    the levels whose noise was drawn jointly.
+    """
+
+    kind: str
+    feature: str | None
+    spans: Sequence[tuple[int, int]]
+    values: NDArray[np.int64]
+    variances: NDArray[np.float64]
+    joint: frozenset[int]
+
+    @property
+    def measured(self) -> NDArray[np.bool_]:
+        """Where something was drawn: noise is finite."""
+        return np.isfinite(self.variances)
+
+
+def levels_of(mechanism: Mechanism) -> tuple[int, ...]:
+    """Return the depths in the tree of the parts of a mechanism's measurements; (0,) without parts."""
+    return tuple(level for level, _ in mechanism.levels) if isinstance(mechanism, Hierarchical) else (0,)
+
+
+def rows_of(document: Document, mechanism: Mechanism) -> pl.DataFrame:
+    """Return a row for each noisy integer that was drawn, of columns `SCHEMA`. Pure.
+
+    Part after part, array after array, node after node, in the order of time. document: of one period, as
+    `Measured.to_bytes` writes it. mechanism: what measured it, on a tree. Raises PublicationError where the
+    measurements are not what that mechanism draws.
+    """
+    tree: AggregationTree = getattr(mechanism, "tree")  # noqa: B009
+    frames = []
+    for level, part in _leveled(document, levels_of(mechanism)):
+        nodes = tree.levels[level] if document["parts"] else range(len(tree.nodes))
+        for query in _queries(part, getattr(mechanism, "features", ())):
+            if query.values.shape != (len(nodes), len(query.spans)):
+                raise PublicationError(
+                    "the stored measurements have other nodes or steps than the configured mechanism: "
+                    "publish with the configuration of their draw, or without [published] measurements"
+                )
+            frames.append(_frame(query, tree, nodes))
+    return pl.concat([pl.DataFrame(schema=SCHEMA), *frames])
+
+
+def without_numbers(document: Document) -> Document:
+    """Return the document with the shapes of its noisy numbers in their place, for `with_numbers`. Pure."""
+    bare = {
+        **document,
+        "points": {SHAPE: list(np.shape(document["points"]))},
+        "sums": [{SHAPE: list(np.shape(one))} for one in document["sums"]],
+    }
+    return bare | {"parts": [without_numbers(part) for part in document["parts"]]}
+
+
+def with_numbers(document: Document, rows: pl.DataFrame) -> Document:
+    """Return what `without_numbers` was given, with the numbers of `rows_of`; where nothing was drawn stands
+    0.
+
+    Raises ValueError where there are other numbers than the shapes have, or far more entries than numbers.
+    """
+    left = rows["value"].to_numpy()
+    allowed = MOST_ENTRIES + ENTRIES_A_ROW * left.size
+
+    def filled(shape: Sequence[int], variances: Any) -> list[Any]:
+        nonlocal left, allowed
+        allowed -= math.prod(shape)
+        if min(shape) < 0 or allowed < 0:
+            raise ValueError
+        values = np.zeros(shape, dtype=np.int64)
+        if values.size:
+            drawn = np.isfinite(np.broadcast_to(_floats(variances), shape))
+            count = int(drawn.sum())
+            values[drawn] = left[:count]
+            left = left[count:]
+        nested: list[Any] = values.tolist()
+        return nested
+
+    def full(one: Document) -> Document:
+        points = filled(one["points"][SHAPE], one["point_variances"])
+        variances = one["sum_variances"] or [None] * len(one["sums"])
+        sums = [filled(entry[SHAPE], known) for entry, known in zip(one["sums"], variances, strict=True)]
+        return {**one, "points": points, "sums": sums, "parts": [full(part) for part in one["parts"]]}
+
+    found = full(document)
+    if left.size:
+        raise ValueError
+    return found
+
+
+def _leveled(document: Document, levels: Sequence[int]) -> Iterator[tuple[int, Document]]:
+    parts = document["parts"] or [document]
+    if len(parts) != len(levels):
+        raise PublicationError(
+            "the stored measurements have other levels than the configured mechanism measures: publish with "
+            "the configuration of their draw, or without [published] measurements"
+        )
+    return zip(levels, parts, strict=True)
+
+
+def _queries(part: Document, features: Sequence[Feature]) -> Iterator[_Query]:
+    spends = [spend_from_document(one) for one in part["spends"]]
+    joint = [spend for spend in spends if isinstance(spend, JointSpend)]
+    stages = {spend.stage for spend in spends}
+    others = {BlockSums.stage, FourierCoordinates.stage, *(feature_stage(one) for one in features)}
+    points = [(step, 1) for step in part["positions"]]
+    if points:
+        together = frozenset(spend.level for spend in joint if spend.stage not in others)
+        yield _query("point", None, points, part["points"], part["point_variances"], together)
+    variances = part["sum_variances"] or [None] * len(part["sums"])
+    for place, (sums, known) in enumerate(zip(part["sums"], variances, strict=True)):
+        feature: str | None = None
+        stage: str | None
+        if BlockSums.stage in stages:
+            kind, stage = "block", BlockSums.stage
+            spans = [(first, stop - first) for first, stop in part["choices"]["blocks"]]
+        elif FourierCoordinates.stage in stages:
+            kind, stage = "coordinate", FourierCoordinates.stage
+            spans = [(0, part["n_steps"])] * (len(sums[0]) if sums else 0)
+        else:
+            kind, feature = "feature", features[place].name
+            stage = feature_stage(features[place])
+            spans = [(one.start, len(one)) for one in features[place].parts]
+        together = frozenset(spend.level for spend in joint if spend.stage == stage)
+        yield _query(kind, feature, spans, sums, known, together)
+
+
+def _query(
+    kind: str,
+    feature: str | None,
+    spans: Sequence[tuple[int, int]],
+    values: Any,
+    variances: Any,
+    joint: frozenset[int],
+) -> _Query:
+    numbers = np.array(values, dtype=np.int64).reshape(len(values), len(spans))
+    return _Query(kind, feature, spans, numbers, np.broadcast_to(_floats(variances), numbers.shape), joint)
+
+
+def _floats(nested: Any) -> NDArray[np.float64]:
+    """Return variances of a document, infinite where it has null."""
+    given = np.array([[np.inf]] if nested is None else nested, dtype=np.float64)
+    return np.where(np.isnan(given), np.inf, given)
+
+
+def _frame(query: _Query, tree: AggregationTree, nodes: Sequence[int]) -> pl.DataFrame:
+    node, column = np.nonzero(query.measured)
+    spans = np.array(query.spans, dtype=np.int32).reshape(-1, 2)[column]
+    depths = np.array([tree.depths[one] for one in nodes], dtype=np.int32)
+    return pl.DataFrame(
+        {
+            "level": depths[node],
+            "node": pl.Series([tree.nodes[one] for one in nodes], dtype=pl.String).gather(node),
+            "kind": pl.repeat(query.kind, len(node), dtype=pl.String(), eager=True),
+            "feature": pl.repeat(query.feature, len(node), dtype=pl.String(), eager=True),
+            "number": column.astype(np.int32),
+            "first_step": spans[:, 0],
+            "n_steps": spans[:, 1],
+            "value": query.values[query.measured],
+            "noise_variance": query.variances[query.measured],
+            "joint": np.isin(depths[node], sorted(query.joint)),
+        },
+        schema=SCHEMA,
+    )
+
+
+# What a day remembers of days before: left out of its own file of measurements, and put back from theirs.
+#
+# A day that remembers all blocks of weeks would else show those of a day that was withdrawn since, or never
+# published. So a history is published as which blocks it holds, without their sums; each sum is published
+# by
+# its own day alone.
+
+Block = tuple[int, int, int, float]
+"""Level, first step, number of steps, noise scale."""
+HISTORY, SUMS, SERIES = "history", "sums", "n_series"
+
+
+def without_sums(document: Document, levels: Sequence[int]) -> Document:
+    """Return a document of measurements, each history with the number of its series in place of the sums.
+    Pure.
+
+    levels: of its parts, in their order. The given document stays.
+    """
+
+    def bare(history: Mapping[str, Any], level: int) -> Document:
+        kept = {key: value for key, value in history.items() if key != SUMS}
+        return {**kept, SERIES: n_series_of(history)}
+
+    return _with_histories(document, levels, bare)
+
+
+def with_sums(document: Document, levels: Sequence[int], known: Mapping[Block, Sequence[int]]) -> Document:
+    """Return what `without_sums` was given.
+
+    known: the sums of every block, one for each node of its level (`blocks_of`). Raises KeyError for a block
+    that is not known.
+    """
+
+    def full(history: Mapping[str, Any], level: int) -> Document:
+        columns = [known[block] for block in _blocks(history, level)]
+        kept = {key: value for key, value in history.items() if key != SERIES}
+        sums = np.array(columns, dtype=np.float64).reshape(len(columns), history[SERIES]).T
+        return {**kept, SUMS: packed(sums)}
+
+    return _with_histories(document, levels, full)
+
+
+def remembered(document: Document, levels: Sequence[int]) -> set[Block]:
+    """Return the blocks that the histories of a document hold."""
+    found: set[Block] = set()
+
+    def seen(history: Mapping[str, Any], level: int) -> Document:
+        found.update(_blocks(history, level))
+        return dict(history)
+
+    _with_histories(document, levels, seen)
+    return found
+
+
+def blocks_of(measured: Measured, levels: Sequence[int]) -> dict[Block, tuple[int, ...]]:
+    """Return the sums of every block that a period measured, if any, one for each node of its level."""
+    found: dict[Block, tuple[int, ...]] = {}
+    for level, part in zip(levels, measured.parts or (measured,), strict=True):
+        try:
+            own = BlockHistory.of(part)
+        except ParameterError:
+            continue
+        document = own.to_document()
+        for column, block in enumerate(_blocks(document, level)):
+            found[block] = tuple(own.sums[:, column].astype(np.int64).tolist())
+    return found
+
+
+def _blocks(history: Mapping[str, Any], level: int) -> Iterator[Block]:
+    columns = zip(history["starts"], history["lengths"], history["scales"], strict=True)
+    return ((level, start, length, scale) for start, length, scale in columns)
+
+
+def _with_histories(document: Document, levels: Sequence[int], change: Any) -> Document:
+    """Return the document with every history of its states, and of its parts', changed."""
+
+    def states(one: Document, level: int) -> Document:
+        return {**one, **{key: _changed(one[key], level, change) for key in ("state", "before")}}
+
+    if not document["parts"]:
+        return states(document, levels[0])
+    parts = [states(part, level) for level, part in zip(levels, document["parts"], strict=True)]
+    return {**states(document, 0), "parts": parts}
+
+
+def _changed(state: Any, level: int, change: Any) -> Any:
+    """Return a state with its history changed, and those of the levels that it holds."""
+    if not isinstance(state, Mapping):
+        return state
+    found = dict(state)
+    if isinstance(found.get(HISTORY), Mapping):
+        found[HISTORY] = change(found[HISTORY], level)
+    if isinstance(found.get("levels"), Mapping):
+        found["levels"] = {key: _changed(one, int(key), change) for key, one in found["levels"].items()}
+    return found
+
+
+FORMAT = "optstream.measurements/1"
+KEY = b"optstream.measurements"
+LIMITS = Limits(rows=2**28, columns=len(SCHEMA), group_rows=2**28, group_bytes=2**34)
+LONGEST_PERIOD, FARTHEST_STEP = 2**12, 2**40
+"""Steps of a day, of a minute at least; running index of its first, which anyone may have written."""
+_KEYS = {"period", "revision", "levels", "measured", "measured_hash", "mechanism", "rounding", "least_units"}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a file of measurements says, read back; sums of earlier days that it rests on are not in it.
+
+    Attributes:
+        period: The local day.
+        revision: As the ledger counts it.
+        levels: Of the parts of the measurements.
+        document: The measurements, histories without sums (`shared_history`).
+        measured_hash: SHA-256 of the measurements with them (`Measured.to_bytes`), which the ledger has.
+        mechanism: Its document; None where it has none.
+        rounding: How values are rounded, "nearest" or "unbiased".
+        least_units: Units of the resolution that every leaf has at least; None for no bound.
+    """
+
+    period: date
+    revision: int
+    levels: tuple[int, ...]
+    document: dict[str, Any]
+    measured_hash: str
+    mechanism: dict[str, Any] | None
+    rounding: str
+    least_units: int | None
+
+    @property
+    def measured(self) -> Measured:
+        """The measurements themselves, all that earlier days left taken out."""
+        bare = [{**one, "state": None, "before": None} for one in self.document["parts"]]
+        alone = {**self.document, "state": None, "before": None, "parts": bare}
+        return Measured.from_bytes(json.dumps(alone).encode())
+
+
+@contextmanager
+def as_written() -> Iterator[None]:
+    """Raise PublicationError where what is read in the block, and anyone may have written, is not as
+    OptStream writes it, whatever a library raises over it.
+    """
+    try:
+        yield
+    except WRITTEN_OTHERWISE as error:
+        raise PublicationError(f"these bytes are no file of measurements of format {FORMAT}") from error
+
+
+def encode_measurements(
+    measured: Measured,
+    mechanism: Mechanism,
+    *,
+    period: date,
+    revision: int,
+    rounding: str,
+    least_units: int | None,
+) -> bytes:
+    """Return the Parquet file of a day's measurements. Costs no privacy: they are noisy, and paid for.
+
+    The same arguments give the same bytes, and another pyarrow may encode differently. mechanism: what
+    measured it, on a tree. Others: as in `Found`. Raises PublicationError where the measurements are not what
+    the mechanism draws, or could not be read back.
+    """
+    data, levels = measured.to_bytes(), levels_of(mechanism)
+    document = json.loads(data)
+    rows = rows_of(document, mechanism)
+    shared = without_sums(document, levels)
+    footer = {
+        "format": FORMAT,
+        "period": period.isoformat(),
+        "revision": revision,
+        "levels": list(levels),
+        "measured": without_numbers(shared),
+        "measured_hash": hashlib.sha256(data).hexdigest(),
+        "mechanism": describe(mechanism),
+        "rounding": rounding,
+        "least_units": least_units,
+    }
+    text = json.dumps(footer, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    encoded = encode_table(rows, {KEY: text.encode()})
+    if decode_measurements(encoded).document != shared:
+        raise PublicationError("the measurements cannot be read back from their file: nothing is published")
+    return encoded
+
+
+def decode_measurements(data: bytes) -> Found:
+    """Return what a file of measurements says, which anyone may have written.
+
+    Raises PublicationError for what is no such file, or claims more than `LIMITS`.
+    """
+    rows, metadata = decode_table(data, LIMITS, "a file of measurements")
+    with as_written():
+        footer = json.loads(metadata[KEY])
+        if footer["format"] != FORMAT or dict(rows.schema) != SCHEMA:
+            raise ValueError
+        given = {key: footer[key] for key in _KEYS}
+        _check_steps(given["measured"])
+        return Found(
+            period=period_from(given.pop("period")),
+            levels=tuple(given.pop("levels")),
+            document=with_numbers(given.pop("measured"), rows),
+            **given,
+        )
+
+
+def _check_steps(document: dict[str, Any]) -> None:
+    """Raise ValueError unless the steps of a document are those of one day: estimates hold all of them."""
+    n_steps, first_step = document["n_steps"], document["first_step"]
+    if type(n_steps) is not int or not 1 <= n_steps <= LONGEST_PERIOD or abs(first_step) > FARTHEST_STEP:
+        raise ValueError
+    for part in document["parts"]:
+        if (part["n_steps"], part["first_step"]) != (n_steps, first_step) or part["parts"]:
+            raise ValueError
+
+
+@as_written()
+def completed(found: Found, earlier: dict[tuple[int, int, int, float], tuple[int, ...]]) -> Measured:
+    """Return the whole measurements, of which the ledger has the hash, with what they rest on put back.
+
+    earlier: sums of blocks of earlier days (`blocks_of`). Raises PublicationError where a block is missing,
+    or one is of another measurement of its day, and for a document of another form.
+    """
+    known = earlier | blocks_of(found.measured, found.levels)
+    missing = remembered(found.document, found.levels) - known.keys()
+    if missing:
+        raise PublicationError(
+            f"the estimate of {found.period} rests on measurements of earlier days; {len(missing)} of them "
+            "are not in the folder: those days were published without measurements, or withdrawn"
+        )
+    whole = with_sums(found.document, found.levels, known)
+    data = json.dumps(whole, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
+    if hashlib.sha256(data).hexdigest() != found.measured_hash:
+        raise PublicationError(
+            f"the estimate of {found.period} rests on other measurements than the folder has: a day that it "
+            "remembers was measured again since, or a file was altered (`optstream verify-published`)"
+        )
+    return Measured.from_bytes(data)
+
+
+# The measurements of a published day, read back with all that its release rests on.
+
+
+@dataclass(frozen=True)
+class DayMeasurements:
+    """The measurements of a published day, and what makes its release of them.
+
+    Attributes:
+        period: The local day.
+        measured: What was drawn, with what the mechanism remembered: for `mechanism.estimate`.
+        mechanism: That of the release; None where its parameters cannot be written down.
+        later: Measurements of later days that a new estimate is made of, rising; () for a first estimate.
+        rounding: How the release's values are rounded, "nearest" or "unbiased".
+        least_units: Units of the resolution that every leaf has at least; None for no bound.
+    """
+
+    period: date
+    measured: Measured
+    mechanism: Mechanism | None
+    later: tuple[Measured, ...]
+    rounding: Any
+    least_units: int | None
+
+    def release(self) -> Release:
+        """Estimate the day again, as its publisher did; draws and costs nothing.
+
+        Returns:
+            The release before it was rounded.
+
+        Raises:
+            PublicationError: The mechanism cannot be made from the file, or is not of these measurements.
+        """
+        if self.mechanism is None:
+            raise PublicationError("the mechanism's parameters are not in the file: make it, and estimate")
+        with as_written():
+            if self.later:
+                return self.mechanism.revise(self.measured, self.later)
+            return self.mechanism.estimate(self.measured)
+
+    def values(self) -> NDArray[np.float64]:
+        """Return the values of the release as they are published; draws and costs nothing.
+
+        Returns:
+            (n_nodes, n_steps), in the unit of the readings: nodes and steps in the tree's order.
+
+        Raises:
+            PublicationError: As `release`.
+        """
+        found = self.release()
+        unit = self.measured.resolution
+        with as_written():
+            if found.tree is None:
+                raise ValueError  # what is published is of a tree
+            units = rounded_units(
+                found.values,
+                found.tree,
+                unit,
+                self.rounding,
+                first_step=self.measured.first_step,
+                least=self.least_units,
+            )
+            return units.astype(np.float64) * unit.numerator / unit.denominator
+
+
+def read_measurements(
+    folder: Location | str, day: date, public_key: GivenKeys | None = None
+) -> DayMeasurements:
+    """Return the noisy measurements of a published day, where they are published (docs/data/measurements.md).
+
+    Hashes are compared: the catalogue's with the release, the release's with its measurements, and what the
+    day remembers of earlier ones with the hash that its publisher's ledger has.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        day: The local day.
+        public_key: The publisher's, as for `read_published`.
+
+    Returns:
+        Of the release that the catalogue lists.
+
+    Raises:
+        ParameterError: The URL or a public key cannot be one.
+        PublicationError: The day, or a day that its release rests on, is not published with measurements; or
+            a file is missing, or is not what its hash says.
+    """
+    storage = open_storage(folder)
+    catalogue = catalogue_reader(storage, public_key)()
+    found, later_days = _listed(storage, catalogue, day)
+    return DayMeasurements(
+        period=day,
+        measured=_whole(storage, found),
+        mechanism=None if found.mechanism is None else mechanism_from(found.mechanism),
+        later=tuple(_whole(storage, _first(storage, catalogue, day, one)) for one in later_days),
+        rounding=found.rounding,
+        least_units=found.least_units,
+    )
+
+
+def read_found(storage: Storage, period: date, revision: int, file_hash: str) -> Found:
+    """Return what the file of measurements with this hash says.
+
+    Raises PublicationError where it is missing, has other bytes, or is of another day.
+    """
+    name = measurements_file(period, revision, file_hash)
+    found = decode_measurements(read_beside(storage, period, name, file_hash, LARGEST_MEASUREMENTS))
+    if (found.period, found.revision) != (period, revision):
+        raise PublicationError(f"the measurements of {period} are of another day or revision; restore them")
+    return found
+
+
+def _listed(storage: Storage, catalogue: Catalogue, day: date) -> tuple[Found, tuple[date, ...]]:
+    """Return the measurements of the listed release of a day, and which later days its estimate is of."""
+    entry = catalogue.entry(day)
+    if entry is None or entry.withdrawn:
+        raise PublicationError(f"{day} is not published, or was withdrawn; see the catalogue")
+    stated = read_statement(storage, entry).measurements
+    if stated is None:
+        raise PublicationError(
+            f"{day} is published without measurements: its publisher had [published] measurements off"
+        )
+    return read_found(storage, day, entry.revision, stated.file_hash), stated.later
+
+
+def _first(storage: Storage, catalogue: Catalogue, day: date, later: date) -> Found:
+    """Return the measurements of a later day: new estimates are made of first ones alone."""
+    found, _ = _listed(storage, catalogue, later)
+    if found.revision:
+        raise PublicationError(
+            f"the estimate of {day} rests on the first measurements of {later}, which has others by now"
+        )
+    return found
+
+
+def _whole(storage: Storage, found: Found) -> Measured:
+    """Return the measurements with the sums that they remember, from the files of the days before.
+
+    Files that no catalogue lists are read too: the hash of the whole says whether they are right.
+    """
+    with as_written():
+        own = blocks_of(found.measured, found.levels)
+        missing = remembered(found.document, found.levels) - own.keys()
+        earliest = min((first_step for _, first_step, _, _ in missing), default=0)
+    known: dict[Block, tuple[int, ...]] = {}
+    names = storage.names_below(MEASUREMENTS) if missing else []
+    # newest day first, and of a day the newest revision
+    for name in sorted(names, key=_place, reverse=True):
+        period, told = _place(name)[0], measurements_name(name.rpartition("/")[2])
+        if told is None or not "" < period < found.period.isoformat():
+            continue
+        one = read_found(storage, period_from(period), *told)
+        with as_written():
+            measured = one.measured
+            known = blocks_of(measured, one.levels) | known
+        if not missing - known.keys() or measured.first_step + measured.n_steps <= earliest:
+            break
+    return completed(found, known)
+
+
+def _place(name: str) -> tuple[str, int]:
+    """Return period and revision of a file of measurements by its name; ("", -1) for what is none."""
+    folder, _, last = name.rpartition("/")
+    told, partition = measurements_name(last), folder.removeprefix(f"{MEASUREMENTS}/")
+    try:
+        return (period_from_partition(partition).isoformat(), told[0]) if told else ("", -1)
+    except ValueError:
+        return ("", -1)

@@ -1,1 +1,0 @@
-"""The noisy measurements of a published day, beside its release: written, and read back."""

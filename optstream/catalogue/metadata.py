@@ -1,0 +1,438 @@
+"""Put the folder's descriptions beside its catalogue, and check that they are of it.
+
+Lemma: descriptions only move forward. In one transaction the marks of those that are there are taken before
+the catalogue is read, and each put demands its mark; so one that was made of an older catalogue never takes
+the place of a newer one's. Whoever publishes puts them after its catalogue, so the newest catalogue has its
+own once its publisher is done. They are functions of the folder: no time of a run, no value of a release.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from functools import cached_property
+from importlib import resources
+from typing import Any
+
+from optstream.catalogue.about import About
+from optstream.catalogue.backends import Location, Readable, Transaction, change_folder, open_storage
+from optstream.catalogue.hierarchy_table import find_hierarchy
+from optstream.catalogue.index import Catalogue, Entry, day_entries, files_of
+from optstream.catalogue.layout import (
+    CATALOGUE,
+    CROISSANT,
+    DATA,
+    DATA_PACKAGE,
+    DCAT,
+    DESCRIPTIONS,
+    ERRORS,
+    HIERARCHY,
+)
+from optstream.catalogue.page import digest_of
+from optstream.catalogue.read import listed_errors, read_statement
+from optstream.catalogue.rows import ERROR_COLUMNS, HIERARCHY_COLUMNS, Column, columns_of
+from optstream.catalogue.signing import Signer
+from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.times import settle_page_time
+from optstream.catalogue.untrusted import find_catalogue
+from optstream.errors import PublicationError
+
+# What every description of a published folder is made of, read from the folder and from nothing else.
+
+MOST_TRIED = 28
+"""Of the newest days: one whose file is lost does not describe the series, the one before it does."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a published folder, of which all descriptions are made.
+
+    Attributes:
+        title, description: What a row is, and where it is.
+        place: The file, or the folder of a folder for each day.
+        files: The one file, or those of the listed days as far as the folder was listed.
+        columns: The day among them, which is in the files' paths.
+        keys: The columns that name a row.
+    """
+
+    name: str
+    title: str
+    description: str
+    place: str
+    files: str | list[str]
+    columns: tuple[Column, ...]
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A published folder as its descriptions tell of it.
+
+    Attributes:
+        catalogue: As published.
+        about: What the publisher tells of itself and of nodes.
+        statement: Of the newest listed release that can be read; None where there is none.
+        has_hierarchy: Whether the hierarchy changes, and `hierarchy.parquet` tells how.
+        errors: The files of errors of the listed days, rising, as far as the folder was listed.
+    """
+
+    catalogue: Catalogue
+    about: About
+    statement: ReleaseStatement | None
+    has_hierarchy: bool = False
+    errors: tuple[str, ...] = ()
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether the newest release has a file of errors beside it."""
+        return self.statement is not None and self.statement.errors is not None
+
+    @cached_property
+    def listed(self) -> tuple[Entry, ...]:
+        """The days that readers find, rising."""
+        return day_entries(self.catalogue.listed)
+
+    @cached_property
+    def files(self) -> tuple[str, ...]:
+        """The files of data/ with the rows of these days, rising."""
+        return tuple(file for entry in self.listed for file in sorted(files_of(entry)))
+
+    @property
+    def title(self) -> str:
+        """What the publisher calls the series, else the stream's name."""
+        return self.about.title or self.catalogue.stream
+
+    @property
+    def description(self) -> str:
+        """What the publisher says of the series, and what protects it."""
+        own = self.about.description or f"Differentially private series of {self.catalogue.value_column}."
+        protection = "" if self.statement is None else self.statement.in_words()
+        return " ".join(filter(None, (own, self.about.known_noise_in_words, protection)))
+
+    @property
+    def version(self) -> str:
+        """1.0.0, and after the plus the first 16 digits of the SHA-256 of the catalogue's bytes."""
+        return version_of(self.catalogue)
+
+    @property
+    def slug(self) -> str:
+        """The stream's name in lower-case letters, digits, '.', '_' and '-'."""
+        return re.sub(r"[^a-z0-9._]", "-", self.catalogue.stream.lower()).strip("-.") or "series"
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that the folder has: releases, errors and the hierarchy's."""
+        bands = self.statement is not None and self.statement.bands is not None
+        releases = Table(
+            "releases",
+            "A row for each day, step and node, a Parquet file for each published day",
+            "The local day is in the path, date=YYYY-MM-DD.",
+            f"{DATA}/",
+            list(self.files),
+            columns_of(self.catalogue.value_column, bands),
+            ("date", "step", "node"),
+        )
+        errors = Table(
+            "errors",
+            "How the errors of a day's values hang together, for the standard error of any sum",
+            "A file for each published day that has one; in terms, nodes times steps.",
+            f"{ERRORS}/",
+            list(self.errors),
+            (Column("date", "date", "The local day."), *ERROR_COLUMNS),
+        )
+        hierarchy = Table(
+            "hierarchy",
+            "Units of the hierarchy, with the days on which they hold and what each became",
+            "Joined to the releases by node and local day.",
+            HIERARCHY,
+            HIERARCHY,
+            HIERARCHY_COLUMNS,
+        )
+        return (
+            releases,
+            *((errors,) if self.has_errors else ()),
+            *((hierarchy,) if self.has_hierarchy else ()),
+        )
+
+
+def version_of(catalogue: Catalogue) -> str:
+    """Return what descriptions call a folder's version: 1.0.0+, and 16 digits of its catalogue's hash."""
+    return f"1.0.0+{digest_of(catalogue)[:16]}"
+
+
+def day_after(day: date) -> str:
+    """Return the date of the midnight that ends a day: what the folder's clock shows for it."""
+    return (day + timedelta(days=1)).isoformat()
+
+
+def read_dataset(storage: Readable, about: About) -> Dataset | None:
+    """Return what a folder's descriptions are made of, which anyone may have written.
+
+    about: what its publisher tells. None without a catalogue; raises PublicationError where that is not as
+    OptStream writes it.
+    """
+    catalogue = find_catalogue(storage)
+    return None if catalogue is None else dataset_of(storage, catalogue, about)
+
+
+def dataset_of(storage: Readable, catalogue: Catalogue, about: About) -> Dataset:
+    """Return what `read_dataset` does, of a folder whose catalogue was read."""
+    statement = None
+    for entry in reversed(catalogue.listed[-MOST_TRIED:]):
+        with suppress(PublicationError):
+            statement = read_statement(storage, entry)
+            break
+    has_hierarchy = False
+    with suppress(PublicationError):
+        has_hierarchy = find_hierarchy(storage) is not None
+    return Dataset(catalogue, about, statement, has_hierarchy)
+
+
+# The descriptions: templates in templates/*.json, filled with what is known of a folder.
+#
+# Croissant 1.1: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html. Data Package 2:
+# https://datapackage.org. DCAT 3: https://www.w3.org/TR/vocab-dcat-3/ and
+# https://semiceu.github.io/DCAT-AP/; that the data are differentially private is said there by the W3C's Data
+# Privacy Vocabulary, the amounts stand in the deployment card.
+
+PROFILES = "https://datapackage.org/profiles/2.0"
+PARQUET = "application/x-parquet"
+"""As Croissant's reference library knows it."""
+KINDS = {
+    "date": "sc:Date",
+    "datetime": "sc:DateTime",
+    "integer": "sc:Integer",
+    "number": "sc:Float",
+    "boolean": "sc:Boolean",
+}
+"""Croissant's, by the kind of a column; of others `sc:Text`."""
+FILES = {"releases": "files", "errors": "error-files", "hierarchy": HIERARCHY}
+"""What Croissant calls the files of each table."""
+LISTING = "Which file is the release of which day, with its SHA-256"
+_LICENCE = re.compile(r"[-a-zA-Z0-9._]+")
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+def describe(template: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a template with facts in the place of their names in braces; JSON-ready.
+
+    What names facts that are None and no other has no place in it: a text, a key, an object.
+    """
+    text = (resources.files(__package__) / "templates" / template).read_text(encoding="utf-8")
+    filled: dict[str, Any] = _filled(json.loads(text), facts)
+    return filled
+
+
+def _filled(part: Any, facts: Mapping[str, Any]) -> Any:
+    names = _PLACE.findall(json.dumps(part))
+    if names and all(facts[name] is None for name in names):
+        return None
+    if isinstance(part, dict):
+        filled = {key: _filled(value, facts) for key, value in part.items()}
+        return {key: value for key, value in filled.items() if value is not None}
+    if isinstance(part, list):
+        return [_filled(value, facts) for value in part]
+    if names and part == f"{{{names[0]}}}":
+        return facts[names[0]]
+    return part.format_map(facts) if names else part
+
+
+def facts_of(dataset: Dataset) -> dict[str, Any]:
+    """Return what all templates are filled with; what is not known is None."""
+    about, statement = dataset.about, dataset.statement
+    first, last = (dataset.listed[0].period, dataset.listed[-1].period) if dataset.listed else (None, None)
+    short, contact = (about.licence or "").replace(" ", "-"), about.contact or ""
+    is_email, is_url = "@" in contact, contact.startswith(("http://", "https://"))
+    return {
+        "slug": dataset.slug,
+        "title": dataset.title,
+        "description": dataset.description,
+        "version": dataset.version,
+        "value": dataset.catalogue.value_column,
+        "citation": about.citation
+        or f"{f'{about.publisher}: ' if about.publisher else ''}{dataset.title}. Version {dataset.version}.",
+        "own_citation": about.citation or None,
+        "address": about.address or None,
+        "here": about.address or "./",
+        "base": (about.address or ".").rstrip("/"),
+        "licence": about.licence or None,
+        "licence_address": about.licence_address or None,
+        "licence_name": short if _LICENCE.fullmatch(short) else None,
+        "terms_of_use": about.licence_address or about.licence or None,
+        "publisher": about.publisher or None,
+        "email": contact if about.publisher and is_email else None,
+        "link": contact if about.publisher and contact and not is_email else None,
+        "contact_name": (about.publisher or dataset.title) if contact else None,
+        "contact_email": contact if is_email else None,
+        "contact_url": contact if is_url and not is_email else None,
+        "contact_words": None if is_email or is_url else contact or None,
+        "first": first and first.isoformat(),
+        "last": last and last.isoformat(),
+        "issued": first and day_after(first),
+        "modified": last and day_after(last),
+        "step_minutes": statement and statement.step_minutes,
+    }
+
+
+def croissant(dataset: Dataset) -> dict[str, Any]:
+    """Return the folder as a live Croissant dataset, which is one of schema.org, too; JSON-ready.
+
+    Its size does not grow with the number of days. The dates are those of the folder's clock: the midnights
+    that end the first and the last day.
+    """
+    tables, json_file = dataset.tables, {"contentUrl": CATALOGUE, "encodingFormat": "application/json"}
+    files = [_named("FileObject", CATALOGUE, f"{LISTING}.", **json_file), *map(_files_of, tables)]
+    return describe(
+        "croissant.json", facts_of(dataset) | {"files": files, "records": [*map(_records_of, tables)]}
+    )
+
+
+def _named(kind: str, name: str, description: str, **more: Any) -> dict[str, Any]:
+    return {"@type": f"cr:{kind}", "@id": name, "name": name, "description": description, **more}
+
+
+def _files_of(table: Table) -> dict[str, Any]:
+    name, words = FILES[table.name], f"{table.title}. {table.description}"
+    if table.place == name:
+        return _named("FileObject", name, words, contentUrl=name, encodingFormat=PARQUET)
+    return _named("FileSet", name, words, encodingFormat=PARQUET, includes=f"{table.place}*/*.parquet")
+
+
+def _records_of(table: Table) -> dict[str, Any]:
+    name = FILES[table.name]
+    files = {"fileObject" if name == table.place else "fileSet": {"@id": name}}
+    regex = {"regex": r".*date=(\d{4}-\d{2}-\d{2})/.*"}
+    fields = []
+    for column in table.columns:
+        source: dict[str, Any] = {"extract": {"column": column.name}}
+        if column.name == "date":
+            source = {"extract": {"fileProperty": "fullpath"}, "transform": regex}
+        one = {"@type": "cr:Field", "@id": f"{table.name}/{column.name}", "name": column.name}
+        kind = KINDS.get(column.kind, "sc:Text")
+        fields.append({**one, "description": column.meaning, "dataType": kind, "source": files | source})
+    keys = {"key": [{"@id": f"{table.name}/{key}"} for key in table.keys]} if table.keys else {}
+    return _named("RecordSet", table.name, f"{table.title}.", **keys, field=fields)
+
+
+def data_package(dataset: Dataset) -> dict[str, Any]:
+    """Return a Data Package: files of the listed days with their columns, and the catalogue; JSON-ready."""
+    listing = {"name": "catalogue", "title": LISTING, "path": CATALOGUE}
+    listing |= {"format": "json", "mediatype": "application/json"}
+    tables = [_resource_of(table) for table in dataset.tables if table.files]
+    kind = {"$schema": f"{PROFILES}/dataresource.json"}
+    facts = facts_of(dataset) | {"resources": [kind | one for one in (*tables, listing)]}
+    return describe("datapackage.json", facts)
+
+
+def _resource_of(table: Table) -> dict[str, Any]:
+    """Any column may be absent from a file if its values may be; the day is in the path."""
+    fields = []
+    for column in table.columns:
+        # readers of Parquet, Frictionless' own too, make floats of whole numbers of which some are absent
+        kind = "number" if column.may_be_null and column.kind == "integer" else column.kind
+        field = {"name": column.name, "type": kind, "description": column.meaning}
+        if column.name != "date":
+            fields.append(field if column.may_be_null else {**field, "constraints": {"required": True}})
+    schema = {"$schema": f"{PROFILES}/tableschema.json", "fieldsMatch": "superset", "fields": fields}
+    return {
+        "name": table.name,
+        "title": table.title,
+        "description": table.description,
+        "path": table.files,
+        "format": "parquet",
+        "mediatype": "application/vnd.apache.parquet",
+        "schema": schema,
+    }
+
+
+def dcat(dataset: Dataset) -> dict[str, Any]:
+    """Return the folder as a DCAT Dataset: files of releases and of errors, and the hierarchy's table;
+    JSON-ready.
+
+    Addresses are relative to the file where the publisher tells none. Its size does not grow with the days.
+    """
+    facts = facts_of(dataset)
+    several = [
+        describe("dcat-distribution.json", facts | {"table_title": table.title, "place": table.place})
+        for table in dataset.tables
+    ]
+    return describe("dcat.json", facts | {"distributions": several})
+
+
+LARGEST_METADATA = 2**26
+"""Bytes of one description."""
+Describe = Callable[[Dataset], bytes]
+
+
+def to_bytes(document: dict[str, Any]) -> bytes:
+    """Return a JSON-ready description as a file of UTF-8 text, with a line for each entry.
+
+    The same facts give the same bytes: signatures, and whether anything is written, rest on that.
+    """
+    return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+OWN: Mapping[str, Describe] = {
+    DATA_PACKAGE: lambda dataset: to_bytes(data_package(dataset)),
+    CROISSANT: lambda dataset: to_bytes(croissant(dataset)),
+    DCAT: lambda dataset: to_bytes(dcat(dataset)),
+}
+"""Descriptions that are made of the folder alone."""
+
+
+def put_metadata(
+    folder: Location | str,
+    about: About,
+    signer: Signer | None = None,
+    more: Mapping[str, Describe] | None = None,
+) -> bool:
+    """Put the descriptions of a folder in the place of those that are there.
+
+    about: what its publisher tells; not read from the folder, where anyone may have written it. signer: signs
+    them, if one of its keys signed the catalogue that they are made of. more: other files of `DESCRIPTIONS`
+    and what makes them; each must hold the version. Returns whether anything changed; False where there is no
+    catalogue. Raises ParameterError for a URL that cannot be one, PublicationError where the folder cannot be
+    read or written.
+    """
+
+    several = {**OWN, **(more or {})}
+
+    def put(transaction: Transaction) -> bool:
+        marks = {name: transaction.mark(name) for name in several}
+        dataset = read_dataset(transaction, about)
+        if dataset is None:
+            return False
+        if dataset.has_errors:
+            names = listed_errors(storage.names_below(ERRORS), dataset.catalogue)
+            dataset = replace(dataset, errors=names)
+        transaction.prepare()
+        signs = signer is not None and signer.has_signed(transaction, dataset.catalogue, **signer.earlier)
+        changed = False
+        for name, describe in several.items():
+            data = describe(dataset)
+            if signer is not None and signs:
+                changed |= signer.sign(transaction, data)
+            if marks[name] is None or transaction.read(name, LARGEST_METADATA) != data:
+                transaction.replace_marked(name, data, marks[name])
+                changed = True
+        settle_page_time(transaction, dataset.catalogue)
+        return changed
+
+    storage = open_storage(folder)
+    return change_folder(storage, put, " and ".join(several), "mend it and run `optstream report`")
+
+
+def check_metadata(storage: Readable, catalogue: Catalogue) -> Iterator[str]:
+    """Yield a line for each description that is there and is not of this catalogue."""
+    version = version_of(catalogue).encode()
+    for name in DESCRIPTIONS:
+        try:
+            is_of = version in storage.read(name, LARGEST_METADATA)
+        except FileNotFoundError:
+            continue
+        except PublicationError:
+            is_of = False
+        if not is_of:
+            yield f"{name} is not of the days that {CATALOGUE} lists; `optstream report` makes it anew"

@@ -1,1 +1,0 @@
-"""Descriptions of the published folder in the formats of other tools: pure functions of what is published."""

@@ -1,0 +1,466 @@
+"""Read the published folder through its catalogue. Anyone may have written what is read."""
+
+import hashlib
+import warnings
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from datetime import date
+from fractions import Fraction
+from functools import partial
+from itertools import groupby, product
+from typing import NamedTuple
+
+import polars as pl
+
+from optstream.catalogue.about import read_about
+from optstream.catalogue.backends import Location, Readable, Storage, open_storage
+from optstream.catalogue.hierarchy_table import find_hierarchy
+from optstream.catalogue.index import Catalogue, DayEntry, Entry
+from optstream.catalogue.layout import (
+    CATALOGUE,
+    ERRORS,
+    HIERARCHY,
+    LARGEST_RELEASE,
+    data_file,
+    errors_name,
+    folder_of,
+    superseded_file,
+)
+from optstream.catalogue.parquet import Footer, decode, encode
+from optstream.catalogue.rows import (
+    MAY_BE_NULL,
+    band_columns,
+    empty_rows,
+    error_columns,
+    hash_rows,
+    holds_each_once,
+    joined_rows,
+    kind_of,
+    schema,
+)
+from optstream.catalogue.signing import GivenKeys, check_signature, read_public_keys
+from optstream.catalogue.stage import dated_rows, statement_in
+from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.untrusted import read_catalogue
+from optstream.errors import PublicationError
+from optstream.stream import AggregationTree, DatedHierarchy
+from optstream.stream.changes import TreeMap
+from optstream.stream.period import day_of
+
+# Published rows in the hierarchy of another day: values are added up or left out, never divided.
+
+
+class Made(NamedTuple):
+    """A node of the wanted tree on a day: the published nodes that add up to it, one or several."""
+
+    node: str
+    parent: str | None
+    level: int
+    sources: tuple[str, ...]
+
+
+def made_of(hierarchy: DatedHierarchy, wanted: date, day: date) -> tuple[Made, ...]:
+    """Return what of the tree of one day can be told of another day, in the tree's order.
+
+    A node is the same customers' on both days if it holds the same units: those that were split, merged or
+    moved within it are the same together. A unit that had no readings on the day adds nothing to those above
+    it. Nodes that the day's rows do not add up to are left out. wanted: the day whose tree is asked for. day:
+    the day whose rows are there.
+    """
+    tree, own = hierarchy.tree_of(wanted), hierarchy.tree_of(day)
+    below = _leaves_below(tree)
+    by_leaves = {leaves: node for node, leaves in reversed(_leaves_below(own).items())}
+    between = hierarchy.map_between(min(wanted, day), max(wanted, day))
+    find = _forward if day >= wanted else _backward
+    found = []
+    for (node, parent), level in zip(tree.parents_by_name(), tree.depths.tolist(), strict=True):
+        leaves = find(between, below[node])
+        if leaves:
+            # the node that is published of just these leaves, if any: its errors are known
+            sources = (by_leaves[leaves],) if leaves in by_leaves else tuple(sorted(leaves))
+            found.append(Made(node, parent, level, sources))
+    return tuple(found)
+
+
+def rows_as_of(
+    rows: pl.DataFrame, hierarchy: DatedHierarchy | None, wanted: date, value: str
+) -> pl.DataFrame:
+    """Return published rows in the tree of one day: a row for each of its nodes at each step of each day that
+    can be told.
+
+    A node that is one published node has its row; of several the values are added up, and errors and bands
+    are null, for how the errors hang together is not in the rows. hierarchy: None where it never changed.
+    Raises PublicationError where a day's nodes are not those of its tree.
+    """
+    if hierarchy is None or rows.is_empty():
+        return rows
+    parts, made = [], dict[str, tuple[Made, ...]]()
+    for (day,), own in rows.group_by("date", maintain_order=True):
+        assert isinstance(day, date)
+        nodes = hierarchy.tree_of(day).nodes
+        # every node at every step: a sum that lacks one would look like any other
+        if set(own["node"]) != set(nodes) or own.height != len(nodes) * own["step"].n_unique():
+            raise PublicationError(
+                f"the nodes of {day} are not those that hierarchy.parquet has for it; `optstream report` "
+                "makes that anew"
+            )
+        tree = hierarchy.hash_of(day)
+        if tree not in made:
+            made[tree] = made_of(hierarchy, wanted, day)
+        parts.append(_day_as_of(own, made[tree], value))
+    return pl.concat(parts).select(rows.columns).sort("date", "step", "node")
+
+
+def _day_as_of(rows: pl.DataFrame, made: Sequence[Made], value: str) -> pl.DataFrame:
+    sources = pl.DataFrame(
+        [
+            (one.node, one.parent, one.level, source, len(one.sources))
+            for one in made
+            for source in one.sources
+        ],
+        schema={"as_of": pl.String, "above": pl.String, "depth": pl.Int32, "node": pl.String, "n": pl.Int64},
+        orient="row",
+    )
+    errors = [name for name in (*error_columns(value), *band_columns(value)) if name in rows.columns]
+    joined = sources.join(rows, on="node", how="inner")
+    alone = pl.col("n").first() == 1
+    summed = joined.group_by("as_of", "step", maintain_order=True).agg(
+        pl.col("date", "timestamp", "revision", "vintage").first(),
+        pl.col("above").first().alias("parent"),
+        pl.col("depth").first().alias("level"),
+        pl.col(value).sum(),
+        *(pl.when(alone).then(pl.col(name).first()).alias(name) for name in errors),
+    )
+    return summed.rename({"as_of": "node"}).select(rows.columns)
+
+
+def _leaves_below(tree: AggregationTree) -> dict[str, frozenset[str]]:
+    """The leaves of each node, root first."""
+    found: list[set[str]] = [set() for _ in tree.nodes]
+    for index in tree.leaf_indices.tolist():
+        at = index
+        while at >= 0:
+            found[at].add(tree.nodes[index])
+            at = tree.parents[at]
+    return {node: frozenset(leaves) for node, leaves in zip(tree.nodes, found, strict=True)}
+
+
+def _backward(between: TreeMap, wanted: frozenset[str]) -> frozenset[str]:
+    """The leaves before that leaves after are made of; none where they have but a part of one."""
+    shares: dict[str, Fraction] = {}
+    for leaf, parts in zip(between.after.leaves, between.leaves, strict=True):
+        if leaf in wanted:
+            for old, share in parts.items():
+                shares[old] = shares.get(old, Fraction(0)) + share
+    return frozenset(shares) if all(share == 1 for share in shares.values()) else frozenset()
+
+
+def _forward(between: TreeMap, wanted: frozenset[str]) -> frozenset[str]:
+    """The leaves after that leaves before have become; none where others are in them, or a part has ended."""
+    shares = dict.fromkeys(wanted, Fraction(0))
+    found = set()
+    for leaf, parts in zip(between.after.leaves, between.leaves, strict=True):
+        inside = wanted & parts.keys()
+        if not inside:
+            continue
+        if inside != parts.keys() or leaf in between.with_new:
+            return frozenset()
+        found.add(leaf)
+        for old in inside:
+            shares[old] += parts[old]
+    return frozenset(found) if all(share == 1 for share in shares.values()) else frozenset()
+
+
+# The file of a closed day: the rows of its hours, with the hashes that these had as files of their own.
+
+FORMAT = "optstream.day/1"
+
+
+def encode_day(entries: Sequence[Entry], frames: Sequence[pl.DataFrame]) -> bytes:
+    """Return the Parquet file of a day, sorted by (step, node); the footer names each hour with its hashes
+    and its rows' number.
+
+    entries: of its hours that are published, rising. frames: the rows of each, all of the same columns.
+    """
+    rows = pl.concat(frames)
+    hours = [
+        [entry.period.isoformat(), entry.file_hash, entry.rows_hash, frame.height]
+        for entry, frame in zip(entries, frames, strict=True)
+    ]
+    return encode(rows, Footer(hash_rows(rows), {"format": FORMAT, "hours": hours}))
+
+
+def read_day(storage: Readable, value_column: str, entries: Sequence[Entry], verify: bool) -> pl.DataFrame:
+    """Return the rows of a closed day, as its hours' own files had them. What is read is not trusted.
+
+    entries: its hours that are listed as closed in one file, rising. verify: whether to compare the hashes of
+    the file, and of each hour's rows. Raises PublicationError where the file is missing, or is not the one
+    that the catalogue names.
+    """
+    name = entries[0].shown_in
+    try:
+        data = storage.read(name, LARGEST_RELEASE)
+    except FileNotFoundError as error:
+        raise PublicationError(f"{name} is missing; restore it from a copy") from error
+    if verify and hashlib.sha256(data).hexdigest() != entries[0].closed_in:
+        raise PublicationError(f"{name} differs from its hash in the catalogue; restore it")
+    inner, footer = decode(data)
+    hours, day = footer.statement.get("hours"), day_of(entries[0].period)
+    listed = [[one.period.isoformat(), one.file_hash, one.rows_hash] for one in entries]
+    if (
+        not isinstance(hours, list)
+        or not all(isinstance(one, list) and len(one) == 4 and type(one[3]) is int for one in hours)
+        or [one[:3] for one in hours] != listed
+        or any(day_of(one.period) != day for one in entries)
+    ):
+        raise PublicationError(f"{name} has other hours than the catalogue names; restore it")
+    rows = inner.select(pl.lit(day, dtype=pl.Date()).alias("date"), pl.all())
+    wanted = (schema(value_column, *has) for has in product((True, False), repeat=2))
+    if not any(list(one.items()) == list(rows.schema.items()) for one in wanted):
+        raise PublicationError(f"{name} has other columns than a release has; restore it")
+    if verify:
+        _check_hours(name, rows, [one[3] for one in hours], entries)
+    return rows
+
+
+def _check_hours(name: str, rows: pl.DataFrame, heights: Sequence[int], entries: Sequence[Entry]) -> None:
+    """Raise PublicationError unless the rows are those that the hours' own files had."""
+    at = 0
+    for height, entry in zip(heights, entries, strict=True):
+        if hash_rows(rows.slice(at, height)) != entry.rows_hash:
+            raise PublicationError(
+                f"the rows of {entry.period} in {name} differ from their hash in the catalogue; restore it"
+            )
+        at += height
+    if at != rows.height:
+        raise PublicationError(f"{name} has more rows than its hours; restore it")
+
+
+def read_published(
+    folder: Location | str,
+    verify: bool = False,
+    public_key: GivenKeys | None = None,
+    as_of: date | None = None,
+) -> pl.DataFrame:
+    """Return the rows of all published periods, sorted by (date, step, node).
+
+    What is read is what the catalogue listed when the call began, also while others publish; of a day that is
+    withdrawn meanwhile, what the catalogue has instead: nothing, or a newer release. A signature does not
+    show that there is no newer catalogue (docs/data/published.md). Warns where `about.json` names noise that
+    became known.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store, such as s3://bucket/published.
+        verify: Whether to compare the hashes of files and rows as well.
+        public_key: The publisher's, a PEM file or its text, or several; then the catalogue must be signed by
+            one of them, and all hashes are compared.
+        as_of: A local day: all rows in the hierarchy that holds on it, so that series go on over days on
+            which units were renamed, split, merged or moved. Values are added up or left out, never divided;
+            what was added up has no standard errors. None for each day's own hierarchy.
+
+    Returns:
+        Columns date, step, timestamp (UTC; null for a slot that the day does not have), node, parent, level,
+        the value column, its two standard errors (`error_columns`; null where not known), of counts its band
+        (`band_columns`; likewise), revision, vintage; without rows where every period was withdrawn.
+
+    Raises:
+        ParameterError: The URL or a public key cannot be one.
+        PublicationError: There is no catalogue (the path may be wrong), it or the hierarchy is not signed as
+            it should be, or a file is missing or is not the release that the catalogue names.
+    """
+    storage = open_storage(folder)
+    look = catalogue_reader(storage, public_key)
+    catalogue = look()
+    with suppress(PublicationError):
+        if lost_windows := read_about(storage).known_noise_in_words:
+            warnings.warn(lost_windows, stacklevel=2)
+    verify = verify or public_key is not None
+    frames = []
+    for _, own in groupby(catalogue.entries, key=lambda entry: entry.closed_in):
+        frames += _read_together(storage, look, catalogue, list(own), verify)
+    rows = joined_rows(frames, catalogue.value_column)
+    if as_of is None:
+        return rows
+    keys = None if public_key is None else read_public_keys(public_key)
+    check = None if keys is None else partial(check_signature, storage, HIERARCHY, keys=keys)
+    return rows_as_of(rows, find_hierarchy(storage, check), as_of, catalogue.value_column)
+
+
+def catalogue_reader(storage: Storage, public_key: GivenKeys | None) -> Callable[[], Catalogue]:
+    """Return what reads the folder's catalogue, which must be signed if keys are given."""
+    if public_key is None:
+        return lambda: read_catalogue(storage)
+    keys = read_public_keys(public_key)
+    return lambda: read_catalogue(storage, partial(check_signature, storage, CATALOGUE, keys=keys))
+
+
+def _read_together(
+    storage: Storage,
+    look: Callable[[], Catalogue],
+    catalogue: Catalogue,
+    entries: Sequence[Entry],
+    verify: bool,
+) -> list[pl.DataFrame]:
+    """Return the rows of neighbouring periods: of a closed day's hours from one file, if that is there."""
+    if entries[0].closed_in is not None:
+        with suppress(PublicationError):  # opened again meanwhile, or lost: each hour has its own file too
+            return [read_day(storage, catalogue.value_column, entries, verify)]
+    return [_read_period(storage, look, catalogue, entry, verify) for entry in entries]
+
+
+def _read_period(
+    storage: Storage, look: Callable[[], Catalogue], catalogue: Catalogue, entry: Entry, verify: bool
+) -> pl.DataFrame:
+    """Return the rows of a listed day; none of a tombstone, also of one that was set meanwhile."""
+    while not entry.withdrawn:
+        try:
+            return read_rows(storage, catalogue, entry, verify)
+        except PublicationError:
+            now = look().entry(entry.period)
+            if now is None or now == entry:
+                raise
+            entry = now
+    return empty_rows(catalogue.value_column)
+
+
+def read_rows(storage: Readable, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
+    """Return the rows of one listed release. Raises PublicationError if its file is missing, or another's."""
+    inner, footer = decode(read_file(storage, entry, verify))
+    stated = ReleaseStatement.from_document(footer.statement)
+    if footer.rows_hash != entry.rows_hash or not is_of(stated, catalogue, entry):
+        raise PublicationError(f"{entry.file} is another release than the catalogue names; restore it")
+    rows = dated_rows(inner, stated)
+    if verify and hash_rows(rows) != entry.rows_hash:
+        raise PublicationError(
+            f"the rows of {entry.file} differ from their hash in the catalogue; restore it"
+        )
+    return rows
+
+
+def is_of(stated: ReleaseStatement, catalogue: Catalogue, entry: Entry) -> bool:
+    """Return whether a statement is about the release that the catalogue lists."""
+    return (stated.stream, stated.value_column, stated.period, stated.revision, stated.vintage) == (
+        catalogue.stream,
+        catalogue.value_column,
+        entry.period,
+        entry.revision,
+        entry.vintage,
+    )
+
+
+def read_file(storage: Readable, entry: Entry, verify: bool = False) -> bytes:
+    """Return the file's bytes, also if a newer release moved it away after the catalogue was read.
+
+    verify: compare them with the catalogue's hash. Raises PublicationError if they differ, or are missing.
+    """
+    places = [place(entry.period, entry.file_hash) for place in (data_file, superseded_file)]
+    for name in dict.fromkeys((entry.file, *places)):
+        with suppress(FileNotFoundError):
+            data = storage.read(name, LARGEST_RELEASE)
+            if verify and hashlib.sha256(data).hexdigest() != entry.file_hash:
+                raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
+            return data
+    raise lost(entry)
+
+
+def read_beside(storage: Readable, period: date, name: str, file_hash: str, largest: int) -> bytes:
+    """Return the bytes of a file beside a release. Raises PublicationError if they are missing or others."""
+    try:
+        data = storage.read(name, largest)
+    except FileNotFoundError as error:
+        raise PublicationError(
+            f"{name} is missing; its publisher puts the same bytes back with `optstream publish {period}`"
+        ) from error
+    if hashlib.sha256(data).hexdigest() != file_hash:
+        raise PublicationError(f"{name} differs from its hash; `optstream publish {period}` puts it back")
+    return data
+
+
+def lost(entry: Entry) -> PublicationError:
+    """Return which file is missing, and what its publisher does about it."""
+    return PublicationError(
+        f"{entry.file} is missing; its publisher puts the same bytes back with `optstream publish "
+        f"{entry.period}`, which draws and costs nothing"
+    )
+
+
+def listed_errors(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
+    """Return which of these files of the published folder are of errors of a listed release, rising."""
+    listed = {(folder_of(ERRORS, one.period), one.revision, one.vintage) for one in catalogue.listed}
+    found = []
+    for name in names:
+        folder, _, last = name.rpartition("/")
+        told = errors_name(last)
+        if told is not None and (folder, *told[:2]) in listed:
+            found.append(name)
+    return tuple(sorted(found))
+
+
+# Some columns of a published file, for those who read years of them. Anyone may have written the files.
+
+LARGEST_VALUE = 1e100
+DEEPEST_LEVEL = 100
+
+
+def read_columns(
+    storage: Storage, entry: Entry, wanted: Collection[str], optional: Collection[str] = ()
+) -> pl.DataFrame:
+    """Return the wanted columns of the file of a listed release, step after step; of a day of hours those of
+    the day's file, or of its hours' files one after another.
+
+    optional: those of the wanted ones that it may lack, or have nulls in, as standard errors; null where it
+    lacks them.
+    The file's hash is compared with the catalogue's, so the columns are those that were published. Raises
+    PublicationError if the file is missing, differs from its hash, is no Parquet, claims too much or has
+    other columns or rows than a release.
+    """
+    if isinstance(entry, DayEntry) and entry.closed_in is None:
+        return pl.concat(read_columns(storage, one, wanted, optional) for one in entry.own)
+    data = _closed(storage, entry) if isinstance(entry, DayEntry) else read_file(storage, entry, verify=True)
+    try:
+        frame, _ = decode(data, wanted)
+    except PublicationError as error:
+        raise PublicationError(f"{entry.file}: {error}; restore it") from error
+    absent = set(wanted) - set(frame.columns)
+    if absent - set(optional) or not _is_of_a_release(frame, optional):
+        raise PublicationError(f"{entry.file} has other columns or rows than a release has; restore it")
+    return frame.with_columns(pl.lit(None, dtype=kind_of(name)).alias(name) for name in sorted(absent))
+
+
+def _closed(storage: Storage, entry: Entry) -> bytes:
+    try:
+        data = storage.read(entry.file, LARGEST_RELEASE)
+    except FileNotFoundError as error:
+        raise lost(entry) from error
+    if hashlib.sha256(data).hexdigest() != entry.closed_in:
+        raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
+    return data
+
+
+def _is_of_a_release(frame: pl.DataFrame, optional: Collection[str]) -> bool:
+    """Return whether columns have the published types and are filled, with every node at every step once."""
+    return (
+        frame.height > 0
+        and all(kind == kind_of(name) for name, kind in frame.schema.items())
+        and not any(frame[name].null_count() for name in set(frame.columns) - MAY_BE_NULL - set(optional))
+        and all(_is_sound(frame[name].drop_nulls()) for name in frame.columns)
+        and (not {"step", "node"} <= set(frame.columns) or holds_each_once(frame))
+    )
+
+
+def _is_sound(column: pl.Series) -> bool:
+    """Return whether whole numbers are at least 0, no level is absurd, and sums of others stay finite."""
+    if column.dtype.is_float():
+        return bool((column.abs() < LARGEST_VALUE).all())
+    if column.dtype.is_integer():
+        return bool((column >= 0).all() and (column.name != "level" or (column <= DEEPEST_LEVEL).all()))
+    return True
+
+
+def read_statement(storage: Readable, entry: Entry) -> ReleaseStatement:
+    """Return what the file of a listed release says of itself, of a day of hours the last hour's. Raises
+    PublicationError as `read_columns`.
+    """
+    if isinstance(entry, DayEntry):
+        return read_statement(storage, entry.own[-1])
+    return statement_in(read_file(storage, entry, verify=True))

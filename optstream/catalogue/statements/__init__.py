@@ -1,1 +1,0 @@
-"""What a release says of itself: its guarantee, its noise and its errors."""

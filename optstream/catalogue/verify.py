@@ -1,0 +1,222 @@
+"""Compare the published folder with its catalogue, file by file. Anyone may have written either."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from datetime import date
+from itertools import groupby
+from typing import Any
+
+from optstream.catalogue.about import LARGEST_ABOUT, read_about
+from optstream.catalogue.backends import Location, Storage, open_storage
+from optstream.catalogue.hierarchy_table import LARGEST_HIERARCHY, find_hierarchy
+from optstream.catalogue.index import Catalogue, Entry
+from optstream.catalogue.layout import (
+    ABOUT,
+    CATALOGUE,
+    DATA,
+    DESCRIPTIONS,
+    ERRORS,
+    HIERARCHY,
+    LARGEST_MEASUREMENTS,
+    LARGEST_RELEASE,
+    MEASUREMENTS,
+    SUPERSEDED,
+    SUPERSEDED_ERRORS,
+    data_file,
+    folder_of,
+    measurements_name,
+    release_name,
+)
+from optstream.catalogue.metadata import LARGEST_METADATA, check_metadata
+from optstream.catalogue.page import check_curves, check_page
+from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
+from optstream.catalogue.read import is_of, listed_errors, lost, read_beside, read_day, read_file, read_rows
+from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
+from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.untrusted import LARGEST_CATALOGUE, read_catalogue
+from optstream.errors import PublicationError
+from optstream.stream.period import partition_of
+
+
+def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> list[str]:
+    """Compare a published folder with its catalogue, file by file.
+
+    Reported are files that are missing, altered, not listed, or left of a day that was withdrawn (of which
+    the manifest must be there, and no file), a page (`index.html`) or a description (`datapackage.json` and
+    the others) that shows other days than are listed, and figures of the page (`curves/`) that are missing,
+    altered or not the page's. Likewise files of measurements that a release names, or that are of no listed
+    day.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        public_key: The publisher's, as for `read_published`; then also a catalogue that none of the keys
+            signed, and a manifest with a wrong signature, are reported.
+
+    Returns:
+        A line for each problem, with the remedy; empty where the folder is whole.
+
+    Raises:
+        ParameterError: The URL or a public key cannot be one.
+        PublicationError: The catalogue itself cannot be read, or is not as OptStream writes it; or a folder
+            below the published one may not be entered.
+    """
+    storage = open_storage(folder)
+    catalogue = read_catalogue(storage)
+    problems = [] if public_key is None else list(_unsigned(storage, catalogue, public_key))
+    stated: dict[date, set[str]] = {}
+    for entry in catalogue.entries:
+        try:
+            stated[entry.period] = _check_entry(storage, catalogue, entry)
+        except PublicationError as error:
+            problems.append(f"{entry.period}: {error}")
+    listed = {entry.shown_in for entry in catalogue.listed}
+    problems += _closed(storage, catalogue)
+    strays = [name for name in storage.names_below(DATA) if name not in listed]
+    return [
+        *problems,
+        *(
+            f"{name!r} is not listed in the catalogue; publish or withdraw its day again, or remove it"
+            for name in strays
+        ),
+        *_superseded(storage, catalogue),
+        *_measurements(storage, catalogue),
+        *_errors(storage, catalogue, stated),
+        *check_page(storage, catalogue),
+        *check_curves(storage),
+        *_check_about(storage),
+        *check_metadata(storage, catalogue),
+    ]
+
+
+def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> set[str]:
+    """Return the files beside a listed release. Raises PublicationError unless all is there, whole."""
+    if entry.withdrawn:
+        document = _manifest(storage, entry, "a withdrawn day keeps it: restore it from a copy")
+        if not is_of(ReleaseStatement.from_document(document["statement"]), catalogue, entry):
+            raise PublicationError(_differs(entry))
+        return set()
+    if not storage.is_file(entry.file):
+        raise lost(entry)
+    read_rows(storage, catalogue, entry, verify=True)
+    document = _manifest(storage, entry, f"`optstream publish {entry.period}` puts it back")
+    _, footer = decode(read_file(storage, entry), ())
+    if document["statement"] != footer.statement:
+        raise PublicationError(_differs(entry))
+    beside = dict(ReleaseStatement.from_document(footer.statement).beside)
+    for name, digest in beside.items():
+        read_beside(storage, entry.period, name, digest, LARGEST_MEASUREMENTS)
+    return set(beside)
+
+
+def _closed(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
+    """Yield what is wrong with the files of closed days."""
+    closed = (entry for entry in catalogue.entries if entry.closed_in is not None)
+    for _, own in groupby(closed, key=lambda entry: entry.closed_in):
+        try:
+            read_day(storage, catalogue.value_column, list(own), verify=True)
+        except PublicationError as error:
+            yield str(error)
+
+
+def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> Iterator[str]:
+    """Yield manifests that should be signed and are not. A manifest need not be signed: of a listed day, the
+    file and the signed catalogue tell whether it is right.
+    """
+    keys = read_public_keys(public_key)
+    names = [(CATALOGUE, LARGEST_CATALOGUE)]
+    always = {CATALOGUE, ABOUT, HIERARCHY, *DESCRIPTIONS}
+    names += [
+        (ABOUT, LARGEST_ABOUT),
+        (HIERARCHY, LARGEST_HIERARCHY),
+        *((name, LARGEST_METADATA) for name in DESCRIPTIONS),
+    ]
+    names += [(entry.manifest, 2 * LARGEST_STATEMENT) for entry in catalogue.entries]
+    for name, largest in names:
+        try:
+            data = storage.read(name, largest)
+            if name in always or has_signature(storage, data, keys):
+                check_signature(storage, name, data, keys)
+        except FileNotFoundError:
+            continue
+        except PublicationError as error:
+            yield str(error)
+
+
+def _check_about(storage: Storage) -> Iterator[str]:
+    """Yield a line if `about.json` or `hierarchy.parquet` is there and is none."""
+    for read in (read_about, find_hierarchy):
+        try:
+            read(storage)
+        except PublicationError as error:
+            yield str(error)
+
+
+def _manifest(storage: Storage, entry: Entry, remedy: str) -> dict[str, Any]:
+    """Return the manifest that an entry names, whose file and hashes are the entry's."""
+    try:
+        text = storage.read(entry.manifest, 2 * LARGEST_STATEMENT)
+        document: dict[str, Any] = json.loads(text)
+        stated = (document["file"], document["file_hash"], document["rows_hash"])
+        document["statement"]
+    except FileNotFoundError as error:
+        raise PublicationError(f"{entry.manifest} is missing; {remedy}") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise PublicationError(f"{entry.manifest} is not a manifest; restore it") from error
+    if stated != (data_file(entry.period, entry.file_hash), entry.file_hash, entry.rows_hash):
+        raise PublicationError(_differs(entry))
+    return document
+
+
+def _differs(entry: Entry) -> str:
+    return f"{entry.manifest} says other things than the file and the catalogue; restore it"
+
+
+def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
+    """Yield which replaced releases are not what their names say, or are of a withdrawn day."""
+    gone = {folder_of(SUPERSEDED, entry.period) for entry in catalogue.entries if entry.withdrawn}
+    for name in storage.names_below(SUPERSEDED):
+        if name.rpartition("/")[0] in gone:
+            yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"
+            continue
+        try:
+            digest = hashlib.sha256(storage.read(name, LARGEST_RELEASE)).hexdigest()
+        except (OSError, PublicationError):
+            digest = ""
+        if name.rpartition("/")[2] != release_name(digest):
+            yield f"{name!r} is not what its name says; restore it from a copy, or remove it"
+
+
+def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
+    """Yield what is wrong with files of measurements: under names that are their hashes, of listed days."""
+    days = {partition_of(entry.period) for entry in catalogue.listed}
+    for name in storage.names_below(MEASUREMENTS):
+        folder, _, last = name.rpartition("/")
+        told = measurements_name(last)
+        if told is None or folder.removeprefix(f"{MEASUREMENTS}/") not in days:
+            yield f"{name!r} is of no listed day; publish or withdraw its day again, or remove it"
+            continue
+        try:
+            is_whole = hashlib.sha256(storage.read(name, LARGEST_MEASUREMENTS)).hexdigest() == told[1]
+        except (OSError, PublicationError):
+            is_whole = False
+        if not is_whole:
+            yield f"{name!r} is not what its name says; `optstream publish` of its day puts it back"
+
+
+def _errors(storage: Storage, catalogue: Catalogue, stated: Mapping[date, set[str]]) -> Iterator[str]:
+    """Yield which files of errors are of no listed release: who reads them all would count errors twice.
+
+    stated: the files beside each listed release that is whole.
+    """
+    names = storage.names_below(ERRORS)
+    listed, known = set(listed_errors(names, catalogue)), set().union(*stated.values())
+    not_whole = {folder_of(ERRORS, one.period) for one in catalogue.entries if one.period not in stated}
+    for name in names:
+        is_stated = name in known or name.rpartition("/")[0] in not_whole
+        if name not in listed or not is_stated:
+            yield f"{name!r} is of no listed release; publish or withdraw its day again, or remove it"
+    gone = {folder_of(SUPERSEDED_ERRORS, entry.period) for entry in catalogue.entries if entry.withdrawn}
+    for name in storage.names_below(SUPERSEDED_ERRORS):
+        if name.rpartition("/")[0] in gone:
+            yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"

@@ -1,0 +1,284 @@
+"""When to measure next, decided from what was measured: a predictor, its errors, and an interval law."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.estimation.estimate import UNKNOWN, Estimate
+from optstream.stream import Measured
+
+# A Kalman filter of a constant state: what was measured at some steps, and what it says of the others.
+
+
+@dataclass(frozen=True, eq=False)
+class StateEstimate:
+    """What is known of all series at one step: mean (n_series,) in units, variance in units squared.
+
+    One variance serves all series: they are measured at the same steps with the same noise. noise: the part
+    of the mean's variance that the measurements' noise is; nan where an earlier version did not keep it.
+    """
+
+    step: int
+    mean: NDArray[np.float64]
+    variance: float
+    noise: float
+
+
+class ConstantState:
+    """The process x[k] = x[k-1] + N(0, Q), seen at some steps as z[k] = x[k] + N(0, R).
+
+    Predict: the mean stays, the variance grows by Q a step. Correct: the mean moves towards the measured
+    value by the gain variance / (variance + R), of which the variance keeps 1 - gain. Nothing is known before
+    the first measurement, which is then taken as it is. This is the conditional mean and variance where both
+    noises are Gaussian; Laplace noise enters with its variance.
+
+    process_variance: Q, in units squared a step. noise_variance: R, in units squared. memory: what another
+    filter of this kind left, or nothing. Costs no privacy: it is told noisy numbers only.
+    Source: Fan and Xiong, FAST, the algorithms of prediction and correction; R known instead of tuned.
+    """
+
+    def __init__(self, process_variance: float, noise_variance: float, memory: Mapping[str, Any]) -> None:
+        self._process_variance, self._noise_variance = process_variance, noise_variance
+        self._posterior: StateEstimate | None = None
+        if memory.get("belief") is not None:
+            step, mean, variance = memory["belief"]
+            noise = memory.get("belief_noise")
+            self._posterior = StateEstimate(
+                step, np.array(mean, dtype=np.float64), variance, np.nan if noise is None else noise
+            )
+
+    def prior(self, step: int) -> StateEstimate | None:
+        """Return what is believed of a step at or after the last measured one; None where nothing is
+        known.
+        """
+        last = self._posterior
+        if last is None:
+            return None
+        variance = last.variance + (step - last.step) * self._process_variance
+        return StateEstimate(step, last.mean, variance, last.noise)
+
+    def correct(self, step: int, noisy: NDArray[np.float64]) -> StateEstimate:
+        """Take in the measured values of a later step, (n_series,), and return what is believed of it now."""
+        prior = self.prior(step)
+        if prior is None:
+            self._posterior = StateEstimate(step, noisy, self._noise_variance, self._noise_variance)
+        else:
+            gain = prior.variance / (prior.variance + self._noise_variance)
+            mean = prior.mean + gain * (noisy - prior.mean)
+            noise = (1.0 - gain) ** 2 * prior.noise + gain**2 * self._noise_variance
+            self._posterior = StateEstimate(step, mean, gain * self._noise_variance, noise)
+        return self._posterior
+
+    def before_first(self, steps: int, noisy: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        """Return what the first measured values say of a step that many steps earlier: mean and variance."""
+        return noisy, self._noise_variance + steps * self._process_variance
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state as a JSON-ready document: what the next filter needs."""
+        last = self._posterior
+        if last is None:
+            return {"belief": None}
+        noise = None if np.isnan(last.noise) else last.noise
+        return {"belief": [last.step, last.mean.tolist(), last.variance], "belief_noise": noise}
+
+
+# The plain alternative to a filter: measured values as they are, a straight line after the last two.
+
+
+class StraightLine:
+    """Measured values are believed as they are; later steps lie on the line through the last two.
+
+    The line is followed for as many steps as lie between the two, then its end is held: two neighbouring
+    samples say little of what comes a hundred steps later. One measured value alone is held. Variances are
+    what the noise leaves of measured values of variance R: at t times the distance of the last two beyond
+    the second R (t² + (1 + t)²), at most 5 R; how far the process leaves the line is not in them. Parameters
+    as `estimation.kalman.ConstantState`. Costs no privacy: it is told noisy numbers only.
+    Source: FAST's technical report, section 6.1, a line through two points; there every step is measured and
+    the line says the next one. To hold it is ours.
+    """
+
+    def __init__(self, noise_variance: float, memory: Mapping[str, Any]) -> None:
+        self._noise_variance = noise_variance
+        self._measured = [(step, np.array(values, np.float64)) for step, values in memory.get("measured", ())]
+
+    def prior(self, step: int) -> StateEstimate | None:
+        """Return what the line says of a step after the last measured one; None where nothing is known."""
+        if len(self._measured) < 2:
+            known = self._noise_variance
+            return next((StateEstimate(step, held, known, known) for _, held in self._measured), None)
+        (first, start), (second, end) = self._measured
+        beyond = min((step - second) / (second - first), 1.0)
+        variance = self._noise_variance * (beyond**2 + (1 + beyond) ** 2)
+        return StateEstimate(step, end + beyond * (end - start), variance, variance)
+
+    def correct(self, step: int, noisy: NDArray[np.float64]) -> StateEstimate:
+        """Take in the measured values of a later step, (n_series,): they are believed."""
+        self._measured = [*self._measured[-1:], (step, noisy)]
+        return StateEstimate(step, noisy, self._noise_variance, self._noise_variance)
+
+    def before_first(self, steps: int, noisy: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        """Return the first measured values, held backwards."""
+        return noisy, self._noise_variance
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state as a JSON-ready document: what the next predictor needs."""
+        return {"measured": [[step, values.tolist()] for step, values in self._measured]}
+
+
+# How long to wait until the next sample: FAST's feedback and interval law, and a fixed rate.
+
+LARGEST_EXPONENT = 100.0
+"""Of the law: far beyond what it takes to reach the shortest interval, and far from overflow."""
+
+
+@dataclass(frozen=True)
+class AdaptiveInterval:
+    """A small feedback lengthens the interval, one above the set point shortens it.
+
+    Feedback of the relative errors E at the last measured steps k:
+
+        D = proportional E[n] + integral / T (E[n] + … + E[n-T+1])
+            + derivative (E[n] - E[n-1]) / (k[n] - k[n-1])
+
+    and the interval that follows I is max(I + step (1 - e^((D - set_point) / set_point)), shortest), in which
+    the exponent has the sign that lets a large error shorten: with the minus in which the technical report
+    prints it, an error would lengthen the interval, and more samples would go where nothing happens.
+
+    proportional, integral, derivative: gains that add up to 1. integration_time: T, a number of samples;
+    until so many errors are known, the interval is the shortest. step, shortest, longest: of the interval, in
+    steps of the series. set_point: a relative error.
+    Source: Fan and Xiong, FAST, section on adaptive sampling; the cut exponent and `longest` are ours.
+    """
+
+    proportional: float
+    integral: float
+    derivative: float
+    integration_time: int
+    step: float
+    set_point: float
+    shortest: int
+    longest: int
+
+    @property
+    def n_errors(self) -> int:
+        """How many past errors it looks at."""
+        return max(self.integration_time, 2)
+
+    def feedback(self, errors: Sequence[tuple[int, float]]) -> float:
+        """Return D of the (step, relative error) of past samples, rising, at least one."""
+        at, error = errors[-1]
+        recent = [past for _, past in errors[-self.integration_time :]]
+        slope = (error - errors[-2][1]) / (at - errors[-2][0]) if len(errors) > 1 else 0.0
+        mean = sum(recent) / self.integration_time
+        return self.proportional * error + self.integral * mean + self.derivative * slope
+
+    def after(self, interval: float, errors: Sequence[tuple[int, float]]) -> float:
+        """Return the interval that follows `interval`."""
+        if len(errors) < self.integration_time:
+            return float(self.shortest)
+        exponent = (self.feedback(errors) - self.set_point) / self.set_point
+        change = self.step * (1 - math.exp(min(exponent, LARGEST_EXPONENT)))
+        return min(max(interval + change, float(self.shortest)), float(self.longest))
+
+
+@dataclass(frozen=True)
+class FixedInterval:
+    """The same number of steps after every sample."""
+
+    steps: int
+    n_errors: int = 0
+
+    def after(self, interval: float, errors: Sequence[tuple[int, float]]) -> float:
+        """Return `steps`, always."""
+        return float(self.steps)
+
+
+Predictor = ConstantState | StraightLine
+IntervalLaw = AdaptiveInterval | FixedInterval
+
+
+class SamplingController:
+    """Says whether a step is due, and is told the noisy values of each step that was measured.
+
+    The first step it is asked about is due, and after a measured step k with interval I the step k + I,
+    rounded down. A due step that could not be measured stays due: the next one that can is. The error that
+    steers it is the mean over the series of |posterior - prior| / max(|posterior|, error_floor): one decision
+    for all of them.
+
+    error_floor: in units. memory: what another controller left, or nothing. Costs no privacy: what it knows
+    is noisy, so whatever it decides is a function of recorded outputs (Lemma 1).
+    """
+
+    def __init__(
+        self, predictor: Predictor, law: IntervalLaw, error_floor: float, memory: Mapping[str, Any]
+    ) -> None:
+        self.predictor, self._law, self._error_floor = predictor, law, error_floor
+        self._interval = float(memory.get("interval", 1.0))
+        self._next_step: int | None = memory.get("next_step")
+        self._last_sample: int | None = memory.get("last_sample")
+        self._n_series: int | None = memory.get("n_series")
+        self._errors = [(int(step), float(error)) for step, error in memory.get("errors", ())]
+
+    def due(self, step: int) -> bool:
+        """Return whether this step should be measured. step: running index."""
+        return self._next_step is None or step >= self._next_step
+
+    def saw(self, step: int, noisy: NDArray[np.int64]) -> StateEstimate:
+        """Take in the noisy values of a measured step, (n_series,), and return what is believed of it."""
+        prior = self.predictor.prior(step)
+        posterior = self.predictor.correct(step, noisy.astype(np.float64))
+        if prior is not None and self._law.n_errors:
+            size = np.maximum(np.abs(posterior.mean), self._error_floor)
+            error = float(np.mean(np.abs(posterior.mean - prior.mean) / size))
+            self._errors = [*self._errors, (step, error)][-self._law.n_errors :]
+        self._interval = self._law.after(self._interval, self._errors)
+        self._last_sample, self._next_step = step, step + int(self._interval)
+        self._n_series = len(noisy)
+        return posterior
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state as a JSON-ready document: what the next controller needs to go on as if it were
+        this one.
+        """
+        return {
+            "interval": self._interval,
+            "next_step": self._next_step,
+            "last_sample": self._last_sample,
+            "n_series": self._n_series,
+            "errors": [list(entry) for entry in self._errors],
+            **self.predictor.memory(),
+        }
+
+
+def follow(controller: SamplingController, measured: Measured) -> Estimate:
+    """Return what the controller believed of every step: posterior where measured, prior in between.
+
+    controller: as it was before the period. Steps before the first measured value of all get that value,
+    with the variance that the predictor gives it there; in a period without any, 0 and `UNKNOWN`. Costs no
+    privacy: it reads noisy numbers only.
+    """
+    places = {step: place for place, step in enumerate(measured.positions)}
+    n_series = measured.points.shape[-2]
+    values = np.zeros((n_series, measured.n_steps))
+    variances, noise = np.full(values.shape, UNKNOWN), np.zeros(values.shape)
+    for step in range(measured.n_steps):
+        running = measured.first_step + step
+        if step in places:
+            noisy = measured.points[:, places[step]]
+            is_first = controller.predictor.prior(running) is None
+            belief: StateEstimate | None = controller.saw(running, noisy)
+            if belief is not None and is_first:
+                for earlier in range(step):
+                    mean, variance = controller.predictor.before_first(step - earlier, noisy)
+                    values[:, earlier], variances[:, earlier] = mean, variance
+                    noise[:, earlier] = belief.noise
+        else:
+            belief = controller.predictor.prior(running)
+        if belief is not None:
+            values[:, step], variances[:, step], noise[:, step] = belief.mean, belief.variance, belief.noise
+    unit = float(measured.resolution)
+    return Estimate(values * unit, np.minimum(variances, UNKNOWN) * unit**2, noise * unit**2)

@@ -1,1 +1,0 @@
-"""What FAST computes from noisy samples: filter, extrapolation, and when to sample next."""

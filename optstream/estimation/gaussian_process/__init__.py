@@ -1,1 +1,0 @@
-"""Estimates from the noisy history of a stream, by a Gaussian process over time and tree."""

@@ -1,1 +1,0 @@
-"""What public covariates did to a series, learned from noisy measurements."""

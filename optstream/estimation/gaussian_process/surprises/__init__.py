@@ -1,1 +1,0 @@
-"""How far measured values are from what all others say of them."""

@@ -1,0 +1,292 @@
+"""Whole units for every node, so that nodes still add up: controlled rounding."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from hashlib import sha256
+from itertools import count
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array
+
+from optstream.errors import ParameterError
+from optstream.stream import AggregationTree
+from optstream.stream.lattice import Lattice
+
+# Whole units that add up both ways: controlled rounding of a lattice by a linear program.
+
+Integers = NDArray[np.int64]
+
+RISE = 4.0
+"""How much more the change of a node counts than that of a node one level below."""
+GOLDEN = (5.0**0.5 - 1.0) / 2.0
+WHOLE = 1e-6
+"""How far an answer may lie from a whole number, by the solver's tolerance."""
+APART = 2.0**-10
+"""How far apart cells of equal rests are weighed, so that one answer is the best."""
+
+
+def rounded_lattice(whole: Integers, rests: Integers, lattice: Lattice, bits: int) -> Integers:
+    """Return every node's units, (n_nodes, n_steps), each rounded up or down, such that tree and margin both
+    add up; free.
+
+    Lemma: the tree's nodes are one laminar family of sets of cells, the margin's nodes and the root another;
+    the matrix of two laminar families is totally unimodular (Edmonds 1970), so the polytope of all roundings
+    in which each cell goes up by 0 to 1, and each node's sum lies between floor and ceiling of its own, has
+    whole corners. The cells' own rests lie in it and are a mean of corners, so some corner has the root's
+    floor and some its ceiling (unless it is whole): the root goes to the nearest. Of the corners left, one
+    costs least: a cost is each node's absolute change, linear between floor and ceiling, nodes above more.
+
+    A function of the values alone: equal rests are told apart by the cells' places. Time: one linear program
+    a step, by HiGHS. whole, rests: (n_leaves, n_steps), the cells' units, rounded down, and what is left of
+    each, in parts of 2^bits. Raises ParameterError where the program was not solved, which the lemma
+    excludes.
+    """
+    one = 1 << bits
+    left = lattice.add_up(rests)
+    down, fractions = left >> bits, (left & (one - 1)) / one
+    inner = np.setdiff1d(np.arange(len(lattice.nodes)), lattice.leaf_indices)
+    holds = csr_array(lattice.add_up(np.eye(len(lattice.leaves)))[inner])
+    worth = RISE ** lattice.heights[inner].astype(np.float64)
+    order = np.arange(len(lattice.leaves)) * GOLDEN % 1.0 * APART
+    found = whole.copy()
+    for step in range(rests.shape[1]):
+        cells = np.flatnonzero(rests[:, step])
+        if not cells.size:
+            continue
+        matrix, part = holds[:, cells], fractions[inner, step]
+        costs = ((1.0 - 2.0 * part) * worth) @ matrix + 1.0 - 2.0 * rests[cells, step] / one + order[cells]
+        least = down[inner, step].astype(np.float64)
+        most = least + (part > 0)
+        least[0] = most[0] = least[0] + (part[0] >= 0.5)
+        found[cells, step] += _corner(costs, LinearConstraint(matrix, least, most))
+    return lattice.add_up(found)
+
+
+def _corner(costs: NDArray[np.float64], sums: LinearConstraint) -> Integers:
+    """Return which cells go up, 0 or 1: the program's corner that costs least. Raises ParameterError."""
+    for whole in (0, 1):  # an answer of the linear program that is no corner is asked for in whole numbers
+        answer = milp(costs, constraints=sums, bounds=Bounds(0, 1), integrality=np.full(costs.size, whole))
+        if answer.success and np.all(np.abs(answer.x - np.rint(answer.x)) < WHOLE):
+            found: Integers = np.rint(answer.x).astype(np.int64)
+            return found
+    raise ParameterError("values could not be rounded so that both margins add up")
+
+
+# Whole units that add up both ways and are right on average: dependent rounding of a flow.
+
+Ends = tuple[list[int], list[int]]
+
+
+def unbiased_lattice(
+    whole: Integers, rests: Integers, lattice: Lattice, bits: int, first_step: int
+) -> Integers:
+    """Return every node's units, (n_nodes, n_steps), each rounded up as often as its rest says, tree and
+    margin adding up; free.
+
+    Lemma: values are a flow. From one vertex it goes to the root, down the tree to the regions, along each
+    cell to its node of the margin and back to the first; each node of the lattice is one edge. As much flows
+    into a vertex as out of it, so where one edge at a vertex is not whole another is not, and edges that are
+    not whole hold a circle. Along it as much can be added (taken from edges that are passed backwards) until
+    one is whole, or taken; each is done with the odds that change none of the values on average. So every
+    step leaves fewer edges that are not whole, none leaves its floor and ceiling, and all sums stay.
+
+    The odds are hashes of the step's running index: a function of the arguments alone. whole, rests, bits: as
+    `rounded_lattice`.
+
+    Source: Gandhi, Khuller, Parthasarathy and Srinivasan 2006, "Dependent rounding and its applications to
+    approximation algorithms", for paths and circles of a bipartite graph; Cox 1987 for tables.
+    """
+    one, found = 1 << bits, whole.copy()
+    left = lattice.add_up(rests) & (one - 1)
+    outside = len(lattice.nodes)
+    tails = np.where(np.array(lattice.parents) < 0, outside, lattice.parents)
+    heads = np.arange(outside)
+    heads[lattice.leaf_indices] = lattice.margin_nodes.start + np.array(lattice.members)
+    margin = np.array(lattice.margin_nodes)
+    tails[margin], heads[margin] = margin, outside
+    ends = tails.tolist(), heads.tolist()
+    for step in range(rests.shape[1]):
+        flows = _whole_flows(left[:, step].tolist(), ends, one, _odds(first_step + step))
+        found[:, step] += np.array(flows)[lattice.leaf_indices] == one
+    return lattice.add_up(found)
+
+
+def _whole_flows(flows: list[int], ends: Ends, one: int, odds: Iterator[float]) -> list[int]:
+    """Return for each edge 0 or one."""
+    at: list[list[int]] = [[] for _ in range(len(flows) + 1)]
+    for number, flow in enumerate(flows):
+        if flow:
+            for side in ends:
+                at[side[number]].append(number)
+
+    def another(vertex: int, but: int) -> int | None:
+        edges = at[vertex]
+        while edges and not 0 < flows[edges[-1]] < one:
+            edges.pop()
+        return next((edge for edge in reversed(edges) if edge != but and 0 < flows[edge] < one), None)
+
+    for start in range(len(at)):
+        path, passed = list[int](), [start]  # edges, and the vertices before and after each
+        while (edge := another(passed[-1], path[-1] if path else -1)) is not None:
+            path.append(edge)
+            vertex = ends[1][edge] if ends[0][edge] == passed[-1] else ends[0][edge]
+            if vertex in passed:
+                first = passed.index(vertex)
+                _push(path[first:], passed[first:], ends[0], flows, one, odds)
+                path, passed = path[:first], passed[: first + 1]
+            else:
+                passed.append(vertex)
+    return flows
+
+
+def _push(
+    circle: list[int], passed: list[int], tails: list[int], flows: list[int], one: int, odds: Iterator[float]
+) -> None:
+    """Change the flows along a circle until one of them is whole; on average by nothing."""
+    forward = [tails[edge] == vertex for edge, vertex in zip(circle, passed, strict=True)]
+    most = min(
+        one - flows[edge] if ahead else flows[edge] for edge, ahead in zip(circle, forward, strict=True)
+    )
+    least = min(
+        flows[edge] if ahead else one - flows[edge] for edge, ahead in zip(circle, forward, strict=True)
+    )
+    change = most if next(odds) * (most + least) < least else -least
+    for edge, ahead in zip(circle, forward, strict=True):
+        flows[edge] += change if ahead else -change
+
+
+def _odds(step: int) -> Iterator[float]:
+    """Yield numbers that fill [0, 1) evenly and tell nothing of each other: the same for a step each time."""
+    for number in count():
+        digest = sha256(f"{step} {number}".encode()).digest()
+        yield int.from_bytes(digest[:8], "big") / 2.0**64
+
+
+Floats = NDArray[np.float64]
+Rule = Literal["nearest", "unbiased"]
+BITS = 20
+"""Of a unit's fraction: finer ones are a float's rounding, and leaves that share evenly are to be equal."""
+MOST_UNITS = 2.0**62
+"""Of all leaves at a step: as many as are added up exactly."""
+
+
+def rounded_units(
+    values: Floats,
+    tree: AggregationTree,
+    resolution: Fraction,
+    rule: Rule = "nearest",
+    *,
+    first_step: int = 0,
+    least: int | None = None,
+) -> Integers:
+    """Round every node to whole units of the resolution, such that each is the sum of its children.
+
+    "nearest": the root to the nearest; then, family by family, as many children are rounded up as the parent
+    needs, those with the largest remainders, of equal ones the first: given its parent, each family's sum of
+    squared (and of absolute) changes is the least there is.
+
+    "unbiased": leaf j becomes floor(c_j + h) - floor(c_(j-1) + h), c the running sums of the leaves, every
+    node's leaves in a row, and h an offset in [0, 1) of the step: were h uniform, every node's expected
+    change would be 0. h runs through multiples of the golden section, which fill [0, 1) evenly, so a node's
+    mean over steps stays.
+
+    Lemma: every node becomes its value rounded up or down, so it changes by less than a unit, and a value
+    that is whole stays. "nearest": a family's whole numbers lie between the sums of their floors and of their
+    ceilings, and sum floor(x_c) <= floor(p) <= ceil(p) <= sum ceil(x_c) for p = sum x_c; so of the children
+    that are not whole as many can be rounded up as the parent needs, and by induction from the root each is
+    rounded up or down. "unbiased": floor(a + x) - floor(a) is floor(x) or ceil(x), and every node's leaves
+    are a run, whose sum telescopes to that form. Leaf values count to 2^-20 of a unit and are integers from
+    then on, so sums are exact.
+
+    Beside a margin by `rounded_lattice` and `unbiased_lattice`: every node is rounded up or down, too.
+
+    A function of its arguments alone: of the leaves' values, (n_nodes, n_steps), in the unit of the readings,
+    whose sums the nodes are. Time linear in nodes times steps, but that "nearest" sorts. Costs no privacy.
+    Raises ParameterError for another rule; for values that are not finite, or too many units to count.
+
+    first_step: the running index of the first step; only "unbiased" asks for it. least: units that every leaf
+    has at least; a leaf below is raised to it before.
+
+    Source: Cox 1987, "A constructive procedure for unbiased controlled rounding", for the problem; the rules
+    are those of largest remainders and of systematic sampling.
+    """
+    if rule not in get_args(Rule):
+        raise ParameterError(f"rule of rounding must be one of {get_args(Rule)}; got {rule!r}")
+    units = values[tree.leaf_indices] / float(resolution)
+    if not np.all(np.abs(units).sum(axis=0) < MOST_UNITS):
+        raise ParameterError(
+            f"values must be finite, and together less than {MOST_UNITS:.1e} of a resolution"
+        )
+    floors = np.floor(units)
+    rests = np.rint((units - floors) * 2.0**BITS).astype(np.int64)
+    whole = floors.astype(np.int64) + (rests >> BITS)
+    rests &= (1 << BITS) - 1
+    if least is not None:
+        below = whole < least
+        whole[below], rests[below] = least, 0
+    if isinstance(tree, Lattice):
+        if rule == "unbiased":
+            return unbiased_lattice(whole, rests, tree, BITS, first_step)
+        return rounded_lattice(whole, rests, tree, BITS)
+    if rule == "unbiased":
+        return _unbiased(whole, rests, tree, first_step)
+    added, left = tree.add_up(whole), tree.add_up(rests)
+    return _nearest(added + (left >> BITS), left & ((1 << BITS) - 1), tree)
+
+
+def _nearest(floors: Integers, rests: Integers, tree: AggregationTree) -> Integers:
+    """Return every node's units, each node as near as its family's sum allows.
+
+    floors, rests: of every node, (n_nodes, n_steps); rests in parts of 2^BITS.
+    """
+    found = floors.copy()
+    found[0] += rests[0] >= 1 << (BITS - 1)
+    parents = np.array(tree.parents)
+    for level in tree.levels[1:]:
+        nodes = np.arange(level.start, level.stop)
+        family = parents[nodes]
+        needed = found.copy()
+        np.subtract.at(needed, family, floors[nodes])
+        sizes = np.bincount(family, minlength=len(parents))
+        before = np.cumsum(sizes) - sizes
+        place = np.empty(len(nodes), dtype=np.int64)
+        for step in range(floors.shape[1]):
+            # families in a row, in each the largest remainders first, equal ones as they stand
+            ranked = np.argsort((family << (BITS + 1)) - rests[nodes, step], kind="stable")
+            place[ranked] = np.arange(len(nodes)) - before[family[ranked]]
+            found[nodes, step] += place < needed[family, step]
+    return found
+
+
+def _unbiased(whole: Integers, rests: Integers, tree: AggregationTree, first_step: int) -> Integers:
+    """Return every node's units, leaves rounded up as often as their rests say, with no draw.
+
+    whole, rests: of the leaves, (n_leaves, n_steps).
+    """
+    order = _in_runs(tree)
+    offsets = (0.5 + (first_step + np.arange(rests.shape[1])) * GOLDEN) % 1.0
+    shifted = np.cumsum(rests[order], axis=0) + np.floor(offsets * 2.0**BITS).astype(np.int64)
+    found = whole.copy()
+    found[order] += np.diff(shifted >> BITS, axis=0, prepend=0)
+    return tree.add_up(found)
+
+
+def _in_runs(tree: AggregationTree) -> Integers:
+    """Return numbers of leaves, in `tree.leaf_indices`, in an order in which every node's are a run.
+
+    A node's place is where its leaves begin: its parent's place, and the leaves of the siblings before it.
+    """
+    parents, first = np.array(tree.parents), np.zeros(len(tree.nodes), dtype=np.int64)
+    below = tree.leaves_below
+    for level in tree.levels[1:]:
+        nodes = np.arange(level.start, level.stop)
+        nodes = nodes[np.argsort(parents[nodes], kind="stable")]
+        up, sizes = parents[nodes], below[nodes]
+        before = np.cumsum(sizes) - sizes
+        begins = np.flatnonzero(np.concatenate([[True], up[1:] != up[:-1]]))
+        lengths = np.diff(np.concatenate([begins, [len(nodes)]]))
+        first[nodes] = first[up] + before - np.repeat(before[begins], lengths)
+    return np.argsort(first[tree.leaf_indices], kind="stable")

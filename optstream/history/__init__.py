@@ -1,0 +1,1 @@
+"""What HistoryInformed learns: the prior, the blocks that were measured, the posterior."""

@@ -1,0 +1,191 @@
+"""How far an estimate from points and sums is off between them, judged by these points and sums themselves.
+
+The estimate of a node's series x is T y, with y = H x + noise. So its error is T noise, which is known, and
+(T H - 1) x: what the lines between points miss. Beforehand x is taken to move within a day as the medians of
+`gaussian_process.prior` have it, relative to the size of a node: a covariance K; beside that each step varies
+by itself, as sums of many customers do, with a variance that grows as the size. How strong either is, a
+factor c of K and a variance u for each unit of size, shows in the noisy numbers: how far each point is from
+the line through the others, and each sum from that line's, beyond what the noise explains.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.estimation.estimate import UNKNOWN
+from optstream.estimation.problem import least_squares
+from optstream.estimation.reconstruct import interpolation_matrix
+from optstream.estimation.variances import known_variances, target_maps
+from optstream.history.blocks import Blocks
+from optstream.history.prior import TemporalPrior
+from optstream.stream import AggregationTree, Feature, Measured
+
+Floats = NDArray[np.float64]
+
+EXPECTED, DOUBT = 0.6, 0.5
+"""Mean and standard deviation of what is believed of c: by the medians alone it would be 1."""
+CLEAR = 3.0
+"""A node whose squared size is not so many times the variance of its noise tells nothing: noise that makes it
+look large makes it look restless, too.
+"""
+ALIKE = 2.0
+"""Surprises of neighbouring points are correlated: so many of them count for one."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Alike:
+    """Nodes that were measured at the same steps, and what follows from that.
+
+    nodes: their numbers. missed: (3, n_steps), variances that the shared part of K, its own part and a
+    variance of 1 at each step make of what is missed. contrasts: (n, n_measurements), of what is measured: of
+    a smooth series about 0. moved: (3, n), their variances as those of `missed`.
+    """
+
+    nodes: NDArray[np.intp]
+    missed: Floats
+    contrasts: Floats
+    moved: Floats
+
+
+def missed_variances(
+    measured: Measured,
+    tree: AggregationTree,
+    features: Sequence[Feature],
+    weights: str | None,
+    values: Floats,
+    noise: Floats,
+) -> Floats:
+    """Return the variance of what each value misses beside the noise, (n_nodes, n_steps); nan where a leaf
+    was not measured, and for sums of such leaves.
+
+    A judgement, not a bound: right on average if the series moves within a period, which is taken for a day,
+    as loads and counts of people do. The tree is taken to miss what a node's own estimate misses: where all
+    levels are measured at the same steps that is so, for what adds up still adds up. In the unit of the
+    readings, squared. Time linear in nodes. Costs no privacy: it reads noisy numbers.
+
+    Args:
+        measured: Of one period, with variances.
+        tree: The hierarchy.
+        features: As for `make_consistent`.
+        weights: Likewise; None for the reconstruction alone, without sums.
+        values: (n_nodes, n_steps), the estimate, whose size less its noise is taken for the series'.
+        noise: (n_nodes, n_steps), variances of the estimate's noise; nan where none enters.
+    """
+    # not by sizes of leaves, added up: of many leaves the noise would make most of that
+    squares = (values**2 - np.nan_to_num(noise)).mean(axis=1)
+    of_leaves = tree.add_up(squares[tree.leaf_indices, None])[:, 0]
+    scales = np.maximum(np.stack([squares, of_leaves, squares], axis=1), 0.0)
+    scales[:, 2] **= 0.5
+    is_clear = squares > CLEAR * np.nan_to_num(noise).mean(axis=1)
+    spread = known_variances(measured)
+    groups = list(_groups(measured, tree, features, weights, spread < UNKNOWN))
+    strength = _strength(measured, groups, spread, scales, is_clear)
+    found = np.full(values.shape, np.nan)
+    for group in groups:
+        found[group.nodes] = (scales[group.nodes] * strength) @ group.missed
+    unknown = np.isnan(found[tree.leaf_indices]).any(axis=1)
+    if not unknown.any():  # an upper level that was not measured is derived from leaves that were
+        derived = np.isnan(found).any(axis=1)
+        found[derived] = (scales[derived] * strength) @ groups[-1].missed
+        return found
+    found[tree.add_up(unknown[:, None].astype(np.float64))[:, 0] > 0] = np.nan
+    return found
+
+
+def _groups(
+    measured: Measured,
+    tree: AggregationTree,
+    features: Sequence[Feature],
+    weights: str | None,
+    known: NDArray[np.bool_],
+) -> Iterator[_Alike]:
+    """Yield the nodes by what was measured of them, those of which nothing was left out; root first. known:
+    (n_nodes, n_measurements), what was.
+    """
+    n_steps, positions = measured.n_steps, np.array(measured.positions, dtype=np.int64)
+    sums = [feature.matrix for feature in features]
+    seen_by = np.concatenate([np.eye(n_steps)[positions], *sums])
+    maps, pattern = target_maps(measured)
+    problem = None if weights is None else least_squares(measured, tree, features, weights)
+    at = Blocks.at(np.arange(n_steps))
+    kernels = (*TemporalPrior.broad(n_steps).covariances(at, at), np.eye(n_steps))
+    alike = np.where(known.any(axis=1), pattern, -1)
+    for number in dict.fromkeys(alike[alike >= 0].tolist()):
+        nodes = np.flatnonzero(alike == number)
+        first, mapped = nodes[0], maps[number] / float(measured.resolution)
+        if problem is None:
+            mapped = mapped[:n_steps]
+        else:
+            weighted = problem.weights[first][:, None] * problem.rows
+            mapped = np.linalg.solve(problem.rows.T @ weighted, weighted.T @ mapped)
+        misses = mapped @ seen_by - np.eye(n_steps)
+        points = np.flatnonzero(known[first, : positions.size])
+        own_sums = positions.size + np.flatnonzero(known[first, positions.size :])
+        contrasts = _contrasts(seen_by, positions, points, own_sums)
+        missed, moved = (
+            np.stack([np.einsum("ts,su,tu->t", one, kernel, one, optimize=True) for kernel in kernels])
+            for one in (misses, contrasts @ seen_by)
+        )
+        yield _Alike(nodes, missed, contrasts, moved)
+
+
+def _contrasts(
+    seen_by: Floats, positions: NDArray[np.int64], points: NDArray[np.intp], sums: NDArray[np.intp]
+) -> Floats:
+    """Return each point less the line through the other points, and each sum less the sum of the line
+    through all, as weights of the measurements.
+    """
+    n_measurements, n_steps = seen_by.shape
+    found = np.zeros((0, n_measurements))
+    if points.size < 2:
+        return found
+    rows = []
+    for number, point in enumerate(points):
+        near = np.r_[points[max(number - 1, 0) : number], points[number + 1 : number + 2]]
+        row = np.zeros(n_measurements)
+        row[point] = 1.0
+        row[near] = [-np.interp(positions[point], positions[near], unit) for unit in np.eye(near.size)]
+        rows.append(row)
+    line = interpolation_matrix(tuple(positions[points].tolist()), n_steps)
+    for number in sums:
+        row = np.zeros(n_measurements)
+        row[number], row[points] = 1.0, -line @ seen_by[number]
+        rows.append(row)
+    return np.array(rows)
+
+
+def _strength(
+    measured: Measured,
+    groups: Sequence[_Alike],
+    spread: Floats,
+    scales: Floats,
+    is_clear: NDArray[np.bool_],
+) -> Floats:
+    """Return (c, c, u): the least squares fit of what contrasts show beyond noise, joined with the belief
+    about c.
+
+    Nodes of a group move alike, so what the series does to them counts once, the noise for each.
+    """
+    unit = float(measured.resolution)
+    taken = np.concatenate([measured.point_values, *measured.feature_sums], axis=-1)
+    noise = np.where(spread < UNKNOWN, spread, 0.0) * unit**2  # of what was not measured no contrast is made
+    gram, right = np.diag([DOUBT**-2.0, 0.0]), np.array([EXPECTED * DOUBT**-2.0, 0.0])
+    for group in groups:
+        nodes = group.nodes[is_clear[group.nodes]]
+        of_noise = noise[nodes] @ (group.contrasts**2).T
+        moved = scales[nodes, :2] @ group.moved[:2], scales[nodes, 2:] @ group.moved[2:]
+        excess = (taken[nodes] @ group.contrasts.T) ** 2 - of_noise
+        expected = EXPECTED * moved[0]
+        # of a square: Laplace noise has kurtosis 6
+        doubt = 5.0 * of_noise**2 + 4.0 * of_noise * expected + 2.0 * nodes.size * expected**2
+        worth = np.divide(1.0 / ALIKE, doubt, out=np.zeros_like(doubt), where=doubt > 0.0)
+        gram += [[float((worth * one * other).sum()) for other in moved] for one in moved]
+        right += [float((worth * one * excess).sum()) for one in moved]
+    # what noise alone could have made of u is taken off it (James and Stein), for u is never below 0
+    alone = gram[1, 1] - gram[0, 1] ** 2 / gram[0, 0]
+    fitted = right[1] - gram[0, 1] / gram[0, 0] * right[0]
+    of_steps = max(fitted / alone - 1.0 / fitted, 0.0) if fitted > 0.0 and alone > 0.0 else 0.0
+    factor = max((right[0] - gram[0, 1] * of_steps) / gram[0, 0], 0.0)
+    return np.array([factor, factor, of_steps])

@@ -1,0 +1,299 @@
+"""Blocks of steps, and tables of lags in which each pair of them has its place."""
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import ParameterError
+from optstream.stream import BlockSums, Measured
+
+Floats = NDArray[np.float64]
+Gate = Literal["always", "kind", "event"]
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Linear functions of a series: `worth` times the sum over `lengths` steps from `clock` on.
+
+    All (n,). kinds: of the day that a block lies in. events: a number for each stretch of days that were
+    found unlike all others, 0 outside of them. Blocks that differ in what gates a component do not share it.
+    """
+
+    clock: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    kinds: NDArray[np.int64]
+    events: NDArray[np.int64]
+    worth: Floats
+
+    @classmethod
+    def at(
+        cls,
+        clock: NDArray[np.int64],
+        lengths: NDArray[np.int64] | None = None,
+        *,
+        kinds: NDArray[np.int64] | None = None,
+        events: NDArray[np.int64] | None = None,
+        worth: Floats | None = None,
+    ) -> "Blocks":
+        """Return single steps of alike days, but for what is given."""
+        zeros, ones = np.zeros(clock.size, dtype=np.int64), np.ones(clock.size, dtype=np.int64)
+        return cls(
+            clock,
+            ones if lengths is None else lengths,
+            zeros if kinds is None else kinds,
+            zeros if events is None else events,
+            np.ones(clock.size) if worth is None else worth,
+        )
+
+    def between(self, first: int, stop: int) -> "Blocks":
+        """Return those from a place on, up to another."""
+        part = slice(first, stop)
+        return Blocks(
+            self.clock[part], self.lengths[part], self.kinds[part], self.events[part], self.worth[part]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LagTables:
+    """The position of each pair of blocks in a table of lags: a kernel is computed once for each lag.
+
+    days: the lags of the table, in days. Blocks of `a` and of `b` steps at lag k have covariance
+    sum_(i<a, j<b) kernel(k + i - j), a convolution of the table. groups: for each pair of lengths the rows
+    and columns that have them, and their places in the table. worths: of each pair, 0 where a gate is shut.
+    """
+
+    days: Floats
+    groups: tuple[tuple[NDArray[np.int64], NDArray[np.int64], int, int, NDArray[np.int64]], ...]
+    worths: Mapping[Gate, Floats]
+
+    @classmethod
+    @lru_cache(maxsize=4)
+    def between(cls, rows: Blocks, columns: Blocks, steps_per_day: int) -> "LagTables":
+        """Return the tables of two sets of blocks; those of the last sets are kept, for learning asks
+        often.
+        """
+        lags = rows.clock[:, None] - columns.clock[None, :]
+        longest = max(int(rows.lengths.max(initial=1)), int(columns.lengths.max(initial=1)))
+        least, most = int(lags.min(initial=0)) - longest, int(lags.max(initial=0)) + longest
+        groups = []
+        for long in np.unique(rows.lengths):
+            for wide in np.unique(columns.lengths):
+                chosen = np.flatnonzero(rows.lengths == long), np.flatnonzero(columns.lengths == wide)
+                # a convolution loses wide - 1 entries before the table's first
+                places = lags[np.ix_(*chosen)] - least - (int(wide) - 1)
+                groups.append((chosen[0], chosen[1], int(long), int(wide), places))
+        worth = rows.worth[:, None] * columns.worth[None, :]
+        worths: dict[Gate, Floats] = {
+            "always": worth,
+            "kind": worth * (rows.kinds[:, None] == columns.kinds[None, :]),
+        }
+        if rows.events.any() and columns.events.any():
+            same = (rows.events[:, None] == columns.events[None, :]) & (rows.events[:, None] > 0)
+            worths["event"] = worth * same
+        return cls(np.arange(least, most + 1) / steps_per_day, tuple(groups), worths)
+
+    @property
+    def open_gates(self) -> tuple[Gate, ...]:
+        """Return the gates that some pair passes."""
+        return tuple(self.worths)
+
+    def gathered(self, kernel: Floats, gate: Gate) -> Floats:
+        """Return the covariance of each pair under a kernel that is given for `days`, (n_rows, n_columns)."""
+        worth = self.worths[gate]
+        if len(self.groups) == 1:
+            _, _, long, wide, places = self.groups[0]
+            return np.asarray(np.convolve(kernel, _overlaps(long, wide), "valid")[places] * worth)
+        found = np.empty(worth.shape)
+        for rows, columns, long, wide, places in self.groups:
+            found[np.ix_(rows, columns)] = np.convolve(kernel, _overlaps(long, wide), "valid")[places]
+        return np.asarray(found * worth)
+
+    def scattered(self, weights: Floats, gate: Gate) -> Floats:
+        """Return the transpose of `gathered`: how much each lag counts in sum(weights * covariance), as
+        `days`.
+        """
+        counts = np.zeros(self.days.size)
+        if gate not in self.worths:
+            return counts
+        weighed = weights * self.worths[gate]
+        for rows, columns, long, wide, places in self.groups:
+            size = self.days.size - (long + wide - 2)
+            own = weighed if len(self.groups) == 1 else weighed[np.ix_(rows, columns)]
+            binned = np.bincount(places.ravel(), own.ravel(), minlength=size)
+            counts += np.convolve(binned, _overlaps(long, wide)[::-1])
+        return counts
+
+
+def _overlaps(long: int, wide: int) -> Floats:
+    """Return how many pairs of a step of either block stand at each lag, wide end first."""
+    return np.convolve(np.ones(long), np.ones(wide))
+
+
+# What was measured so far: noisy sums over blocks of steps, with the noise of each.
+
+NOTHING = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class BlockHistory:
+    """Noisy sums of several series over the same blocks, rising in time.
+
+    starts: (n,), running index of each block's first step. lengths: (n,), steps. scales: (n,), of Laplace
+    noise of each block's variance, in units. sums: (n_series, n), in units; whole numbers as a document has
+    them, for weeks of 10,000 series take 100 MB in 32 bits. groups: (n,), the start of the first block of the
+    group with which a block shares joint noise, group_sizes: (n,), its blocks; left out where all noise is
+    Laplace noise. Made from `Measured` alone: it holds nothing private.
+    """
+
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    scales: Floats
+    sums: NDArray[Any]
+    groups: NDArray[np.int64] = field(default_factory=lambda: NOTHING)
+    group_sizes: NDArray[np.int64] = field(default_factory=lambda: NOTHING)
+
+    def __post_init__(self) -> None:
+        if self.groups.size != self.starts.size:
+            object.__setattr__(self, "groups", self.starts)
+            object.__setattr__(self, "group_sizes", np.ones_like(self.starts))
+
+    @classmethod
+    def empty(cls, n_series: int) -> "BlockHistory":
+        """Return the history of a stream that begins."""
+        nothing = np.zeros(0, dtype=np.int64)
+        return cls(nothing, nothing, np.zeros(0), np.zeros((n_series, 0), dtype=np.int32))
+
+    @classmethod
+    def of(cls, measured: Measured) -> "BlockHistory":
+        """Return the blocks of one period. Raises ParameterError for measurements of another kind."""
+        blocks = (measured.choices or {}).get("blocks")
+        answers = measured.answers
+        if blocks is None or not isinstance(answers, BlockSums) or answers.variances is None:
+            raise ParameterError("these measurements are no sums over blocks")
+        edges = np.array(blocks, dtype=np.int64).reshape(-1, 2)
+        # one variance for all blocks, or one each with joint noise; all series have the same
+        noise = np.sqrt(answers.variances[0][0] / 2.0)
+        return cls(
+            edges[:, 0] + measured.first_step,
+            edges[:, 1] - edges[:, 0],
+            np.array(np.broadcast_to(noise, len(edges)), dtype=np.float64),
+            _in_few_bits(answers.values[0]).reshape(len(measured.points), len(edges)),
+            *_groups(measured, edges[:, 0] + measured.first_step),
+        )
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any] | None, n_series: int) -> "BlockHistory":
+        """Return what `to_document` wrote; empty for None. Raises ParameterError for other series."""
+        if document is None:
+            return cls.empty(n_series)
+        sums = unpacked(document["sums"])
+        if len(sums) != n_series:
+            raise ParameterError(f"the state is of {len(sums)} series; the period has {n_series}")
+        return cls(
+            np.array(document["starts"], dtype=np.int64),
+            np.array(document["lengths"], dtype=np.int64),
+            np.array(document["scales"], dtype=np.float64),
+            sums,
+            *(np.array(document.get(key, ()), dtype=np.int64) for key in ("groups", "group_sizes")),
+        )
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the history as a JSON-ready document: integers, scales as floats, sums as `packed`."""
+        shared = {"groups": self.groups.tolist(), "group_sizes": self.group_sizes.tolist()}
+        return {
+            "starts": self.starts.tolist(),
+            "lengths": self.lengths.tolist(),
+            "scales": self.scales.tolist(),
+            "sums": packed(self.sums),
+            **(shared if (self.group_sizes > 1).any() else {}),
+        }
+
+    def joined(self, other: "BlockHistory") -> "BlockHistory":
+        """Return both histories, in the order of time."""
+        starts = np.concatenate([self.starts, other.starts])
+        order = np.argsort(starts, kind="stable")
+        rows = zip(self._rows, other._rows, strict=True)
+        sums = np.concatenate([self.sums, other.sums], axis=1)
+        return _of_rows([np.concatenate(both)[order] for both in rows], sums[:, order])
+
+    def completed(self, measured: Iterable[Measured]) -> "BlockHistory":
+        """Return the history with the blocks of these periods, where they are not there already."""
+        found, known = self, set(self.starts.tolist())
+        for one in measured:
+            if not {one.first_step + first for first, _ in (one.choices or {}).get("blocks", ())} <= known:
+                found = found.with_those(BlockHistory.of(one))
+        return found
+
+    def with_those(self, others: "BlockHistory") -> "BlockHistory":
+        """Return the history with these blocks, where they are not there already."""
+        if not others.n_blocks:
+            return self
+        return self.joined(others.chosen(~np.isin(others.starts, self.starts)))
+
+    def between(self, first: int, stop: int) -> "BlockHistory":
+        """Return the blocks that begin at these running steps, `stop` not included."""
+        return self.chosen((self.starts >= first) & (self.starts < stop))
+
+    def chosen(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> "BlockHistory":
+        """Return some of the blocks, (n,): whether each is one of them, or their places in order."""
+        return _of_rows([row[which] for row in self._rows], self.sums[:, which])
+
+    @property
+    def _rows(self) -> tuple[NDArray[Any], ...]:
+        """What is known of each block, but for its sums."""
+        return self.starts, self.lengths, self.scales, self.groups, self.group_sizes
+
+    @property
+    def n_blocks(self) -> int:
+        return int(self.starts.size)
+
+
+def packed(sums: NDArray[Any]) -> dict[str, Any]:
+    """Return whole numbers (n_series, n), JSON-ready: weeks of blocks are read a hundred times as fast as
+    lists of numbers.
+    """
+    whole = _in_few_bits(sums if sums.dtype.kind == "i" else sums.astype(np.int64))
+    data = b64encode(np.ascontiguousarray(whole).data).decode()
+    return {"rows": len(whole), "kind": whole.dtype.str, "base64": data}
+
+
+def _in_few_bits(sums: NDArray[Any]) -> NDArray[Any]:
+    """Return integers in 32 bits where these hold them, else in 64; floats as they are."""
+    if sums.dtype.kind != "i":
+        return sums
+    is_small = sums.size == 0 or (sums.min() >= -(2**31) and sums.max() < 2**31)
+    return sums.astype("<i4" if is_small else "<i8", copy=False)
+
+
+def unpacked(document: Mapping[str, Any] | Sequence[Sequence[int]]) -> NDArray[Any]:
+    """Return what `packed` was given; or the lists that versions before it wrote, as an array."""
+    if not isinstance(document, Mapping):
+        return np.array(document, dtype=np.float64).reshape(len(document), -1)
+    kind, rows = document["kind"], document["rows"]
+    if kind not in ("<i4", "<i8"):
+        raise ParameterError(f"the sums of a state are <i4 or <i8; got {kind!r:.20}")
+    whole = np.frombuffer(b64decode(document["base64"], validate=True), dtype=kind)
+    return whole.reshape(rows, -1 if rows else 0)
+
+
+def n_series_of(history: Mapping[str, Any]) -> int:
+    """Return of how many series the history in a document is."""
+    sums = history["sums"]
+    return int(sums["rows"]) if isinstance(sums, Mapping) else len(sums)
+
+
+def _of_rows(rows: Sequence[NDArray[Any]], sums: NDArray[Any]) -> BlockHistory:
+    starts, lengths, scales, groups, group_sizes = rows
+    return BlockHistory(starts, lengths, scales, sums, groups, group_sizes)
+
+
+def _groups(measured: Measured, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first step and the size of each block's group; nothing of Laplace noise."""
+    sizes = np.array((measured.choices or {}).get("group_sizes", ()), dtype=np.int64)
+    firsts = np.cumsum(sizes) - sizes
+    return np.repeat(starts[firsts], sizes), np.repeat(sizes, sizes)

@@ -1,0 +1,972 @@
+"""Counts at every node of a tree: levels above by one posterior, small leaves as shares of their parents."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc, log_ndtr, nbdtrik, ndtr, ndtri
+
+from optstream.estimation.error_terms import outer_squares
+from optstream.estimation.estimate import UNKNOWN, Estimate
+from optstream.estimation.groups import Groups
+from optstream.estimation.least_squares import consistent, project
+from optstream.estimation.problem import LeastSquares
+from optstream.history.blocks import BlockHistory, Blocks
+from optstream.history.filter import SAME, FilterState, common_blocks, nothing_measured, seen_tree
+from optstream.history.learn import SCALE_DOUBT, step_blocks
+from optstream.history.posterior import Fitted, series_of
+from optstream.history.prior import TemporalPrior
+from optstream.history.self_check import (
+    ALIKE,
+    EXACT_LATEST,
+    EXPECTED_FACTOR,
+    FACTOR_DOUBT,
+    LARGEST_FACTOR,
+    left_out,
+)
+from optstream.history.tree import Seen, TreePosterior, pass_over_tree, told_in_groups
+from optstream.stream import AggregationTree, Measured
+from optstream.stream.public_days import PublicDays
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+# How large the nodes of a level are, learned from noisy measurements of all of them: empirical Bayes.
+
+Floats = NDArray[np.float64]
+
+GRID_POINTS = 80
+LEAST_RATIO, LARGEST_RATIO = 1e-3, 1e3
+"""Of a node's size to the mean of its siblings: what the mixture is spread over, beside 0."""
+WIDTH = 0.1
+"""Standard deviation of what an atom stands for, relative to it: half the way to its neighbours."""
+ROUNDS = 300
+BELIEF = 2.0
+"""Nodes' worth of a belief that all ratios of the grid are alike: what few nodes leave open."""
+FINE = 20.0
+"""Cells for each standard error, and for each factor e of a typical size: nodes that fall in one are one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """A distribution of a node's size relative to the mean of its siblings.
+
+    Attributes:
+        atoms: (n_atoms,), ratios; each stands for normal ones around it, as wide as the grid is fine.
+        weights: (n_atoms,), their probabilities.
+    """
+
+    atoms: Floats
+    weights: Floats
+
+    @classmethod
+    def learned(cls, observed: Floats, variances: Floats, typical: Floats) -> "Mixture":
+        """Return the distribution of ratios under which what was observed is most likely.
+
+        Maximum likelihood without a form, on a grid, by EM; with a few nodes' worth of a distribution that is
+        even on the logarithm, so that a level of few nodes does not believe its own noise. Busy and empty
+        nodes are atoms apart: what an empty one shows is taken for noise, what a busy one shows is not. Time
+        linear in nodes but for one sort. Costs no privacy: noisy numbers only.
+
+        observed, variances: (n,), noisy sizes in any unit, and of their noise, above 0. typical: (n,), above
+        0: the mean of each node's siblings, itself included, as its parent tells.
+
+        Source: Kiefer and Wolfowitz 1956; Jiang and Zhang 2009, "General maximum likelihood empirical Bayes
+        estimation of normal means".
+        """
+        atoms = np.concatenate([[0.0], np.geomspace(LEAST_RATIO, LARGEST_RATIO, GRID_POINTS)])
+        deviation = np.sqrt(variances)
+        cells = np.rint(FINE * np.stack([observed / deviation, np.log(typical / deviation)], axis=1))
+        cells, counts = np.unique(cells, axis=0, return_counts=True)
+        likely = _likelihood(cells[:, 0] / FINE, np.exp(cells[:, 1] / FINE), atoms)
+        weights = np.full(atoms.size, 1.0 / atoms.size)
+        for _ in range(ROUNDS):
+            shares = likely * weights
+            weights = (counts / shares.sum(axis=1)) @ shares + BELIEF / atoms.size
+            weights /= weights.sum()
+        return cls(atoms, weights)
+
+    def posterior(self, observed: Floats, variances: Floats, typical: Floats) -> tuple[Floats, Floats]:
+        """Return what is known of sizes once they were observed, as in `learned`: means, at least 0, and
+        variances, (n,) each, in the unit of what was observed; free.
+        """
+        deviation = np.sqrt(variances)
+        seen, unit = (observed / deviation)[:, None], (typical / deviation)[:, None]
+        shares = _likelihood(seen[:, 0], unit[:, 0], self.atoms) * self.weights
+        shares /= shares.sum(axis=1, keepdims=True)
+        wide = (WIDTH * unit * self.atoms) ** 2
+        own = (unit * self.atoms + wide * seen) / (1.0 + wide)
+        means = (shares * own).sum(axis=1)
+        spread = (shares * ((own - means[:, None]) ** 2 + wide / (1.0 + wide))).sum(axis=1)
+        return np.maximum(means, 0.0) * deviation, spread * variances
+
+
+def _likelihood(observed: Floats, typical: Floats, atoms: Floats) -> Floats:
+    """Return the density of what was observed, in standard errors, (n, n_atoms), up to a factor a row."""
+    spread = 1.0 + (WIDTH * typical[:, None] * atoms) ** 2
+    logs = -0.5 * ((observed[:, None] - typical[:, None] * atoms) ** 2 / spread + np.log(spread))
+    return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
+
+
+# Sizes of small leaves that add up to what is known of the nodes above them.
+
+Integers = NDArray[np.int64]
+
+
+def joined_sizes(
+    sizes: Floats, doubts: Floats, parents: Integers, tree: AggregationTree, means: Floats, unsure: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return leaves' sizes, each known by itself, joined with what the nodes above say of their sums.
+
+    What hundreds of small sizes add up to would be off by the noise of all, on every day alike, where a city
+    is known by its own blocks. By least squares: with D the sum of siblings' variances d, and v that of their
+    parent's mean by all else, their sum takes D / (D + v) of what it lacks, each leaf in proportion to d.
+    Their covariance is then diag(d) - u u', u = d / sqrt(D + v). Costs no privacy: noisy numbers only.
+
+    sizes, doubts: (n_leaves,), each known by itself, and d. parents: (n_leaves,), their nodes in `tree`, the
+    levels above. means, unsure: (n_nodes,), mean values of its nodes and their variances. Returns sizes, at
+    least 0, their variances, and u, (n_leaves,) each.
+    """
+    total, spread = (np.asarray(np.bincount(parents, one, len(means)), float) for one in (sizes, doubts))
+    told, variances = _by_all_else(tree, means, unsure, total, spread)
+    share = doubts / (spread + variances)[parents]
+    found = np.maximum(sizes + share * (told - total)[parents], 0.0)
+    return found, doubts * (1.0 - share), np.sqrt(doubts * share)
+
+
+def _by_all_else(
+    tree: AggregationTree, means: Floats, unsure: Floats, total: Floats, spread: Floats
+) -> tuple[Floats, Floats]:
+    """Return what is known of each node without the leaves below it, and its variance, (n_nodes,) each.
+
+    Upwards a node is joined with the sum of its children, downwards with what its parent is by all else, less
+    its siblings. total, spread: (n_nodes,), sums of the leaves right below and their variances.
+    """
+    above, total, spread = np.array(tree.parents), total.copy(), spread.copy()
+    joined, left = means.copy(), unsure.copy()
+    for level in reversed(tree.levels):
+        at = slice(level.start, level.stop)
+        below = np.where(spread[at] > 0.0, spread[at], np.inf)
+        left[at] = 1.0 / (1.0 / unsure[at] + 1.0 / below)
+        joined[at] += left[at] / below * (total[at] - means[at])
+        if level.start:
+            np.add.at(total, above[at], joined[at])
+            np.add.at(spread, above[at], left[at])
+    told, variances = means.copy(), unsure.copy()
+    for level in tree.levels[1:]:
+        at, up = slice(level.start, level.stop), above[level.start : level.stop]
+        others = variances[up] + spread[up] - left[at]
+        variances[at] = 1.0 / (1.0 / unsure[at] + 1.0 / others)
+        told[at] += variances[at] / others * (told[up] - total[up] + joined[at] - means[at])
+    return told, variances
+
+
+# Leaves that are small beside their noise: shares of a parent that is well known, with days of their own.
+
+
+STRENGTHS = np.geomspace(0.25, 16.0, 13)
+"""Of leaves' own parts, relative to those of their parents, that are tried."""
+STRENGTH_DOUBT = 1.0
+"""Standard deviation of the logarithm of that, around 0."""
+LEAST_SHAPE = 0.05
+"""Of a parent's mean: what a step of it counts at least, so that no step's leaves are all known to be 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeafBlocks:
+    """Noisy sums of the leaves over the same blocks.
+
+    Attributes:
+        starts: (n_blocks,), running steps.
+        lengths: (n_blocks,), steps.
+        sums: (n_leaves, n_blocks).
+        noise: the variance of each sum.
+        parents: (n_leaves,), rows of the parents' series.
+        above: the tree of these series.
+        unsure: (n_parents,), variances of the parents' mean values.
+    """
+
+    starts: Integers
+    lengths: Integers
+    sums: Floats
+    noise: float
+    parents: Integers
+    above: AggregationTree
+    unsure: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class LeafEstimate:
+    """What blocks and parents tell of the leaves.
+
+    Attributes:
+        means: (n_leaves, n_steps), at least 0.
+        variances: the same shape: of the leaves' expected values, widened by `factor`, without what counts
+            vary around them.
+        sizes: (n_leaves,), mean values.
+        doubts: (n_leaves,), variances of these.
+        joined: (n_leaves,), u of `joined_sizes`: sizes of siblings have the covariance -u u'.
+        measured: (n_leaves,), variances of sizes by each leaf's own blocks, whatever its siblings are like.
+        noise: (n_leaves,), the variance of each block, what counts vary around their expectation counted in.
+        factor: by how much measurements show the model's variances, counts included, to be short.
+        strength: of the leaves' own parts, relative to their parents'.
+    """
+
+    means: Floats
+    variances: Floats
+    sizes: Floats
+    doubts: Floats
+    joined: Floats
+    measured: Floats
+    noise: Floats
+    factor: float
+    strength: float
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """Leaves of one parent, in the eigenbasis of what its blocks show of own parts.
+
+    Attributes:
+        leaves: (m,), their rows.
+        spectrum: (n_blocks,), variances of the modes.
+        residuals: (m, n_blocks), what the sizes leave of the sums.
+        across: (n_steps, n_blocks), covariance of the asked steps with each mode.
+        alone: (n_steps,), the asked steps' variance without blocks.
+    """
+
+    leaves: Integers
+    spectrum: Floats
+    residuals: Floats
+    across: Floats
+    alone: Floats
+
+
+def estimate_leaves(
+    blocks: LeafBlocks,
+    parents: Floats,
+    first: int,
+    asked: range,
+    prior: TemporalPrior,
+    days: PublicDays,
+    count: float,
+) -> LeafEstimate:
+    """Estimate the leaves at the asked steps from blocks of theirs and their parents' posterior means.
+
+    A leaf is s_i q_p(t) (1 + a g_i(t)): q_p its parent's series over its mean; s_i its size, by least squares
+    of its blocks on q_p, `Mixture` and `joined_sizes`; g_i its own part, with the prior's own components but
+    for the size, and a their strength, the most likely one for all leaves. So a leaf that noise hides is
+    small, and a busy one has days of its own. But for sizes parents are taken as known: they are measured far
+    better than leaves, or the leaves would be part of their tree's posterior. Time n_blocks^3 for each parent
+    and leaves times n_blocks^2. Costs no privacy: noisy numbers only.
+
+    parents: (n_parents, n_all), posterior means from running step `first` on, over all blocks and `asked`.
+    prior: of the parents, as learned. count: the variance of a count of mean 1; 0 for readings that are no
+    counts.
+    """
+    means, shape = shapes_of(parents)
+    own = blocks.parents
+    cover = block_sums(shape, blocks, first)
+    info = (cover**2).sum(axis=1)
+    observed, spread = (blocks.sums * cover[own]).sum(axis=1) / info[own], blocks.noise / info[own]
+    typical = (means / np.maximum(np.bincount(own, minlength=len(means)), 1))[own]
+    alone = Mixture.learned(observed, spread, typical).posterior(observed, spread, typical)
+    sizes, doubts, joined = joined_sizes(*alone, own, blocks.above, means, blocks.unsure)
+    left = blocks.sums - sizes[:, None] * cover[own]
+    families = families_of(blocks, cover, left, asked, prior, days)
+    noise = blocks.noise + count * sizes * cover.mean(axis=1)[own]
+    strength = _strength(families, sizes, noise)
+    bent, unsure = np.zeros((len(sizes), len(asked))), np.zeros((len(sizes), len(asked)))
+    for one in families:
+        power = (strength * sizes[one.leaves, None]) ** 2
+        seen = power * one.spectrum + noise[one.leaves, None]
+        bent[one.leaves] = (power * one.residuals / seen) @ one.across.T
+        unsure[one.leaves] = power * np.maximum(one.alone - (power / seen) @ (one.across**2).T, 0.0)
+    doubt = (doubts[:, None] + unsure.mean(axis=1, keepdims=True)) * cover[own] ** 2
+    factor = _factor(left, blocks.noise, doubt + (noise - blocks.noise)[:, None])
+    now = shape[:, asked.start - first : asked.stop - first][own]
+    found = np.maximum((sizes[:, None] + bent) * now, 0.0)
+    variances = factor * (doubts[:, None] + unsure) * now**2
+    measured = noise / info[own]
+    return LeafEstimate(found, variances, sizes, doubts, joined, measured, noise, factor, strength)
+
+
+def shares_of_parents(estimate: LeafEstimate, parents: Integers, n_parents: int) -> Floats:
+    """Return which part of each parent's counts of a period its leaves are expected to have, (n_leaves,
+    n_parents).
+    """
+    of_leaves = np.zeros((len(parents), n_parents))
+    of_leaves[np.arange(len(parents)), parents] = estimate.means.sum(axis=1)
+    return np.asarray(of_leaves / np.maximum(of_leaves.sum(axis=0), 1e-300))
+
+
+def shapes_of(parents: Floats) -> tuple[Floats, Floats]:
+    """Return the parents' means, (n_parents,), and their series over these."""
+    means = np.maximum(parents.mean(axis=1), 1e-12)
+    return means, np.maximum(parents / means[:, None], LEAST_SHAPE)
+
+
+def block_sums(series: Floats, blocks: LeafBlocks, first: int) -> Floats:
+    """Return sums of (n, n_all) over the blocks, (n, n_blocks)."""
+    running = np.concatenate([np.zeros((len(series), 1)), np.cumsum(series, axis=1)], axis=1)
+    start = blocks.starts - first
+    return np.asarray(running[:, start + blocks.lengths] - running[:, start])
+
+
+def own_parts(prior: TemporalPrior) -> TemporalPrior:
+    """Return the prior of leaves' own parts: without that of their sizes, which are known otherwise."""
+    logs = prior.logs.copy()
+    logs[1] = -30.0
+    return replace(prior, logs=logs)
+
+
+def families_of(
+    blocks: LeafBlocks, cover: Floats, left: Floats, asked: range, prior: TemporalPrior, days: PublicDays
+) -> list[Family]:
+    """Return the families, with what is asked at the steps."""
+    own = own_parts(prior)
+    clock, steps = days.clock(blocks.starts), days.clock(np.arange(asked.start, asked.stop))
+    wanted = Blocks.at(steps, kinds=days.kinds(steps))
+    alone, found = own.variances(wanted)[1], []
+    for parent in np.unique(blocks.parents):
+        leaves = np.flatnonzero(blocks.parents == parent)
+        seen = Blocks.at(clock, blocks.lengths, kinds=days.kinds(clock), worth=cover[parent] / blocks.lengths)
+        spectrum, basis = np.linalg.eigh(own.covariances(seen, seen)[1])
+        across = own.covariances(wanted, seen)[1] @ basis
+        found.append(Family(leaves, np.maximum(spectrum, 0.0), left[leaves] @ basis, across, alone))
+    return found
+
+
+def _strength(families: list[Family], sizes: Floats, noise: Floats) -> float:
+    """Return the strength of the own parts under which the leaves' residuals, and it, are most likely."""
+    scores = -0.5 * (np.log(STRENGTHS) / STRENGTH_DOUBT) ** 2
+    for number, strength in enumerate(STRENGTHS):
+        for one in families:
+            seen = (strength * sizes[one.leaves, None]) ** 2 * one.spectrum + noise[one.leaves, None]
+            scores[number] -= 0.5 * float((one.residuals**2 / seen + np.log(seen)).sum())
+    return float(STRENGTHS[np.argmax(scores)])
+
+
+def _factor(left: Floats, noise: float, doubt: Floats) -> float:
+    """As `calibration.variance_factor`, for residuals of known noise."""
+    unsure = 5.0 * noise**2 + 4.0 * noise * doubt + 2.0 * doubt**2
+    first = float(((left**2 - noise) * doubt / unsure).sum()) / ALIKE + EXPECTED_FACTOR / FACTOR_DOUBT**2
+    second = float((doubt**2 / unsure).sum()) / ALIKE + 1.0 / FACTOR_DOUBT**2
+    return float(np.clip(first / second, 1.0, LARGEST_FACTOR))
+
+
+# How large the nodes of a tree of counts are: from noisy sums at every level, busy and empty nodes apart.
+
+
+NOT_MEASURED = 1e12
+"""Times the variance by all else: that of a node that was not measured, so that no other digit moves."""
+SURE = 1e-9
+"""Of the noise's variance: the least that a size is doubted by."""
+LEAST_SIZE, LEAST_SHARE = 1e-6, 1e-4
+"""Of a leaf, in counts, and of all leaves together: a size of 0 would be known to stay 0."""
+
+
+def seen_counts(
+    histories: Mapping[int, BlockHistory],
+    tree: AggregationTree,
+    days: PublicDays,
+    scale: float | None,
+    events: Iterable[int] = (),
+) -> tuple[Seen, Floats, Floats, Floats] | None:
+    """Return what was measured of a tree of counts, as `seen_tree` does, with sizes by `node_sizes`.
+
+    A leaf's prior mean is its size, and the noise of a block holds what counts vary around their expectation:
+    a variance that grows with the mean. Nodes that share leaves share that too; here it is taken as
+    independent. Costs no privacy: noisy numbers only.
+
+    Returns what was seen, the leaves' sizes, (n_leaves,), the variances of all nodes' sizes, (n_nodes,), and
+    the same of each node by itself, without the nodes below it (`NOT_MEASURED` times as much where it was not
+    measured); None where nothing was.
+    """
+    known = seen_tree(histories, tree, days, scale, events)
+    if known is None:
+        return None
+    seen, first = known
+    blocks = seen.blocks
+    steps = blocks.lengths * blocks.worth
+    values = seen.residuals + tree.add_up(first[:, None]) * steps
+    information = float(steps @ steps)
+    own = seen.noise / information
+    sizes, doubts = node_sizes(tree, values @ steps / information, own, scale)
+    alone = np.minimum(own, NOT_MEASURED * doubts)
+    alone[tree.leaf_indices] = doubts[tree.leaf_indices]
+    means = tree.add_up(sizes[:, None])
+    noise = seen.noise + float(np.mean(steps * blocks.worth)) * means[:, 0]
+    return Seen(tree, blocks, values - means * steps, noise, sizes, seen.groups), sizes, doubts, alone
+
+
+def node_sizes(
+    tree: AggregationTree, observed: Floats, variances: Floats, scale: float | None
+) -> tuple[Floats, Floats]:
+    """Estimate the leaves' mean values from noisy means of all nodes, and how sure each node's is.
+
+    Each leaf's size relative to the mean of its siblings, as their parent tells it, comes from one `Mixture`
+    for its level; then leaves and inner nodes are joined by least squares. Costs no privacy.
+
+    observed: (n_nodes,), noisy mean values, of every leaf; anything where a node was not measured. variances:
+    (n_nodes,), of their noise; inf there. scale: the public size of a typical leaf. Returns the leaves'
+    sizes, above 0, (n_leaves,), and the variances of all nodes' sizes, (n_nodes,): of a leaf what its
+    observation leaves open, of an inner node what its own and its children's do together.
+    """
+    leaves, parents = tree.leaf_indices, np.array(tree.parents)
+    if len(tree.nodes) == 1:
+        return np.maximum(observed, np.maximum(0.1 * np.sqrt(variances), LEAST_SIZE)), variances
+    measured = np.where(np.isfinite(variances), observed, 0.0)
+    precision = 1.0 / variances
+    typical = _typical(tree, _joined(tree, measured, precision), precision, scale)[parents[leaves]]
+    sizes, doubts = np.zeros(leaves.size), np.zeros(leaves.size)
+    depths = tree.depths[leaves]
+    for depth in np.unique(depths):
+        at = depths == depth
+        given = observed[leaves[at]], variances[leaves[at]], typical[at]
+        sizes[at], doubts[at] = Mixture.learned(*given).posterior(*given)
+    doubts = np.maximum(doubts, SURE * variances[leaves])
+    measured[leaves], precision[leaves] = sizes, 1.0 / doubts
+    found = _joined(tree, measured, precision)[leaves]
+    unsure = variances.copy()
+    unsure[leaves] = doubts
+    for level in reversed(tree.levels[1:]):
+        at = np.arange(level.start, level.stop)
+        below = np.bincount(parents[at], unsure[at], len(parents))
+        inner = np.flatnonzero(below)
+        unsure[inner] = 1.0 / (1.0 / variances[inner] + 1.0 / below[inner])
+    return np.maximum(found, LEAST_SHARE * sizes.sum() + LEAST_SIZE), unsure
+
+
+def _joined(tree: AggregationTree, values: Floats, precision: Floats) -> Floats:
+    """Return the least-squares fit that adds up, (n_nodes,)."""
+    problem = LeastSquares(np.eye(1), values[:, None], precision[:, None])
+    return np.asarray(project(problem, tree)[:, 0])
+
+
+def _typical(tree: AggregationTree, means: Floats, precision: Floats, scale: float | None) -> Floats:
+    """Return the mean of each node's children, (n_nodes,), above 0: what the parent and the scale tell."""
+    below = tree.add_up(1.0 / precision[tree.leaf_indices][:, None])[:, 0]
+    known, pulled = precision + 1.0 / below, means * (precision + 1.0 / below)
+    if scale is not None:
+        guess = scale * tree.leaves_below
+        known = known + 1.0 / (SCALE_DOUBT * guess) ** 2
+        pulled = pulled + guess / (SCALE_DOUBT * guess) ** 2
+    children = np.bincount(np.array(tree.parents)[1:], minlength=len(tree.nodes))
+    return np.asarray(np.maximum(pulled / known, 0.1 / np.sqrt(known)) / np.maximum(children, 1))
+
+
+# How counts varied around what is expected of them, as far as their own measurements tell.
+
+LEAST_EXPECTED = 1e-9
+"""Counts: an expectation of a leaf below it is taken for this."""
+MOST_TOLD = 1.0 - 1e-12
+"""Nothing is known to the last digit: errors are divided by what is open."""
+
+
+@dataclass(frozen=True, eq=False)
+class Variation:
+    """What blocks tell of how the counts in them varied.
+
+    Attributes:
+        moved: (n_nodes, n_steps), by how much counts are found above what is expected of them; it adds up.
+        told: (n_nodes, n_steps), which part of what a count varies is known, from 0 to below 1.
+        told_expected: The same shape: by which part an expectation is less in doubt for it; 0 in blocks of
+            some steps, where that is how their steps differ, of which the block tells nothing.
+        tree: Of levels that are measured at the same blocks.
+        noise: (n_nodes,), variances of their noise; inf where a node was not measured.
+        counted: (n_leaves, n_blocks), variances of leaves' counts over blocks: the counts that are found.
+        cover: (n_steps, n_blocks), whether a step lies in a block.
+        parts: (n_leaves, n_steps), which part of a leaf's counts in its block is expected at a step; 0 where
+            no block covers it.
+    """
+
+    moved: Floats
+    told: Floats
+    told_expected: Floats
+    tree: AggregationTree
+    noise: Floats
+    counted: Floats
+    cover: NDArray[np.bool_]
+    parts: Floats
+
+    def explained(self, leaves: "csr_array", times: Floats) -> list[Groups]:
+        """Return by how much less sums of leaves vary, and with each other, than if nothing were told, by
+        weights of leaves, (p, n_leaves), and of steps, (q, n_steps).
+        """
+        at = np.flatnonzero(self.cover.any(axis=1))
+        counted, parts, every = self.counted @ self.cover[at].T, self.parts[:, at], np.arange(at.size)
+        matrices, of_steps = np.zeros((at.size,) * 3), outer_squares(times[:, at].T)
+        matrices[every, every, every] = -1.0  # steps apart
+        told = told_in_groups(self.tree, counted, self.noise)
+        return [Groups(leaves, of, rows * parts, matrices, of_steps) for of, rows in told if rows.any()]
+
+
+def count_variation(
+    tree: AggregationTree, expected: Floats, histories: Mapping[int, BlockHistory], steps: range
+) -> Variation:
+    """Return what blocks tell of how counts varied, once it is known what was expected of them.
+
+    A count is its expectation x plus p, of variance x and mean 0, independent from step to step and from leaf
+    to leaf; measured is x + p plus noise. The estimate of x takes p for noise (`seen_counts`), so that what
+    a measurement is beyond it, e, is the estimate of p plus noise, and E[p | e] follows from leaves of these
+    variances and noisy sums of them (`pass_over_tree`). Of a single series with noise of variance n that is
+    r e, r = x / (x + n), and the error of x + p has the variance (1 - r)^2 v + (1 - r) x, v that of x: exact
+    for blocks of one step that are all expected alike. Of others x errs less alike, and (1 - r) v is closer.
+    Where noise outweighs counts next to nothing is told; a large count that is measured by itself is known to
+    its noise. Within a block of some steps each leaf's p is divided as that leaf is expected. Costs no
+    privacy: noisy numbers only.
+
+    expected: (n_nodes, n_steps). histories: the blocks of the measured levels, the same at each.
+    """
+    within = {level: one.between(steps.start, steps.stop) for level, one in histories.items()}
+    blocks = next(iter(within.values()))
+    sums, noise = np.zeros((len(tree.nodes), blocks.n_blocks)), np.full(len(tree.nodes), np.inf)
+    for level, history in within.items():
+        at = slice(tree.levels[level].start, tree.levels[level].stop)
+        sums[at] = history.sums
+        if blocks.n_blocks:
+            noise[at] = 2.0 * np.mean(history.scales**2)
+    running = np.arange(steps.start, steps.stop)[:, None]
+    cover = (running >= blocks.starts) & (running < blocks.starts + blocks.lengths)
+    surprises = np.where(np.isfinite(noise)[:, None], sums - expected @ cover, 0.0)
+    leaves = np.maximum(expected[tree.leaf_indices], LEAST_EXPECTED)
+    moved = pass_over_tree(tree, leaves @ cover, noise, (surprises,)).means[0]
+    # a count that is found varies as one of which so much was expected: it may be a day unlike others
+    counted = np.maximum(leaves @ cover + moved[tree.leaf_indices], LEAST_EXPECTED)
+    known = pass_over_tree(tree, counted, noise, (surprises,))
+    told = np.clip(1.0 - known.variances / known.prior, 0.0, MOST_TOLD)
+    every = tree.add_up(leaves)
+    # blocks are disjoint: what is said of one is that of each of its steps
+    of_blocks = every @ cover @ cover.T
+    parts = every / np.where(of_blocks > 0.0, of_blocks, np.inf)
+    of_leaves = parts[tree.leaf_indices]
+    told_of_steps = told @ cover.T * parts
+    return Variation(
+        tree.add_up(moved[tree.leaf_indices] @ cover.T * of_leaves),
+        told_of_steps,
+        told_of_steps * cover[:, blocks.lengths == 1].any(axis=1),
+        tree,
+        noise,
+        counted,
+        cover,
+        of_leaves,
+    )
+
+
+# How far a posterior of counts can be trusted at each level: from what its bands would have held.
+
+
+SHARES = np.array([0.5, 0.68, 0.8, 0.9, 0.95])
+"""Of the bands that are looked at."""
+LEAST_FACTOR = 0.4
+BELIEVED, BELIEF_HELD_SHARE = 1.1, 10.0
+"""The factor that is believed before anything is measured, and how many surprises that is worth."""
+GRID_POINTS_HELD_SHARE = 60
+NORMAL_PARTS = np.linspace(0.005, 0.995, 34)
+"""Of a variance, the rest that of Laplace noise: where the bands of the sum of both are worked out."""
+HALVINGS = 40
+
+
+def level_factors(posterior: TreePosterior) -> Floats:
+    """Return for each node the factor of its level's variances under which bands hold what they say,
+    (n_nodes,), between `LEAST_FACTOR` and `calibration.LARGEST_FACTOR`; 1 at a level that was not measured.
+
+    A band around what all other blocks predict should hold a measured value as often as it says. The factor
+    is the one under which the mean share held over `SHARES` is theirs, each surprise weighed by how much of
+    its variance is doubt and not noise, joined with a belief. A measured value misses by Laplace noise and by
+    what is normal, doubt and what counts vary: the more of it is Laplace noise, the more lies near 0, which
+    normal bands would take for less doubt. By shares and not by mean squares: a few wild days widen no
+    others. Where noise hides everything the belief stays. Costs no privacy: noisy numbers only.
+
+    The posterior is of blocks at all levels; its noise holds what counts vary around their expectation.
+    """
+    seen = posterior.seen
+    surprise, spread = left_out(posterior, EXACT_LATEST)
+    ordinary = seen.blocks.events == 0
+    ordinary[:-EXACT_LATEST] = False
+    found, counted = np.ones(len(seen.noise)), _of_counts(posterior)
+    for level in seen.tree.levels:
+        at = slice(level.start, level.stop)
+        noise = seen.noise[at, None]
+        if np.isfinite(noise).all() and ordinary.any():
+            doubt = np.maximum(spread[at][:, ordinary] - noise, 0.0)
+            found[at] = level_factor(np.abs(surprise[at][:, ordinary]), noise, counted[at, None], doubt)
+    return found
+
+
+def _of_counts(posterior: TreePosterior) -> Floats:
+    """Return how much of each node's noise is normal: what counts vary; all of it where noise is joint."""
+    seen = posterior.seen
+    counted = np.mean(seen.blocks.lengths * seen.blocks.worth**2) * posterior.weights[:, 0]
+    alone = np.minimum(counted, seen.noise)
+    if seen.groups is None:
+        return alone
+    return np.where((seen.groups.sizes > 1).any(axis=1), seen.noise, alone)
+
+
+def level_factor(surprise: Floats, noise: Floats, counted: Floats, doubt: Floats) -> float:
+    """Return the factor of one level, as `level_factors`.
+
+    surprise: (n_nodes, n), at least 0: how far measured values are from what all others say of them. noise:
+    (n_nodes, 1), variances of the noise. counted: (n_nodes, 1), the part of it that is normal, what counts
+    vary; the rest is Laplace noise. doubt: (n_nodes, n), by how much a value's variance exceeds the noise.
+    """
+    logs = np.linspace(np.log(LEAST_FACTOR), np.log(LARGEST_FACTOR), GRID_POINTS_HELD_SHARE)
+    worth = doubt / (noise + doubt)
+    weight, usual = float(worth.sum()), doubt.mean(axis=1, keepdims=True)
+    held = []
+    for one in np.exp(logs):
+        edges = band_edges((counted + one * usual) / (noise + one * usual))
+        inside = surprise <= edges * np.sqrt(noise + one * doubt)
+        held.append(float((inside * worth).sum()) / SHARES.size)
+    # held shares rise with the factor but for ties, which must not stop the search
+    rising = np.array(held) / max(weight, 1e-300) + 1e-9 * np.arange(logs.size)
+    shown, count = float(np.interp(SHARES.mean(), rising, logs)), weight / ALIKE
+    return float(np.exp((count * shown + BELIEF_HELD_SHARE * np.log(BELIEVED)) / (count + BELIEF_HELD_SHARE)))
+
+
+def band_edges(normal: Floats) -> Floats:
+    """Return the edges of bands of `SHARES` around 0, in standard deviations, (n_shares, ...). normal: which
+    part of the variance is normal; the rest is of Laplace noise.
+    """
+    table = _edges()
+    return np.stack([np.interp(normal, NORMAL_PARTS, row) for row in table])
+
+
+@lru_cache(maxsize=1)
+def _edges() -> Floats:
+    """Return the same at `NORMAL_PARTS`, (n_shares, n_parts), by halving."""
+    low = np.zeros((SHARES.size, NORMAL_PARTS.size))
+    high = np.full_like(low, 8.0)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        less = share_within(middle, NORMAL_PARTS) < SHARES[:, None]
+        low, high = np.where(less, middle, low), np.where(less, high, middle)
+    return 0.5 * (low + high)
+
+
+def share_within(edges: Floats, normal: Floats) -> Floats:
+    """Return how often a normal value plus Laplace noise, of variance 1 together, lies within the edges, at
+    least 0; shapes are broadcast. normal: which part of the variance is normal, in (0, 1).
+    """
+    deviation, scale = np.sqrt(normal), np.sqrt((1.0 - normal) / 2.0)
+    ratio, at = deviation / scale, edges / deviation
+    near = np.exp(0.5 * ratio**2 - edges / scale + log_ndtr(at - ratio))
+    far = np.exp(0.5 * ratio**2 + edges / scale + log_ndtr(-at - ratio))
+    return np.asarray(1.0 - 2.0 * ndtr(-at) - near + far)
+
+
+SHARED_DOUBT = 0.02
+"""Of a small leaf's own variance as a count: what it gives way to its parent by, where it is sure."""
+LEAST_DOUBT = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class CountsFit:
+    """What is known of every node's expected counts, before they add up.
+
+    Attributes:
+        means: (n_nodes, n_steps), expected counts, and what is told of how they varied.
+        variances: The same shape: of the doubt about expectations.
+        given: The same shape: the variances by which nodes give way to each other.
+        count_variances: (n_nodes, n_steps): what is open of the variance of a count whose expectation is 1.
+        n_normal: How many nodes, the first ones, have a normal posterior, which may lie below 0.
+    """
+
+    means: Floats
+    variances: Floats
+    given: Floats
+    count_variances: Floats
+    n_normal: int
+
+
+def tree_above(tree: AggregationTree, level: int) -> AggregationTree:
+    """Return the tree without its levels from this one, above 0, on: nodes in the same order; free."""
+    stop = tree.levels[level].start
+    return AggregationTree(tree.nodes[:stop], tree.parents[:stop])
+
+
+def fit_counts(
+    shared: "SharedFit | None",
+    histories: Mapping[int, BlockHistory],
+    tree: AggregationTree,
+    small: int | None,
+    steps: range,
+    scale: float | None,
+) -> CountsFit:
+    """Estimate every node's counts at these running steps from the blocks of all levels.
+
+    Levels that share their blocks have one posterior, with sizes of `seen_counts`, widened level by level
+    (`level_factors`). The level `small`, the deepest where its blocks are its own, is `estimate_leaves` of
+    it. What its own measurement tells of a count is in it (`count_variation`), and its expectation is as much
+    less in doubt. Where nothing was measured, `scale`, the public size of a typical leaf, or 0 with `UNKNOWN`
+    variance. Costs no privacy: noisy numbers only.
+
+    histories: {level: the blocks of its nodes}; a level that is not there was not measured.
+    """
+    if shared is None:
+        means, unknown = nothing_measured(tree, len(steps), scale)
+        return CountsFit(means, unknown, unknown, np.ones_like(means), len(means))
+    found, days = shared.found, shared.days
+    moved, variances = series_of(found, step_blocks(steps, days, shared.events))
+    expected = shared.of_nodes + moved
+    varied = count_variation(shared.tree, expected, shared.measured, steps)
+    means, left, open_of = expected + varied.moved, 1.0 - varied.told, 1.0 - varied.told_expected
+
+    def doubted(of_sizes: Floats) -> Floats:
+        return (variances * shared.factors[:, None] + of_sizes * shared.shape(expected) ** 2) * open_of
+
+    alone = doubted(shared.size_doubts)
+    above = CountsFit(means, alone, alone + LEAST_DOUBT, left, len(means))
+    if small is None:
+        return above
+    level = tree.levels[small]
+    known = shared.leaf_blocks(tree, small, histories[small], steps)
+    if known is None:
+        return _evenly(above, np.array(tree.parents)[level.start : level.stop])
+    leaves = estimate_leaves(*known, steps, found.posterior.prior, days, 1.0)
+    # what leaves tell of nodes above is in the sums that are published, not in what these give way by
+    doubts = doubted(shared.size_doubts_with(leaves, known[0].parents))
+    shares = shares_of_parents(leaves, known[0].parents, len(means))
+    return CountsFit(
+        np.vstack([means, leaves.means * shared.raised(expected, varied)[known[0].parents]]),
+        np.vstack([doubts, leaves.variances + shares**2 @ alone]),
+        np.vstack([above.given, leaves.variances + SHARED_DOUBT * leaves.means + LEAST_DOUBT]),
+        np.vstack([left, np.full_like(leaves.means, leaves.factor)]),
+        len(means),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SharedFit:
+    """What the blocks say that levels share.
+
+    Attributes:
+        tree: Of these levels.
+        measured: What was measured of them, at the blocks that all share.
+        found: Their posterior.
+        days: The public clock.
+        events: Days that are called events.
+        of_nodes: (n_nodes, 1), sizes.
+        factors: (n_nodes,), what the posterior's variances are multiplied with, beside its own factor.
+        size_doubts: (n_nodes, 1), by how much sizes are doubted beyond the posterior.
+        unsure: (n_nodes,), variances of what is known of each node's size without the nodes below it.
+    """
+
+    tree: AggregationTree
+    measured: Mapping[int, BlockHistory]
+    found: Fitted
+    days: PublicDays
+    events: Sequence[int]
+    of_nodes: Floats
+    factors: Floats
+    size_doubts: Floats
+    unsure: Floats
+
+    def shape(self, means: Floats) -> Floats:
+        """Return the root's expected counts over its size, (n_steps,), of all nodes', (n_nodes, n_steps)."""
+        return np.asarray(np.maximum(means[0] / self.of_nodes[0], LEAST_SHAPE))
+
+    def raised(self, expected: Floats, varied: Variation) -> Floats:
+        """Return by which factor counts are found above what was expected of them, (n_nodes, n_steps)."""
+        return np.maximum(1.0 + varied.moved / np.maximum(expected, LEAST_SHAPE * self.of_nodes), 0.0)
+
+    def size_doubts_with(self, leaves: LeafEstimate, parents: Integers) -> Floats:
+        """Return `size_doubts` with what small leaves tell of the sizes of the nodes above them, (n_nodes,
+        1): what is published of a node is nearly what its leaves add up to, where these are known better.
+
+        By the leaves' own blocks, joined with `size_doubts`: what their siblings are like would tell more,
+        but all of them the same. parents: (n_small_leaves,), rows of their parents, which are leaves of the
+        tree here.
+        """
+        measured = np.bincount(parents, leaves.factor * leaves.measured, len(self.size_doubts))
+        told = np.where(measured > 0.0, measured, np.inf)[self.tree.leaf_indices, None]
+        with np.errstate(divide="ignore"):
+            return np.asarray(1.0 / (1.0 / self.size_doubts + 1.0 / self.tree.add_up(told)))
+
+    def means(self, steps: range) -> Floats:
+        """Return expected counts, (n_nodes, n_steps), at running steps."""
+        return np.asarray(self.of_nodes + self.found.means(step_blocks(steps, self.days, self.events)))
+
+    def leaf_blocks(
+        self, tree: AggregationTree, small: int, history: BlockHistory, steps: range
+    ) -> tuple[LeafBlocks, Floats, int] | None:
+        """Return what was measured of leaves of the level `small` of the whole tree, and their parents'
+        counts from a step on, which covers the blocks and the running steps that are asked for; None where
+        nothing was.
+        """
+        history = _alike(history)
+        if not history.n_blocks:
+            return None
+        first = min(int(history.starts.min()), steps.start)
+        stop = max(int((history.starts + history.lengths).max()), steps.stop)
+        past = np.maximum(self.means(range(first, stop)), LEAST_SHAPE * self.of_nodes)
+        level, noise = tree.levels[small], 2.0 * float(history.scales[-1]) ** 2
+        parents = np.array(tree.parents)[level.start : level.stop]
+        blocks = history.starts, history.lengths, history.sums.astype(np.float64), noise
+        return LeafBlocks(*blocks, parents, self.tree, self.unsure), past, first
+
+
+def shared_fit(
+    belief: FilterState,
+    histories: Mapping[int, BlockHistory],
+    tree: AggregationTree,
+    small: int | None,
+    steps: range,
+    scale: float | None,
+) -> SharedFit | None:
+    """Return the posterior of the levels that share their blocks, with sizes of `seen_counts`; None where
+    there are none. Costs no privacy.
+
+    belief: what the tree learned; its history is not looked at. Other arguments as `fit_counts`.
+    """
+    above = tree if small is None else tree_above(tree, small)
+    dense = {level: history for level, history in histories.items() if level != small}
+    known = seen_counts(dense, above, belief.days, typical_above(tree, above, scale), belief.events)
+    if known is None:
+        return None
+    seen, sizes, doubts, alone = known
+    found, events = belief.answer(seen, steps)
+    factors = level_factors(found.posterior) / found.factor
+    size_doubts = _doubt_of_sizes(found.posterior.prior, above, sizes, doubts)
+    of_nodes = above.add_up(sizes[:, None])
+    measured = common_blocks(dense)
+    return SharedFit(
+        above, measured, found, belief.days, tuple(events), of_nodes, factors, size_doubts, alone
+    )
+
+
+def _alike(history: BlockHistory) -> BlockHistory:
+    """Return the blocks with the noise of the latest; others are of another plan."""
+    return history.chosen(np.abs(history.scales / history.scales[-1:] - 1.0) < SAME)
+
+
+def _evenly(above: CountsFit, parents: NDArray[np.int64]) -> CountsFit:
+    """Return leaves that were never measured beside what is known above them: even parts, of `UNKNOWN`."""
+    even = np.maximum(above.means, 0.0)[parents] / np.bincount(parents)[parents][:, None]
+    unknown = np.full(even.shape, UNKNOWN)
+    return CountsFit(
+        np.vstack([above.means, even]),
+        np.vstack([above.variances, unknown]),
+        np.vstack([above.given, unknown]),
+        np.vstack([above.count_variances, np.ones_like(even)]),
+        above.n_normal,
+    )
+
+
+def typical_above(tree: AggregationTree, above: AggregationTree, scale: float | None) -> float | None:
+    """Return the public size of a typical leaf of the tree `above`, the first levels of `tree`; None if
+    nothing is known of a leaf of the whole, whose size is `scale`. Free.
+    """
+    if scale is None or above is tree:
+        return scale
+    return scale * len(tree.leaves) / len(above.leaves)
+
+
+def _doubt_of_sizes(prior: TemporalPrior, tree: AggregationTree, sizes: Floats, doubts: Floats) -> Floats:
+    """Return by how much sizes are doubted beyond what the prior says of what never changes, (n_nodes, 1).
+
+    Of a leaf its own part alone: what leaves share is told by the nodes above.
+    """
+    shared, own = np.exp(2.0 * prior.logs[:2])
+    expected = own * tree.add_up(sizes[:, None] ** 2)[:, 0]
+    inner = np.setdiff1d(np.arange(len(tree.nodes)), tree.leaf_indices)
+    expected[inner] += shared * tree.add_up(sizes[:, None])[inner, 0] ** 2
+    return np.asarray(np.maximum(doubts - expected, 0.0)[:, None])
+
+
+# Bands for counts.
+
+
+SHARE = 0.95
+"""What a band is to hold."""
+SMALLEST = 1e-6
+"""An expected count below it is taken for this."""
+FAR_BELOW = 1e4
+"""Standard deviations below 0 that are told apart: beyond, digits end."""
+LARGE, KNOWN = 30.0, 0.8
+"""A count that is as good as normal; the part of its variance below which it was told enough to be so."""
+LEAST_DOUBTFUL = 0.2
+"""Of a squared expectation to its variance: a gamma of less has its mass at 0, so that the less was known of
+a count, the narrower its band would be, down to 0 alone."""
+
+
+def count_bands(means: Floats, variances: Floats, count_variance: float | Floats) -> tuple[Floats, Floats]:
+    """Return the lowest and the highest counts of a band of 95 %, both included; shapes are broadcast.
+
+    What is expected, with mean m and variance v, is taken as gamma distributed, so a count is negative
+    binomial, of mean m and variance v + c m, v being at most m^2 / `LEAST_DOUBTFUL` and c the variance of a
+    count whose expectation is 1. Where 0 alone has more than `SHARE`, the band is 0 and holds more. Where the
+    variance is hardly above m, or below it because the count itself was measured, it is normal if m is above
+    `LARGE` or the variance far below it.
+    """
+    mean = np.maximum(means, SMALLEST)
+    doubt = np.minimum(variances, mean**2 / LEAST_DOUBTFUL)
+    whole, least = doubt + count_variance * mean, 1e-3 * mean**2 + 1e-12
+    size = mean**2 / np.maximum(whole - mean, least)
+    tails = 0.5 - SHARE / 2, 0.5 + SHARE / 2
+    low, high = (_quantiles(tail, size, size / (size + mean)) for tail in tails)
+    is_normal = (whole - mean < least) & ((mean > LARGE) | (whole < KNOWN * mean))
+    lowest, highest = (np.maximum(np.rint(mean + ndtri(tail) * np.sqrt(whole)), 0.0) for tail in tails)
+    return np.where(is_normal, lowest, low), np.where(is_normal, highest, high)
+
+
+def above_zero(means: Floats, variances: Floats) -> tuple[Floats, Floats]:
+    """Return mean and variance of what is normally distributed, given that it is not below 0; shapes are
+    broadcast.
+
+    An expectation whose estimate is 0 or less is not known to be 0: of a standard deviation of 50 it may well
+    be 40. Both are positive, and nearly what was given where 0 is far.
+    """
+    deviation = np.sqrt(variances)
+    at = np.maximum(means / deviation, -FAR_BELOW)
+    # the density over the share above 0; far below 0 nearly -at
+    rate = np.exp(-0.5 * at**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(at))
+    return deviation * (at + rate), variances * np.maximum(1.0 - rate * (rate + at), 1e-12)
+
+
+def _quantiles(tail: float, size: Floats, success: Floats) -> Floats:
+    """Return the least counts k with P(count <= k) >= tail, negative binomial.
+
+    As scipy.stats.nbinom.ppf, whose import takes longer than all others of a command together.
+    """
+    count = np.ceil(nbdtrik(tail, size, success))
+    less = np.maximum(count - 1.0, 0.0)
+    count = np.where(betainc(size, less + 1.0, success) >= tail, less, count)
+    return np.where(betainc(size, 1.0, success) >= tail, 0.0, count)
+
+
+# From what is known of counts to what is published: series that add up, errors, bands of whole numbers.
+
+
+def published_counts(
+    fit: CountsFit, measured: Measured, tree: AggregationTree, lower_bound: float | None
+) -> Estimate:
+    """Return the counts that add up and respect the bound, nearest to what is known of each node: values,
+    variances and bands, (n_nodes, n_steps) each.
+
+    The plain bounded program ("joint" in `consistent`): leaves are posterior means and not below 0 before it,
+    so their sums tell of their parents. Standard errors and bands are of the counts themselves: what is not
+    known of their expectation, and what they vary around it. measured: of resolution 1. Costs no privacy.
+    """
+    merged = measured.seen_as(fit.means, fit.given)
+    found = consistent(merged, tree, [], "variance", lower_bound, "joint")
+    bounded = lower_bound is not None
+    free = consistent(merged, tree, [], "variance", None, "joint").values if bounded else found.values
+    expected = np.maximum(found.values, 0.0)
+    known = fit.variances < UNKNOWN * (1.0 - 1e-9)
+    variances = np.where(known, fit.variances + fit.count_variances * expected, UNKNOWN)
+    doubt = np.where(known, fit.variances, 0.0)
+    # shares of a parent are expectations of what is not below 0; a normal posterior may be
+    normal = np.arange(len(expected)) < fit.n_normal
+    below = np.where(fit.means < 0.0, fit.means, expected)
+    mean, rest = above_zero(below[normal], np.maximum(doubt[normal], LEAST_DOUBT))
+    low, high = count_bands(
+        np.vstack([mean, expected[~normal]]), np.vstack([rest, doubt[~normal]]), fit.count_variances
+    )
+    bands = np.where(known, low, np.nan), np.where(known, high, np.nan)
+    return Estimate(found.values, variances, optimality=found.optimality, bands=bands, unbounded=free)

@@ -1,0 +1,164 @@
+"""What is believed of a series before any of it is measured: sums of kernels over time, relative to its size.
+
+A leaf i is taken for m_i + s_i (f(t) + g_i(t)): f shared by all leaves, g_i its own, both Gaussian processes
+with the same components in other strengths. Time is in days, on the public clock.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.history.blocks import Blocks, Gate, LagTables
+from optstream.stream.public_days import DAYS_OF_A_WEEK
+
+Floats = NDArray[np.float64]
+Lengths = Sequence[float] | Floats
+Kernel = Callable[[Floats, Lengths], Floats]
+
+
+@dataclass(frozen=True)
+class Component:
+    """One kernel of the prior: `kernel(lags in days, lengths)`, 1 at lag 0.
+
+    Args:
+        name: Of the component.
+        kernel: The correlation over lags.
+        gate: Between which days it acts: all, those of one kind, those of one event.
+        shared: Prior median of the standard deviation of what all series share, relative to a series' size.
+        own: The same of what is a series' own.
+        lengths: Prior medians of the kernel's own parameters, in days, but the first of a periodic one, which
+            is of the sine.
+    """
+
+    name: str
+    kernel: Kernel
+    gate: Gate
+    shared: float
+    own: float
+    lengths: tuple[float, ...] = ()
+
+    @property
+    def n_parameters(self) -> int:
+        """Two strengths and the lengths."""
+        return 2 + len(self.lengths)
+
+
+def constant(lags: Floats, lengths: Lengths) -> Floats:
+    """Return the kernel of what never changes."""
+    return np.ones_like(lags)
+
+
+def rough(lags: Floats, lengths: Lengths) -> Floats:
+    """Return exp(-|lag| / length): wanders like a random walk that is called back."""
+    return np.exp(-np.abs(lags) / lengths[0])
+
+
+def smooth(lags: Floats, lengths: Lengths) -> Floats:
+    """Return the Matern 3/2 kernel: has a slope that changes over `length`."""
+    scaled = np.sqrt(3.0) * np.abs(lags) / lengths[0]
+    return np.asarray((1.0 + scaled) * np.exp(-scaled))
+
+
+def daily(lags: Floats, lengths: Lengths) -> Floats:
+    """Return a shape of the day, as smooth as `lengths[0]` says, that is another one after `lengths[1]`
+    days.
+    """
+    return np.asarray(np.exp(-2.0 * np.sin(np.pi * lags) ** 2 / lengths[0] ** 2 - np.abs(lags) / lengths[1]))
+
+
+def weekly(lags: Floats, lengths: Lengths) -> Floats:
+    """Return a shape of the week, as smooth as `lengths[0]` says, that is another one after `lengths[1]`
+    days.
+    """
+    around = np.sin(np.pi * lags / DAYS_OF_A_WEEK) ** 2
+    return np.asarray(np.exp(-2.0 * around / lengths[0] ** 2 - np.abs(lags) / lengths[1]))
+
+
+COMPONENTS: tuple[Component, ...] = (
+    Component("size", constant, "always", 0.3, 0.3),
+    Component("drift", smooth, "always", 0.10, 0.02, (6.0,)),
+    Component("day to day", rough, "always", 0.02, 0.02, (1.5,)),
+    Component("daily shape", daily, "always", 0.12, 0.04, (0.8, 100.0)),
+    Component("edges of the day", daily, "always", 0.03, 0.02, (0.12, 150.0)),
+    Component("kind of day", daily, "kind", 0.06, 0.02, (0.9, 100.0)),
+    Component("shape of these days", daily, "always", 0.015, 0.015, (1.0, 3.0)),
+    Component("short memory", smooth, "always", 0.01, 0.012, (0.08,)),
+    Component("event", constant, "event", 0.3, 1.0),
+    Component("course of an event", smooth, "event", 0.3, 0.5, (0.12,)),
+)
+"""The parts of a series that people make, with round prior medians.
+
+They were set by hand, looking at the French load of March, July and November 2015 and of April, August and
+December 2014; all of them are learned again from a stream's own measurements.
+"""
+
+_OF_COUNTS = {"day to day": (0.06, 0.04), "daily shape": (0.4, 0.1), "kind of day": (0.15, 0.05)}
+COUNT_COMPONENTS: tuple[Component, ...] = tuple(
+    replace(one, shared=_OF_COUNTS[one.name][0], own=_OF_COUNTS[one.name][1])
+    if one.name in _OF_COUNTS
+    else one
+    for one in COMPONENTS
+)
+"""The same for counts of people, of their trips or devices, which nearly vanish at night: a day moves them
+more than a load. Set by hand, looking at taxi trips of New York in 2024; learned again like the others.
+"""
+DAY_OF_THE_WEEK = Component("day of the week", weekly, "kind", 0.06, 0.03, (0.25, 100.0))
+"""Of counts whose days have a week, beside these: people go out on Friday nights and rest on Mondays, where a
+load hardly tells workdays apart. Round medians, set before they were tried.
+"""
+
+NUGGET = 1e-9
+"""Variance, relative, of a part that no two blocks share: keeps matrices well conditioned."""
+
+
+@dataclass(frozen=True, eq=False)
+class TemporalPrior:
+    """Covariances of blocks under the components with these parameters.
+
+    logs: logarithms of all components' parameters in a row: shared, own, lengths. steps_per_day: of the
+    clock.
+    """
+
+    logs: Floats
+    steps_per_day: int
+    components: tuple[Component, ...] = COMPONENTS
+
+    @classmethod
+    def broad(cls, steps_per_day: int, components: tuple[Component, ...] = COMPONENTS) -> "TemporalPrior":
+        """Return the prior at the medians: what is used before anything is learned."""
+        medians = [value for one in components for value in (one.shared, one.own, *one.lengths)]
+        return cls(np.log(np.array(medians)), steps_per_day, components)
+
+    @cached_property
+    def parameters(self) -> tuple[tuple[Component, int, float, float, Floats], ...]:
+        """Return for each component: it, its place in `logs`, variances shared and own, lengths."""
+        found, at, values = [], 0, np.exp(self.logs)
+        for one in self.components:
+            lengths = values[at + 2 : at + one.n_parameters]
+            found.append((one, at, float(values[at]) ** 2, float(values[at + 1]) ** 2, lengths))
+            at += one.n_parameters
+        return tuple(found)
+
+    def covariances(self, rows: Blocks, columns: Blocks) -> tuple[Floats, Floats]:
+        """Return the shared and the own part's covariance of two sets of blocks, (n_rows, n_columns) each."""
+        lags = LagTables.between(rows, columns, self.steps_per_day)
+        parts = np.zeros((2, rows.clock.size, columns.clock.size))
+        for gate in lags.open_gates:
+            kernels = np.zeros((2, lags.days.size))
+            for one, _, shared, own, lengths in self.parameters:
+                if one.gate == gate:
+                    kernels += np.array([[shared], [own]]) * one.kernel(lags.days, lengths)
+            for part, kernel in zip(parts, kernels, strict=True):
+                part += lags.gathered(kernel, gate)
+        return parts[0], parts[1]
+
+    def variances(self, steps: Blocks) -> tuple[Floats, Floats]:
+        """Return the variances of single steps, shared and own part, (n_steps,) each."""
+        inside = steps.events > 0
+        found = np.zeros((2, steps.clock.size))
+        for one, _, shared, own, _ in self.parameters:
+            found += np.array([[shared], [own]]) * (inside if one.gate == "event" else 1.0)
+        return found[0], found[1]

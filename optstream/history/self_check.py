@@ -1,0 +1,159 @@
+"""Measured values beside what all others say of them: one by one, and all of a day together."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from optstream.history.tree import SpannedRows, TreePosterior
+
+Floats = NDArray[np.float64]
+
+AT_ONCE = 2**22
+"""Entries of the matrices of several nodes that are in memory together."""
+
+
+def left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
+    """Return how far each measured value is from what all others say of it, and the variance of that.
+
+    (n_nodes, n) each, noise of the value included; only rows of measured nodes mean anything. Value less
+    prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and its variance 1 / d. The diagonal is
+    exact for the last `exact_for` blocks; for those before, which have others on both sides, it is the
+    mean of them all, which takes no n x n product. What was asked is kept with the posterior.
+    """
+    if exact_for not in posterior.asked:
+        posterior.asked[exact_for] = _left_out(posterior, exact_for)
+    return posterior.asked[exact_for]
+
+
+def _left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
+    known = np.isfinite(posterior.seen.noise)
+    n, last = posterior.spectrum.size, min(exact_for, posterior.spectrum.size)
+    alone = posterior.alone()
+    rows = posterior.basis[n - last :]
+    diagonal = np.empty((len(known), n))
+    mean = (alone.sum(axis=1) - posterior.loads**2 @ np.diag(posterior.kept)) / n
+    diagonal[:, : n - last] = mean[:, None]
+    diagonal[:, n - last :] = alone @ (rows**2).T - posterior.spanned_loads.squares(rows, posterior.kept)
+    diagonal[~known] = 1.0
+    return np.asarray((posterior.pulls @ posterior.basis.T) / diagonal), 1.0 / diagonal
+
+
+def day_squares(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:
+    """Return how unlike all others these blocks are, (n_nodes + 1,): chi-squared if they are not.
+
+    Of each node, 0 where it was not measured, then of what the leaves share. chosen: (n,), of the blocks.
+    Score tests of a shift of these values alone, free at each of them: a' C^-1 a, a = Sigma^-1 r at the
+    shifted values and C the same part of Sigma^-1.
+    """
+    known = np.flatnonzero(np.isfinite(posterior.seen.noise))
+    found = np.zeros(len(posterior.seen.noise) + 1)
+    for nodes, pulls, precisions in _tests(posterior, chosen, known):
+        found[nodes] = (pulls * np.linalg.solve(precisions, pulls[:, :, None])[:, :, 0]).sum(axis=1)
+    found[-1] = (_shared(posterior, chosen) ** 2).sum()
+    return found
+
+
+def day_surprises(posterior: TreePosterior, chosen: NDArray[np.bool_], nodes: NDArray[np.int64]) -> Floats:
+    """Return the same, block by block, (n_given, n_chosen): C^(-1/2) a, whose squares add up to it.
+
+    nodes: measured ones; the number of nodes stands for what the leaves share.
+    """
+    n_nodes = len(posterior.seen.noise)
+    found = np.zeros((n_nodes + 1, int(chosen.sum())))
+    for some, pulls, precisions in _tests(posterior, chosen, nodes[nodes < n_nodes]):
+        for node, pull, precision in zip(some, pulls, precisions, strict=True):
+            found[node] = _whitened(pull, precision)
+    if (nodes == n_nodes).any():
+        found[-1] = _shared(posterior, chosen)
+    return found[nodes]
+
+
+def _shared(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:
+    basis = posterior.basis[chosen]
+    return _whitened(basis @ posterior.shared_pull, basis @ posterior.shared_precision @ basis.T)
+
+
+def _tests(
+    posterior: TreePosterior, chosen: NDArray[np.bool_], nodes: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], Floats, Floats]]:
+    """Yield nodes, a of each, (n, n_chosen), and C of each, (n, n_chosen, n_chosen)."""
+    basis, count = posterior.basis[chosen], int(chosen.sum())
+    alone, loads = posterior.spanned_alone, posterior.spanned_loads
+    of_alone = alone.weighed(basis).reshape(-1, count * count)
+    of_loads = loads.products(basis, posterior.kept).reshape(-1, count * count)
+    a_part = max(1, AT_ONCE // (count * count))
+    for first in range(0, len(nodes), a_part):
+        some = nodes[first : first + a_part]
+        pairs = SpannedRows(loads.weights[some], loads.span).pairs
+        precisions = alone.weights[some] @ of_alone - pairs @ of_loads
+        yield some, posterior.pulls[some] @ basis.T, precisions.reshape(-1, count, count)
+
+
+def _whitened(pull: Floats, precision: Floats) -> Floats:
+    """Return precision^(-1/2) pull, by the symmetric root, so that each entry belongs to its block."""
+    spectrum, basis = eigh(precision)
+    spectrum = np.maximum(spectrum, 1e-12 * max(float(spectrum[-1]), 1e-300))
+    return np.asarray(basis @ ((basis.T @ pull) / np.sqrt(spectrum)))
+
+
+# How far a posterior can be trusted: from how well each measured value is predicted by all others.
+
+EXPECTED_FACTOR, FACTOR_DOUBT = 1.2, 0.3
+"""Mean and standard deviation of what is believed of the factor before anything is measured. Above 1, for the
+prior's parameters were fitted to the same measurements."""
+EXACT_LATEST = 96
+"""Blocks, the latest ones, that are looked at one by one."""
+ALIKE = 3.0
+"""Left-out surprises are correlated: so many of them count for one."""
+LARGEST_FACTOR = 9.0
+LAPLACE_TAIL, SHARED_TAIL, EACH_BLOCK = 95.0, 40.0, 3.0
+"""Chi-squared that alarms: for a node what Laplace noise alone exceeds in 1 of 10^6 blocks, (ln 10^6)^2 / 2;
+less for what all share, whose noise is a mean; and so much more for each block of the day."""
+CUT_OFF, CUT_OFF_TAIL, EACH_CUT_OFF = 4.0, 30.0, 1.5
+"""The same where no block counts for more than 4 deviations: three wild blocks of one day are no noise."""
+LEAST_GAIN = 10.0
+"""By how much calling a day an event must raise the log likelihood."""
+
+
+def variance_factor(posterior: TreePosterior) -> float:
+    """Return by how much the prior's variances fall short of what the measurements show, at least 1.
+
+    A measured value misses what all others predict by the noise, whose variance is known, and by what the
+    prior leaves open, v. The factor c is the least-squares fit of surprise^2 - noise to c v, joined with the
+    belief about c. Where noise hides everything that belief stays. Costs no privacy.
+    """
+    seen = posterior.seen
+    known = np.isfinite(seen.noise)
+    surprise, spread = (part[known] for part in left_out(posterior, EXACT_LATEST))
+    noise = seen.noise[known, None]
+    ordinary = seen.blocks.events == 0
+    ordinary[:-EXACT_LATEST] = False
+    doubt = np.maximum(spread - noise, 0.0)[:, ordinary]
+    # of a square: Laplace noise has kurtosis 6
+    unsure = 5.0 * noise**2 + 4.0 * noise * doubt + 2.0 * doubt**2
+    excess = (surprise**2 - noise)[:, ordinary]
+    first = float((excess * doubt / unsure).sum()) / ALIKE + EXPECTED_FACTOR * FACTOR_DOUBT**-2
+    second = float((doubt**2 / unsure).sum()) / ALIKE + FACTOR_DOUBT**-2
+    return float(np.clip(first / second, 1.0, LARGEST_FACTOR))
+
+
+def is_unlike(posterior: TreePosterior, today: NDArray[np.bool_], factor: float) -> bool:
+    """Return whether the blocks of a day are so unlike what all others say that no noise explains them.
+
+    today: (n,) of the blocks. factor: of `variance_factor`. Costs no privacy.
+    """
+    if not today.any() or today.all():
+        return False
+    n_blocks = int(today.sum())
+    squares = day_squares(posterior, today) / factor
+    wild = squares.max() > LAPLACE_TAIL + EACH_BLOCK * n_blocks
+    together = squares[-1] > SHARED_TAIL + EACH_BLOCK * n_blocks
+    if wild or together:
+        return True
+    # cut off they are less: only such nodes can alarm
+    several = CUT_OFF_TAIL + EACH_CUT_OFF * n_blocks
+    near = np.flatnonzero(squares > several)
+    surprises = day_surprises(posterior, today, near) / np.sqrt(factor)
+    return bool(((np.clip(surprises, -CUT_OFF, CUT_OFF) ** 2).sum(axis=1) > several).any())

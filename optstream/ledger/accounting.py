@@ -1,0 +1,840 @@
+"""A privacy budget's whole history: what repeats itself is read and priced once."""
+
+import hashlib
+import json
+import math
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from itertools import groupby
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, or_, select, update
+
+from optstream.ledger.held import find_row
+from optstream.ledger.records import GuaranteeLoss, WindowLoss
+from optstream.ledger.schema import (
+    AmendmentRow,
+    GrantRow,
+    GuaranteeColumns,
+    ReleaseRow,
+    SpendRow,
+    StreamRow,
+    find_grant,
+    find_stream,
+    grant_of,
+    insert_row,
+    plain_rows,
+    read_rows,
+)
+from optstream.privacy import (
+    PrivacyModel,
+    Spend,
+    WindowCost,
+    charged_to_windows,
+    worst_of_repeated,
+    worst_window,
+)
+from optstream.privacy.accountant import NO_COST
+from optstream.privacy.amendment import repriced
+from optstream.privacy.exact import exact_from_text
+from optstream.privacy.model import Windows
+from optstream.privacy.spends import check_currency, spend_from_document, spend_to_document
+
+# The privacy guarantees of a budget, amendment by amendment, and what a spend costs under each.
+
+GUARANTEE_COLUMNS = (
+    "epsilon", "window_length", "alpha", "unit", "leaves_per_step", "windows", "delta", "rho",
+)  # fmt: skip
+"""The columns that a privacy budget and each of its amendments have in common. A guarantee of epsilon alone
+has neither of the last two, and no event about it names them.
+"""
+
+
+@dataclass(frozen=True)
+class Guarantees:
+    """A budget's privacy guarantees by their number; `now` is the one in force."""
+
+    by_number: Mapping[int, PrivacyModel]
+    now: int
+
+    @property
+    def in_force(self) -> PrivacyModel:
+        return self.by_number[self.now]
+
+    def price(self, spend: Spend, number: int) -> Spend:
+        """Return a spend that was planned under privacy guarantee `number`, by the privacy guarantee in force
+        (Lemma 12).
+
+        Raises ParameterError for one in another currency than its own privacy guarantee.
+        """
+        check_currency((spend,), self.by_number[number].currency)
+        if number == self.now:
+            return spend
+        return repriced(spend, self.by_number[number], self.in_force)
+
+    def read(self, document: str, number: int) -> Spend:
+        """Return a spend read from the ledger's text, priced as by `price`."""
+        return self.price(spend_from_document(json.loads(document)), number)
+
+    def by(self, number: int) -> "Guarantees":
+        """Return the same privacy guarantees, with this one to price by."""
+        return Guarantees(self.by_number, number)
+
+    def amended(self, model: PrivacyModel) -> "Guarantees":
+        """Return the privacy guarantees as they would be after an amendment."""
+        number = max(self.by_number) + 1
+        return Guarantees({**self.by_number, number: model}, number)
+
+
+def guarantees_of(connection: Connection, grant: GrantRow) -> Guarantees:
+    """Return the privacy guarantees of a privacy budget's row."""
+    if grant.amendment == 0:
+        return Guarantees({0: _model(grant)}, 0)
+    kept = read_rows(connection, select(AmendmentRow).where(AmendmentRow.grant_id == grant.id))
+    return Guarantees({row.number: _model(row) for row in kept}, grant.amendment)
+
+
+def _model(row: GuaranteeColumns) -> PrivacyModel:
+    return PrivacyModel(
+        exact_from_text(row.epsilon),
+        row.window_length,
+        exact_from_text(row.alpha),
+        unit=row.unit,
+        leaves_per_step=row.leaves_per_step,
+        windows=row.windows,
+        delta=0 if row.delta is None else exact_from_text(row.delta),
+        rho=None if row.rho is None else exact_from_text(row.rho),
+    )
+
+
+def first_guarantee(
+    connection: Connection, name: str, calendar: str, guarantee: Mapping[str, str | int]
+) -> int:
+    """Insert a privacy budget; return its key."""
+    wanted = {column: guarantee.get(column) for column in GUARANTEE_COLUMNS}
+    grant_id = insert_row(
+        connection, GrantRow, name=name, calendar=calendar, longest_spend=0, amendment=0, **wanted
+    )
+    connection.execute(insert(AmendmentRow).values(grant_id=grant_id, number=0, **wanted))
+    return grant_id
+
+
+def next_guarantee(
+    connection: Connection, grant: GrantRow, calendar: str, guarantee: Mapping[str, str | int]
+) -> int:
+    """Put another privacy guarantee in force; return its number. Earlier ones stay, for their own plans."""
+    wanted = {column: guarantee.get(column) for column in GUARANTEE_COLUMNS}
+    number = grant.amendment + 1
+    connection.execute(insert(AmendmentRow).values(grant_id=grant.id, number=number, **wanted))
+    change = update(GrantRow).where(GrantRow.id == grant.id)
+    connection.execute(change.values(calendar=calendar, amendment=number, **wanted))
+    return number
+
+
+# Spends as rows: how they are stored, hashed and settled. Exact: text to fractions, nothing rounds.
+
+PlainSpend = tuple[int, int, int, str]
+"""The columns COLUMNS of a spend's row, which its hash is made of."""
+COLUMNS = ("position", "first_step", "n_steps", "document")
+
+
+def spend_rows(plan: Sequence[Spend]) -> list[PlainSpend]:
+    """Return the spends' own columns, in order."""
+    texts = [json.dumps(spend_to_document(spend), sort_keys=True, separators=(",", ":")) for spend in plan]
+    return [
+        (position, spend.first_step, spend.n_steps, text)
+        for position, (spend, text) in enumerate(zip(plan, texts, strict=True))
+    ]
+
+
+def spends_hash(grant_id: int, plan: Sequence[Spend]) -> str:
+    """Return sha256 of what is charged, the columns that searches go by included."""
+    return hash_of_lines(grant_id, lines_of(spend_rows(plan)))
+
+
+def lines_of(plan: Iterable[PlainSpend]) -> str:
+    """Return what is hashed of spends, a line each: no document holds a line break."""
+    return "".join([f"{position} {first} {steps} {document}\n" for position, first, steps, document in plan])
+
+
+def hash_of_lines(grant_id: int, lines: str) -> str:
+    """Return `spends_hash` of the spends, given their `lines_of`."""
+    return hashlib.sha256(f"grant {grant_id}\n{lines}".encode()).hexdigest()
+
+
+def store(
+    connection: Connection, grant: GrantRow, release_id: int, generation: int, plan: Sequence[Spend]
+) -> None:
+    """Append a generation of a release's spends; it is charged once the release's row names it.
+
+    Raises ParameterError for spends in another currency than the privacy budget's.
+    """
+    check_currency(plan, "epsilon" if grant.delta is None else "rho")
+    common = {"grant_id": grant.id, "release_id": release_id, "generation": generation}
+    if not plan:
+        return
+    columns = [{**common, **dict(zip(COLUMNS, row, strict=True))} for row in spend_rows(plan)]
+    connection.execute(insert(SpendRow), columns)
+    longest = max(spend.n_steps for spend in plan)
+    if longest > grant.longest_spend:
+        connection.execute(update(GrantRow).where(GrantRow.id == grant.id).values(longest_spend=longest))
+
+
+def charged_rows() -> Select[tuple[str, int, str | None]]:
+    """Return the text of a release's spends in force, their privacy guarantee, and why it is compromised."""
+    in_force = and_(SpendRow.release_id == ReleaseRow.id, SpendRow.generation == ReleaseRow.generation)
+    return select(SpendRow.document, ReleaseRow.amendment, ReleaseRow.compromised).join(ReleaseRow, in_force)
+
+
+def charged_to_release(connection: Connection, release_id: int) -> tuple[Spend, ...]:
+    """Return what a release was charged when it was planned, by the privacy guarantee of then."""
+    query = charged_rows().where(SpendRow.release_id == release_id).order_by(SpendRow.position)
+    documents = connection.execute(query).scalars()
+    return tuple(spend_from_document(json.loads(document)) for document in documents)
+
+
+def hull(plan: Sequence[Spend]) -> range:
+    """Return the steps from the first to the last that the spends touch."""
+    return range(
+        min(spend.first_step for spend in plan), max(spend.first_step + spend.n_steps for spend in plan)
+    )
+
+
+def covers(reserved: Sequence[Spend], settled: Sequence[Spend], window_length: int, windows: str) -> bool:
+    """Return whether the settled spends charge no window more than the reserved ones do, window by window."""
+    if windows == "aligned":
+        for first_step, n_steps in {(spend.first_step, spend.n_steps) for spend in settled}:
+            # a window longer than its period is the whole period
+            starts = range(first_step, max(first_step, first_step + n_steps - window_length) + 1)
+            before, after = (_of_period(plan, first_step, n_steps) for plan in (reserved, settled))
+            if not _covers(before, after, window_length, starts):
+                return False
+        return True
+    if not settled:
+        return True
+    steps = hull(settled)
+    return _covers(reserved, settled, window_length, range(steps.start - window_length + 1, steps.stop))
+
+
+def _of_period(plan: Sequence[Spend], first_step: int, n_steps: int) -> list[Spend]:
+    return [spend for spend in plan if (spend.first_step, spend.n_steps) == (first_step, n_steps)]
+
+
+def _covers(reserved: Sequence[Spend], settled: Sequence[Spend], window_length: int, starts: range) -> bool:
+    before = charged_to_windows(reserved, window_length, starts)
+    after = charged_to_windows(settled, window_length, starts)
+    return all(plan >= outcome for plan, outcome in zip(before, after, strict=True))
+
+
+# What a privacy budget's windows are charged, read from the range of the history that they see.
+
+Condition = ColumnElement[bool]
+"""What restricts the releases that are looked at."""
+
+
+@dataclass(frozen=True)
+class Charges:
+    """What the releases of a privacy budget are charged, by its present privacy guarantee.
+
+    compromised: those of them whose noise protects nobody: a window that they charge at all loses everything.
+    """
+
+    spends: tuple[Spend, ...] = ()
+    compromised: tuple[Spend, ...] = ()
+
+    def of_windows(self, window_length: int, starts: range) -> list[Fraction | float]:
+        """Return what the window that begins at each of `starts` has lost."""
+        lost = charged_to_windows(self.compromised, window_length, starts)
+        charged = charged_to_windows(self.spends, window_length, starts)
+        return [math.inf if gone else amount for gone, amount in zip(lost, charged, strict=True)]
+
+    def by_period(self) -> list[tuple[tuple[int, int], "Charges"]]:
+        """Return the charges of each period by itself, by its first step and number of steps."""
+        periods = sorted({(spend.first_step, spend.n_steps) for spend in self.spends})
+        return [(period, self.only(partial(_is_of, period))) for period in periods]
+
+    def only(self, chosen: Callable[[Spend], bool]) -> "Charges":
+        """Return what the chosen ones of these spends are charged."""
+        return Charges(tuple(filter(chosen, self.spends)), tuple(filter(chosen, self.compromised)))
+
+    def worst(
+        self, window_length: int, windows: Windows, plan: Sequence[Spend], touching: range
+    ) -> WindowLoss:
+        """Return the worst window with `plan` included, of those that have one of the steps `touching`."""
+        lost = worst_window(self.compromised, window_length, windows, touching)
+        if lost.epsilon > 0:
+            return WindowLoss(math.inf, lost.first_step)
+        cost = worst_window([*self.spends, *plan], window_length, windows, touching)
+        return WindowLoss(cost.epsilon, cost.first_step)
+
+
+def _is_of(period: tuple[int, int], spend: Spend) -> bool:
+    return (spend.first_step, spend.n_steps) == period
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A spend in force as it was planned: under which privacy guarantee, and whether its noise is known."""
+
+    spend: Spend
+    guarantee: int
+    is_known: bool
+
+
+def having_one_of(grant: GrantRow, steps: range) -> tuple[Condition, ...]:
+    """Return what restricts spends to those of a privacy budget that have one of `steps`."""
+    return (
+        SpendRow.grant_id == grant.id,
+        SpendRow.first_step < steps.stop,
+        SpendRow.first_step > steps.start - grant.longest_spend,
+        SpendRow.first_step + SpendRow.n_steps > steps.start,
+    )
+
+
+def planned_near(connection: Connection, grant: GrantRow, steps: range, *only: Condition) -> list[Planned]:
+    """Return the spends of a privacy budget's releases, of all streams, that have one of `steps`.
+
+    only: conditions on the releases to look at. Reads a range of the index as long as `steps` and the
+    longest spend.
+    """
+    query = charged_rows().where(*having_one_of(grant, steps), *only)
+    found = connection.execute(query.order_by(SpendRow.first_step, SpendRow.id)).tuples()
+    return [
+        Planned(spend_from_document(json.loads(document)), number, reason is not None)
+        for document, number, reason in found
+    ]
+
+
+def charges_of(near: Sequence[Planned], guarantees: Guarantees) -> Charges:
+    """Return what these are charged by the privacy guarantee in force."""
+    priced = [(guarantees.price(one.spend, one.guarantee), one.is_known) for one in near]
+    return Charges(
+        tuple(spend for spend, _ in priced), tuple(spend for spend, is_known in priced if is_known)
+    )
+
+
+def charged_to_grant(
+    connection: Connection,
+    grant: GrantRow,
+    steps: range,
+    *only: Condition,
+    guarantees: Guarantees | None = None,
+) -> Charges:
+    """Return what the spends that have one of `steps` are charged, by the privacy budget's present privacy
+    guarantee or by another.
+
+    only: conditions on the releases to look at.
+    """
+    near = planned_near(connection, grant, steps, *only)
+    return charges_of(near, guarantees or guarantees_of(connection, grant))
+
+
+def cost_touching(
+    connection: Connection, grant: GrantRow, steps: range, plan: Sequence[Spend] = (), *only: Condition
+) -> WindowLoss:
+    """Return the worst window that has one of `steps`, `plan` included; reads only the history that it may
+    see.
+
+    only: conditions on the releases to look at.
+    """
+    charges = charged_to_grant(connection, grant, window_reach(grant, steps), *only)
+    return charges.worst(grant.window_length, grant.windows, plan, steps)
+
+
+def window_reach(guarantee: GrantRow | PrivacyModel, steps: range) -> range:
+    """Return the steps that share a window with one of these. guarantee: a budget's row, or a model."""
+    lead = guarantee.window_length - 1
+    return range(steps.start - lead, steps.stop + lead)
+
+
+# Whether every privacy guarantee that days were released under is kept beside a plan (Lemma 12,
+# docs/privacy.md).
+
+
+def losses_with(
+    connection: Connection,
+    grant: GrantRow,
+    plan: Sequence[Spend],
+    *only: Condition,
+    amended: PrivacyModel | None = None,
+) -> list[GuaranteeLoss]:
+    """Return what the worst window of each privacy guarantee loses, with a plan under the privacy guarantee
+    in force; it comes first.
+
+    The privacy guarantee in force answers for every window with a step of the plan, an earlier one for those
+    of them that also have a step of what was planned under it: days that were released under a privacy
+    guarantee keep it, whatever comes beside them. Each is judged by its own window length, alpha and unit,
+    over all spends. only: conditions on the releases to look at. amended: judged as if this were the privacy
+    guarantee in force.
+    """
+    steps, guarantees = hull(plan), guarantees_of(connection, grant)
+    if amended is not None:
+        guarantees = guarantees.amended(amended)
+    near = planned_in_reach(connection, grant, guarantees, steps, *only)
+    found = [_loss(guarantees, near, plan, [steps])]
+    for number in sorted({one.guarantee for one in near} - {guarantees.now}):
+        under = guarantees.by(number)
+        own = joined(one.spend for one in near if one.guarantee == number)
+        priced = [under.price(spend, guarantees.now) for spend in plan]
+        # a window has a step of the plan and one of these just where it begins in both ranges of starts
+        both = [range(max(one.start, steps.start), min(one.stop, steps.stop)) for one in own]
+        free_from = own[-1].stop - 1 + under.in_force.window_length
+        found.append(_loss(under, near, priced, both, free_from))
+    return found
+
+
+def planned_in_reach(
+    connection: Connection, grant: GrantRow, guarantees: Guarantees, steps: range, *only: Condition
+) -> list[Planned]:
+    """Return what is planned in the windows of any privacy guarantee that have some of these steps. only:
+    conditions on the releases to look at.
+    """
+    longest = max(guarantees.by_number.values(), key=lambda model: model.window_length)
+    return planned_near(connection, grant, window_reach(longest, steps), *only)
+
+
+def _loss(
+    guarantees: Guarantees,
+    near: Sequence[Planned],
+    plan: Sequence[Spend],
+    places: Sequence[range],
+    free_from: int | None = None,
+) -> GuaranteeLoss:
+    """Return the worst window, by the privacy guarantee in force, of those that touch one of the places."""
+    model, charges = guarantees.in_force, charges_of(near, guarantees)
+    losses = [charges.worst(model.window_length, model.windows, plan, place) for place in places]
+    return GuaranteeLoss(guarantees.now, model, max(losses, key=lambda loss: loss.epsilon), free_from)
+
+
+def outcome_is_covered(
+    connection: Connection, grant: GrantRow, reserved: Sequence[Spend], outcome: Sequence[Spend]
+) -> bool:
+    """Return whether a draw charges no window more than its plan did, by any of the budget's privacy
+    guarantees.
+
+    The plan is one under the privacy guarantee in force: nothing else is drawn.
+    """
+    guarantees = guarantees_of(connection, grant)
+    for number, model in guarantees.by_number.items():
+        if model.currency != guarantees.in_force.currency:
+            continue  # nothing was ever planned under it: a currency changes only before the first release
+        by = guarantees.by(number)
+        plan, drawn = ([by.price(spend, guarantees.now) for spend in some] for some in (reserved, outcome))
+        if not covers(plan, drawn, model.window_length, model.windows):
+            return False
+    return True
+
+
+def joined(plan: Iterable[Spend]) -> list[range]:
+    """Return the steps that some spend has, as ranges that do not touch each other, rising."""
+    found: list[range] = []
+    for spend in sorted(plan, key=lambda one: one.first_step):
+        stop = spend.first_step + spend.n_steps
+        if found and spend.first_step <= found[-1].stop:
+            found[-1] = range(found[-1].start, max(stop, found[-1].stop))
+        else:
+            found.append(range(spend.first_step, stop))
+    return found
+
+
+class _Shape(NamedTuple):
+    """What a spend's document is before and after its first step, and the first steps that it had."""
+
+    before: str
+    after: str
+    first_steps: list[int]
+
+
+class History:
+    """A privacy budget's spends, whole: those that differ only in when they were are priced once."""
+
+    def __init__(self) -> None:
+        self._first_steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        self._latest: dict[tuple[int, int], _Shape] = {}
+
+    def add(self, position: int, first_step: int, document: str, amendment: int = 0) -> None:
+        """Charge one more. first_step: as the document says. amendment: the privacy guarantee it was planned
+        under.
+
+        position: in its plan. Plans recur, so the spend there in the plan before mostly has the same shape;
+        to compare its text takes a tenth of the time of reading it.
+        """
+        latest = self._latest.get((position, amendment))
+        if latest is not None and document == f"{latest.before}{first_step}{latest.after}":
+            latest.first_steps.append(first_step)
+            return
+        before, named, after = document.partition(f'"first_step":{first_step},')
+        # a capped one names steps of other periods; another may be written as no spend is
+        if not named or '"kind":"capped"' in document:
+            self._first_steps[document, amendment].append(0)
+            return
+        first_steps = self._first_steps[f'{before}"first_step":0,{after}', amendment]
+        first_steps.append(first_step)
+        self._latest[position, amendment] = _Shape(f'{before}"first_step":', f",{after}", first_steps)
+
+    @property
+    def amendments(self) -> set[int]:
+        """The privacy guarantees under which something was planned."""
+        return {amendment for _, amendment in self._first_steps}
+
+    def include(self, other: "History") -> None:
+        """Charge everything that another history does."""
+        for key, first_steps in other._first_steps.items():
+            self._first_steps[key].extend(first_steps)
+
+    def cost(self, guarantees: Guarantees) -> WindowCost:
+        """Return the worst window of all, by the privacy guarantee in force."""
+        model = guarantees.in_force
+        repeated = [
+            (guarantees.read(shape, amendment), first_steps)
+            for (shape, amendment), first_steps in self._first_steps.items()
+        ]
+        if model.windows == "sliding":
+            return worst_of_repeated(repeated, model.window_length)
+        written_out = (
+            replace(spend, first_step=spend.first_step + shift)
+            for spend, shifts in repeated
+            for shift in shifts
+        )
+        return worst_window(written_out, model.window_length, "aligned")
+
+    def costs(self, guarantees: Guarantees) -> list[tuple[int, PrivacyModel, WindowCost]]:
+        """Return for each privacy guarantee under which something was planned: its number, itself, the worst
+        window that it answers for.
+
+        Those are the windows that have a step of what was planned under it, charged by all that was planned,
+        before it and after. What an earlier privacy guarantee allowed is not held against a later one.
+        """
+        used = [guarantees.by(number) for number in sorted(self.amendments)] or [guarantees]
+        return [(under.now, under.in_force, self._cost_answered_for(under, len(used) == 1)) for under in used]
+
+    def _cost_answered_for(self, guarantees: Guarantees, only: bool) -> WindowCost:
+        """Return the cost as `costs` does, for the privacy guarantee in force; the worst window of all
+        instead where that is within it, for it is found quicker. only: no other privacy guarantee was ever
+        used.
+        """
+        cost = self.cost(guarantees)
+        if only or cost.epsilon <= guarantees.in_force.budget:
+            return cost
+        return self._cost_of_planned(guarantees)
+
+    def _cost_of_planned(self, guarantees: Guarantees) -> WindowCost:
+        """Return the worst window with a step of what was planned under the privacy guarantee in force."""
+        number, model = guarantees.now, guarantees.in_force
+        written_out = [
+            (replace(spend, first_step=spend.first_step + shift), amendment)
+            for (shape, amendment), shifts in self._first_steps.items()
+            for spend in (guarantees.read(shape, amendment),)
+            for shift in shifts
+        ]
+        written_out.sort(key=lambda one: one[0].first_step)
+        first_steps = [spend.first_step for spend, _ in written_out]
+        longest = max(spend.n_steps for spend, _ in written_out)
+        worst = NO_COST
+        for steps in joined(spend for spend, amendment in written_out if amendment == number):
+            begin = bisect_right(first_steps, steps.start - model.window_length - longest)
+            near = written_out[begin : bisect_left(first_steps, steps.stop + model.window_length)]
+            charged = [spend for spend, _ in near]
+            cost = worst_window(charged, model.window_length, model.windows, touching=steps)
+            worst = max(worst, cost, key=lambda one: one.epsilon)
+        return worst
+
+
+def _charges_anything(document: str) -> bool:
+    return worst_window([spend_from_document(json.loads(document))], 1).epsilon > 0
+
+
+def worst(connection: Connection, grant: str) -> WindowLoss:
+    """Return what the worst window of the whole history loses. Reads all of the history.
+
+    Args:
+        grant: Name of the privacy budget.
+
+    Returns:
+        The worst window, by the privacy guarantee in force.
+
+    Raises:
+        LedgerError: There is no such privacy budget.
+    """
+    history, row = History(), find_grant(connection, grant)
+    query = charged_rows().add_columns(SpendRow.first_step, SpendRow.position)
+    query = query.where(SpendRow.grant_id == row.id)
+    for document, amendment, compromised, first_step, position in plain_rows(connection, query):
+        if compromised is not None and _charges_anything(document):
+            return WindowLoss(math.inf, first_step)
+        history.add(position, first_step, document, amendment)
+    cost = history.cost(guarantees_of(connection, row))
+    return WindowLoss(cost.epsilon, cost.first_step)
+
+
+# What a plan that is still to be reserved meets: what is charged near it, and what windows would lose.
+
+
+def window_spent(connection: Connection, grant: str, first_step: int, n_steps: int) -> WindowLoss:
+    """Return what the worst window loses, of those that have one of some steps; all streams count.
+
+    Args:
+        grant: Name of the privacy budget.
+        first_step: Running index of the first of these steps.
+        n_steps: How many steps, at least 1.
+
+    Returns:
+        The worst window, by the privacy guarantee in force.
+
+    Raises:
+        LedgerError: There is no such privacy budget.
+    """
+    return cost_touching(connection, find_grant(connection, grant), range(first_step, first_step + n_steps))
+
+
+def charged_near(
+    connection: Connection,
+    stream: str,
+    period: str,
+    revision: int,
+    first_step: int,
+    n_steps: int,
+    amended: PrivacyModel | None = None,
+) -> tuple[Spend, ...]:
+    """Return what other releases of a stream are charged at steps that share a window with a plan's.
+
+    Only releases of the same share count: first releases have one share of the privacy budget, restatements
+    another, and a plan of the one does not look at what the other spent. Of a release whose owner died while
+    drawing, only those that were reserved before it count: its plan must come out as it was, and later ones
+    were judged with it.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the release's period.
+        revision: Of the release; 0 for a first release.
+        first_step: Running index of the plan's first step.
+        n_steps: How many steps the plan has, at least 1.
+        amended: Price the spends as if this were the privacy guarantee in force.
+
+    Returns:
+        The spends, priced by the privacy guarantee in force or by `amended`; none for an unknown stream.
+    """
+    row = find_stream(connection, stream)
+    if row is None:
+        return ()
+    grant = grant_of(connection, row)
+    guarantees = guarantees_of(connection, grant)
+    if amended is not None:
+        guarantees = guarantees.amended(amended)
+    reach = window_reach(guarantees.in_force, range(first_step, first_step + n_steps))
+    others = or_(ReleaseRow.period != period, ReleaseRow.revision != revision)
+    own = find_row(connection, stream, period, revision)
+    if own is not None and (own.drawing or own.redraws):
+        others = and_(others, ReleaseRow.id < own.id)
+    same_share = ReleaseRow.revision > 0 if revision else ReleaseRow.revision == 0
+    only = (ReleaseRow.stream_id == row.id, same_share, others)
+    return charged_to_grant(connection, grant, reach, *only, guarantees=guarantees).spends
+
+
+def judge_plan(
+    connection: Connection, grant: str, plan: Sequence[Spend], amended: PrivacyModel | None = None
+) -> list[GuaranteeLoss]:
+    """Return what the worst window of each privacy guarantee would lose with a plan.
+
+    The plan is judged as by `reserve`; nothing is charged.
+
+    Args:
+        grant: Name of the privacy budget.
+        plan: At least one spend; steps are running indices.
+        amended: Judge as if this were the privacy guarantee in force.
+
+    Returns:
+        The privacy guarantee in force first, then the earlier ones that days in the plan's windows were
+        released under.
+
+    Raises:
+        LedgerError: There is no such privacy budget.
+    """
+    return losses_with(connection, find_grant(connection, grant), plan, amended=amended)
+
+
+# What each stream of a privacy budget is charged in one window: they add up to what the window lost.
+
+
+@dataclass(frozen=True)
+class SharedWindow:
+    """One window, and what each stream of the privacy budget is charged in it.
+
+    Attributes:
+        first_step: Where it begins.
+        total: What it lost; infinite where noise was compromised.
+        by_stream: The part of each stream, in the order of enrolment; those that are charged nothing in it
+            as well. They add up to the total.
+    """
+
+    first_step: int
+    total: Fraction | float
+    by_stream: tuple[tuple[str, Fraction | float], ...]
+
+
+def shared_window(connection: Connection, grant: str, steps: range) -> SharedWindow:
+    """Return the worst window that has one of some steps, and what each stream is charged in it.
+
+    Args:
+        grant: Name of the privacy budget.
+        steps: Running indices, at least one.
+
+    Returns:
+        The window, by the privacy guarantee in force; the parts of the streams add up to what it lost.
+
+    Raises:
+        LedgerError: There is no such privacy budget.
+    """
+    row = find_grant(connection, grant)
+    worst = cost_touching(connection, row, steps)
+    guarantees = guarantees_of(connection, row)
+    window = range(worst.first_step, worst.first_step + row.window_length)
+    members = read_rows(
+        connection, select(StreamRow).where(StreamRow.grant_id == row.id).order_by(StreamRow.id)
+    )
+    found = []
+    for member in members:
+        only = ReleaseRow.stream_id == member.id
+        charges = charged_to_grant(connection, row, window, only, guarantees=guarantees)
+        if row.windows == "aligned":
+            # a window has no step of another period
+            charges = charges.only(lambda one: one.first_step <= window.start < one.first_step + one.n_steps)
+        (lost,) = charges.of_windows(row.window_length, range(window.start, window.start + 1))
+        found.append((member.name, lost))
+    total = sum((lost for _, lost in found), Fraction(0))
+    return SharedWindow(window.start, math.inf if worst.epsilon == math.inf else total, tuple(found))
+
+
+# What every window of a privacy budget is charged, window by window: exact, and read from a range of the
+# history.
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Neighbouring windows that are charged the same.
+
+    Attributes:
+        first_start: First step of the first of these windows.
+        last_start: First step of the last of them.
+        charged: What each of them is charged, exact; `math.inf` where noise was compromised.
+    """
+
+    first_start: int
+    last_start: int
+    charged: Fraction | float
+
+
+def charged_windows(connection: Connection, grant: str, steps: range) -> tuple[Stretch, ...]:
+    """Return what each window with one of these steps is charged, equal neighbours together.
+
+    All streams of the privacy budget count. With aligned windows only those inside charged periods are
+    listed: any other has the whole privacy budget. Reads the history that these windows see; time O(spends *
+    (period + window)).
+
+    Args:
+        grant: Name of the privacy budget.
+        steps: Running indices.
+
+    Returns:
+        Stretches of windows by first step.
+
+    Raises:
+        LedgerError: There is no such privacy budget.
+    """
+    row = find_grant(connection, grant)
+    length = row.window_length
+    if row.windows == "sliding":
+        reach = window_reach(row, steps)
+        seen = charged_to_grant(connection, row, reach)
+        return tuple(_alike(seen, length, range(reach.start, steps.stop)))
+    found: list[Stretch] = []
+    for (first, n_steps), own in charged_to_grant(connection, row, steps).by_period():
+        # a window longer than its period is the whole period
+        last = first + max(n_steps - length, 0)
+        starts = range(max(first, min(steps.start - length + 1, last)), min(last, steps.stop - 1) + 1)
+        found += _alike(own, length, starts)
+    return tuple(found)
+
+
+def last_charged(connection: Connection, grant: str) -> Stretch | None:
+    """Return the last windows of a privacy budget that are charged anything: later ones have all of it.
+
+    Reads the end of the history only.
+
+    Args:
+        grant: Name of the privacy budget.
+
+    Returns:
+        The windows; None where nothing was charged.
+
+    Raises:
+        LedgerError: There is no such privacy budget.
+    """
+    row = find_grant(connection, grant)
+    latest = connection.execute(
+        select(func.max(SpendRow.first_step)).where(SpendRow.grant_id == row.id)
+    ).scalar_one()
+    if latest is None:
+        return None
+    reach = row.longest_spend + row.window_length
+    tail = charged_windows(connection, grant, range(latest - reach, latest + reach))
+    return next((stretch for stretch in reversed(tail) if stretch.charged), None)
+
+
+def _alike(seen: Charges, window_length: int, starts: range) -> list[Stretch]:
+    charged = zip(starts, seen.of_windows(window_length, starts), strict=True)
+    found = []
+    for amount, group in groupby(charged, key=lambda window: window[1]):
+        own = [start for start, _ in group]
+        found.append(Stretch(own[0], own[-1], amount))
+    return found
+
+
+# What a privacy budget's releases were charged over a span that is longer than a window.
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The spends of a span. compromised: whether the noise of some of them protects nobody.
+
+    adaptive: whether what was measured there was chosen by what was released before: any plan within a window
+    of it, also one that was settled since, left something to be decided. window: how many steps a window has
+    and what the privacy budget gives each, in its currency; None where windows do not slide, or an amendment
+    changed them.
+    """
+
+    spends: tuple[Spend, ...]
+    compromised: bool
+    adaptive: bool
+    window: tuple[int, Fraction] | None
+
+
+def spent_over(connection: Connection, grant: str, steps: range) -> Spent:
+    """Return what all releases with one of these steps are charged, of all streams; reads their history.
+
+    Args:
+        grant: Name of the privacy budget.
+        steps: Running indices.
+
+    Returns:
+        The spends by the privacy guarantee in force, and what is needed to compose them over a long span.
+
+    Raises:
+        LedgerError: There is no such privacy budget.
+    """
+    row = find_grant(connection, grant)
+    charged = charged_to_grant(connection, row, steps)
+    # what a neighbouring day chose to spend may decide what a day of the span measures
+    touching = having_one_of(row, window_reach(row, steps))
+    near = select(SpendRow.document).where(*touching, SpendRow.document.contains("capped"))
+    window = None
+    if row.windows == "sliding" and row.amendment == 0:
+        window = (row.window_length, guarantees_of(connection, row).in_force.budget)
+    plans = connection.execute(near).scalars()
+    # of a capped spend the steps, or what each of them pays, were still to be chosen
+    adaptive = any(json.loads(document)["kind"] == "capped" for document in plans)
+    return Spent(charged.spends, bool(charged.compromised), adaptive, window)

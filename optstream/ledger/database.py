@@ -1,0 +1,411 @@
+"""Opening the database: files that only their owner reads, transactions that really lock, a known schema."""
+
+import ctypes
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from sqlite3 import OperationalError
+from threading import Lock
+from time import monotonic, sleep
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy.exc import ArgumentError, DisconnectionError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import QueuePool
+
+from optstream.errors import LedgerError, LedgerUnavailableError
+from optstream.ledger.schema import SCHEMA
+from optstream.storage.folders import sync_folder
+
+# Connections that outlive their transaction, and are let alone where they are not safe to touch.
+#
+# A connection that is opened and closed for every transaction makes SQLite copy its write-ahead log back
+# each
+# time, which is most of what the disk does. Kept ones meet two dangers.
+#
+# A fork. SQLite's locks belong to the process that took them, and SQLite remembers which those are: a child
+# with an inherited connection, even one that it never uses, believes that it holds locks and asks the
+# system
+# for none, also for connections of its own, and what it commits may vanish. On PostgreSQL a close by the
+# child
+# ends the parent's session. So the process closes its idle connections before it forks
+# (`os.register_at_fork`). One that another thread was using at that moment cannot be closed: the child
+# forgets
+# it without closing it and, where that was SQLite, refuses the file from then on.
+#
+# Another file under the same name. A connection goes on with the file that it opened, so a ledger that was
+# deleted or put back from a backup would not be seen. So before each use the file at the path is compared
+# with
+# the one that was opened. Another one is opened afresh: SQLite itself sees that its old file moved, and
+# copies
+# nothing into the new one. If the file is the same and its log is not, somebody wrote over a ledger in use:
+# nothing of it can be relied on, neither may the log that is still held be copied into it, so the process
+# refuses from then on.
+
+Identity = tuple[int, int]
+"""Device and number of a file: what stays the same as long as it is the same file."""
+
+# engine to its open connections, by id; none of them can be referred to weakly
+_opened: "WeakKeyDictionary[Engine, dict[int, Any]]" = WeakKeyDictionary()
+
+_files: "WeakKeyDictionary[Engine, Path]" = WeakKeyDictionary()
+_refused: set[Identity] = set()
+"""In a child: files on which SQLite believes to hold locks that it does not."""
+
+FORKED = (
+    "this process was forked while another thread used the ledger, so nothing locks its file here; start "
+    "such processes by spawn"
+)
+GONE = "its file is gone: bring it back"
+OVERWRITTEN = (
+    "its file was written over, or its log taken away, while this program had it open; end all programs that "
+    "use it, bring the newest copy back, and run `optstream ledger verify`"
+)
+
+
+def keep_across_forks(engine: Engine) -> None:
+    """Register the engine's connections, so that a child of this process lets them alone."""
+    opened = _opened.setdefault(engine, {})
+
+    def connected(connection: Any, _record: Any) -> None:
+        opened[id(connection)] = connection
+
+    def closed(connection: Any, _record: Any) -> None:
+        opened.pop(id(connection), None)
+
+    event.listen(engine, "connect", connected)
+    event.listen(engine, "close", closed)
+
+
+def watch_file(engine: Engine, file: Path) -> None:
+    """Use a kept SQLite connection only while `file`, and its write-ahead log, are those that it opened."""
+    log = file.with_name(f"{file.name}-wal")
+    _files[engine] = file
+    overwritten: list[bool] = []
+
+    def connecting(_dialect: object, record: Any, _arguments: object, _named: object) -> None:
+        if overwritten:
+            raise OperationalError(OVERWRITTEN)
+        # taken before the file is opened: one that is swapped in between is met at the next use
+        found = _identity(file)
+        if found is None:
+            raise OperationalError(GONE)
+        if found in _refused:
+            raise OperationalError(FORKED)
+        record.info.update(file=found, log=None)
+
+    def returned(_connection: Any, record: Any) -> None:
+        # the log exists from the first transaction on, and while this connection is open nobody removes it
+        record.info["log"] = record.info.get("log") or _identity(log)
+
+    def taken(connection: Any, record: Any, proxy: Any) -> None:
+        if _identity(file) != record.info["file"]:
+            raise DisconnectionError("another file is at the ledger's path")
+        if record.info["log"] and _identity(log) != record.info["log"]:
+            overwritten.append(True)
+            _never_close(connection)
+            record.dbapi_connection = proxy.dbapi_connection = None
+            raise OperationalError(OVERWRITTEN)
+
+    event.listen(engine, "do_connect", connecting)
+    event.listen(engine, "checkin", returned)
+    event.listen(engine, "checkout", taken)
+
+
+def _identity(file: Path) -> Identity | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _never_close(connection: Any) -> None:
+    """Hold the connection beyond the interpreter's own end, which would close whatever is left.
+
+    No object of Python's can: the end clears them all, and SQLite then copies its log into the other file.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+def _close_idle() -> None:
+    for engine in list(_opened):
+        engine.dispose()
+
+
+def _forget_inherited() -> None:
+    for engine, opened in list(_opened.items()):
+        file = _files.get(engine)
+        found = None if file is None else _identity(file)
+        if opened and found is not None:
+            _refused.add(found)
+        for connection in opened.values():
+            _never_close(connection)
+        opened.clear()
+        engine.dispose(close=False)
+
+
+os.register_at_fork(before=_close_idle, after_in_child=_forget_inherited)
+
+
+# Which schema a database has, and the one way to today's: the migrations, from nothing or from any.
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+VERSION_TABLE = "alembic_version"
+FIRST = "0001"
+
+_one_at_a_time = Lock()
+
+
+def version_of(connection: Connection) -> str | None:
+    """Return the schema's version; None for a database without tables.
+
+    Raises LedgerError for a newer one, and for tables of a ledger that say no version.
+    """
+    tables = inspect(connection)
+    if tables.has_table(VERSION_TABLE):
+        said = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalars().all()
+    elif tables.has_table("schema_version"):
+        # made before there were migrations: the first of them makes the same
+        numbers = connection.execute(text("SELECT version FROM schema_version")).scalars().all()
+        said = [FIRST] if numbers == [1] else []
+    else:
+        return None
+    if len(said) != 1 or not said[0].isdecimal():
+        raise LedgerError("the ledger's database does not say which schema it has: restore it from a backup")
+    if int(said[0]) > int(SCHEMA):
+        raise LedgerError(
+            f"the ledger's database has schema {said[0]}, newer than the {SCHEMA} that this version of "
+            "OptStream knows; use the newer OptStream"
+        )
+    return str(said[0])
+
+
+def upgrade(connection: Connection, to: str) -> None:
+    """Run the migrations that are missing up to `to`, in the caller's transaction.
+
+    The caller holds whatever keeps others from doing the same. Rows are kept, events and their hashes byte
+    for byte: the heads that catalogues carry stay valid. Raises LedgerError as `version_of` does.
+    """
+    # imported only when there is something to do: opening a ledger of today's schema needs none of it
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    # a per cent sign in a path would be read as a reference to another option
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    # alembic keeps what it works on in names of its modules, so two threads would mix their databases
+    with _one_at_a_time:
+        version = version_of(connection)
+        if version is not None and not inspect(connection).has_table(VERSION_TABLE):
+            command.stamp(config, FIRST)
+        if version is None or int(version) < int(to):
+            command.upgrade(config, to)
+
+
+UPGRADE_LOCK = 7_034_158_201
+"""PostgreSQL's advisory lock under which tables are made and changed: arbitrary, the same for all."""
+
+KEPT: dict[str, Any] = {
+    "poolclass": QueuePool,
+    "pool_logging_name": "ledger",
+    # as few connections as are used at once; more threads than that wait for the database, not for the pool
+    "pool_use_lifo": True,
+    "max_overflow": -1,
+    "hide_parameters": True,
+}
+# a connection that was cut is told of by the error; the pool would print its traceback beside it
+logging.getLogger("sqlalchemy.pool.impl.QueuePool.ledger").setLevel(logging.CRITICAL)
+
+
+def open_engine(url: str | URL, busy_timeout_seconds: float) -> Engine:
+    """Return an engine on the ledger at `url`, its tables made if it has none, and brought to today's schema.
+
+    Raises LedgerError, never echoing the URL (it may hold a password), for a URL that cannot be used, a
+    database that does not answer and a schema newer than this version of OptStream.
+    """
+    try:
+        address = make_url(url)
+        dialect = address.get_backend_name()
+        if dialect == "sqlite":
+            engine = _sqlite(address, busy_timeout_seconds)
+        elif dialect == "postgresql":
+            engine = _postgresql(address, busy_timeout_seconds)
+        else:
+            raise LedgerError(f"the ledger runs on sqlite or postgresql; its URL names {dialect!r}")
+    except (ArgumentError, NoSuchModuleError, ValueError):
+        # a ValueError names what stands in the place of the port, which may be a password
+        raise LedgerError(
+            "the ledger's URL is not one; use for example sqlite:///trusted/ledger.sqlite"
+        ) from None
+    except ModuleNotFoundError as error:
+        raise LedgerError(f"the ledger's database needs the driver {error.name!r}: install it") from None
+    except OSError as error:
+        raise LedgerError(f"the ledger's file or folder cannot be made: {error.strerror}") from error
+    keep_across_forks(engine)
+    try:
+        with reading(engine) as connection:
+            version = version_of(connection)
+        if version != SCHEMA:
+            with _migrating(engine) as connection:
+                upgrade(connection, SCHEMA)
+            # for a migration foreign keys are off; no kept connection may go on like that
+            engine.dispose()
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """A transaction that may write: on SQLite it holds the database from its first statement on."""
+    with _translated(engine), engine.execution_options(ledger_writes=True).begin() as connection:
+        yield connection
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A transaction that only reads, all of it from one moment."""
+    snapshot = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+    with _translated(engine), engine.execution_options(**snapshot).begin() as connection:
+        yield connection
+
+
+@contextmanager
+def _migrating(engine: Engine) -> Iterator[Connection]:
+    """A transaction that may change the tables, alone; all of it or nothing."""
+    options = engine.execution_options(ledger_writes=True, ledger_migrates=True)
+    with _translated(engine), options.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": UPGRADE_LOCK})
+        yield connection
+        if engine.dialect.name == "sqlite" and connection.exec_driver_sql("PRAGMA foreign_key_check").first():
+            raise LedgerError("rows of the ledger point to rows that are gone: its schema was not upgraded")
+
+
+@contextmanager
+def _translated(engine: Engine) -> Iterator[None]:
+    try:
+        yield
+    except SQLAlchemyError as error:
+        # SQLite says only what is wrong ("database is locked"); another driver's text may name host and user
+        cause = getattr(error, "orig", None) or error
+        said = f": {cause}" if engine.dialect.name == "sqlite" else ""
+        raise LedgerUnavailableError(
+            f"the ledger's database refused ({type(cause).__name__}{said}); nothing of this was "
+            "confirmed. See that it is reachable, writable and not held by another program, then run again"
+        ) from error
+
+
+def lease_time(connection: Connection, now: datetime) -> datetime:
+    """Return the instant by which leases are over.
+
+    Args:
+        now: The caller's time.
+
+    Returns:
+        The time of the database server, where that has a clock, as SQLite has not, and the ledger was opened
+        with `database_time`; else `now`.
+    """
+    if connection.dialect.name == "postgresql" and connection.get_execution_options().get("ledger_clock"):
+        now = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
+    return now
+
+
+def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:
+    if address.database in (None, "", ":memory:"):
+        raise LedgerError(
+            "the ledger must outlive the program: give a file, as in sqlite:///trusted/ledger.sqlite"
+        )
+    if address != URL.create(address.drivername, database=address.database):
+        raise LedgerError(
+            "the ledger's URL must be sqlite:/// and a path, without a host and without a query: it would "
+            "name another file than the one that is guarded here"
+        )
+    # absolute, for a program may change its folder while the ledger is open
+    file = Path(str(address.database)).absolute()
+    _make_private(file)
+    if file.stat().st_nlink > 1:
+        raise LedgerError(
+            "the ledger's file must have one name, and has others (hard links): what was spent last is in a "
+            "log beside the name by which it was opened, which whoever opens another does not see. Remove "
+            "the others, and keep copies in their place"
+        )
+    engine = create_engine(
+        URL.create("sqlite", database=str(file)), **KEPT, connect_args={"timeout": busy_timeout_seconds}
+    )
+
+    def connected(connection: Any, _record: object) -> None:
+        # the driver would open transactions by itself, too late and not immediate
+        connection.isolation_level = None
+        _use_write_ahead_log(connection, busy_timeout_seconds)
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+
+    def begun(connection: Connection) -> None:
+        options = connection.get_execution_options()
+        if options.get("ledger_migrates", False):
+            # to change a column the whole table is copied, dropped and renamed; only possible out here
+            connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("ledger_writes", False) else "BEGIN")
+
+    watch_file(engine, file)
+    event.listen(engine, "connect", connected)
+    event.listen(engine, "begin", begun)
+    return engine
+
+
+def _use_write_ahead_log(connection: Any, patience_seconds: float) -> None:
+    """Change the file's mode, permanently. SQLite does not wait here for others that do the same."""
+    deadline = monotonic() + patience_seconds
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except OperationalError:
+            if monotonic() > deadline:
+                raise
+            sleep(0.01)
+
+
+def _postgresql(address: URL, busy_timeout_seconds: float) -> Engine:
+    if "+" not in address.drivername:
+        address = address.set(drivername="postgresql+psycopg")
+    # asked whether it lives before anything is sent; what fails later is never sent again, for it may have
+    # been committed
+    engine = create_engine(address, **KEPT, isolation_level="READ COMMITTED", pool_pre_ping=True)
+    settings = text(
+        "SELECT set_config('lock_timeout', :milliseconds, true), set_config('synchronous_commit', "
+        # a server may be told to confirm before the disk has it; stricter settings than `on` are left
+        "CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' "
+        "ELSE current_setting('synchronous_commit') END, true)"
+    )
+    # 0 would wait without end
+    milliseconds = str(max(1, round(1000 * busy_timeout_seconds)))
+
+    def begun(connection: Connection) -> None:
+        if connection.get_execution_options().get("ledger_writes", False):
+            connection.execute(settings, {"milliseconds": milliseconds})
+
+    event.listen(engine, "begin", begun)
+    return engine
+
+
+def _make_private(file: Path) -> None:
+    """Make the file (0600) and the folders (0700) that are missing; those that exist are left as they are."""
+    missing = [folder for folder in file.parents if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    # A power cut must not lose the name of a file whose content was synced; whoever made it, or its folder,
+    # may have died before that was durable. Who may not read the folder above did not make this one.
+    sync_folder(file.parent)
+    with suppress(PermissionError):
+        for path in (file.parent, *missing):
+            sync_folder(path.parent)

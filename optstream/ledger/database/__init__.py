@@ -1,1 +1,0 @@
-"""The ledger's database: engine, connections, tables and their upgrade."""

@@ -1,0 +1,566 @@
+"""What is asked of releases and changes nothing: functions of a connection, each a method of `Ledger`."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, case, func, select
+
+from optstream.errors import LedgerError
+from optstream.ledger import transitions as revisions
+from optstream.ledger.accounting import COLUMNS, charged_to_release, guarantees_of
+from optstream.ledger.dated_trees import Entries, trees_said
+from optstream.ledger.hash_chain import check_contains
+from optstream.ledger.held import find_row
+from optstream.ledger.records import (
+    ReleaseEvent,
+    ReleaseOutline,
+    ReleaseRecord,
+    ReleaseState,
+    StreamTerms,
+    check_key,
+)
+from optstream.ledger.schema import (
+    EventRow,
+    GrantRow,
+    ReleaseRow,
+    SpendRow,
+    StreamRow,
+    find_stream,
+    grant_of,
+    id_of,
+    one_row,
+    read_rows,
+    terms_of,
+)
+from optstream.ledger.transitions import Vintage
+from optstream.privacy import PrivacyModel
+
+ROWS_AT_ONCE = 10_000
+_OUTLINES = select(*(getattr(ReleaseRow, name) for name in ReleaseOutline.__dataclass_fields__))
+
+
+def find(connection: Connection, stream: str, period: str, revision: int = 0) -> ReleaseRecord | None:
+    """Return one release.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: Of the release.
+
+    Returns:
+        The release; None where there is none.
+
+    Raises:
+        ParameterError: A name is not printable text, or the revision less than 0.
+    """
+    check_key(stream, period, revision)
+    release = find_row(connection, stream, period, revision)
+    return None if release is None else _record(connection, stream, release)
+
+
+def releases(connection: Connection, stream: str) -> tuple[ReleaseRecord, ...]:
+    """Return all releases of a stream.
+
+    Args:
+        stream: Name of the stream.
+
+    Returns:
+        The releases by first step, then revision; empty for an unknown stream.
+    """
+    query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(stream))
+    found = read_rows(connection, query.order_by(ReleaseRow.first_step, ReleaseRow.revision))
+    return tuple(_record(connection, stream, release) for release in found)
+
+
+def latest(connection: Connection, stream: str, period: str) -> ReleaseRecord | None:
+    """Return the release of a period that has the highest revision.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+
+    Returns:
+        The release; None where the period has none.
+
+    Raises:
+        ParameterError: A name is not printable text.
+    """
+    check_key(stream, period, 0)
+    query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(stream), ReleaseRow.period == period)
+    release = one_row(connection, query.order_by(ReleaseRow.revision.desc()).limit(1))
+    return None if release is None else _record(connection, stream, release)
+
+
+def drawn_before(connection: Connection, stream: str, first_step: int) -> ReleaseRecord | None:
+    """Return the last release before a step that has measurements: DRAWN or PUBLISHED.
+
+    Restatements are left out: they go on from nothing, and nothing goes on from them.
+
+    Args:
+        stream: Name of the stream.
+        first_step: Running index; only releases that begin before it are looked at.
+
+    Returns:
+        The release; None where none has measurements.
+    """
+    query = select(ReleaseRow).where(
+        ReleaseRow.stream_id == id_of(stream),
+        ReleaseRow.revision == 0,
+        ReleaseRow.first_step < first_step,
+        ReleaseRow.state.in_([ReleaseState.DRAWN.value, ReleaseState.PUBLISHED.value]),
+    )
+    release = one_row(connection, query.order_by(ReleaseRow.first_step.desc()).limit(1))
+    return None if release is None else _record(connection, stream, release)
+
+
+def vintages_of(connection: Connection, stream: str, period: str, revision: int) -> tuple[Vintage, ...]:
+    """Return the new estimates of one release.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: Of the release.
+
+    Returns:
+        Vintages by number, rising; none for an unknown release.
+
+    Raises:
+        ParameterError: A name is not printable text, or the revision less than 0.
+    """
+    check_key(stream, period, revision)
+    release = find_row(connection, stream, period, revision)
+    return () if release is None else tuple(revisions.of_release(connection, release.id))
+
+
+def outlines(connection: Connection, stream: str, steps: range | None = None) -> Iterator[ReleaseOutline]:
+    """Yield a stream's releases without their spends, by first step, then revision.
+
+    Memory does not grow with the history; the transaction is open until the last release was taken.
+
+    Args:
+        stream: Name of the stream.
+        steps: Only releases that begin at one of these steps; None for all.
+
+    Yields:
+        One release after the other; none for an unknown stream.
+    """
+    query = _OUTLINES.where(ReleaseRow.stream_id == id_of(stream))
+    if steps is not None:
+        query = query.where(ReleaseRow.first_step >= steps.start, ReleaseRow.first_step < steps.stop)
+    ordered = query.order_by(ReleaseRow.first_step, ReleaseRow.revision)
+    yield from map(_outline, connection.execute(ordered.execution_options(yield_per=ROWS_AT_ONCE)))
+
+
+def last_release(connection: Connection, stream: str) -> ReleaseOutline | None:
+    """Return the release of a stream that begins last, in its newest revision.
+
+    Args:
+        stream: Name of the stream.
+
+    Returns:
+        The release; None where there is none.
+    """
+    query = _OUTLINES.where(ReleaseRow.stream_id == id_of(stream)).limit(1)
+    newest = query.order_by(ReleaseRow.first_step.desc(), ReleaseRow.revision.desc())
+    row = connection.execute(newest).one_or_none()
+    return None if row is None else _outline(row)
+
+
+def has_known_noise(connection: Connection, stream: str, steps: range) -> bool:
+    """Return whether the noise of a first release was compromised that begins at one of these steps.
+
+    Args:
+        stream: Name of the stream.
+        steps: Running indices.
+
+    Returns:
+        True where there is at least one.
+    """
+    lost = select(ReleaseRow.id).where(
+        ReleaseRow.stream_id == id_of(stream),
+        ReleaseRow.first_step >= steps.start,
+        ReleaseRow.first_step < steps.stop,
+        ReleaseRow.compromised.is_not(None),
+        ReleaseRow.revision == 0,
+    )
+    return connection.execute(lost.limit(1)).first() is not None
+
+
+def known_noise(connection: Connection, stream: str) -> tuple[tuple[str, str], ...]:
+    """Return whose noise was compromised, of all streams that share a stream's privacy budget.
+
+    A window of the budget that holds a step of one of them has lost everything, in every stream (Lemma 1).
+
+    Args:
+        stream: Name of one of the streams.
+
+    Returns:
+        Stream and period of each release, once, sorted; empty for an unknown stream.
+    """
+    grant = select(StreamRow.grant_id).where(StreamRow.name == stream).scalar_subquery()
+    query = select(StreamRow.name, ReleaseRow.period).join(ReleaseRow, ReleaseRow.stream_id == StreamRow.id)
+    lost = query.where(StreamRow.grant_id == grant, ReleaseRow.compromised.is_not(None)).distinct()
+    return tuple(sorted((row.name, row.period) for row in connection.execute(lost)))
+
+
+def count_by_state(connection: Connection, stream: str) -> dict[ReleaseState, int]:
+    """Return how many releases of a stream are in each state.
+
+    Args:
+        stream: Name of the stream.
+
+    Returns:
+        Counts of the states that occur, in the states' order; empty for an unknown stream.
+    """
+    query = select(ReleaseRow.state, func.count()).where(ReleaseRow.stream_id == id_of(stream))
+    found = dict(connection.execute(query.group_by(ReleaseRow.state)).tuples().all())
+    return {state: found[state] for state in ReleaseState if state in found}
+
+
+def event_times(connection: Connection, stream: str, kind: str) -> dict[tuple[str, int], datetime]:
+    """Return when each release had its last event of a kind. Reads all events of the stream.
+
+    Args:
+        stream: Name of the stream.
+        kind: Such as "reserved", "drawn" or "published".
+
+    Returns:
+        Instants by period and revision, of those that had such an event.
+    """
+    query = select(EventRow.period, EventRow.revision, EventRow.at).order_by(EventRow.number)
+    found = connection.execute(query.where(EventRow.stream_id == id_of(stream), EventRow.kind == kind))
+    return {(row.period, row.revision): datetime.fromisoformat(row.at) for row in found}
+
+
+def last_shown(connection: Connection, stream: str) -> int:
+    """Return how many events a stream had once the newest thing that readers have was staged.
+
+    Args:
+        stream: Name of the stream.
+
+    Returns:
+        Up to that of the last release or new estimate that was staged and is published by now, as `heads`
+        counts; 0 for none.
+    """
+    kinds = ("staged", "vintage staged", "published", "vintage published")
+    query = select(EventRow.number, EventRow.kind, EventRow.period, EventRow.revision, EventRow.body)
+    of_kind = query.where(EventRow.stream_id == id_of(stream), EventRow.kind.in_(kinds))
+    last, staged = 0, dict[tuple[str | None, int | None, int], int]()
+    for row in connection.execute(of_kind.order_by(EventRow.number)):
+        key = (row.period, row.revision, json.loads(row.body).get("vintage", 0))
+        if row.kind.endswith("staged"):
+            staged[key] = row.number + 1  # numbers are from 0
+        else:
+            last = max(last, staged.get(key, 0))
+    return last
+
+
+def events_of(
+    connection: Connection, stream: str, period: str | None = None, first: int = 0
+) -> tuple[ReleaseEvent, ...]:
+    """Return what happened to the releases of a period, or to a stream.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the only period; None for all, and for what happened to the stream itself.
+        first: Number of the first event of the stream that counts.
+
+    Returns:
+        Events in the order of the chain; none where the period has no release.
+    """
+    columns = (EventRow.at, EventRow.kind, EventRow.revision, EventRow.period, EventRow.number)
+    query = select(*columns).where(EventRow.stream_id == id_of(stream), EventRow.number >= first)
+    if period is not None:
+        query = query.where(EventRow.period == period)
+    return tuple(
+        ReleaseEvent(datetime.fromisoformat(row.at), row.kind, row.revision or 0, row.period, row.number)
+        for row in connection.execute(query.order_by(EventRow.number))
+    )
+
+
+def _record(connection: Connection, stream: str, release: ReleaseRow) -> ReleaseRecord:
+    outline = {name: getattr(release, name) for name in ReleaseOutline.__dataclass_fields__}
+    return ReleaseRecord(
+        **{**outline, "state": ReleaseState(release.state)},
+        stream=stream,
+        owner=release.owner,
+        lease_until=datetime.fromisoformat(release.lease_until),
+        fencing_token=release.fence,
+        drawing=release.drawing,
+        redraws=release.redraws,
+        spends=charged_to_release(connection, release.id),
+    )
+
+
+def _outline(row: Row[tuple[object, ...]]) -> ReleaseOutline:
+    return ReleaseOutline(**{**row._mapping, "state": ReleaseState(row.state)})
+
+
+# What is asked of streams and changes nothing: functions of a connection, each a method of `Ledger`.
+
+
+def terms(connection: Connection, stream: str) -> StreamTerms | None:
+    """Return a stream's terms.
+
+    Args:
+        stream: Name of the stream.
+
+    Returns:
+        The terms; None where the stream is not enrolled.
+    """
+    row = find_stream(connection, stream)
+    return None if row is None else terms_of(connection, row)
+
+
+def siblings(connection: Connection, stream: str) -> tuple[StreamTerms, ...]:
+    """Return the terms of all other streams of a stream's privacy budget.
+
+    Args:
+        stream: Name of the stream.
+
+    Returns:
+        Terms in the order of enrolment; empty for an unknown stream.
+    """
+    others = _members(stream).where(StreamRow.name != stream).order_by(StreamRow.id)
+    return tuple(terms_of(connection, other) for other in read_rows(connection, others))
+
+
+def streams(connection: Connection) -> tuple[str, ...]:
+    """Return the names of all enrolled streams.
+
+    Returns:
+        Sorted; empty for a new ledger.
+    """
+    return tuple(sorted(connection.execute(select(StreamRow.name)).scalars()))
+
+
+def documents(connection: Connection, stream: str) -> tuple[str, ...]:
+    """Return every document that the terms of a privacy budget's streams ever had.
+
+    Args:
+        stream: Name of one of its streams.
+
+    Returns:
+        JSON texts, each once, the oldest first; empty for an unknown stream.
+    """
+    of_grant = _members(stream).with_only_columns(StreamRow.id)
+    query = select(EventRow.body).where(EventRow.period.is_(None), EventRow.stream_id.in_(of_grant))
+    bodies = connection.execute(query.order_by(EventRow.id)).scalars()
+    return tuple(dict.fromkeys(json.loads(body).get("document", "{}") for body in bodies))
+
+
+def trees(connection: Connection, stream: str) -> dict[int, Entries]:
+    """Return the list of trees under which the days of each privacy guarantee were planned.
+
+    Args:
+        stream: Name of the stream.
+
+    Returns:
+        By number of the privacy guarantee, as `ReleaseOutline.amendment` names it; empty for an unknown
+        stream.
+    """
+    query = select(EventRow.body).where(EventRow.stream_id == id_of(stream), EventRow.period.is_(None))
+    bodies = map(json.loads, connection.execute(query.order_by(EventRow.number)).scalars())
+    return {int(body.get("amendment", 0)): trees_said(body) for body in bodies}
+
+
+def guarantee_number(connection: Connection, stream: str) -> int:
+    """Return the number of the privacy guarantee that is in force for a stream.
+
+    Args:
+        stream: Name of the stream.
+
+    Returns:
+        The number; 0 until the first amendment, and for an unknown stream.
+    """
+    row = find_stream(connection, stream)
+    return 0 if row is None else grant_of(connection, row).amendment
+
+
+def guarantees(connection: Connection, stream: str) -> dict[int, PrivacyModel]:
+    """Return the privacy guarantees that a stream ever had, since its privacy budget began.
+
+    Args:
+        stream: Name of the stream.
+
+    Returns:
+        By number, as `ReleaseOutline.amendment` names them; the highest is in force for new days. With the
+        stream's own alpha, where it is a product of the budget (Lemma 12a), and its resolution of now. Empty
+        for an unknown stream.
+    """
+    row = find_stream(connection, stream)
+    if row is None:
+        return {}
+    known, found = terms_of(connection, row), guarantees_of(connection, grant_of(connection, row))
+    own, resolution = known.alpha_ratio, known.model.resolution
+    return {
+        number: replace(model, alpha=own * model.alpha, resolution=resolution)
+        for number, model in found.by_number.items()
+    }
+
+
+def head(connection: Connection, stream: str) -> str:
+    """Return the hash of a stream's last event, for the catalogue to carry.
+
+    Args:
+        stream: Name of the stream.
+
+    Returns:
+        SHA-256 in hexadecimal.
+
+    Raises:
+        LedgerError: The stream is not enrolled.
+    """
+    return head_after(connection, stream, None)
+
+
+def head_after(connection: Connection, stream: str, known: str | None) -> str:
+    """Return the head as `head` does, if the ledger contains the one that the catalogue carries.
+
+    Called inside the published folder's lock, as `optstream.catalogue.publish` does, it makes the newest head
+    of a catalogue stand for all of them. Each publication then carries the last event of a chain that has the
+    head of the publication before; chains only grow, so a ledger, or a copy of it from any time, that
+    contains the newest head contains all earlier ones, and whatever was published with them.
+
+    Args:
+        stream: Name of the stream.
+        known: The head that the catalogue carries now; None if there is no catalogue yet.
+
+    Returns:
+        SHA-256 in hexadecimal.
+
+    Raises:
+        LedgerError: The ledger does not contain `known`, so that it is an older copy or another ledger; or
+            the stream is not enrolled.
+    """
+    row = find_stream(connection, stream)
+    if row is None:
+        raise LedgerError(f"stream {stream!r} is not in the ledger: enrol it first")
+    check_contains(connection, [] if known is None else [known])
+    return row.head
+
+
+def heads(connection: Connection, stream: str) -> dict[str, tuple[int, str]]:
+    """Return how long the chain of each stream of a privacy budget is, and its head.
+
+    Args:
+        stream: Name of one of its streams.
+
+    Returns:
+        For each stream how many events it has and the hash of the last; empty for an unknown stream.
+    """
+    return {one.name: (one.n_events, one.head) for one in read_rows(connection, _members(stream))}
+
+
+def last_event_at(connection: Connection, stream: str) -> datetime | None:
+    """Return the instant of a stream's last event, by the clock of who wrote it.
+
+    Args:
+        stream: Name of the stream.
+
+    Returns:
+        The instant (UTC); None where there is no event.
+    """
+    last = select(EventRow.at).where(EventRow.stream_id == id_of(stream)).order_by(EventRow.number.desc())
+    at = connection.execute(last.limit(1)).scalar()
+    return None if at is None else datetime.fromisoformat(at)
+
+
+def _members(stream: str) -> Select[tuple[StreamRow]]:
+    """Return the streams of a stream's privacy budget, itself among them; none of an unknown one."""
+    grant = select(StreamRow.grant_id).where(StreamRow.name == stream).scalar_subquery()
+    return select(StreamRow).where(StreamRow.grant_id == grant)
+
+
+# The ledger's tables as batches of columns, for an export: whole, from one moment, in bounded memory.
+
+Batch = tuple[str, dict[str, list[Any]]]
+"""A table's name, and some of its rows as columns."""
+
+
+def batches(connection: Connection, n_rows: int) -> Iterator[Batch]:
+    """Yield streams, releases, spends and events for an export, from one moment, in bounded memory.
+
+    A table without rows comes once, with empty columns. A stream has its privacy budget's columns beside its
+    own; a spend says whether it is in force, which is what its release is charged.
+
+    Args:
+        n_rows: The most rows of a batch, at least 1.
+
+    Yields:
+        A table's name, and some of its rows as columns, in the order of their keys.
+    """
+    for table, query in (
+        ("streams", _streams()),
+        ("releases", _releases()),
+        ("spends", _spends()),
+        ("events", _events()),
+    ):
+        names = list(query.selected_columns.keys())
+        result = connection.execute(query.execution_options(yield_per=n_rows))
+        empty = True
+        for rows in result.partitions():
+            empty = False
+            columns = zip(*rows, strict=True)
+            yield table, {name: list(values) for name, values in zip(names, columns, strict=True)}
+        if empty:
+            yield table, {name: [] for name in names}
+
+
+def _streams() -> Select[Any]:
+    of_grant = ("epsilon", "delta", "rho", "window_length", "windows", "alpha", "unit", "leaves_per_step")
+    of_stream = ("model", "hierarchy_hash", "calibration", "calendar", "document", "n_events", "head")
+    return (
+        select(
+            StreamRow.name.label("stream"),
+            GrantRow.name.label("grant"),
+            *(getattr(GrantRow, name) for name in of_grant),
+            *(getattr(StreamRow, name) for name in of_stream),
+        )
+        .join(GrantRow, GrantRow.id == StreamRow.grant_id)
+        .order_by(StreamRow.id)
+    )
+
+
+def _releases() -> Select[Any]:
+    own = [
+        column for column in ReleaseRow.__table__.columns if column.name not in ("id", "stream_id", "fence")
+    ]
+    return (
+        select(StreamRow.name.label("stream"), *own, ReleaseRow.fence.label("fencing_token"))
+        .join(StreamRow, StreamRow.id == ReleaseRow.stream_id)
+        .order_by(ReleaseRow.id)
+    )
+
+
+def _spends() -> Select[Any]:
+    in_force = SpendRow.generation == ReleaseRow.generation
+    return (
+        select(
+            StreamRow.name.label("stream"),
+            GrantRow.name.label("grant"),
+            ReleaseRow.period,
+            ReleaseRow.revision,
+            SpendRow.generation,
+            case((in_force, 1), else_=0).label("in_force"),
+            *(getattr(SpendRow, name) for name in COLUMNS),
+            GrantRow.window_length,
+            GrantRow.windows,
+        )
+        .join(ReleaseRow, ReleaseRow.id == SpendRow.release_id)
+        .join(StreamRow, StreamRow.id == ReleaseRow.stream_id)
+        .join(GrantRow, GrantRow.id == SpendRow.grant_id)
+        .order_by(SpendRow.id)
+    )
+
+
+def _events() -> Select[Any]:
+    own = ("number", "at", "kind", "period", "revision", "body", "previous", "hash")
+    return (
+        select(StreamRow.name.label("stream"), *(getattr(EventRow, name) for name in own))
+        .join(StreamRow, StreamRow.id == EventRow.stream_id)
+        .order_by(EventRow.id)
+    )

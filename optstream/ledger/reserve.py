@@ -1,0 +1,315 @@
+"""Reserving: the only place where a release is charged, and where a dead run's release changes hands."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from fractions import Fraction
+
+from sqlalchemy import Connection
+
+from optstream.errors import BudgetError, LedgerError, ParameterError
+from optstream.ledger.accounting import cost_touching, hull, losses_with, spends_hash, store
+from optstream.ledger.database import lease_time
+from optstream.ledger.hash_chain import append, check_contains, move
+from optstream.ledger.held import Key, describe, find_row, giving_up, held
+from optstream.ledger.records import (
+    GuaranteeLoss,
+    ReleaseState,
+    Reservation,
+    StreamTerms,
+    check_key,
+    check_name,
+    lease_end,
+    stamp,
+)
+from optstream.ledger.schema import GrantRow, ReleaseRow, StreamRow, insert_row, lock, terms_of
+from optstream.ledger.transitions import give_up
+from optstream.privacy import JointSpend, PeriodSpend, PrivacyModel, Spend
+from optstream.privacy.spends import check_currency
+
+UNKNOWN_AT_FIRST = (
+    "measurements_hash", "staged_hash", "published_name", "reason", "withdrawn", "compromised"
+)  # fmt: skip
+REDRAWS_THAT_VOID = 3
+"""A process that dies in its draw once too often is not a process that dies by chance."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a run asks for: this release, under this plan, for this owner until then."""
+
+    stream: str
+    period: str
+    revision: int
+    plan: tuple[Spend, ...]
+    owner: str
+    now: datetime
+    lease: timedelta
+    terms: StreamTerms | None
+    restatements_epsilon: Fraction | None
+    is_drawn: bool
+
+    def __post_init__(self) -> None:
+        check_key(*self.key)
+        check_name(self.owner, "owner of a release")
+        if not self.plan:
+            raise ParameterError(
+                "a plan must have at least one spend: a measurement that costs nothing is a mistake"
+            )
+
+    @property
+    def key(self) -> Key:
+        """The release that is asked for."""
+        return self.stream, self.period, self.revision
+
+    @property
+    def named(self) -> str:
+        return describe(*self.key)
+
+
+def reserve(
+    connection: Connection,
+    stream: str,
+    period: str,
+    revision: int,
+    spends: Sequence[Spend],
+    owner: str,
+    now: datetime,
+    lease: timedelta,
+    catalogue_heads: Collection[str] = (),
+    terms: StreamTerms | None = None,
+    restatements_epsilon: Fraction | None = None,
+    is_drawn: bool = False,
+) -> Reservation | LedgerError:
+    """Charge a release's plan to its privacy budget, and hold the release for `owner` until now + lease.
+
+    A RESERVED release is taken over when its lease is over, or by its own owner; if no owner died while
+    drawing, it may be under another plan, which is then charged instead. If its owner died while drawing,
+    this counts as a redraw, under the same plan only, and the third makes the release VOID; with `is_drawn`
+    it does not count, and that draw is the one to be recorded. Later revisions need the earlier one PUBLISHED
+    or VOID.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: 0 for the first release of the period, from 1 on for restatements.
+        spends: The worst outcome of the plan, at least one spend; steps are running indices.
+        owner: Unique to the run.
+        now: The caller's time.
+        lease: Greater than 0, a day at most.
+        catalogue_heads: Heads that the published catalogue carries; a ledger that lacks one was restored from
+            an older copy. The newest stands for all of them (`head_after`).
+        terms: What the plan was made under; None leaves that unchecked.
+        restatements_epsilon: The most that all restatements of the stream may cost any window, if the release
+            is one; None for no bound but the privacy budget.
+        is_drawn: Whether the caller has the whole, durable measurements of the last owner's draw.
+
+    Returns:
+        The right to draw. A LedgerError, which the method of `Ledger` raises once the change is durable,
+        where this has made the release VOID.
+
+    Raises:
+        BudgetError: Some window would lose more than a privacy guarantee gives it, the one in force or one
+            that days in the window were released under, or restatements more than their share; or its own
+            noise was compromised. Nothing is inserted.
+        HeldError: Another run holds the release.
+        LedgerError: The stream is not enrolled; the release is DRAWN (adopt it), PUBLISHED or VOID; its draw
+            was begun by this owner, or under another plan; an earlier revision is unfinished; a head is not
+            the ledger's; `terms` are not the stream's any more, or the plan is priced for another alpha or
+            unit.
+        ParameterError: The plan is empty or in another currency than the privacy budget, or a name, the
+            revision, `now` or `lease` is outside its range.
+    """
+    now = lease_time(connection, now)
+    request = Request(
+        stream, period, revision, tuple(spends), owner, now, lease, terms, restatements_epsilon, is_drawn
+    )
+    row, grant = lock(connection, stream)
+    check_contains(connection, catalogue_heads)
+    check_currency(request.plan, "epsilon" if grant.delta is None else "rho")
+    _check_guarantee(connection, row, request)
+    release = find_row(connection, *request.key)
+    if release is None:
+        _check_earlier_revision(connection, request)
+        return _insert(connection, row, grant, request)
+    if release.state != ReleaseState.RESERVED:
+        raise LedgerError(f"{request.named} is {release.state} already: {_advice(release)}")
+    return _take_over(connection, grant, release, request)
+
+
+def _advice(release: ReleaseRow) -> str:
+    match release.state:
+        case ReleaseState.DRAWN:
+            return "run it again, which finishes it from its stored measurements; it is never drawn again"
+        case ReleaseState.VOID:
+            return f"it stays charged ({release.reason}); a person may ask for the next revision"
+        case _:
+            return "there is nothing to do; a restatement is a new revision"
+
+
+def _check_guarantee(connection: Connection, stream: StreamRow, request: Request) -> None:
+    """Refuse a plan of another privacy guarantee than the stream's, whoever changed it meanwhile."""
+    if request.terms is None:
+        return
+    changed = terms_of(connection, stream).differing(request.terms)
+    if changed:
+        raise LedgerError(
+            f"the {', '.join(changed)} of stream {request.stream!r} changed while this run was under way; "
+            "nothing was reserved: run it again"
+        )
+    model = request.terms.model
+    for spend in request.plan:
+        if isinstance(spend, PeriodSpend):
+            continue
+        if (spend.alpha_units, spend.leaves_changed) != (model.alpha_units, model.leaves_per_step):
+            raise LedgerError(
+                f"the plan of {request.named} is priced for another alpha or unit than its stream"
+            )
+        if isinstance(spend, JointSpend) and spend.n_nodes > 1 and model.unit == "roaming":
+            raise LedgerError(
+                f"the plan of {request.named} has joint noise for {spend.n_nodes} nodes, which is priced for "
+                "customers who stay in one leaf of a period, and those of its stream may change it"
+            )
+
+
+def _check_earlier_revision(connection: Connection, request: Request) -> None:
+    if request.revision == 0:
+        return
+    earlier = find_row(connection, request.stream, request.period, request.revision - 1)
+    if earlier is None or earlier.state not in (ReleaseState.PUBLISHED, ReleaseState.VOID):
+        raise LedgerError(
+            f"{request.named} needs revision {request.revision - 1} to be PUBLISHED or VOID first"
+        )
+
+
+def _insert(connection: Connection, stream: StreamRow, grant: GrantRow, request: Request) -> Reservation:
+    _check_windows(connection, grant, stream.id, request, None)
+    columns = {
+        "state": ReleaseState.RESERVED.value,
+        **_ownership(request, fence=1),
+        "redraws": 0,
+        **_charge(grant, request.plan, generation=1),
+        **dict.fromkeys(UNKNOWN_AT_FIRST),
+    }
+    key = {"stream_id": stream.id, "period": request.period, "revision": request.revision}
+    release_id = insert_row(connection, ReleaseRow, **key, **columns)
+    store(connection, grant, release_id, 1, request.plan)
+    append(connection, stream.id, "reserved", request.now, columns, (request.period, request.revision))
+    return Reservation(*request.key, 1)
+
+
+def _take_over(
+    connection: Connection, grant: GrantRow, release: ReleaseRow, request: Request
+) -> Reservation | LedgerError:
+    """Give a RESERVED release to the caller: its owner's lease is over, or it never began to draw."""
+    alive = release.lease_until > stamp(request.now)
+    if alive and release.owner != request.owner:
+        raise held(release, request.named)
+    if alive and release.drawing:
+        # a live owner that asks again did not die: it raised, and a redraw could depend on the draw
+        raise LedgerError(
+            f"{request.named}: this run began its draw and recorded no outcome; {giving_up(request.period)}"
+        )
+    if release.compromised is not None:
+        raise BudgetError(
+            f"{request.named}: its noise was declared compromised ({release.compromised}), and it is never "
+            f"drawn again; {giving_up(request.period)}"
+        )
+    same_plan = (release.spends_hash, release.amendment) == (
+        spends_hash(grant.id, request.plan),
+        grant.amendment,
+    )
+    if (release.drawing or release.redraws) and not same_plan:
+        raise LedgerError(
+            f"{request.named} was being drawn under another plan when its owner died: run it again under the "
+            f"configuration and history of then, or {giving_up(request.period)}"
+        )
+    if release.drawing and request.is_drawn:
+        # its owner died between durable measurements and their record: the draw stays begun, and is the one
+        columns = {**_ownership(request, fence=release.fence + 1), "drawing": True}
+        move(connection, release, "taken over", request.now, **columns)
+        return Reservation(*request.key, release.fence + 1, release.redraws, True)
+    redraws = release.redraws + bool(release.drawing)
+    if redraws >= REDRAWS_THAT_VOID:
+        reason = f"its owner died {redraws} times while drawing"
+        give_up(connection, release, reason, request.now, redraws=redraws)
+        return LedgerError(f"{request.named} is VOID and stays charged: {reason}; find out what kills it")
+    columns = {**_ownership(request, fence=release.fence + 1), "redraws": redraws}
+    if not same_plan:
+        # nothing was drawn under the old plan, and whoever held it is fenced off from drawing
+        _check_windows(connection, grant, release.stream_id, request, release.id)
+        store(connection, grant, release.id, release.generation + 1, request.plan)
+        columns |= _charge(grant, request.plan, release.generation + 1)
+    move(connection, release, "taken over", request.now, **columns)
+    return Reservation(*request.key, release.fence + 1, redraws)
+
+
+def _ownership(request: Request, fence: int) -> dict[str, object]:
+    until = lease_end(request.now, request.lease)
+    return {"owner": request.owner, "lease_until": until, "fence": fence, "drawing": False}
+
+
+def _charge(grant: GrantRow, plan: Sequence[Spend], generation: int) -> dict[str, object]:
+    steps = hull(plan)
+    return {
+        "first_step": steps.start,
+        "n_steps": len(steps),
+        "generation": generation,
+        "spends_hash": spends_hash(grant.id, plan),
+        "amendment": grant.amendment,
+    }
+
+
+def _check_windows(
+    connection: Connection, grant: GrantRow, stream_id: int, request: Request, without: int | None
+) -> None:
+    """Raise BudgetError if some window that sees the plan would lose more than a privacy guarantee gives it,
+    the one in force or one that days in it were released under, or the restatements of the stream more than
+    their share.
+    """
+    steps = hull(request.plan)
+    others = () if without is None else (ReleaseRow.id != without,)
+    if request.revision and request.restatements_epsilon is not None:
+        restated = (ReleaseRow.stream_id == stream_id, ReleaseRow.revision > 0)
+        cost = cost_touching(connection, grant, steps, request.plan, *restated, *others)
+        if cost.epsilon > request.restatements_epsilon:
+            raise BudgetError(
+                f"{request.named}: restatements would cost the window from step {cost.first_step} "
+                f"{_exactly(cost.epsilon)}, and {_exactly(request.restatements_epsilon)} is kept back for "
+                "them. Nothing was reserved: a day is restated once, or with a smaller share each"
+            )
+    for kept in losses_with(connection, grant, request.plan, *others):
+        if kept.is_broken:
+            raise BudgetError(f"{request.named}: {_broken(grant, kept)}")
+
+
+def _broken(grant: GrantRow, kept: GuaranteeLoss) -> str:
+    """Return which privacy guarantee the plan would break, and the remedy."""
+    cost, model = kept.loss, kept.guarantee
+    window = (
+        f"the window of {model.window_length} steps from step {cost.first_step} would cost "
+        f"{_exactly(cost.epsilon)}"
+    )
+    if kept.free_from is None:
+        return (
+            f"{window}, and privacy budget {grant.name!r} is {_exactly(model.budget)}{_told(model)}. "
+            "Nothing was reserved: release it with less, or a later period whose windows have headroom"
+        )
+    return (
+        f"{window} by privacy guarantee {kept.number} of privacy budget {grant.name!r} "
+        f"({model.currency} {_exactly(model.budget)}, window {model.window_length}, "
+        f"alpha {_exactly(model.alpha)}), which days in that window were "
+        "released under and keep. Nothing was reserved: release it with less, or wait for a period that "
+        f"begins at step {kept.free_from} or later"
+    )
+
+
+def _exactly(amount: Fraction | float) -> str:
+    if isinstance(amount, float):
+        return "everything (noise in it was compromised)"
+    return str(amount) if amount.denominator == 1 else f"{amount} (about {float(amount):.6g})"
+
+
+def _told(model: PrivacyModel) -> str:
+    """Return what a budget in rho stands for; nothing for one of epsilon alone."""
+    return f" in rho (epsilon {model.epsilon} at delta {float(model.delta):g})" if model.delta else ""

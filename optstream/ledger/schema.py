@@ -1,0 +1,365 @@
+"""The tables, as typed rows. Exact numbers are text; spends and events are written once and never touched
+again.
+
+What is here is what the queries go by. Databases are made and changed by `migrations`, and by nothing else; a
+test compares the two. There are no sessions: `rows.rows` reads plain rows, typed as these classes.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from sqlite3 import OperationalError
+from typing import Annotated, Any, TypeVar, cast
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Connection,
+    ForeignKey,
+    Index,
+    Integer,
+    ScalarSelect,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    insert,
+    select,
+)
+from sqlalchemy import UniqueConstraint as Unique
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from optstream.errors import LedgerError
+from optstream.ledger.dated_trees import from_list, to_text
+from optstream.ledger.records import StreamTerms
+from optstream.privacy import PrivacyModel
+from optstream.privacy.exact import exact_from_text
+from optstream.privacy.model import Unit, Windows
+
+SCHEMA = "0006"
+"""The newest of `migrations`: numbers of four digits, each one more than the one before."""
+
+# SQLite gives a row number of its own only to a column of exactly this type
+Key = Annotated[int, mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)]
+Small = Annotated[int, mapped_column(Integer)]
+GrantId = Annotated[int, mapped_column(ForeignKey("grants.id"))]
+StreamId = Annotated[int, mapped_column(ForeignKey("streams.id"))]
+ReleaseId = Annotated[int, mapped_column(ForeignKey("releases.id"))]
+# the number of a privacy budget's amendment
+Amendment = Annotated[int, mapped_column(Integer, server_default="0")]
+
+
+class Row(DeclarativeBase):
+    """A row of a table that has numbered rows."""
+
+    type_annotation_map = {str: Text, int: BigInteger, Unit: Text, Windows: Text}  # noqa: RUF012  # read once
+
+    id: Mapped[Key]
+
+
+metadata = Row.metadata
+
+# Programs from before the migrations look here, and refuse a number that they do not know.
+Table("schema_version", metadata, Column("version", Integer, nullable=False))
+
+
+class GuaranteeColumns:
+    """What a budget privacy guarantees: now, and in each of its amendments.
+
+    delta, rho: None where it is an epsilon alone.
+    """
+
+    epsilon: Mapped[str]
+    window_length: Mapped[int]
+    alpha: Mapped[str]
+    unit: Mapped[Unit]
+    leaves_per_step: Mapped[int]
+    windows: Mapped[Windows]
+    delta: Mapped[str | None]
+    rho: Mapped[str | None]
+
+
+class GrantRow(GuaranteeColumns, Row):
+    """A privacy budget.
+
+    longest_spend: the most steps of any spend: how far before a window one that reaches into it may begin.
+    amendment: the number of the amendment that its guarantee is.
+    """
+
+    __tablename__ = "grants"
+
+    name: Mapped[str] = mapped_column(unique=True)
+    calendar: Mapped[str]
+    longest_spend: Mapped[int]
+    amendment: Mapped[Amendment]
+
+
+class AmendmentRow(GuaranteeColumns, Row):
+    """A guarantee of a privacy budget, from its first terms (number 0) on: old spends are priced anew."""
+
+    __tablename__ = "amendments"
+    __table_args__ = (Unique("grant_id", "number", name="one_amendment"),)
+
+    grant_id: Mapped[GrantId]
+    number: Mapped[Small]
+
+
+class StreamRow(Row):
+    """A stream under its terms.
+
+    hierarchy: the list of its trees as JSON (`dated_trees.to_text`). head, n_events: hash of its last event,
+    and how many there are.
+    """
+
+    __tablename__ = "streams"
+
+    grant_id: Mapped[int] = mapped_column(ForeignKey("grants.id"), index=True)
+    name: Mapped[str] = mapped_column(unique=True)
+    model: Mapped[str]
+    hierarchy_hash: Mapped[str]
+    calibration: Mapped[str]
+    calendar: Mapped[str]
+    document: Mapped[str]
+    hierarchy: Mapped[str] = mapped_column(server_default="[]")
+    head: Mapped[str]
+    n_events: Mapped[int]
+
+
+class ReleaseRow(Row):
+    """A release. A VOID one keeps its place: the period is never drawn again under the same revision.
+
+    generation, spends_hash: which of the release's generations of spends is charged, and its hash.
+    amendment: that of the privacy budget under which it was planned. withdrawn, compromised: why it was taken
+    out of the catalogue, and why its noise protects nobody.
+    """
+
+    __tablename__ = "releases"
+    __table_args__ = (
+        Unique("stream_id", "period", "revision", name="one_release"),
+        Index("releases_by_step", "stream_id", "first_step"),
+        CheckConstraint("state IN ('RESERVED', 'DRAWN', 'PUBLISHED', 'VOID')", name="known_state"),
+    )
+
+    stream_id: Mapped[StreamId]
+    period: Mapped[str]
+    revision: Mapped[Small]
+    state: Mapped[str]
+    owner: Mapped[str]
+    lease_until: Mapped[str]
+    fence: Mapped[int]
+    drawing: Mapped[bool]
+    redraws: Mapped[Small]
+    first_step: Mapped[int]
+    n_steps: Mapped[int]
+    generation: Mapped[Small]
+    spends_hash: Mapped[str]
+    measurements_hash: Mapped[str | None]
+    staged_hash: Mapped[str | None]
+    published_name: Mapped[str | None]
+    reason: Mapped[str | None]
+    amendment: Mapped[Amendment]
+    withdrawn: Mapped[str | None]
+    compromised: Mapped[str | None]
+
+
+class VintageRow(Row):
+    """A new estimate of a published release, from measurements that are charged already: those of `basis`."""
+
+    __tablename__ = "vintages"
+    __table_args__ = (Unique("release_id", "number", name="one_vintage"),)
+
+    release_id: Mapped[ReleaseId]
+    number: Mapped[Small]
+    basis: Mapped[str]
+    staged_hash: Mapped[str]
+    published_name: Mapped[str]
+    published: Mapped[bool]
+
+
+class SpendRow(Row):
+    """A spend of one of a release's generations, and its place there."""
+
+    __tablename__ = "spends"
+    __table_args__ = (
+        Unique("release_id", "generation", "position", name="one_spend"),
+        Index("spends_by_step", "grant_id", "first_step"),
+    )
+
+    grant_id: Mapped[GrantId]
+    release_id: Mapped[ReleaseId]
+    generation: Mapped[Small]
+    position: Mapped[Small]
+    first_step: Mapped[int]
+    n_steps: Mapped[int]
+    document: Mapped[str]
+
+
+class EventRow(Row):
+    """What happened to a stream, or to the release that period and revision name."""
+
+    __tablename__ = "events"
+    __table_args__ = (Unique("stream_id", "number", name="one_event"),)
+
+    stream_id: Mapped[StreamId]
+    number: Mapped[int]
+    at: Mapped[str]
+    kind: Mapped[str]
+    period: Mapped[str | None]
+    revision: Mapped[int | None] = mapped_column(Integer)
+    body: Mapped[str]
+    previous: Mapped[str]
+    hash: Mapped[str] = mapped_column(unique=True)
+
+
+# Rows, typed by their tables: read, inserted, and read as the driver gives them where there are many.
+
+Found = TypeVar("Found", bound=Row)
+Columns = TypeVar("Columns", bound=tuple[Any, ...])
+
+
+def read_rows(connection: Connection, query: Select[tuple[Found]], **values: object) -> Sequence[Found]:
+    """Return the rows of one table that a query finds. values: of its bound parameters.
+
+    They are SQLAlchemy's plain rows, with the columns of the class that they are typed as, and nothing else.
+    """
+    found: Any = connection.execute(query, values).all()
+    return cast(Sequence[Found], found)
+
+
+def one_row(connection: Connection, query: Select[tuple[Found]], **values: object) -> Found | None:
+    """Return the only row that a query finds, as `rows` does; None if it finds none."""
+    found: Any = connection.execute(query, values).one_or_none()
+    return cast(Found | None, found)
+
+
+def insert_row(connection: Connection, table: type[Row], **columns: object) -> int:
+    """Insert one row and return its key."""
+    keys = connection.execute(insert(table).values(**columns)).inserted_primary_key
+    assert keys is not None
+    return int(keys[0])
+
+
+def plain_rows(connection: Connection, query: Select[Columns]) -> Iterator[Columns]:
+    """Yield the rows of a long query, of text and integers, as the driver gives them: plain tuples."""
+    cursor: Any = connection.execute(query).cursor
+    return iter(cursor)
+
+
+def plain_batches(connection: Connection, query: Select[Columns], n_rows: int) -> Iterator[list[Columns]]:
+    """Yield the rows as `plain_rows` does, at most so many at once."""
+    found = plain_rows(connection, query)
+    return iter(lambda: list(islice(found, n_rows)), [])
+
+
+@contextmanager
+def any_text(connection: Connection) -> Iterator[None]:
+    """Make text that is not UTF-8 come as bytes instead of raising. Of SQLite: PostgreSQL keeps none."""
+    driver: Any = connection.connection.dbapi_connection
+    driver.text_factory = _text_or_bytes
+    try:
+        yield
+    finally:
+        driver.text_factory = str
+
+
+def is_undecodable(error: OperationalError | LedgerError) -> bool:
+    """Return whether SQLite's driver raised it for text that is not UTF-8."""
+    return "Could not decode to UTF-8" in str(error)
+
+
+def _text_or_bytes(raw: bytes) -> str | bytes:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
+# Rows of streams and privacy budgets: found, held to a transaction's end, read as terms and written.
+
+LOCKED_STREAM = select(StreamRow).where(StreamRow.name == bindparam("stream")).with_for_update()
+_GRANT = select(GrantRow).where(GrantRow.id == bindparam("grant"))
+_LOCKED_GRANT = _GRANT.with_for_update()
+
+
+def lock(connection: Connection, stream: str) -> tuple[StreamRow, GrantRow]:
+    """Return the rows of a stream and of its privacy budget, held to the end of the transaction, always in
+    this order.
+
+    Raises LedgerError for a stream that is not enrolled.
+    """
+    row = one_row(connection, LOCKED_STREAM, stream=stream)
+    if row is None:
+        raise LedgerError(f"stream {stream!r} is not in the ledger: enrol it first")
+    return row, grant_of(connection, row, _LOCKED_GRANT)
+
+
+def grant_of(connection: Connection, stream: StreamRow, query: Select[tuple[GrantRow]] = _GRANT) -> GrantRow:
+    """Return the row of a stream's privacy budget."""
+    grant = one_row(connection, query, grant=stream.grant_id)
+    assert grant is not None
+    return grant
+
+
+def find_stream(connection: Connection, stream: str) -> StreamRow | None:
+    """Return the row of a stream, or None."""
+    return one_row(connection, select(StreamRow).where(StreamRow.name == stream))
+
+
+def id_of(stream: str) -> ScalarSelect[int]:
+    """Return the key of a stream, within a query; NULL, which equals nothing, for an unknown one."""
+    return select(StreamRow.id).where(StreamRow.name == stream).scalar_subquery()
+
+
+def find_grant(connection: Connection, grant: str) -> GrantRow:
+    """Return the row of a privacy budget. Raises LedgerError if there is none."""
+    row = one_row(connection, select(GrantRow).where(GrantRow.name == grant))
+    if row is None:
+        raise LedgerError(f"privacy budget {grant!r} is not in the ledger: enrol one of its streams first")
+    return row
+
+
+def columns_of(terms: StreamTerms) -> dict[str, str]:
+    """Return the columns of a stream's row that say its terms."""
+    budget = {} if terms.budget_alpha is None else {"budget_alpha": str(terms.budget_alpha)}
+    if terms.stream_share is not None:
+        budget["stream_share"] = str(terms.stream_share)
+    return {
+        "model": json.dumps({**terms.model.to_document(), **budget}, sort_keys=True),
+        "hierarchy_hash": terms.hierarchy_hash,
+        "calibration": terms.calibration,
+        "calendar": terms.calendar,
+        "document": terms.document,
+        "hierarchy": to_text(terms.trees),
+    }
+
+
+def event_body(terms: StreamTerms, amendment: int) -> dict[str, object]:
+    """Return the terms as an event records them; amendment: the number of the budget's privacy guarantee.
+
+    The list of trees is there where it has more than one: events of others are as they always were.
+    """
+    trees = {"hierarchy": [list(one) for one in terms.trees]} if terms.trees[1:] else {}
+    return {**terms.guarantee(), "document": terms.document, **trees, "amendment": amendment}
+
+
+def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
+    """Return a stream's row as terms."""
+    grant = connection.execute(select(GrantRow.name).where(GrantRow.id == stream.grant_id)).scalar_one()
+    model = dict(json.loads(stream.model))
+    budget_alpha, share = model.pop("budget_alpha", None), model.pop("stream_share", None)
+    names = ("epsilon", "alpha", "resolution", "delta", "rho")
+    amounts = {name: exact_from_text(model[name]) for name in names if name in model}
+    return StreamTerms(
+        stream=stream.name,
+        grant=grant,
+        model=PrivacyModel(**{**model, **amounts}),
+        hierarchy_hash=stream.hierarchy_hash,
+        calibration=stream.calibration,
+        calendar=stream.calendar,
+        document=stream.document,
+        trees=from_list(json.loads(stream.hierarchy), stream.hierarchy_hash),
+        budget_alpha=None if budget_alpha is None else exact_from_text(budget_alpha),
+        stream_share=None if share is None else exact_from_text(share),
+    )

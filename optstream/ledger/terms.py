@@ -1,0 +1,276 @@
+"""Streams join a privacy budget; under releases a privacy guarantee changes only by amendment."""
+
+from dataclasses import replace
+from datetime import datetime
+from fractions import Fraction
+
+from sqlalchemy import Connection, and_, func, or_, select, update
+
+from optstream.errors import LedgerError
+from optstream.ledger.accounting import GUARANTEE_COLUMNS, first_guarantee, next_guarantee
+from optstream.ledger.dated_trees import continues
+from optstream.ledger.hash_chain import GENESIS, append
+from optstream.ledger.records import StreamTerms, check_name
+from optstream.ledger.schema import (
+    LOCKED_STREAM,
+    GrantRow,
+    ReleaseRow,
+    StreamRow,
+    columns_of,
+    event_body,
+    find_stream,
+    grant_of,
+    insert_row,
+    lock,
+    one_row,
+    read_rows,
+    terms_of,
+)
+from optstream.privacy import PrivacyModel
+
+OF_GRANT = (*GUARANTEE_COLUMNS, "calendar")
+"""What all streams of a privacy budget agree on: their spends are added up, step by step."""
+
+HASH = "hierarchy_hash"
+HIERARCHY = "hierarchy"
+"""The event by which trees of steps to come are changed."""
+DECLARE = "declare the change with `optstream ledger amend`"
+REMEDY = f"restore the configuration, or {DECLARE}"
+
+
+def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
+    """Make a stream known, or check that it is known under these terms. Charges nothing.
+
+    Until a stream has releases, terms that differ replace the known ones, unless another stream relies on
+    what they would change of the privacy budget; `document` may change at any time. So may the list of trees
+    from a step on that lies after everything that was ever reserved: that is an event of its own.
+
+    Args:
+        terms: Name, privacy guarantee and calendar.
+        now: The caller's time.
+
+    Raises:
+        LedgerError: The stream has releases that were made under another privacy guarantee, or it does not
+            agree with the other streams of its privacy budget; names what differs.
+    """
+    stream = one_row(connection, LOCKED_STREAM, stream=terms.stream)
+    if stream is not None:
+        known = terms_of(connection, stream)
+        if known == terms:
+            return
+        changed = known.differing(terms)
+        if changed and _has_releases(connection, stream.id):
+            if changed == [HASH]:
+                _change_trees(connection, stream, known, terms, now)
+                return
+            if "stream_share" in changed and {"stream_share", HASH}.issuperset(changed):
+                raise LedgerError(_share_would_move(terms, known.stream_share))
+            raise LedgerError(
+                f"stream {terms.stream!r} has releases, made under another {', '.join(changed)}: {REMEDY}"
+            )
+    grant_id, amendment = _agreed_grant(connection, terms, None if stream is None else stream.id)
+    refuse_more_than_all(connection, terms, grant_id)
+    if stream is None:
+        start = {"name": terms.stream, "head": GENESIS, "n_events": 0}
+        stream_id = insert_row(connection, StreamRow, grant_id=grant_id, **start, **columns_of(terms))
+    else:
+        stream_id = stream.id
+        change = update(StreamRow).where(StreamRow.id == stream_id)
+        connection.execute(change.values(grant_id=grant_id, **columns_of(terms)))
+    body = event_body(terms, amendment)
+    append(connection, stream_id, "enrolled" if stream is None else "terms", now, body)
+
+
+def _share_would_move(terms: StreamTerms, known: Fraction | None) -> str:
+    """Say that a stream with releases keeps its share, and what to write."""
+    if known is None:
+        return (
+            f"stream {terms.stream!r} has releases that plan with a number of its own, and public facts "
+            f"would choose {terms.stream_share} of epsilon: keep it, or {DECLARE}"
+        )
+    return (
+        f"stream {terms.stream!r} has releases that plan with {known} of epsilon, and public facts would now "
+        f'choose {terms.stream_share}: it does not move any more; write [budget] stream_share = "{known}"'
+    )
+
+
+def refuse_more_than_all(connection: Connection, terms: StreamTerms, grant_id: int) -> None:
+    """Raise LedgerError where the shares that were chosen of one epsilon add up to more than 1.
+
+    Reservations are judged window by window all the same: this says it before a stream has its first release.
+    """
+    if terms.stream_share is None:
+        return
+    members = select(StreamRow).where(StreamRow.grant_id == grant_id, StreamRow.name != terms.stream)
+    others = [terms_of(connection, member) for member in read_rows(connection, members)]
+    known = {one.stream: one.stream_share for one in others if one.stream_share is not None}
+    total = sum(known.values(), terms.stream_share)
+    if total > 1:
+        listed = ", ".join(f"{name} {share}" for name, share in sorted(known.items()))
+        raise LedgerError(
+            f"stream {terms.stream!r} would plan with {terms.stream_share} of the epsilon of "
+            f"{terms.grant!r}, of which others have {listed}: together {total}, more than all; have every "
+            "configuration name the same streams in [budget] shared_with, or write shares that add up to 1. "
+            "A stream that has ended, or has another name now, gives its share back when a day that it "
+            "released is run again with a number as its [budget] stream_share"
+        )
+
+
+def _change_trees(
+    connection: Connection, stream: StreamRow, known: StreamTerms, terms: StreamTerms, now: datetime
+) -> None:
+    """Take another list of trees under which every period that was ever reserved keeps its own (Lemma 18).
+
+    Raises LedgerError for any other list.
+    """
+    end = func.max(ReleaseRow.first_step + ReleaseRow.n_steps)
+    query = select(ReleaseRow.period).where(ReleaseRow.stream_id == stream.id)
+    last = connection.execute(query.order_by(ReleaseRow.first_step.desc()).limit(1)).scalar_one()
+    reserved_until = connection.execute(select(end).where(ReleaseRow.stream_id == stream.id)).scalar_one()
+    if not continues(known.trees, terms.trees, reserved_until):
+        raise LedgerError(
+            f"stream {terms.stream!r} has releases, made under another {HASH}: a change of the hierarchy "
+            f"must begin after {last}, the last period that was reserved, and leave what held before as it "
+            f"was; else {REMEDY}"
+        )
+    change = update(StreamRow).where(StreamRow.id == stream.id)
+    connection.execute(change.values(**columns_of(terms)))
+    number = grant_of(connection, stream).amendment
+    append(connection, stream.id, HIERARCHY, now, event_body(terms, number))
+
+
+def _has_releases(connection: Connection, *stream_ids: int) -> bool:
+    query = select(ReleaseRow.id).where(ReleaseRow.stream_id.in_(stream_ids)).limit(1)
+    return connection.execute(query).first() is not None
+
+
+def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | None) -> tuple[int, int]:
+    """Return key and amendment of the budget, which must agree unless nobody else relies on it."""
+    wanted = terms.guarantee()
+    query = select(GrantRow).where(GrantRow.name == terms.grant).with_for_update()
+    grant = one_row(connection, query)
+    if grant is None:
+        return first_guarantee(connection, terms.grant, terms.calendar, wanted), 0
+    differing = [name for name in OF_GRANT if getattr(grant, name) != wanted.get(name)]
+    if not differing:
+        return grant.id, grant.amendment
+    members = connection.execute(select(StreamRow.id).where(StreamRow.grant_id == grant.id)).scalars().all()
+    if any(member != stream_id for member in members):
+        raise LedgerError(
+            f"privacy budget {terms.grant!r} is shared, and has another {', '.join(differing)} than stream "
+            f"{terms.stream!r}: streams of one privacy budget must agree; {REMEDY}"
+        )
+    return grant.id, next_guarantee(connection, grant, terms.calendar, wanted)
+
+
+# The privacy guarantee of a stream that has releases changes, and with it that of its whole budget.
+
+FIXED = ("grant", "calendar")
+"""What no amendment changes: the budget owner, and which time a step is."""
+
+
+def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime) -> None:
+    """Change the privacy guarantee of a stream that has releases, and of all streams of its privacy budget.
+
+    Earlier spends stay as they are and are priced anew (Lemma 12, docs/privacy.md), so that windows are
+    judged across the change. What was reserved and not drawn is planned again.
+
+    Args:
+        terms: The terms from now on; privacy budget and calendar as before.
+        reason: Why, short printable text.
+        now: The caller's time.
+
+    Raises:
+        LedgerError: The stream is not enrolled; nothing differs; the privacy budget, the calendar or the
+            currency differs, which nothing can change; chosen shares would add up to more than 1; or a
+            release is drawn, or being drawn, and not published.
+    """
+    check_name(reason, "reason of an amendment")
+    # the streams before their budget, as everybody does: else one that waits for it would be waited for
+    budget = select(StreamRow.grant_id).where(StreamRow.name == terms.stream).scalar_subquery()
+    members = select(StreamRow).where(StreamRow.grant_id == budget).order_by(StreamRow.id).with_for_update()
+    read_rows(connection, members)
+    stream, grant = lock(connection, terms.stream)
+    refuse_amendment(connection, terms)
+    # also where only the hierarchy changed: more leaves may then be reached than a spend was priced for
+    number = next_guarantee(connection, grant, terms.calendar, terms.guarantee())
+    for member in read_rows(connection, members):
+        agreed = (
+            terms if member.id == stream.id else _following(terms_of(connection, member), terms.budget_model)
+        )
+        change = update(StreamRow).where(StreamRow.id == member.id)
+        connection.execute(change.values(**columns_of(agreed)))
+        append(connection, member.id, "amended", now, {**event_body(agreed, number), "reason": reason})
+
+
+def refuse_amendment(connection: Connection, terms: StreamTerms) -> None:
+    """Refuse terms to which `amend` would not change, or not now. Changes nothing.
+
+    Args:
+        terms: As for `amend`.
+
+    Raises:
+        LedgerError: As of `amend`.
+    """
+    stream = find_stream(connection, terms.stream)
+    if stream is None:
+        raise LedgerError(f"stream {terms.stream!r} is not in the ledger: there is nothing to amend")
+    known = terms_of(connection, stream)
+    changed = known.differing(terms)
+    if not changed:
+        raise LedgerError(
+            f"stream {terms.stream!r} has exactly this privacy guarantee already: there is nothing to amend"
+        )
+    if known.alpha_ratio != terms.alpha_ratio:
+        raise LedgerError(
+            f"the alpha of stream {terms.stream!r} is {known.alpha_ratio} for one of its privacy budget, and "
+            "cannot be amended alone, for what was drawn is priced by that: change alpha and budget_alpha by "
+            "the same factor"
+        )
+    check_currency_kept(known, terms)
+    fixed = [name for name in FIXED if name in changed]
+    if fixed:
+        raise LedgerError(
+            f"the {' and '.join(fixed)} of stream {terms.stream!r} cannot be amended: what was spent belongs "
+            "to its population, step by step; restore the configuration"
+        )
+    refuse_more_than_all(connection, terms, stream.grant_id)
+    _refuse_open_draws(connection, stream.grant_id)
+
+
+def check_currency_kept(known: StreamTerms, terms: StreamTerms) -> None:
+    """Refuse terms in another currency than those in force, under which something was charged.
+
+    Raises LedgerError, which says what to do instead, where one is in epsilon alone and the other in rho.
+    """
+    if known.model.currency == terms.model.currency:
+        return
+    raise LedgerError(
+        f"the currency of stream {terms.stream!r} cannot be amended: what it was charged is counted in "
+        f"{known.model.currency}, and would be in {terms.model.currency} ([privacy] delta). End it, and "
+        "begin a stream of another name and population with a day that begins a whole window or more "
+        "after its last step: no window then holds steps of both"
+    )
+
+
+def _refuse_open_draws(connection: Connection, grant_id: int) -> None:
+    """Raise LedgerError for an open draw: it is published under the guarantee of its draw."""
+    is_open = or_(ReleaseRow.state == "DRAWN", and_(ReleaseRow.state == "RESERVED", ReleaseRow.drawing))
+    query = select(ReleaseRow.period, StreamRow.name).join(StreamRow, StreamRow.id == ReleaseRow.stream_id)
+    query = query.where(StreamRow.grant_id == grant_id, is_open).order_by(ReleaseRow.first_step)
+    if found := connection.execute(query.limit(1)).first():
+        period, stream = found
+        raise LedgerError(
+            f"{period} of stream {stream!r} is drawn and not published: run it under the present privacy "
+            "guarantee, or give it up with `optstream withdraw`, with the configuration of that stream; then "
+            "amend"
+        )
+
+
+def _following(terms: StreamTerms, model: PrivacyModel) -> StreamTerms:
+    """Return a stream's terms after another stream of its privacy budget has changed the privacy guarantee.
+
+    model: with the budget's new alpha; one of the stream's own stays as much for one of it.
+    """
+    own = replace(model, alpha=terms.alpha_ratio * model.alpha, resolution=terms.model.resolution)
+    return replace(terms, model=own, budget_alpha=None if terms.budget_alpha is None else model.alpha)

@@ -1,1 +1,0 @@
-"""The changes of a ledger, one transaction each: enrol, reserve, leases, transitions, revisions."""

@@ -1,0 +1,637 @@
+"""From RESERVED onwards: each step checks the state that it leaves and the owner that takes it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import inf
+
+from sqlalchemy import ColumnElement, Connection, select, update
+
+from optstream.errors import BudgetError, LedgerError, ParameterError
+from optstream.ledger.accounting import (
+    charged_to_release,
+    guarantees_of,
+    hull,
+    losses_with,
+    outcome_is_covered,
+    planned_in_reach,
+    spends_hash,
+    store,
+)
+from optstream.ledger.database import lease_time
+from optstream.ledger.hash_chain import append, move
+from optstream.ledger.held import Key, describe, giving_up, held, held_row, key_of, require
+from optstream.ledger.records import LONGEST_LEASE, ReleaseState, Reservation, check_name, lease_end, stamp
+from optstream.ledger.schema import GrantRow, ReleaseRow, VintageRow, id_of, insert_row
+from optstream.privacy import Spend
+
+# How a release ends but by publication: void, withdrawn, or its noise compromised; all stay charged.
+
+
+def void(
+    connection: Connection,
+    stream: str,
+    period: str,
+    revision: int,
+    reason: str,
+    now: datetime,
+    reservation: Reservation | None = None,
+) -> None:
+    """Give up a release that is RESERVED or DRAWN: it stays charged and is never drawn again.
+
+    Repeating it changes nothing.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: Of the release.
+        reason: Why: short printable text without any value.
+        now: The caller's time.
+        reservation: The newest one of the release; None leaves unchecked who asks.
+
+    Raises:
+        LedgerError: The release is PUBLISHED, or not in the ledger, or the reservation is stale.
+    """
+    key = (stream, period, revision)
+    check_name(reason, "reason of a VOID release")
+    release, _ = held_row(connection, key, reservation)
+    if release.state == ReleaseState.VOID:
+        return
+    if release.state == ReleaseState.PUBLISHED:
+        raise LedgerError(f"{describe(*key)} is PUBLISHED and cannot be made VOID: readers have it")
+    give_up(connection, release, reason, now)
+
+
+def give_up(
+    connection: Connection, release: ReleaseRow, reason: str, now: datetime, **columns: object
+) -> None:
+    """Make a release VOID. columns: what else changes with it."""
+    void = {"state": ReleaseState.VOID.value, "drawing": False, "reason": reason}
+    move(connection, release, "void", now, **void, **columns)
+
+
+def withdraw(
+    connection: Connection, stream: str, period: str, revision: int, reason: str, now: datetime
+) -> None:
+    """Record that a PUBLISHED release leaves the catalogue; it stays charged.
+
+    A release that is not published is made VOID instead. Repeating it changes nothing.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: Of the release.
+        reason: Why: short printable text without any value.
+        now: The caller's time.
+
+    Raises:
+        LedgerError: The release is not in the ledger.
+    """
+    check_name(reason, "reason of a withdrawal")
+    release, _ = held_row(connection, (stream, period, revision), None)
+    if release.withdrawn is not None or release.state == ReleaseState.VOID:
+        return
+    if release.state == ReleaseState.PUBLISHED:
+        move(connection, release, "withdrawn", now, withdrawn=reason)
+    else:
+        give_up(connection, release, reason, now)
+
+
+def compromise(
+    connection: Connection, stream: str, period: str, revision: int, reason: str, now: datetime
+) -> None:
+    """Record that the noise of a release is known to others: its windows have lost everything.
+
+    The accountant answers infinity for every window that the release charges, and nothing more is reserved or
+    drawn in them. A release that is drawn, or being drawn, and not published becomes VOID: it would show the
+    raw values to whoever knows the noise. Nothing is refunded, and this is never taken back. Repeating it
+    changes nothing.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: Of the release.
+        reason: Why: short printable text without any value.
+        now: The caller's time.
+
+    Raises:
+        LedgerError: The release is not in the ledger.
+    """
+    check_name(reason, "reason why noise is compromised")
+    release, _ = held_row(connection, (stream, period, revision), None)
+    if release.compromised is None:
+        move(connection, release, "compromised", now, compromised=reason)
+    if release.state == ReleaseState.DRAWN or release.drawing:
+        give_up(connection, release, "its noise became known before it was published", now)
+
+
+def begin_draw(connection: Connection, reservation: Reservation, now: datetime) -> None:
+    """Record that the first noise sample is about to be drawn; only once this has returned may it be.
+
+    Args:
+        reservation: The newest one of the release.
+        now: The caller's time.
+
+    Raises:
+        BudgetError: Noise in the release's windows was compromised since it was reserved.
+        LedgerError: The draw was begun before; the lease has ended; the reservation is stale; the privacy
+            guarantee was amended since; or the release is not RESERVED.
+    """
+    now = lease_time(connection, now)
+    key = key_of(reservation)
+    release, grant = held_row(connection, key, reservation)
+    require(key, release, ReleaseState.RESERVED, "drawn")
+    if release.drawing:
+        raise LedgerError(
+            f"{describe(*key)}: this run began its draw already; a second one would not be free"
+        )
+    if release.lease_until <= stamp(now):
+        raise LedgerError(
+            f"{describe(*key)}: the lease ended at {release.lease_until}; renew it before the draw"
+        )
+    if release.amendment != grant.amendment:
+        raise LedgerError(
+            f"{describe(*key)} was planned under a privacy guarantee that was amended since: "
+            "run it again to plan anew"
+        )
+    _require_unknown_noise(connection, key, release, grant)
+    move(connection, release, "draw begun", now, drawing=True)
+
+
+def call_off_draw(connection: Connection, reservation: Reservation, now: datetime) -> None:
+    """Take `begin_draw` back: the owner knows that no sample was drawn since, and that none will be.
+
+    Does nothing where no draw is open.
+
+    Args:
+        reservation: The newest one of the release.
+        now: The caller's time.
+
+    Raises:
+        LedgerError: The reservation is stale, so that the draw counts as a death, or the release is not
+            RESERVED.
+    """
+    now = lease_time(connection, now)
+    key = key_of(reservation)
+    release, _ = held_row(connection, key, reservation)
+    require(key, release, ReleaseState.RESERVED, "called off")
+    if release.drawing:
+        move(connection, release, "draw called off", now, drawing=False)
+
+
+def _require_unknown_noise(connection: Connection, key: Key, release: ReleaseRow, grant: GrantRow) -> None:
+    """Raise BudgetError if noise in a window of the release became known, maybe after it was reserved.
+
+    By the same guarantees as a plan is judged before it is reserved: the one in force, and those that days in
+    the release's windows were released under.
+    """
+    plan = charged_to_release(connection, release.id)
+    known = ReleaseRow.compromised.is_not(None)
+    if not planned_in_reach(connection, grant, guarantees_of(connection, grant), hull(plan), known):
+        return  # what all but the rarest days find, without adding anything up
+    # its own spends are among those near, and count twice: what is asked is whether anything lost everything
+    if any(kept.loss.epsilon == inf for kept in losses_with(connection, grant, plan)):
+        raise BudgetError(
+            f"{describe(*key)}: noise in its windows was compromised after it was reserved, and they lost "
+            f"everything: it is not drawn; {giving_up(key[1])}"
+        )
+
+
+def record_drawn(
+    connection: Connection,
+    reservation: Reservation,
+    measurements_hash: str,
+    outcome: Sequence[Spend],
+    now: datetime,
+) -> LedgerError | None:
+    """Record RESERVED -> DRAWN; from now on the outcome's spends are charged instead of the plan's.
+
+    Repeating it changes nothing. If the outcome charges any window more than the plan did, by any privacy
+    guarantee of the budget, the release becomes VOID and stays charged for its plan.
+
+    Args:
+        reservation: The newest one of the release.
+        measurements_hash: Of the measurements, which must be durable before this is called.
+        outcome: What the draw cost; steps are running indices.
+        now: The caller's time.
+
+    Returns:
+        None; a LedgerError, which the method of `Ledger` raises once the change is durable, where the release
+        became VOID.
+
+    Raises:
+        LedgerError: The draw was not begun, the release is neither RESERVED nor DRAWN with this hash, or the
+            reservation is stale.
+    """
+    check_name(measurements_hash, "measurements_hash of a release")
+    key = key_of(reservation)
+    release, grant = held_row(connection, key, reservation)
+    if release.state == ReleaseState.DRAWN and release.measurements_hash == measurements_hash:
+        return None
+    require(key, release, ReleaseState.RESERVED, "recorded as drawn")
+    if not release.drawing:
+        raise LedgerError(
+            f"{describe(*key)}: its draw was never begun in the ledger; call begin_draw before it"
+        )
+    reserved = charged_to_release(connection, release.id)
+    if not outcome_is_covered(connection, grant, reserved, outcome):
+        reason = "its draw would charge some window more than its plan did"
+        give_up(connection, release, reason, now)
+        return LedgerError(
+            f"{describe(*key)} is VOID and stays charged for its plan: {reason}; mend the mechanism"
+        )
+    columns: dict[str, object] = {
+        "state": ReleaseState.DRAWN.value,
+        "drawing": False,
+        "measurements_hash": measurements_hash,
+    }
+    settled_hash = spends_hash(grant.id, outcome)
+    if settled_hash != release.spends_hash:
+        store(connection, grant, release.id, release.generation + 1, outcome)
+        columns |= {"generation": release.generation + 1, "spends_hash": settled_hash}
+    move(connection, release, "drawn", now, **columns)
+    return None
+
+
+def record_staged(
+    connection: Connection,
+    stream: str,
+    period: str,
+    revision: int,
+    staged_hash: str,
+    published_name: str,
+    now: datetime,
+    reservation: Reservation | None = None,
+) -> None:
+    """Record the bytes that a DRAWN release will be published as.
+
+    They never change; repeating changes nothing.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: Of the release.
+        staged_hash: Hash of the bytes.
+        published_name: Name under which they will be published.
+        now: The caller's time.
+        reservation: The newest one of the release; None leaves unchecked who asks.
+
+    Raises:
+        LedgerError: Other bytes were staged; the release is not DRAWN, or not in the ledger; or the
+            reservation is stale.
+    """
+    key = (stream, period, revision)
+    check_name(staged_hash, "staged_hash of a release")
+    check_name(published_name, "published_name of a release")
+    release, _ = held_row(connection, key, reservation)
+    staged = (staged_hash, published_name)
+    if release.state in (ReleaseState.DRAWN, ReleaseState.PUBLISHED) and release.staged_hash is not None:
+        if (release.staged_hash, release.published_name) == staged:
+            return
+        raise LedgerError(
+            f"{describe(*key)} was staged as {release.published_name!r} already: the same measurements must "
+            "give the same bytes; run the version and configuration that staged it"
+        )
+    require(key, release, ReleaseState.DRAWN, "staged")
+    move(connection, release, "staged", now, staged_hash=staged_hash, published_name=published_name)
+
+
+def record_published(
+    connection: Connection,
+    stream: str,
+    period: str,
+    revision: int,
+    now: datetime,
+    reservation: Reservation | None = None,
+) -> None:
+    """Record DRAWN -> PUBLISHED, once the catalogue lists the release, and end its lease.
+
+    Repeating it changes nothing.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: Of the release.
+        now: The caller's time.
+        reservation: The newest one of the release; None leaves unchecked who asks.
+
+    Raises:
+        LedgerError: The release is not DRAWN, nothing was staged, it is not in the ledger, or the reservation
+            is stale.
+    """
+    key = (stream, period, revision)
+    release, _ = held_row(connection, key, reservation)
+    if release.state == ReleaseState.PUBLISHED:
+        return
+    require(key, release, ReleaseState.DRAWN, "published")
+    if release.staged_hash is None:
+        raise LedgerError(f"{describe(*key)} cannot be published: nothing was recorded as staged")
+    # nobody holds it any more: who gives it a new estimate takes it anew
+    columns: dict[str, object] = {"state": ReleaseState.PUBLISHED.value, "lease_until": stamp(now)}
+    move(connection, release, "published", now, **columns)
+
+
+# Leases: who holds a release and until when, by the clock of `lease_time`. None of it charges anything.
+
+
+def renew(connection: Connection, reservation: Reservation, now: datetime, lease: timedelta) -> None:
+    """Hold a release until now + lease; never shortens the lease. No event is written: nothing was released.
+
+    Args:
+        reservation: The newest one of the release.
+        now: The caller's time.
+        lease: Greater than 0, a day at most.
+
+    Raises:
+        LedgerError: Another run has taken the release over, or it is neither RESERVED nor DRAWN.
+    """
+    now = lease_time(connection, now)
+    key = key_of(reservation)
+    release, _ = held_row(connection, key, reservation)
+    if release.state not in (ReleaseState.RESERVED, ReleaseState.DRAWN):
+        raise LedgerError(f"{describe(*key)} is {release.state}: there is no lease to renew")
+    until = max(release.lease_until, lease_end(now, lease))
+    connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=until))
+
+
+def end_lease(connection: Connection, reservation: Reservation, now: datetime) -> None:
+    """End the owner's lease, so that the next run need not wait.
+
+    Does nothing while a draw is open, and for a VOID release. No event is written. A lease that ended already
+    stays as it is: of an owner whose clock has run ahead since, `now` would hold the day until then.
+
+    Args:
+        reservation: The newest one of the release.
+        now: The caller's time, at which the lease ends, if it lasts until then.
+
+    Raises:
+        LedgerError: Another run has taken the release over.
+    """
+    now = lease_time(connection, now)
+    release, _ = held_row(connection, key_of(reservation), reservation)
+    if release.state != ReleaseState.VOID and not release.drawing:
+        until = min(release.lease_until, stamp(now))
+        connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=until))
+
+
+def release_lease(
+    connection: Connection, stream: str, period: str, revision: int, reason: str, now: datetime
+) -> None:
+    """End the lease of a run that will not come back, and refuse its later writes; a person's decision.
+
+    What that run drew and did not record counts as a death, as if the lease had ended by itself.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: Of the release.
+        reason: Why: short printable text without any value.
+        now: The caller's time.
+
+    Raises:
+        LedgerError: The release is VOID, or not in the ledger.
+    """
+    key, now = (stream, period, revision), lease_time(connection, now)
+    check_name(reason, "reason why a lease is ended")
+    release, _ = held_row(connection, key, None)
+    if release.state == ReleaseState.VOID:
+        raise LedgerError(f"{describe(*key)} is VOID: there is no lease to end")
+    until = min(release.lease_until, stamp(now))
+    fence = release.fence + 1
+    move(connection, release, "lease released", now, {"why": reason}, lease_until=until, fence=fence)
+
+
+def adopt(
+    connection: Connection,
+    stream: str,
+    period: str,
+    revision: int,
+    owner: str,
+    now: datetime,
+    lease: timedelta,
+) -> Reservation:
+    """Take up a DRAWN release, to publish it; earlier reservations become stale. Charges nothing.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: Of the release.
+        owner: Unique to the run.
+        now: The caller's time.
+        lease: Greater than 0, a day at most.
+
+    Returns:
+        The right to publish it.
+
+    Raises:
+        HeldError: The lease of another owner lasts.
+        LedgerError: The release is not DRAWN, or not in the ledger.
+    """
+    key = (stream, period, revision)
+    release, _ = held_row(connection, key, None)
+    require(key, release, ReleaseState.DRAWN, "adopted")
+    return take_lease(connection, "adopted", key, release, owner, now, lease)
+
+
+def take_lease(
+    connection: Connection,
+    kind: str,
+    key: Key,
+    release: ReleaseRow,
+    owner: str,
+    now: datetime,
+    lease: timedelta,
+    *,
+    longest: timedelta = timedelta.max,
+) -> Reservation:
+    """Give a release to `owner` until now + lease, with an event of this kind; earlier reservations are
+    stale. Raises HeldError while the lease of another owner lasts, unless it ends later than now + longest.
+    """
+    check_name(owner, "owner of a release")
+    now = lease_time(connection, now)
+    lasts = datetime.fromisoformat(release.lease_until) - now
+    if timedelta(0) < lasts <= longest and release.owner != owner:
+        raise held(release, describe(*key))
+    until, fence = lease_end(now, lease), release.fence + 1
+    move(connection, release, kind, now, owner=owner, lease_until=until, fence=fence)
+    return Reservation(*key, fence, release.redraws)
+
+
+# Vintages: new estimates of a PUBLISHED release from measurements that were charged already. They cost
+# nothing, so nothing here touches a spend; what is recorded is which bytes may be shown, before they are.
+
+
+@dataclass(frozen=True)
+class Vintage:
+    """A new estimate of a PUBLISHED release; the first estimate, number 0, is the release's own.
+
+    Attributes:
+        number: From 1 on, rising.
+        basis: Identifies the measurements that it was computed from.
+        staged_hash: Hash of the bytes that readers get.
+        published_name: Name under which they are published.
+        published: Whether the catalogue is known to list it.
+    """
+
+    number: int
+    basis: str
+    staged_hash: str
+    published_name: str
+    published: bool
+
+
+_COLUMNS = [getattr(VintageRow, name) for name in Vintage.__dataclass_fields__]
+
+
+def revise(
+    connection: Connection,
+    stream: str,
+    period: str,
+    revision: int,
+    owner: str,
+    now: datetime,
+    lease: timedelta,
+) -> Reservation:
+    """Hold a PUBLISHED release until now + lease, to give it a new estimate. Charges nothing.
+
+    Earlier reservations become stale. A lease that ends later than any lease that is taken now can is of a
+    clock that ran ahead, when the release was drawn perhaps, and holds nobody off: no noise is drawn under
+    what is given here, and of two owners the later one alone can write.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: Of the release.
+        owner: Unique to the run.
+        now: The caller's time.
+        lease: Greater than 0, a day at most.
+
+    Returns:
+        The right to record a vintage.
+
+    Raises:
+        HeldError: Another run holds the release.
+        LedgerError: It is not PUBLISHED, or it is withdrawn, compromised or restated.
+    """
+    key = (stream, period, revision)
+    release, _ = held_row(connection, key, None)
+    _require_shown(connection, key, release)
+    return take_lease(connection, "revising", key, release, owner, now, lease, longest=LONGEST_LEASE)
+
+
+def record_vintage(connection: Connection, reservation: Reservation, vintage: Vintage, now: datetime) -> None:
+    """Record the bytes of a new estimate, before the catalogue shows them. Repeating changes nothing.
+
+    Spends and measurements stay as they are.
+
+    Args:
+        reservation: From `revise`, the newest one of the release.
+        vintage: Not yet published; its number is above all others of the release.
+        now: The caller's time.
+
+    Raises:
+        LedgerError: The number is taken or passed; the reservation is stale; or the release is no longer one
+            that `revise` would hold.
+        ParameterError: The number is less than 1, or the vintage says that it is published.
+    """
+    for name in ("basis", "staged_hash", "published_name"):
+        check_name(getattr(vintage, name), f"{name} of a vintage")
+    number = vintage.number
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1 or vintage.published:
+        raise ParameterError(
+            "a vintage that is recorded has a number of at least 1 and is not yet published; "
+            f"got number {number!r}"
+        )
+    key = key_of(reservation)
+    release, _ = held_row(connection, key, reservation)
+    _require_shown(connection, key, release)
+    known = list(of_release(connection, release.id))
+    if vintage in known:
+        return
+    if known and known[-1].number >= number:
+        raise LedgerError(
+            f"{describe(*key)} has vintage {known[-1].number} already: a new estimate takes the next number"
+        )
+    insert_row(connection, VintageRow, release_id=release.id, **vars(vintage))
+    body = {"vintage": number} | {name: value for name, value in vars(vintage).items() if name != "number"}
+    append(connection, release.stream_id, "vintage staged", now, body, (release.period, release.revision))
+
+
+def record_vintage_published(
+    connection: Connection, reservation: Reservation, number: int, now: datetime
+) -> None:
+    """Record that the catalogue lists a staged vintage, and end the lease. Repeating changes nothing.
+
+    Args:
+        reservation: From `revise`, the newest one of the release.
+        number: Of the vintage.
+        now: The caller's time.
+
+    Raises:
+        LedgerError: No such vintage was staged, or the reservation is stale.
+    """
+    key = key_of(reservation)
+    release, _ = held_row(connection, key, reservation)
+    known = {vintage.number: vintage for vintage in of_release(connection, release.id)}
+    if number not in known:
+        raise LedgerError(f"{describe(*key)} has no vintage {number} that was staged: nothing is published")
+    if known[number].published:
+        return
+    this = (VintageRow.release_id == release.id, VintageRow.number == number)
+    connection.execute(update(VintageRow).where(*this).values(published=True))
+    connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=stamp(now)))
+    body = {"vintage": number, "published": True}
+    append(connection, release.stream_id, "vintage published", now, body, (release.period, release.revision))
+
+
+def _require_shown(connection: Connection, key: Key, release: ReleaseRow) -> None:
+    """Raise LedgerError unless readers have this release and nothing of its day is newer or in doubt."""
+    what = None
+    if release.state != ReleaseState.PUBLISHED:
+        what = release.state
+    elif release.withdrawn is not None or release.compromised is not None:
+        what = "withdrawn" if release.withdrawn is not None else "compromised"
+    else:
+        same = (ReleaseRow.stream_id == release.stream_id, ReleaseRow.period == release.period)
+        # one that was given up has taken nothing's place
+        later = (ReleaseRow.revision > release.revision, ReleaseRow.state != ReleaseState.VOID.value)
+        newer = select(ReleaseRow.id).where(*same, *later)
+        if connection.execute(newer.limit(1)).one_or_none() is not None:
+            what = "restated"
+    if what is not None:
+        raise LedgerError(f"{describe(*key)} gets no new estimate: it is {what}")
+
+
+def of_release(connection: Connection, release_id: int) -> Iterator[Vintage]:
+    """Yield a release's vintages, rising."""
+    query = select(*_COLUMNS).where(VintageRow.release_id == release_id).order_by(VintageRow.number)
+    for facts in connection.execute(query):
+        yield Vintage(*facts)
+
+
+def vintages(
+    connection: Connection, stream: str, *, unpublished: bool = False, steps: range | None = None
+) -> dict[tuple[str, int], tuple[Vintage, ...]]:
+    """Return the new estimates of a stream's releases.
+
+    Args:
+        stream: Name of the stream.
+        unpublished: Whether only those that the catalogue is not known to list.
+        steps: Only of releases that begin at one of these steps; None for all.
+
+    Returns:
+        Vintages by number, rising, for each period and revision that has any.
+    """
+    only: list[ColumnElement[bool]] = [VintageRow.published.is_(False)] if unpublished else []
+    if steps is not None:
+        only += [ReleaseRow.first_step >= steps.start, ReleaseRow.first_step < steps.stop]
+    query = (
+        select(ReleaseRow.period, ReleaseRow.revision, *_COLUMNS)
+        .join(ReleaseRow, ReleaseRow.id == VintageRow.release_id)
+        .where(ReleaseRow.stream_id == id_of(stream), *only)
+        .order_by(VintageRow.release_id, VintageRow.number)
+    )
+    found: dict[tuple[str, int], tuple[Vintage, ...]] = {}
+    for period, revision, *facts in connection.execute(query):
+        found[period, revision] = (*found.get((period, revision), ()), Vintage(*facts))
+    return found

@@ -1,0 +1,693 @@
+"""Checking the ledger against itself: the chain is recomputed and every row replayed from its events."""
+
+import gc
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import groupby
+from multiprocessing import Pipe, get_context
+from multiprocessing.connection import Connection as End
+from operator import itemgetter
+from sqlite3 import OperationalError
+from typing import NamedTuple
+
+import orjson
+from sqlalchemy import URL, ColumnElement, Connection, Engine, Select, func, or_, select
+
+from optstream.errors import LedgerError, OptStreamError
+from optstream.ledger.accounting import (
+    COLUMNS,
+    GUARANTEE_COLUMNS,
+    History,
+    PlainSpend,
+    guarantees_of,
+    hash_of_lines,
+    lines_of,
+)
+from optstream.ledger.database import open_engine, reading
+from optstream.ledger.dated_trees import Entries, continues, trees_said
+from optstream.ledger.hash_chain import GENESIS, HASHED, PlainEvent, hashes_of
+from optstream.ledger.held import describe
+from optstream.ledger.records import StreamTerms
+from optstream.ledger.schema import (
+    AmendmentRow,
+    EventRow,
+    GrantRow,
+    ReleaseRow,
+    Row,
+    SpendRow,
+    StreamRow,
+    VintageRow,
+    any_text,
+    event_body,
+    is_undecodable,
+    plain_batches,
+    plain_rows,
+    read_rows,
+    terms_of,
+)
+from optstream.ledger.terms import OF_GRANT
+
+# Checking a stream's chain of events, and what they say of its terms, releases, spends and vintages.
+
+_PLAIN_EVENTS: Select[PlainEvent] = select(*(getattr(EventRow, name) for name in (*HASHED, "hash")))
+Said = dict[str, object]
+"""What an event says: columns with their new values, as they were read, of whatever kind."""
+Named = tuple[str, int | None]
+"""Period and revision, as an event has them."""
+Generation = tuple[str, int | None, object]
+"""Period, revision, generation of its spends."""
+ToldOfVintages = dict[tuple[str, int | None, object], Said]
+"""What the events say of each vintage, by period, revision and number."""
+EVENTS_AT_ONCE = 200
+NOTHING_RESERVED = -(2**62)
+
+RecordedGuarantees = dict[tuple[object, object], list[object]]
+"""What events say of each privacy guarantee, by privacy budget and number."""
+
+
+@dataclass
+class EventRecord:
+    """What a stream's events say. releases: column to value, by period and revision. spends: their hashes.
+
+    trees: the list in force. reserved_until: the step after the last that was reserved so far.
+    tree_problems: events that changed the tree of a step that was reserved, without an amendment.
+    """
+
+    releases: dict[Named, Said] = field(default_factory=dict)
+    spends: dict[Generation, object] = field(default_factory=dict)
+    vintages: ToldOfVintages = field(default_factory=dict)
+    guarantees: RecordedGuarantees = field(default_factory=dict)
+    terms: Said | None = None
+    trees: Entries | None = None
+    reserved_until: int = NOTHING_RESERVED
+    tree_problems: list[int] = field(default_factory=list)
+
+
+def chain_problems(connection: Connection, stream: StreamRow, told: EventRecord) -> Iterator[str]:
+    """Recompute a stream's chain; fill in what its events say."""
+    before, expected = GENESIS, 0
+    of_stream = _PLAIN_EVENTS.where(EventRow.stream_id == stream.id).order_by(EventRow.number)
+    for rows in plain_batches(connection, of_stream, EVENTS_AT_ONCE):
+        yield from _link_problems(stream.name, rows, before, expected)
+        before, expected = _after(rows[-1], expected + len(rows) - 1)
+        _replay(rows, told)
+    if (stream.head, stream.n_events) != (before, expected):
+        yield f"stream {stream.name!r}: its last event is not the one that its row names"
+    for number in told.tree_problems:
+        yield (
+            f"stream {stream.name!r}, event {number}: changes the hierarchy of days that were reserved "
+            "before it, and is no amendment"
+        )
+    terms = readable_terms(connection, stream)
+    if terms is None or not _says(told.terms, terms):
+        yield f"stream {stream.name!r}: its terms are not those that its events record"
+
+
+def _link_problems(name: str, rows: Sequence[PlainEvent], before: str, expected: int) -> Iterator[str]:
+    """Yield what breaks the chain in consecutive rows. before, expected: hash before, number of the first."""
+    computed = hashes_of(name, rows)
+    previous, numbers, *_, found = zip(*rows, strict=True)
+    is_linked = previous == (before, *found[:-1]) and numbers == tuple(range(expected, expected + len(rows)))
+    if is_linked and found == tuple(computed):
+        return
+    for row, digest in zip(rows, computed, strict=True):
+        place = f"stream {name!r}, event {row[1]}"
+        if row[1] != expected:
+            yield f"{place}: event {expected} should be here; events are missing or out of order"
+        if row[0] != before:
+            yield f"{place}: does not follow the event before it"
+        if row[-1] != digest:
+            yield f"{place}: was changed after it was written"
+        before, expected = _after(row, expected)
+
+
+def _after(row: PlainEvent, expected: int) -> tuple[str, int]:
+    """Return what the next event should follow, and its number. SQLite keeps text among numbers."""
+    return row[-1], (row[1] if isinstance(row[1], int) else expected) + 1
+
+
+def _replay(rows: Sequence[PlainEvent], told: EventRecord) -> None:
+    """Add what consecutive events say to what was told before them."""
+    release: Named | None = None
+    said: Said = {}
+    for _, event, _, kind, period, revision, text, _ in rows:
+        try:
+            body = orjson.loads(text)
+        except ValueError:
+            body = {}
+        if type(body) is not dict:
+            body = {}
+        try:
+            if period is None:
+                told.terms = body
+                number = body.get("amendment", 0)
+                told.guarantees[body.get("grant"), number] = [body.get(name) for name in GUARANTEE_COLUMNS]
+                _replay_trees(event, kind, body, told)
+                continue
+            if "vintage" in body:
+                told.vintages.setdefault((period, revision, body["vintage"]), {}).update(body)
+                continue
+            # a release's events mostly follow each other
+            if (period, revision) != release:
+                release = period, revision
+                said = told.releases.setdefault(release, body)
+            said |= body
+            if "n_steps" in body:
+                told.reserved_until = max(told.reserved_until, body["first_step"] + body["n_steps"])
+            if "spends_hash" in body:
+                told.spends[period, revision, body.get("generation", 0)] = body["spends_hash"]
+        except (TypeError, ValueError, KeyError):
+            # something is named by a list: it names nothing, so what it stands for is missed below
+            continue
+
+
+def _replay_trees(event: int, kind: str, body: Said, told: EventRecord) -> None:
+    """Take the list of trees that an event about the stream's terms says, and judge how it was changed."""
+    trees = trees_said(body)
+    # until something is reserved, terms may be any
+    is_kept = kind == "amended" or told.trees is None or told.reserved_until == NOTHING_RESERVED
+    if not is_kept and not continues(told.trees or (), trees, told.reserved_until):
+        told.tree_problems.append(event)
+    told.trees = trees
+
+
+def readable_terms(connection: Connection, stream: StreamRow) -> StreamTerms | None:
+    """Return a stream's terms; None where its row cannot be read as such."""
+    try:
+        return terms_of(connection, stream)
+    except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError, OptStreamError):
+        return None
+
+
+def _says(body: Said | None, terms: StreamTerms) -> bool:
+    """Return whether the last event about a stream's terms tells these."""
+    told = event_body(terms, 0)
+    # those that not every stream's terms have: a row that lacks them where the event has them was edited
+    names = {*told, "hierarchy", "own_alpha", "stream_share", "delta", "rho"} - {"amendment"}
+    return body is not None and all(body.get(name) == told.get(name) for name in names)
+
+
+# Checking a stream's releases, spends and vintages against what its events say of them.
+
+# a renewed lease leaves no event
+REPLAYED = tuple(
+    column.name
+    for column in ReleaseRow.__table__.columns
+    if column.name not in ("id", "stream_id", "period", "revision", "lease_until")
+)
+GENERATION, AMENDMENT = REPLAYED.index("generation"), REPLAYED.index("amendment")
+
+PlainGeneration = tuple[int, int, int, int, int, int, str]
+"""Release, generation and privacy budget of a spend; then as `PlainSpend`."""
+_PLAIN_SPEND = [getattr(SpendRow, name) for name in COLUMNS]
+OF_VINTAGE = ("basis", "staged_hash", "published_name", "published")
+_OF_VINTAGE = [getattr(VintageRow, name) for name in OF_VINTAGE]
+_replayed = itemgetter(*REPLAYED)
+_generation = itemgetter(0, 1, 2)
+_n_steps = itemgetter(2)
+
+
+@dataclass
+class Account:
+    """What was read of a privacy budget's spends: those in force, the most steps of any, how many rows there
+    are.
+
+    recorded_guarantees: what the events of its streams say of its privacy guarantees.
+    priced: the windows were judged already, and the history dropped.
+    """
+
+    history: History = field(default_factory=History)
+    longest: int = 0
+    n_spends: int = 0
+    recorded_guarantees: RecordedGuarantees = field(default_factory=dict)
+    priced: bool = False
+
+    def include(self, other: "Account") -> None:
+        """Add what was read of other streams of the privacy budget."""
+        self.history.include(other.history)
+        self.recorded_guarantees |= other.recorded_guarantees
+        self.longest = max(self.longest, other.longest)
+        self.n_spends += other.n_spends
+        self.priced |= other.priced
+
+
+def release_problems(
+    connection: Connection, stream: StreamRow, told: EventRecord, account: Account
+) -> Iterator[str]:
+    """Yield what differs between a stream's releases and spends and what its events record of them; the
+    spends are entered into its privacy budget's account.
+    """
+    rows = yield from _releases(connection, stream, told.releases)
+    yield from _spends(connection, stream, rows, told.spends, account)
+
+
+def _releases(
+    connection: Connection, stream: StreamRow, replayed: dict[Named, Said]
+) -> Generator[str, None, list[tuple[int, str, int, int, int]]]:
+    """Compare the stream's releases with their events.
+
+    Returns their id, period, revision, generation and amendment.
+    """
+    found = []
+    columns = [getattr(ReleaseRow, name) for name in REPLAYED]
+    query = select(ReleaseRow.id, ReleaseRow.period, ReleaseRow.revision, *columns).where(
+        ReleaseRow.stream_id == stream.id
+    )
+    query = query.order_by(ReleaseRow.first_step, ReleaseRow.id)
+    for row in plain_rows(connection, query):
+        release_id, period, revision = row[:3]
+        values = row[3:]
+        found.append((release_id, period, revision, values[GENERATION], values[AMENDMENT]))
+        said = replayed.pop((period, revision), None)
+        if said is None:
+            yield f"{describe(stream.name, period, revision)}: no event tells of it"
+            continue
+        # events from before there were amendments do not say it
+        said.setdefault("amendment", 0)
+        # a driver may give 0 and 1 for false and true; they are equal
+        try:
+            recorded = _replayed(said)
+        except KeyError:
+            recorded = tuple(map(said.get, REPLAYED))
+        if recorded != values:
+            differing = [
+                name
+                for name, value, found_value in zip(REPLAYED, recorded, values, strict=True)
+                if value != found_value
+            ]
+            named = describe(stream.name, period, revision)
+            yield f"{named}: differs from what its events record in {', '.join(differing)}"
+    for key in replayed:
+        yield f"{describe(stream.name, *key)}: its events are there, its row is gone"
+    return found
+
+
+def _spends(
+    connection: Connection,
+    stream: StreamRow,
+    rows: list[tuple[int, str, int, int, int]],
+    recorded: dict[Generation, object],
+    account: Account,
+) -> Iterator[str]:
+    """Compare every generation of spends with the hash that its event recorded; charge the one in force.
+
+    One that differs is told and not charged: nobody knows what it was, and its numbers may be without bounds.
+    """
+    nothing = hash_of_lines(stream.grant_id, "")
+    releases_read = {row[0]: row[1:] for row in rows}
+    for (release_id, generation, grant_id), group in groupby(
+        _spend_rows(connection, stream), key=_generation
+    ):
+        if release_id not in releases_read:
+            # of another kind, as text; its spends are strays
+            continue
+        period, revision, in_force, amendment = releases_read[release_id]
+        plan = [row[3:] for row in group]
+        account.n_spends += len(plan)
+        told = recorded.pop((period, revision, generation), None)
+        if told != hash_of_lines(grant_id, lines_of(plan)) or not _are_numbered(plan):
+            yield f"{describe(stream.name, period, revision)}: its spends are not those of its events"
+            continue
+        account.longest = max(account.longest, *map(_n_steps, plan))
+        if generation == in_force:
+            for position, first_step, _, document in plan:
+                account.history.add(position, first_step, document, amendment)
+    for key, digest in recorded.items():
+        if digest != nothing:
+            yield f"{describe(stream.name, *key[:2])}: its spends are gone"
+
+
+def _are_numbered(plan: Sequence[PlainSpend]) -> bool:
+    """Return whether what comes before the documents is numbers: then a line can be read in one way only.
+
+    SQLite keeps text among numbers, and a line whose spaces are in other columns has the same hash.
+    """
+    try:
+        sum([position + first_step + n_steps for position, first_step, n_steps, _ in plan])
+    except TypeError:
+        return False
+    return True
+
+
+def _spend_rows(connection: Connection, stream: StreamRow) -> Iterator[PlainGeneration]:
+    # in the order of indexes, so that SQLite sorts nothing
+    order = (ReleaseRow.first_step, ReleaseRow.id, SpendRow.generation, SpendRow.position)
+    query: Select[PlainGeneration] = (
+        select(SpendRow.release_id, SpendRow.generation, SpendRow.grant_id, *_PLAIN_SPEND)
+        .join(ReleaseRow, SpendRow.release_id == ReleaseRow.id)
+        .where(ReleaseRow.stream_id == stream.id)
+        .order_by(*order)
+    )
+    return plain_rows(connection, query)
+
+
+def vintage_problems(connection: Connection, stream: StreamRow, told: ToldOfVintages) -> Iterator[str]:
+    """Yield what differs between a stream's vintages and what its events record of them."""
+    left = dict(told)
+    query = (
+        select(ReleaseRow.period, ReleaseRow.revision, VintageRow.number, *_OF_VINTAGE)
+        .join(ReleaseRow, ReleaseRow.id == VintageRow.release_id)
+        .where(ReleaseRow.stream_id == stream.id)
+        .order_by(VintageRow.release_id, VintageRow.number)
+    )
+    for period, revision, number, *values in plain_rows(connection, query):
+        named = f"{describe(stream.name, period, revision)}, vintage {number}"
+        said = left.pop((period, revision, number), None)
+        if said is None:
+            yield f"{named}: no event tells of it"
+            continue
+        differing = [name for name, value in zip(OF_VINTAGE, values, strict=True) if said.get(name) != value]
+        if differing:
+            yield f"{named}: differs from what its events record in {', '.join(differing)}"
+    for key in left:
+        yield f"{describe(stream.name, *key[:2])}, vintage {key[2]}: its events are there, its row is gone"
+
+
+OWNED = (
+    (ReleaseRow, ReleaseRow.stream_id, StreamRow),
+    (EventRow, EventRow.stream_id, StreamRow),
+    (VintageRow, VintageRow.release_id, ReleaseRow),
+    (AmendmentRow, AmendmentRow.grant_id, GrantRow),
+)
+"""Tables, and whose their rows are."""
+
+
+def problems(connection: Connection) -> Iterator[str]:
+    """Yield everything that does not fit, in words; nothing if the ledger is whole. Memory: one stream."""
+    n_spends = 0
+    for grant in read_rows(connection, select(GrantRow).order_by(GrantRow.name)):
+        account = Account()
+        members = select(StreamRow).where(StreamRow.grant_id == grant.id).order_by(StreamRow.name)
+        for stream in read_rows(connection, members):
+            yield from stream_problems(connection, stream, account)
+        yield from grant_problems(connection, grant, account)
+        n_spends += account.n_spends
+    yield from stray_problems(connection, n_spends)
+
+
+def stream_problems(connection: Connection, stream: StreamRow, account: Account) -> Iterator[str]:
+    """Yield what does not fit in a stream by itself; its spends are entered into the account."""
+    told = EventRecord(guarantees=account.recorded_guarantees)
+    yield from chain_problems(connection, stream, told)
+    yield from vintage_problems(connection, stream, told.vintages)
+    yield from release_problems(connection, stream, told, account)
+
+
+def stray_problems(connection: Connection, n_spends: int) -> Iterator[str]:
+    """Yield what is not looked at above: rows whose owner is not there. n_spends: how many were looked at."""
+    for owner in (GrantRow, StreamRow, ReleaseRow):
+        # in a table that was made anew; and nothing is found to be missing in what holds a NULL
+        if _count(connection, owner, owner.id.is_(None)):
+            yield f"some {owner.__tablename__} have no number, so what belongs to them cannot be told"
+    grant_id = StreamRow.grant_id
+    query = select(StreamRow.name).where(or_(grant_id.is_(None), grant_id.not_in(select(GrantRow.id))))
+    for name in connection.execute(query).scalars():
+        yield f"stream {name!r}: its privacy budget is missing"
+    for table, key, owner in OWNED:
+        # one after the other, for together they are in no index
+        strays = _count(connection, table, key.not_in(select(owner.id)))
+        strays += _count(connection, table, key.is_(None))
+        if strays:
+            yield f"{strays} {table.__tablename__} belong to no row of {owner.__tablename__}"
+    strays = _count(connection, SpendRow) - n_spends
+    if strays > 0:
+        yield f"{strays} spends belong to no release of a stream with a privacy budget"
+    elif strays:
+        yield "some spends were met twice: rows of privacy budgets, streams or releases are there twice"
+
+
+def _count(connection: Connection, table: type[Row], *conditions: ColumnElement[bool]) -> int:
+    return connection.execute(select(func.count()).select_from(table).where(*conditions)).scalar_one()
+
+
+def grant_problems(connection: Connection, grant: GrantRow, account: Account) -> Iterator[str]:
+    """Yield what does not fit in a privacy budget whose streams were read: its row, its windows' price."""
+    budget = f"privacy budget {grant.name!r}"
+    kept = read_rows(connection, select(AmendmentRow).where(AmendmentRow.grant_id == grant.id))
+    counted = grant.longest_spend, grant.amendment, *(row.number for row in kept)
+    if not all(isinstance(number, int) for number in counted):
+        # SQLite keeps text among numbers
+        yield f"{budget}: its row or its amendments hold what is no number"
+        return
+    if account.longest != grant.longest_spend:
+        yield f"{budget}: its longest spend, by which windows are judged, is not as its row says"
+    for stream in read_rows(connection, select(StreamRow).where(StreamRow.grant_id == grant.id)):
+        terms = readable_terms(connection, stream)
+        guarantee = terms.guarantee() if terms else {}
+        # terms that cannot be read are told with their stream
+        differing = [name for name in OF_GRANT if guarantee and guarantee.get(name) != getattr(grant, name)]
+        if differing:
+            yield f"{budget}: differs from stream {stream.name!r} in {', '.join(differing)}"
+    if not _guarantees_as_recorded(grant, kept, account):
+        yield f"{budget}: its privacy guarantees are not those in the events of its streams"
+        return
+    yield from _windows(connection, grant, account.history)
+
+
+def _guarantees_as_recorded(grant: GrantRow, found: Sequence[AmendmentRow], account: Account) -> bool:
+    """Return whether the guarantees that price spends (found: amendments) are those of the events."""
+    kept: dict[object, list[object]] = {
+        row.number: [getattr(row, name) for name in GUARANTEE_COLUMNS] for row in found
+    }
+    recorded = {
+        number: said for (name, number), said in account.recorded_guarantees.items() if name == grant.name
+    }
+    if sorted(row.number for row in found) != list(range(grant.amendment + 1)):
+        return False
+    relied_on = set(account.history.amendments)
+    if recorded:
+        relied_on.add(grant.amendment)
+        if kept.get(grant.amendment) != [getattr(grant, name) for name in GUARANTEE_COLUMNS]:
+            return False
+    return relied_on <= set(recorded) and all(kept.get(number) == said for number, said in recorded.items())
+
+
+def _windows(connection: Connection, grant: GrantRow, history: History) -> Iterator[str]:
+    """Yield which privacy guarantee is broken in a window with a step of its plans, by all spends."""
+    budget = f"privacy budget {grant.name!r}"
+    try:
+        costs = history.costs(guarantees_of(connection, grant))
+    except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
+        yield f"{budget}: some of its spends cannot be read, so its windows have no price"
+        return
+    for number, guarantee, cost in costs:
+        if cost.epsilon > guarantee.budget:
+            told = (
+                f"{budget}: the window from step {cost.first_step} costs {cost.epsilon}, "
+                f"more than {guarantee.budget}"
+            )
+            kept = f", which privacy guarantee {number} allows: days in it were released under that"
+            yield told + (kept if grant.amendment else "")
+
+
+# Checking a large ledger in several processes, each of which reads a share of the streams.
+#
+# What a stream says of itself (its chain, its releases, its spends) is judged within one process. A price
+# is
+# not: a window adds up the spends of all streams of a privacy budget, so all processes must see the ledger
+# of
+# one moment, or a settlement between two of them could show an overspend that never was. On PostgreSQL they
+# read one exported snapshot. SQLite exports none, but it has one writer at a time, whose every change of
+# what
+# is compared appends an event: the processes open their snapshots, name the last event that they see, and
+# begin
+# once all name the same.
+#
+# Processes are spawned, not forked: each opens what it reads. If one cannot be had, or ends early, the
+# ledger
+# is checked from the beginning by the process that asked.
+
+WORTH_A_PROCESS = 100_000
+"""Events; fewer are read in less time than a process takes to start."""
+
+TRIES = 100
+"""How often snapshots are opened until all are of one moment; each takes milliseconds."""
+
+PATIENCE_SECONDS = 30.0
+
+
+class Part(NamedTuple):
+    """Streams of a privacy budget that one process reads; if they are all of it, it prices that as well."""
+
+    grant_id: int
+    stream_ids: tuple[int, ...]
+    whole: bool
+
+
+Position = tuple[str, bool, str]
+"""Where a finding stands in the report: privacy budget, after its streams or among them, stream."""
+
+
+class Finding(NamedTuple):
+    """What was found of a stream or a privacy budget."""
+
+    place: Position
+    said: list[str]
+
+
+Report = tuple[list[Finding], dict[int, Account]]
+"""Findings, and of every privacy budget what was read of it."""
+
+
+def problems_by_processes(engine: Engine, n_processes: int) -> list[str]:
+    """Return what `problems` does, the streams shared out; by this process alone if the ledger is small, or
+    SQLite keeps text in it that is none.
+    """
+    try:
+        return _problems(engine, n_processes)
+    except (OperationalError, LedgerError) as error:
+        if not is_undecodable(error):
+            raise
+    # slower, so only where it is needed
+    with reading(engine) as connection, any_text(connection):
+        return list(problems(connection))
+
+
+def _problems(engine: Engine, n_processes: int) -> list[str]:
+    with reading(engine) as connection:
+        n_events = sum(_size(row) for row in connection.execute(select(StreamRow.n_events)).scalars())
+    n_processes = min(n_processes, n_events // WORTH_A_PROCESS)
+    if n_processes > 1:
+        try:
+            with _spawned(engine, n_processes) as ends:
+                found = _together(engine, ends)
+            if found is not None:
+                return found
+        except (EOFError, OSError):
+            pass
+    with reading(engine) as connection:
+        return list(problems(connection))
+
+
+def _size(n_events: object) -> int:
+    """Return how many events a stream's row says that it has. SQLite keeps text among numbers."""
+    return n_events if isinstance(n_events, int) else 0
+
+
+def _together(engine: Engine, ends: Sequence[End]) -> list[str] | None:
+    """Return what the processes find; None if writers never left them the same moment."""
+    for _ in range(TRIES):
+        with reading(engine) as connection:
+            exported = None
+            if engine.dialect.name == "postgresql":
+                exported = connection.exec_driver_sql("SELECT pg_export_snapshot()").scalar_one()
+            _tell(ends, [exported] * len(ends))
+            own = _moment(connection)
+            if [end.recv() for end in ends] == [own] * len(ends):
+                _tell(ends, _shares(connection, len(ends)))
+                return _joined(connection, [end.recv() for end in ends])
+            _tell(ends, [None] * len(ends))
+    return None
+
+
+def _tell(ends: Sequence[End], words: Sequence[object]) -> None:
+    for end, word in zip(ends, words, strict=True):
+        end.send(word)
+
+
+def _serve(url: URL, end: End) -> None:
+    """A process's life: open snapshots until told to read, then read and report."""
+    # what is in cycles may wait for its end: to look for it among millions of rows takes 2 % of the time
+    gc.disable()
+    engine = open_engine(url, PATIENCE_SECONDS)
+    share = None
+    while share is None:
+        exported = end.recv()
+        with reading(engine) as connection:
+            if exported is not None:
+                connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{exported}'")
+            end.send(_moment(connection))
+            share = end.recv()
+            if share is not None:
+                with suppress(OperationalError, LedgerError):
+                    # else it ends without an answer, and is asked no more: whoever reads it next raises
+                    end.send(_read(connection, share))
+    engine.dispose()
+
+
+@contextmanager
+def _spawned(engine: Engine, n_processes: int) -> Iterator[list[End]]:
+    context, url = get_context("spawn"), engine.url
+    ends, processes = [], []
+    try:
+        for _ in range(n_processes):
+            end, theirs = Pipe()
+            ends.append(end)
+            process = context.Process(target=_serve, args=(url, theirs), daemon=True)
+            process.start()
+            processes.append(process)
+            # else its death would not be heard here
+            theirs.close()
+        yield ends
+    finally:
+        for end in ends:
+            end.close()
+        for process in processes:
+            process.terminate()
+            process.join()
+
+
+def _moment(connection: Connection) -> tuple[int, str] | None:
+    """Return the last event that a snapshot sees."""
+    last = select(EventRow.id, EventRow.hash).order_by(EventRow.id.desc()).limit(1)
+    row = connection.execute(last).one_or_none()
+    return None if row is None else (row.id, row.hash)
+
+
+def _shares(connection: Connection, n_shares: int) -> list[list[Part]]:
+    """Return the streams, dealt out so that all shares read about as many events; only large privacy budgets
+    are divided.
+    """
+    found = read_rows(connection, select(StreamRow).where(StreamRow.grant_id.in_(select(GrantRow.id))))
+    by_grant: dict[int, list[StreamRow]] = {}
+    for row in found:
+        by_grant.setdefault(row.grant_id, []).append(row)
+    small = sum(_size(row.n_events) for row in found) / (2 * n_shares)
+    parts: list[tuple[int, Part]] = []
+    for grant_id, members in by_grant.items():
+        n_events = sum(_size(row.n_events) for row in members)
+        if n_events <= small or len(members) == 1:
+            parts.append((n_events, Part(grant_id, tuple(row.id for row in members), True)))
+        else:
+            parts.extend((_size(row.n_events), Part(grant_id, (row.id,), False)) for row in members)
+    loads, shares = [0] * n_shares, [list[Part]() for _ in range(n_shares)]
+    for n_events, part in sorted(parts, reverse=True):
+        least = loads.index(min(loads))
+        loads[least] += n_events
+        shares[least].append(part)
+    return shares
+
+
+def _read(connection: Connection, share: Sequence[Part]) -> Report:
+    findings: list[Finding] = []
+    accounts: dict[int, Account] = {}
+    for part in share:
+        (grant,) = read_rows(connection, select(GrantRow).where(GrantRow.id == part.grant_id))
+        account = accounts.setdefault(part.grant_id, Account())
+        members = select(StreamRow).where(StreamRow.id.in_(part.stream_ids))
+        for stream in read_rows(connection, members):
+            said = list(stream_problems(connection, stream, account))
+            findings.append(Finding((grant.name, False, stream.name), said))
+        if part.whole:
+            findings.append(_priced(connection, grant, account))
+            accounts[part.grant_id] = Account(n_spends=account.n_spends, priced=True)
+    return findings, accounts
+
+
+def _priced(connection: Connection, grant: GrantRow, account: Account) -> Finding:
+    return Finding((grant.name, True, ""), list(grant_problems(connection, grant, account)))
+
+
+def _joined(connection: Connection, reports: Sequence[Report]) -> list[str]:
+    findings = [finding for found, _ in reports for finding in found]
+    n_spends = sum(account.n_spends for _, accounts in reports for account in accounts.values())
+    for grant in read_rows(connection, select(GrantRow)):
+        account = Account()
+        for _, accounts in reports:
+            if grant.id in accounts:
+                account.include(accounts[grant.id])
+        if not account.priced:
+            findings.append(_priced(connection, grant, account))
+    said = [text for finding in sorted(findings) for text in finding.said]
+    return [*said, *stray_problems(connection, n_spends)]

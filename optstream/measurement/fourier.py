@@ -1,0 +1,57 @@
+"""Laplace measurements of the first Fourier coordinates of plain series."""
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.measurement.priced import measured_of
+from optstream.noise import NoiseSource
+from optstream.privacy.coordinates import CoordinatesChange
+from optstream.stream import FourierCoordinates, Measured, PrivatePeriod
+from optstream.stream.features import integer_basis, integer_bits
+from optstream.stream.private_period import LONGEST_IN_INT64, open_private_period
+
+COORDINATES = FourierCoordinates.stage
+
+
+def measure_coordinates(
+    period: PrivatePeriod, change: CoordinatesChange, scale: Fraction, noise: NoiseSource
+) -> Measured:
+    """Measure the first `change.n_coordinates` coordinates of every series, (n_series, n_coordinates), with
+    noise of this scale.
+
+    Privacy: Lemma 8 (Fourier coordinates): what `change` says that n steps move, over the scale. The spend is
+    made of the same change and scale as the draw, so what is priced is what is drawn.
+
+    scale: exactly a float, in units of the resolution, which is the coordinates' grid too. Raises
+    ParameterError for a period that is too long; then nothing was drawn.
+    """
+    coordinates = exact_coordinates(open_private_period(period), change.n_coordinates)
+    spend = change.spend(COORDINATES, period.n_steps, period.first_step, scale)
+    noisy = coordinates + noise.discrete_laplace(float(scale), coordinates.shape)
+    variances = np.full((len(noisy), 1), 2.0 * float(scale) ** 2)
+    return measured_of(period, noise, (spend,), answers=FourierCoordinates((noisy,), (variances,)))
+
+
+def exact_coordinates(exact: NDArray[np.int64], n_coordinates: int) -> NDArray[np.int64]:
+    """Return the coordinates, (n_series, n_coordinates), of series (n_series, n_steps), rounded half up to
+    whole units.
+
+    Integers from end to end, so what is rounded is a linear map of the readings, whose size Lemma 8 knows.
+    The readings are taken in three parts, low bits first, of which no sum overflows: how they are counted, in
+    which time and memory, is a function of their shape alone, for a reading must not decide whether a draw
+    comes to its end.
+
+    Privacy: Lemma 8 bounds how far they move; they leave this file with noise only.
+    """
+    kind = np.int64 if exact.shape[1] <= LONGEST_IN_INT64 else object
+    columns, rest = integer_basis(exact.shape[1], n_coordinates).T.astype(kind), exact.astype(kind)
+    bits = integer_bits(exact.shape[1])
+    part, sums = bits // 2, 2 ** (bits - 1)
+    for _ in range(2):
+        # floor((a + 2^part b) / 2^bits) is floor((floor(a / 2^part) + b) / 2^(bits - part))
+        sums = (sums + (rest & (2**part - 1)) @ columns) >> part
+        rest = rest >> part
+    rounded: NDArray[np.int64] = ((sums + rest @ columns) >> (bits - 2 * part)).astype(np.int64)
+    return rounded

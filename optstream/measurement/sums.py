@@ -1,0 +1,269 @@
+"""Laplace measurements of linear queries: sums of consecutive steps, at every node of the tree."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import ParameterError
+from optstream.measurement.priced import LinearSpend, answer_variances, check_price, linear_noise, measured_of
+from optstream.noise import NoiseSource
+from optstream.privacy import CappedSpend, JointSpend, Spend, StepSpend
+from optstream.privacy.rules import WindowBudget
+from optstream.stream import AggregationTree, Feature, FeatureSums, Measured, PrivatePeriod, State
+from optstream.stream.private_period import open_private_period
+
+SAMPLES = "samples"
+
+
+def feature_stage(feature: Feature) -> str:
+    """Return the stage under which a feature's spends are booked. Privacy: none."""
+    return f"feature {feature.name}"
+
+
+def measure_points_and_sums(
+    period: PrivatePeriod,
+    tree: AggregationTree,
+    *,
+    points: Mapping[int, Sequence[int]],
+    features: Sequence[Feature],
+    spends: Sequence[Spend],
+    noise: NoiseSource,
+    state: Mapping[str, Any] | None = None,
+) -> Measured:
+    """Measure single steps and the features' sums at every node of each level that has a spend.
+
+    Privacy: Lemma 3 (linear queries) for each step spend: one changed step moves the level by at most
+    leaves_changed * alpha in all, in at most one part of each query, so it loses that over the scale. Lemma
+    16 for each joint spend. Costs exactly those spends.
+
+    Args:
+        period: The leaves' readings.
+        tree: Its leaves are the period's.
+        points: For each level its sampled steps of the period, rising.
+        features: The queries of sums.
+        spends: All that the release costs; of each measured level and stage (`SAMPLES`, `feature_stage`) one
+            step spend, or joint spend of samples, whose scale and groups are those of the noise that is
+            drawn, so what is priced is what is drawn. A level without one is not measured: zeros with
+            infinite variance.
+        noise: Where the randomness comes from.
+        state: What the mechanism hands to the next period.
+
+    Returns:
+        Points and feature sums of every node, in the tree's order.
+
+    Raises:
+        ParameterError: The shape or first step do not fit, or a spend does not price its query; then nothing
+            was drawn here.
+    """
+    check_leaves(period, tree)
+    positions = tuple(sorted({step for chosen in points.values() for step in chosen}))
+    linear = [spend for spend in spends if isinstance(spend, LinearSpend)]
+    _check_prices(period, tree, points, features, linear)
+    totals = tree.add_up(open_private_period(period))
+    noisy_points = np.zeros((len(tree.nodes), len(positions)), dtype=np.int64)
+    point_variances = np.full(noisy_points.shape, np.inf)
+    sums = {
+        feature_stage(feature): np.zeros((len(tree.nodes), feature.n_parts), np.int64) for feature in features
+    }
+    sum_variances = {stage: np.full((len(tree.nodes), 1), np.inf) for stage in sums}
+    exact_sums = {feature_stage(feature): feature.sums(totals) for feature in features}
+    for spend in linear:
+        nodes = slice(tree.levels[spend.level].start, tree.levels[spend.level].stop)
+        if spend.stage == SAMPLES:
+            chosen = list(points[spend.level])
+            columns = np.searchsorted(positions, chosen)
+            exact = totals[nodes][:, chosen]
+            noisy_points[nodes, columns] = exact + linear_noise(spend, exact.shape, noise)
+            point_variances[nodes, columns] = answer_variances(spend, len(chosen))
+        else:
+            exact = exact_sums[spend.stage][nodes]
+            sums[spend.stage][nodes] = exact + linear_noise(spend, exact.shape, noise)
+            sum_variances[spend.stage][nodes] = answer_variances(spend, 1)
+    return measured_of(
+        period,
+        noise,
+        spends,
+        positions=positions,
+        points=noisy_points,
+        variances=point_variances,
+        answers=FeatureSums(tuple(sums.values()), tuple(sum_variances.values())),
+        state=state,
+    )
+
+
+def check_leaves(period: PrivatePeriod, tree: AggregationTree) -> None:
+    """Raise ParameterError for a period that has other leaves than the tree. Privacy: none; its shape is
+    public.
+    """
+    if period.n_leaves != len(tree.leaves):
+        raise ParameterError(
+            f"values must have {len(tree.leaves)} leaves (rows, in tree.leaves order); got {period.n_leaves}"
+        )
+
+
+def _check_prices(
+    period: PrivatePeriod,
+    tree: AggregationTree,
+    points: Mapping[int, Sequence[int]],
+    features: Sequence[Feature],
+    spends: Sequence[LinearSpend],
+) -> None:
+    """Raise ParameterError for a spend that prices another query than the one it is for.
+
+    Privacy: none; lengths and choices are public.
+    """
+    parts = {feature_stage(feature): feature.parts for feature in features}
+    for spend in spends:
+        own = [range(step, step + 1) for step in points[spend.level]]
+        query = own if spend.stage == SAMPLES else parts[spend.stage]
+        if spend.stage != SAMPLES and isinstance(spend, JointSpend):
+            raise ParameterError(
+                f"the sums of stage {spend.stage!r} have noise of their own, never joint noise"
+            )
+        check_price(spend, query, len(tree.levels[spend.level]), period.first_step, period.n_steps)
+
+
+# Measurements of single steps of plain series, chosen by a public rule, with Laplace, joint or Gaussian
+# noise.
+
+
+def measure_steps(
+    period: PrivatePeriod, positions: Sequence[int], spend: LinearSpend, noise: NoiseSource
+) -> Measured:
+    """Measure these steps of every series, (n_series, n_positions), with noise of the spend's own scale and
+    groups.
+
+    Privacy: Lemma 3 (linear queries): a changed step that is measured loses at most the spend's charge; Lemma
+    16 (joint noise) for a joint spend; Lemma 20 (Gaussian noise) for a Gaussian one, in rho.
+
+    positions: rising, counted from the period's first step; may be empty, then the spend covers no step.
+    Raises ParameterError where the spend prices other steps, or groups other ones; then nothing was drawn.
+    """
+    parts = [range(step, step + 1) for step in positions]
+    check_price(spend, parts, period.n_leaves, period.first_step, period.n_steps)
+    exact = open_private_period(period)[:, list(positions)]
+    noisy = exact + linear_noise(spend, exact.shape, noise)
+    variances = np.tile(answer_variances(spend, len(parts)), (len(exact), 1))
+    return measured_of(period, noise, (spend,), positions=positions, points=noisy, variances=variances)
+
+
+def spent(plan: StepSpend | CappedSpend, weights: Sequence[int | Fraction]) -> StepSpend:
+    """Return the plan's own price at the steps that were chosen; weights: of each step of the period.
+
+    Privacy: none; the choice was paid for.
+    """
+    return StepSpend(
+        plan.level, plan.stage, plan.first_step, tuple(weights),
+        plan.scale, plan.alpha_units, plan.leaves_changed,
+    )  # fmt: skip
+
+
+# Laplace measurements of single steps in the order of time, each chosen from what was measured before.
+
+
+class Controller(Protocol):
+    """What decides which steps are measured, and is told noisy numbers only. Steps are running indices."""
+
+    def due(self, step: int) -> bool:
+        """Return whether a step, a running index, should be measured, if there is headroom.
+
+        Privacy: none; a function of what `saw` was told.
+        """
+        ...
+
+    def saw(self, step: int, noisy: NDArray[np.int64]) -> Any:
+        """Take in the noisy values of a measured step, in units, (n_series,).
+
+        Privacy: none; they are noisy.
+        """
+        ...
+
+
+def measure_in_turn(
+    period: PrivatePeriod, plan: CappedSpend, window_length: int, controller: Controller, noise: NoiseSource
+) -> Measured:
+    """Measure, at every series, each step that is due and that the plan has headroom for, as time runs.
+
+    Noise is drawn step by step.
+
+    Privacy: Lemma 10 (samples chosen in turn): a changed step that is measured loses at most the plan's unit
+    charge. At most `cap` of them lie in any window, and which ones is decided by a controller and a rule that
+    know noisy numbers and public facts only, so they compose adaptively.
+
+    Args:
+        period: The series.
+        plan: What was reserved for the period; its cap, the steps that other periods took and its scale are
+            those of the measurements. It is settled to a step spend of the chosen steps.
+        window_length: Steps.
+        controller: Asked at each step, told of each that is measured.
+        noise: Where the randomness comes from.
+
+    Returns:
+        The points that were measured.
+    """
+    exact = open_private_period(period)
+    rule = WindowBudget(
+        int(plan.cap), window_length, period.first_step, period.n_steps, [(step, 1) for step in plan.taken]
+    )
+    scale, positions, points = float(plan.scale), [], []
+    for step in range(period.n_steps):
+        if not controller.due(period.first_step + step) or rule.headroom(step) < 1:
+            continue
+        noisy = exact[:, step] + noise.discrete_laplace(scale, (len(exact),))
+        rule.take(step)
+        controller.saw(period.first_step + step, noisy)
+        positions.append(step)
+        points.append(noisy)
+    chosen = np.array(points, dtype=np.int64).reshape(len(positions), len(exact)).T
+    variances = np.full(chosen.shape, 2.0 * scale**2)
+    weights = [int(step in positions) for step in range(plan.n_steps)]
+    spends = (spent(plan, weights),)
+    return measured_of(period, noise, spends, positions=positions, points=chosen, variances=variances)
+
+
+# A tree's levels: each as a private period of its own, and their measurements as one.
+
+
+def level_period(period: PrivatePeriod, tree: AggregationTree, level: int) -> PrivatePeriod:
+    """Return the nodes of one level, the root being level 0, (n_nodes of the level, n_steps), private as the
+    leaves are. Raises ParameterError where the leaves do not fit.
+
+    Privacy: Lemma 2 (sums of integers are exact): nothing is measured here; one customer's change moves the
+    level's nodes by as much as the leaves, in all.
+    """
+    check_leaves(period, tree)
+    nodes = tree.levels[level]
+    totals = tree.add_up(open_private_period(period))[nodes.start : nodes.stop]
+    return PrivatePeriod(totals, resolution=period.resolution, first_step=period.first_step)
+
+
+def together(parts: Mapping[int, Measured], state: State | None, before: State | None) -> Measured:
+    """Return the measurements of several levels as those of one period; spends name their level.
+
+    Privacy: none; what was measured is noisy, and its spends are kept. The levels' own are its `parts`.
+    state: what the whole hands to the next period; before: what it was handed, without raw entries.
+    """
+    levels = [
+        replace(part, spends=tuple(replace(spend, level=level) for spend in part.spends))
+        for level, part in parts.items()
+    ]
+    first = levels[0]
+    empty = np.zeros((0, 0), dtype=np.int64)
+    return Measured(
+        n_steps=first.n_steps,
+        first_step=first.first_step,
+        positions=(),
+        points=empty,
+        answers=FeatureSums((), None),
+        resolution=first.resolution,
+        point_variances=None,
+        spends=tuple(spend for part in levels for spend in part.spends),
+        simulated=any(part.simulated for part in levels),
+        state=state,
+        before=before,
+        parts=tuple(levels),
+    )

@@ -1,1 +1,0 @@
-"""HistoryInformed: blocks at drifting times, estimated from all that was released before."""

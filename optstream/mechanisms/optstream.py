@@ -1,0 +1,873 @@
+"""OptStream: sample, perturb, reconstruct, and make the hierarchy consistent."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache, partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import ParameterError
+from optstream.estimation import reconstruct
+from optstream.estimation.least_squares import Consistent, consistent
+from optstream.estimation.reconstruct import with_unmeasured_leaves
+from optstream.estimation.variances import interpolated_variances, noise_variances
+from optstream.history.between_points import missed_variances
+from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums
+from optstream.measurement.priced import LinearSpend, query_weights
+from optstream.measurement.sampling import Choice, Sampling, check_n_samples, choose_level_points
+from optstream.measurement.sums import SAMPLES, feature_stage
+from optstream.mechanisms.base import Mechanism
+from optstream.mechanisms.joint_groups import JointTerms, Noise, PointGroups
+from optstream.mechanisms.period_release import Release
+from optstream.mechanisms.series import LARGEST_SCALE
+from optstream.mechanisms.shares import checked_level_shares, checked_shares
+from optstream.mechanisms.state import measured_steps, own_state
+from optstream.noise import NoiseSource
+from optstream.privacy import (
+    CappedSpend,
+    JointSpend,
+    PeriodSpend,
+    PrivacyModel,
+    Spend,
+    StepSpend,
+    worst_window,
+)
+from optstream.privacy.exact import Exact, plain, round_up_to_float, whole
+from optstream.privacy.model import Calibration
+from optstream.privacy.rules import WindowBudget, groups_with_headroom
+from optstream.privacy.sensitivity import l1_score_change
+from optstream.privacy.sparse_vector import SparseVectorScales, sparse_vector_scales
+from optstream.privacy.spends import spend_from_document, spend_to_document
+from optstream.stream import AggregationTree, Feature, Lattice, Measured, PrivatePeriod, State
+
+# Checking what a mechanism is made with: every refusal names the parameter, its range and what it got.
+
+MOST_TOGETHER = 3000
+"""Beside a margin, with features: its nodes and those above the regions, times steps. The estimate solves a
+dense system of so many."""
+
+
+def settled(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return OptStream's parameters, checked and in their final types. Raises ParameterError."""
+    calibration, weights, features = given["calibration"], given["weights"], given["features"]
+    if calibration not in ("strict", "paper"):
+        raise ParameterError(f'calibration of OptStream must be "strict" or "paper"; got {calibration!r}')
+    if weights not in ("variance", "paper"):
+        raise ParameterError(f'weights of OptStream must be "variance" or "paper"; got {weights!r}')
+    _check_features(features)
+    _check_margin(given["tree"], features)
+    sampling, window = given["sampling"], given["model"].window_length
+    if not isinstance(sampling, (EquallySpaced, L1Sampling)):
+        raise ParameterError(f"sampling of OptStream must be EquallySpaced or L1Sampling; got {sampling!r}")
+    check_n_samples(sampling.n_samples, window, type(sampling).__name__)
+    return {
+        **given,
+        "level_shares": checked_level_shares(given["level_shares"], given["tree"]),
+        "stage_shares": _stage_shares(given["stage_shares"], sampling, features),
+        "shortest_period": _shortest_period(given["shortest_period"], features, window),
+    }
+
+
+def _check_features(features: Sequence[Feature]) -> None:
+    if len({feature.name for feature in features}) != len(features):
+        raise ParameterError("features of OptStream must have different names")
+    if len({feature.n_steps for feature in features}) > 1:
+        raise ParameterError("features of OptStream must partition periods of one length")
+
+
+def _check_margin(tree: AggregationTree, features: Sequence[Feature]) -> None:
+    if not isinstance(tree, Lattice) or not features:
+        return
+    n_nodes = len(tree.nodes) - len(tree.leaves) - len(tree.tree.levels[-2])
+    if n_nodes * features[0].n_steps > MOST_TOGETHER:
+        raise ParameterError(
+            f"features of OptStream beside margin {tree.margin!r:.80} are for at most {MOST_TOGETHER:,} of "
+            "steps times nodes of the margin and above the regions, for they hang all steps together; got "
+            f"{features[0].n_steps} times {n_nodes}: leave the features out, or let the larger of both "
+            "dimensions be the regions"
+        )
+
+
+def stage_names(sampling: EquallySpaced | L1Sampling, features: Sequence[Feature]) -> tuple[str, ...]:
+    """Return the stages that share a level's epsilon, in order."""
+    first = ("sampling",) if isinstance(sampling, L1Sampling) else ()
+    return (*first, "samples", *(("features",) if features else ()))
+
+
+def _stage_shares(
+    given: Sequence[Any] | None, sampling: EquallySpaced | L1Sampling, features: Sequence[Feature]
+) -> tuple[Fraction, ...]:
+    names = stage_names(sampling, features)
+    shares = given if given is not None else [Fraction(1, len(names))] * len(names)
+    checked = checked_shares(shares, len(names), f"stage_shares ({', '.join(names)})")
+    if 0 in checked:
+        raise ParameterError("stage_shares must be above 0 for each stage; leave features out instead")
+    return checked
+
+
+def _shortest_period(given: Any, features: Sequence[Feature], window: int) -> int:
+    length = features[0].n_steps if features else window
+    if given is None:
+        return length
+    if not features and isinstance(given, int) and given > window:
+        return window  # a period counts as no longer than a window
+    return whole(given, "shortest_period of OptStream", 1, length)
+
+
+# What OptStream will spend: noise scales and spends from shares, before anything is drawn. All public.
+
+SAMPLING = "sampling"
+
+
+@dataclass(frozen=True)
+class LevelPlan:
+    """One measured level's part of the budget, and the scales that follow from it.
+
+    epsilon_sampling is 0 with equal spacing, epsilon_features is 0 without features. leaves_changed: how
+    many leaves one customer can change at a step. shortest_period: no period is shorter. n_nodes: of the
+    level. groups: of joint noise on the points; None for Laplace noise.
+    """
+
+    level: int
+    leaves_changed: int
+    model: PrivacyModel
+    sampling: Sampling
+    features: tuple[str, ...]
+    calibration: Calibration
+    epsilon_sampling: Fraction
+    epsilon_samples: Fraction
+    epsilon_features: Fraction
+    shortest_period: int
+    n_nodes: int = 1
+    groups: PointGroups | None = None
+
+    @property
+    def point_charges(self) -> int:
+        """How many unit charges the points of a window cost: the points, or the groups that it meets."""
+        return self.sampling.n_samples if self.groups is None else self.groups.worst
+
+    @property
+    def alpha_units(self) -> int:
+        """The most by which a level's values move together at one step."""
+        return self.leaves_changed * self.model.alpha_units
+
+    @property
+    def samples_scale(self) -> Fraction:
+        """The scale of the points' noise: any window holds k points, each charged alpha / scale (Lemmas 3, 4
+        and 7), or meets so many groups of them (Lemma 16).
+        """
+        return _rounded_up(self.alpha_units * self.point_charges / self.epsilon_samples)
+
+    @property
+    def features_scale(self) -> Fraction:
+        """The scale of the features' noise: any window holds w steps of each feature, each charged alpha /
+        scale (Lemma 3).
+
+        The paper's calibration takes alpha for a whole window (its Theorem 9), which is too little.
+        """
+        steps = self.model.window_length if self.calibration == "strict" else 1
+        return _rounded_up(self.alpha_units * steps * len(self.features) / self.epsilon_features)
+
+    def largest_scale(self, n_steps: int) -> Fraction:
+        """Return the largest scale of the level's noise in a period of this length; the sampler's grows with
+        the length.
+        """
+        sampler = self.sampler_scales(n_steps)
+        scales: list[Fraction] = [
+            self.samples_scale,
+            *((sampler.threshold, sampler.query) if sampler else ()),
+        ]
+        scales += [self.features_scale] if self.features else []
+        return max(scales)
+
+    def sampler_scales(self, n_steps: int) -> SparseVectorScales | None:
+        """Return the sparse vector's noise for a period of this length; None where nothing is asked."""
+        if not isinstance(self.sampling, L1Sampling):
+            return None
+        window = self.model.window_length
+        points = self.sampling.points_of_period(n_steps, window)
+        segment = self.sampling.longest_segment(n_steps, window)
+        if segment < 2:
+            return None  # no step lies between two points, so nothing private is ever asked
+        if self.calibration == "paper":
+            sensitivity = 2 * self.alpha_units * max(window - self.sampling.n_samples, 1)
+            epsilon = self.epsilon_sampling
+        else:
+            sensitivity = 2 * self.alpha_units * (segment - 1)
+            epsilon = self.epsilon_sampling / _worst_overlap(self)
+        return sparse_vector_scales(sensitivity, points - 1, epsilon, self.sampling.allocation)
+
+    def sampler_charges(self, n_steps: int) -> tuple[Fraction, ...]:
+        """Return what choosing the points costs when n of a period's steps change, n = 0 .. n_steps (Lemma
+        6).
+        """
+        return _sampler_charges(self, n_steps)
+
+    def spends(
+        self,
+        n_steps: int,
+        first_step: int,
+        points: Sequence[int] | None,
+        taken: Sequence[int],
+        features: Sequence[Feature],
+    ) -> tuple[Spend, ...]:
+        """Return the level's spends for one period: the sampler's, where it costs something, the points', and
+        one for each feature.
+
+        points: the measured steps, or None while they are not chosen: then the worst outcome of the rule.
+        taken: points of other periods, running indices, as first_step is.
+        """
+        found: list[Spend] = []
+        charges = self.sampler_charges(n_steps)
+        if charges[-1]:
+            found.append(PeriodSpend(self.level, SAMPLING, first_step, charges))
+        if points is None:
+            found.append(self._undecided(n_steps, first_step, taken))
+        else:
+            found.append(self._points(points, n_steps, first_step))
+        for feature in features:
+            stage = feature_stage(feature)
+            found.append(self._linear(stage, feature.parts, n_steps, first_step, self.features_scale))
+        return tuple(found)
+
+    def _points(self, points: Sequence[int], n_steps: int, first_step: int) -> LinearSpend:
+        if self.groups is None:
+            own = [range(step, step + 1) for step in points]
+            return self._linear(SAMPLES, own, n_steps, first_step, self.samples_scale)
+        groups, scale, alpha = self.groups.of(points), self.samples_scale, self.model.alpha_units
+        return JointSpend(
+            self.level, SAMPLES, first_step, n_steps, groups, scale, alpha, self.n_nodes, self.leaves_changed
+        )
+
+    def is_own(self, spend: Spend) -> bool:
+        """Return whether a spend of this level and another period is one that its plan makes, whole or with
+        groups left out: False for other points or groups, or a larger charge.
+
+        Such spends of different periods, in any order, leave every window within `epsilon`.
+        """
+        if not isinstance(spend, StepSpend | JointSpend):
+            return False
+        if spend.stage != SAMPLES:
+            named = spend.stage in {f"feature {name}" for name in self.features}
+            of_step = named and isinstance(spend, StepSpend)
+            return of_step and spend.unit_charge <= self.alpha_units / self.features_scale
+        points = equal_points(self, spend.n_steps, spend.first_step)
+        measured = {step for step, weight in enumerate(spend.weights) if weight}
+        # by the charge: after an amendment another plan may have the same scale for larger changes
+        dearer = spend.unit_charge > self.alpha_units / self.samples_scale
+        if points is None or dearer or not measured <= set(points):
+            return False
+        groups = self.groups
+        if groups is None or not isinstance(spend, JointSpend):
+            return groups is None and isinstance(spend, StepSpend)
+        single = all(len(part) == 1 for part in spend.parts)
+        return single and all(len(group) >= groups.least for group in spend.groups)
+
+    def _linear(
+        self, stage: str, parts: Sequence[range], n_steps: int, first_step: int, scale: Fraction
+    ) -> StepSpend:
+        weights, alpha = query_weights(parts, n_steps), self.model.alpha_units
+        return StepSpend(self.level, stage, first_step, weights, scale, alpha, self.leaves_changed)
+
+    def _undecided(self, n_steps: int, first_step: int, taken: Sequence[int]) -> CappedSpend:
+        return CappedSpend(
+            self.level,
+            SAMPLES,
+            first_step,
+            n_steps,
+            cap=self.sampling.n_samples,
+            taken=tuple(taken),
+            scale=self.samples_scale,
+            alpha_units=self.model.alpha_units,
+            leaves_changed=self.leaves_changed,
+        )
+
+    def period_scales(self, n_steps: int) -> dict[str, Fraction]:
+        """Return the sampler's scales, by what they are added to."""
+        sampler = self.sampler_scales(n_steps)
+        return {"threshold": sampler.threshold, "scores": sampler.query} if sampler else {}
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What this level's plan, repeated without end, costs any window."""
+        model, sampling = self.model, self.sampling
+        unit = self.alpha_units / self.samples_scale
+        points = self.point_charges * unit
+        if isinstance(sampling, L1Sampling):
+            if self.calibration == "strict":
+                # what the scales were divided for: periods of any lengths, also those that ask more
+                points += self.epsilon_sampling
+            else:
+                points = self._repeated_cost() + _repeated(self.sampler_charges(self.shortest_period), model)
+        if self.features:
+            points += len(self.features) * model.window_length * self.alpha_units / self.features_scale
+        return points
+
+    def _repeated_cost(self) -> Fraction:
+        """Return the cost where plans repeat; the paper has no window rule: a window that straddles periods
+        may hold the points of both.
+        """
+        length = self.shortest_period
+        n_periods = -(-self.model.window_length // length) + 2
+        plans = [self._undecided(length, number * length, ()) for number in range(n_periods)]
+        return worst_window(plans, self.model.window_length, self.model.windows).epsilon
+
+
+def equal_points(plan: LevelPlan, n_steps: int, first_step: int) -> tuple[int, ...] | None:
+    """Return the points of a period where the rule is public; None where they are still to be chosen."""
+    if isinstance(plan.sampling, EquallySpaced):
+        return plan.sampling.positions(n_steps, first_step, plan.model.window_length)
+    return None
+
+
+@lru_cache(maxsize=256)
+def _sampler_charges(plan: LevelPlan, n_steps: int) -> tuple[Fraction, ...]:
+    scales = plan.sampler_scales(n_steps)
+    if scales is None or not isinstance(plan.sampling, L1Sampling):
+        return (Fraction(0),) * (n_steps + 1)
+    segment = plan.sampling.longest_segment(n_steps, plan.model.window_length)
+    losses = [scales.loss(plan.alpha_units * l1_score_change(n, segment)) for n in range(n_steps + 1)]
+    if plan.calibration == "paper":
+        # as the paper counts it: all of epsilon for any change
+        losses[1:] = [max(loss, plan.epsilon_sampling) for loss in losses[1:]]
+    return tuple(losses)
+
+
+def _rounded_up(scale: Fraction) -> Fraction:
+    return Fraction(round_up_to_float(scale))
+
+
+def _repeated(charges: tuple[Fraction, ...], model: PrivacyModel) -> Fraction:
+    """Return the worst window over periods of one length that follow each other, each charged alike."""
+    length = len(charges) - 1
+    n_periods = -(-model.window_length // length) + 2
+    spends = [PeriodSpend(0, SAMPLING, number * length, charges) for number in range(n_periods)]
+    return worst_window(spends, model.window_length, model.windows).epsilon
+
+
+@lru_cache(maxsize=256)
+def _worst_overlap(plan: LevelPlan) -> Fraction:
+    """Return how many times a period's sampling cost a window can meet, over periods of any allowed lengths.
+
+    Lemma 7 (docs/privacy.md): relative to the full cost, shorter periods cost a window more (the profile
+    falls with the period's length, by parity), so periods of the shortest length are the worst.
+    """
+    sampling, window = plan.sampling, plan.model.window_length
+    assert isinstance(sampling, L1Sampling)
+    length = plan.shortest_period
+    # Shorter ones than this ask nothing.
+    while sampling.longest_segment(length, window) < 2:
+        length += 1
+    shortest = sampling.longest_segment(length, window) - 1
+    envelope = [Fraction(0)] * (length + 1)
+    for inner in (shortest, shortest + 1):
+        for n in range(length + 1):
+            moved = math.ceil(plan.alpha_units * l1_score_change(n, inner + 1))
+            envelope[n] = max(envelope[n], Fraction(moved, 2 * plan.alpha_units * inner))
+    return _repeated(tuple(envelope), plan.model)
+
+
+# What a period knows of other periods' points, and what it tells the next: {"points": {level: steps}}.
+
+NAME = "OptStream"
+
+
+def state_of(levels: Sequence[LevelPlan], spends: Iterable[Spend]) -> State:
+    """Return the state that the spends of other periods imply, earlier and later ones."""
+    known = list(spends)
+    points = {
+        plan.level: measured_steps((one for one in known if one.level == plan.level), SAMPLES)
+        for plan in levels
+    }
+    return {"points": {str(level): [step for step, _ in steps] for level, steps in points.items()}}
+
+
+def other_plans(levels: Sequence[LevelPlan], spends: Sequence[Spend]) -> State | None:
+    """Return the spends of other periods as a state if some are of another plan, at a level with joint noise.
+
+    The plan's own days fit beside each other in any order.
+    """
+    joint = {plan.level: plan for plan in levels if plan.groups}
+    near = [spend for spend in spends if spend.level in joint]
+    once = len({(spend.level, spend.stage, spend.first_step) for spend in near}) == len(near)
+    if once and all(joint[spend.level].is_own(spend) for spend in near):
+        return None
+    return {"mechanism": NAME, "spends": [spend_to_document(spend) for spend in near]}
+
+
+def spends_around(state: State | None) -> list[Spend]:
+    """Return the spends that `other_plans` found. Raises ParameterError for another mechanism's state."""
+    return [spend_from_document(one) for one in own_state(state, NAME).get("spends", ())]
+
+
+def measured_points(spends: Iterable[Spend]) -> dict[int, tuple[int, ...]]:
+    """Return each level's measured points of a period, from its start, by what is spent on them."""
+    return {
+        spend.level: tuple(step for step, weight in enumerate(spend.weights) if weight)
+        for spend in spends
+        if isinstance(spend, StepSpend | JointSpend) and spend.stage == SAMPLES
+    }
+
+
+def taken_points(plan: LevelPlan, state: State | None) -> tuple[int, ...]:
+    """Return the points of other periods that the level's rule counts; the paper's calibration has no such
+    rule.
+
+    Raises ParameterError for a state that `state_of` or a release did not make: read as "no points", it
+    would void the privacy guarantee in silence.
+    """
+    if state is None or plan.calibration == "paper":
+        return ()
+    try:
+        taken = tuple(state["points"][str(plan.level)])
+    except (KeyError, TypeError) as error:
+        raise ParameterError(
+            f'state of OptStream must be {{"points": {{"{plan.level}": [steps]}}}}, as releases have it'
+        ) from error
+    if any(isinstance(step, bool) or not isinstance(step, int) for step in taken):
+        raise ParameterError("state of OptStream must hold running step indices, integers")
+    return taken
+
+
+def next_state(
+    points: Mapping[int, Sequence[int]],
+    n_steps: int,
+    first_step: int,
+    window_length: int,
+    state: State | None,
+) -> State:
+    """Return the points that a window of the next period can still see. points: of this period, from its
+    start.
+    """
+    seen = first_step + n_steps - window_length
+    before = {} if state is None else state["points"]
+    return {
+        "points": {
+            str(level): sorted(
+                {step for step in before.get(str(level), ()) if step > seen}
+                | {first_step + step for step in chosen if first_step + step > seen}
+            )
+            for level, chosen in points.items()
+        }
+    }
+
+
+def choices(plans: Sequence[LevelPlan], n_steps: int, first_step: int, state: State | None) -> list[Choice]:
+    """Return how each level's points of a period are to be chosen."""
+    found = []
+    for plan in plans:
+        sampling, window = plan.sampling, plan.model.window_length
+        assert isinstance(sampling, L1Sampling)
+        taken = [(step, 1) for step in taken_points(plan, state)]
+        rule = WindowBudget(sampling.n_samples, window, first_step, n_steps, taken)
+        n_points = sampling.points_of_period(n_steps, window)
+        threshold_units = round(sampling.threshold / plan.model.resolution)
+        scales, take_remaining = plan.sampler_scales(n_steps), plan.calibration == "paper"
+        found.append(Choice(plan.level, n_points, threshold_units, rule, scales, take_remaining))
+    return found
+
+
+@dataclass(frozen=True, init=False)
+class OptStream(Mechanism):
+    """The mechanism of the OptStream paper on a tree, or on one with a margin, which is one more level.
+
+    Every node measures the sampled steps and the sums of each feature's parts with Laplace noise; everything
+    between is reconstructed and fitted from those noisy numbers, so that nodes add up and no value lies below
+    the bound. With equal spacing the plan is public and every period costs the same; with L1 sampling a
+    level's points are chosen by its noisy scores.
+
+    Source: Fioretto and Van Hentenryck, OptStream, Algorithms 1 to 4.
+
+    Args:
+        model: What is protected.
+        tree: The hierarchy.
+        sampling: Which steps are measured; its n_samples in [2, w].
+        features: Partitions of the period, all of one length, of different names.
+        level_shares: Of epsilon, exact, one for each level, root first, adding up to at most 1; 0 above the
+            leaves means derived.
+        stage_shares: Of a level's epsilon, exact, above 0, adding up to at most 1, for (samples, features),
+            or (sampling, samples, features) with L1 sampling, without "features" where there are none; None
+            for equal ones.
+        weights: "variance" or "paper" (`estimation.make_consistent`).
+        calibration: "strict" costs at most epsilon in any window, without end; "paper" takes the paper's
+            scales and costs more than it says, which `epsilon` of its releases states (with L1 sampling for
+            periods of `shortest_period`: longer ones cost more).
+        lower_bound: Of every leaf, in the unit of the readings; None for no bound. Where it is met, parents
+            keep their estimates (`estimation.make_consistent`'s "held") but for weights="paper".
+        post_processing: False leaves out features and program: the perturbed points, reconstructed.
+        shortest_period: Steps of the shortest period that will ever be released, at least 1; None for the
+            features' length, or a window without features. Only L1 sampling needs it, for short periods meet
+            a window more often.
+        noise: Of the points, "laplace", or "joint" where they are equally spaced by the strict scales; None
+            for the one with less expected error of those that are allowed, as in `Laplace`. Sums always have
+            Laplace noise.
+        period_lengths: As in `Laplace`.
+        declared_leaves: As in `Laplace`.
+
+    Raises:
+        ParameterError: For a parameter outside its range, naming it, its legal range and what it got; and
+            where the noise would outgrow the integers.
+    """
+
+    model: PrivacyModel
+    tree: AggregationTree
+    sampling: EquallySpaced | L1Sampling
+    features: tuple[Feature, ...]
+    level_shares: tuple[Fraction, ...]
+    stage_shares: tuple[Fraction, ...]
+    weights: str
+    calibration: Calibration
+    lower_bound: float | None
+    post_processing: bool
+    shortest_period: int
+    noise: Noise | None
+    period_lengths: tuple[int, ...] | None
+    declared_leaves: int | None
+    has_paper_scales: ClassVar[bool] = True
+    takes_margin: ClassVar[bool] = True
+    serves_hours: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        model: PrivacyModel,
+        tree: AggregationTree,
+        *,
+        sampling: EquallySpaced | L1Sampling,
+        features: Sequence[Feature],
+        level_shares: Sequence[Exact],
+        stage_shares: Sequence[Exact] | None = None,
+        weights: str = "variance",
+        calibration: Calibration = "strict",
+        lower_bound: float | None = 0.0,
+        post_processing: bool = True,
+        shortest_period: int | None = None,
+        noise: Noise | None = "laplace",
+        period_lengths: tuple[int, ...] | None = None,
+        declared_leaves: int | None = None,
+    ) -> None:
+        given = {
+            "model": model,
+            "tree": tree,
+            "sampling": sampling,
+            "features": tuple(features) if post_processing else (),
+            "level_shares": level_shares,
+            "stage_shares": stage_shares,
+            "weights": weights,
+            "calibration": calibration,
+            "lower_bound": lower_bound,
+            "post_processing": post_processing,
+            "shortest_period": shortest_period,
+            "noise": noise,
+            "period_lengths": period_lengths,
+            "declared_leaves": declared_leaves,
+        }
+        for name, value in settled({name: plain(value) for name, value in given.items()}).items():
+            object.__setattr__(self, name, value)
+        self._check_scales(self.features[0].n_steps if self.features else self.shortest_period)
+
+    @property
+    def adaptive(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
+        """Whether what is measured depends on what was measured before: then periods go one by one."""
+        return isinstance(self.sampling, L1Sampling)
+
+    @property
+    def reads_spends(self) -> bool:
+        """Whether what other periods spent leaves out points: chosen ones, or groups of joint noise."""
+        return self.adaptive or any(level.groups for level in self.levels)
+
+    @property
+    def noise_is_known(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
+        """Whether points are chosen by a public rule."""
+        return not self.adaptive
+
+    @property
+    def levels(self) -> tuple[LevelPlan, ...]:
+        """The measured levels' parts of the budget, root first."""
+        return _levels(self)
+
+    @property
+    def by_level(self) -> dict[int, LevelPlan]:
+        """The `levels` by their number, each with its own epsilon."""
+        return {plan.level: plan for plan in self.levels}
+
+    def noise_per_point(self) -> dict[int, float]:
+        """Return how much noise each equally spaced point of a window adds, as `Mechanism` says it."""
+        unit = self.model.resolution
+        plans = () if self.adaptive else self.levels
+        return {plan.level: float(plan.alpha_units * unit / plan.epsilon_samples) for plan in plans}
+
+    def foreseen(self) -> "OptStream":
+        """Return itself, or with equally spaced points in place of those that the draw chooses."""
+        if self.noise_is_known:
+            return self
+        sampling = EquallySpaced(self.sampling.n_samples)
+        return replace(self, sampling=sampling, stage_shares=self.stage_shares[1:], noise="laplace")
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What the plan, repeated without end, costs any window: the sum of its levels' costs (Lemma 1)."""
+        return _cost(self)
+
+    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
+        """Return the levels' spends of a period, in a row; `state` holds the points or spends of others."""
+        self._check_length(n_steps)
+        if self.adaptive:
+            return self._spends(n_steps, first_step, None, state)
+        residue = first_step % self.model.window_length
+        plan = tuple(replace(spend, first_step=first_step) for spend in _public_plan(self, residue, n_steps))
+        return self._with_headroom(plan, state) if self.reads_spends else plan
+
+    def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
+        n_steps, first_step = period.n_steps, period.first_step
+        spends = self.plan(n_steps, first_step, state)
+        if self.adaptive:
+            chosen = choices(self.levels, n_steps, first_step, state)
+            points = choose_level_points(period, self.tree, chosen, noise)
+            spends = self._spends(n_steps, first_step, points, state)
+            state = next_state(points, n_steps, first_step, self.model.window_length, state)
+        else:
+            points, state = measured_points(spends), None
+        return measure_points_and_sums(
+            period,
+            self.tree,
+            points=points,
+            features=self.features,
+            spends=spends,
+            noise=noise,
+            state=state,
+        )
+
+    def _consistent(self, measured: Measured) -> Consistent:
+        if not self.post_processing:
+            return Consistent(reconstruct(measured), None)
+        seen = self._as_weighed(measured)
+        return consistent(seen, self.tree, self.features, self.weights, self.lower_bound)
+
+    def estimate(self, measured: Measured) -> Release:
+        """Compute the release from its measurements, with how far it may be off between them; free.
+
+        Args:
+            measured: As for `Mechanism.estimate`.
+
+        Returns:
+            The release; its `standard_errors` count in what lines between points miss (`missed_variances`).
+
+        Raises:
+            ParameterError: As `Mechanism.estimate`.
+        """
+        release, seen = super().estimate(measured), self._as_weighed(measured)
+        noise = release.noise_standard_errors
+        if noise is None:
+            return release
+        weights = self.weights if self.post_processing else None
+        missed = missed_variances(seen, self.tree, self.features, weights, release.values, noise**2)
+        return replace(
+            release, standard_errors=np.sqrt(noise**2 + missed), noise_of=partial(np.asarray, noise)
+        )
+
+    def noise_variances(self, measured: Measured) -> NDArray[np.float64]:
+        """Return the noise of points and features through reconstruction and least squares."""
+        if not self.post_processing:
+            return interpolated_variances(measured)
+        return noise_variances(self._as_weighed(measured), self.tree, self.features, self.weights)
+
+    def _as_weighed(self, measured: Measured) -> Measured:
+        return with_unmeasured_leaves(measured, self.tree) if self.reads_spends else measured
+
+    def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
+        """Return the measured steps of other periods; what they spent, for joint noise; else None.
+
+        Joint noise needs it beside days of another plan alone.
+        """
+        if self.adaptive:
+            return state_of(self.levels, spends)
+        sliding = self.model.windows == "sliding"
+        return other_plans(self.levels, list(spends)) if sliding and self.reads_spends else None
+
+    def _with_headroom(self, plan: tuple[Spend, ...], state: State | None) -> tuple[Spend, ...]:
+        """Return the plan without the groups for which some window has no headroom at their level."""
+        known, found = spends_around(state), list[Spend]()
+        for spend in plan:
+            if known and isinstance(spend, JointSpend):
+                own = self.by_level[spend.level]
+                beside = [one for one in (*known, *plan) if one.level == spend.level and one is not spend]
+                groups = groups_with_headroom(
+                    spend.groups,
+                    spend.first_step,
+                    spend.unit_charge,
+                    beside,
+                    self.model.window_length,
+                    own.epsilon,
+                )
+                spend = replace(spend, groups=groups)
+            found.append(spend)
+        return tuple(found)
+
+    def _spends(
+        self, n_steps: int, first_step: int, points: Mapping[int, tuple[int, ...]] | None, state: State | None
+    ) -> tuple[Spend, ...]:
+        """Return the levels' spends of a period; `points` is None while they are not chosen."""
+        return tuple(
+            spend
+            for level in self.levels
+            for spend in level.spends(
+                n_steps,
+                first_step,
+                None if points is None else points[level.level],
+                taken_points(level, state),
+                self.features,
+            )
+        )
+
+    def _check_length(self, n_steps: int) -> None:
+        if self.features and self.features[0].n_steps != n_steps:
+            raise ParameterError(
+                f"the features are for periods of {self.features[0].n_steps} steps; this one has {n_steps}"
+            )
+        if self.adaptive and n_steps < self.shortest_period:
+            raise ParameterError(
+                f"shortest_period of OptStream is {self.shortest_period}, and this period has {n_steps} "
+                "steps: say so in advance, for the noise depends on it"
+            )
+        if self.adaptive:
+            self._check_scales(n_steps)
+
+    def _check_scales(self, n_steps: int) -> None:
+        if max(level.largest_scale(n_steps) for level in self.levels) > LARGEST_SCALE:
+            raise ParameterError(
+                f"the noise of a period of {n_steps} steps would outgrow the integers: choose a larger "
+                "epsilon or a coarser resolution"
+            )
+
+
+@lru_cache(maxsize=512)
+def _levels(mechanism: OptStream) -> tuple[LevelPlan, ...]:
+    names = stage_names(mechanism.sampling, mechanism.features)
+    together = mechanism.model.leaves_per_step
+    stages = dict(zip(names, mechanism.stage_shares, strict=True))
+    return tuple(
+        LevelPlan(
+            level=level,
+            leaves_changed=together,
+            model=mechanism.model,
+            sampling=mechanism.sampling,
+            features=tuple(feature.name for feature in mechanism.features),
+            calibration=mechanism.calibration,
+            epsilon_sampling=mechanism.model.pure_epsilon * share * stages.get("sampling", Fraction(0)),
+            epsilon_samples=mechanism.model.pure_epsilon * share * stages["samples"],
+            epsilon_features=mechanism.model.pure_epsilon * share * stages.get("features", Fraction(0)),
+            shortest_period=mechanism.shortest_period,
+            n_nodes=len(mechanism.tree.levels[level]),
+            groups=_groups(
+                mechanism, level, together, mechanism.model.pure_epsilon * share * stages["samples"]
+            ),
+        )
+        for level, share in enumerate(mechanism.level_shares)
+        if share > 0
+    )
+
+
+def _groups(mechanism: OptStream, level: int, together: int, epsilon: Fraction) -> PointGroups | None:
+    """Return a level's groups of joint noise. Raises ParameterError if it was asked for and cannot be had."""
+    n_nodes = len(mechanism.tree.levels[level])
+    terms = JointTerms(mechanism.noise, mechanism.period_lengths, n_nodes, mechanism.declared_leaves)
+    if not isinstance(mechanism.sampling, EquallySpaced) or mechanism.calibration == "paper":
+        if mechanism.noise == "joint":
+            raise ParameterError(
+                'noise = "joint" of OptStream is for equally spaced points by the strict scales: how many '
+                "points L1 sampling takes of a period is an outcome, and the paper's scales are its own"
+            )
+        return None
+    unit_scale = together * mechanism.model.alpha_units / epsilon
+    return terms.point_groups(mechanism.model, mechanism.sampling, unit_scale)
+
+
+@lru_cache(maxsize=64)
+def _cost(mechanism: OptStream) -> Fraction:
+    return sum((level.epsilon for level in mechanism.levels), Fraction(0))
+
+
+@lru_cache(maxsize=512)
+def _public_plan(mechanism: OptStream, residue: int, n_steps: int) -> tuple[Spend, ...]:
+    """Return the spends of a period that starts at this residue modulo the window, as if at that very
+    step.
+    """
+    points = {level.level: equal_points(level, n_steps, residue) or () for level in mechanism.levels}
+    return mechanism._spends(n_steps, residue, points, None)
+
+
+# How many points to sample, from public figures alone: their noise grows with their number, gaps shrink.
+
+Real = float | Fraction  # nothing here needs to be exact
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """The number of points with the least bound, and that bound: mean absolute error a step."""
+
+    n_samples: int
+    error: float
+
+
+def suggest_n_samples(window_length: int, epsilon: Real, alpha: Real, lipschitz: Real) -> Suggestion:
+    """Return the n_samples in [2, w] whose `error_bound` is least, the smallest of several.
+
+    epsilon: of the sampled points at one level. alpha: what one customer can change there at a step.
+    lipschitz: the most by which a node's series moves from one step to the next, in the unit of the
+    readings. It must be known in public: one computed from private readings would be a release that nobody
+    charged. Near 1 + sqrt(L (w - 1) epsilon / (3 alpha)) where gaps are long. O(w); costs no privacy.
+    Raises ParameterError naming the argument, its legal range and what it got.
+    """
+    _check(window_length, epsilon, alpha, lipschitz)
+    counts = np.arange(2, window_length + 1)
+    bounds = float(alpha / epsilon) * counts + float(lipschitz) * _missed(window_length, counts)
+    best = int(np.argmin(bounds))
+    return Suggestion(int(counts[best]), float(bounds[best]))
+
+
+def error_bound(window_length: int, n_samples: int, epsilon: Real, alpha: Real, lipschitz: Real) -> float:
+    """Return a bound on the mean absolute error a step of `EquallySpaced(n_samples)`, reconstructed.
+
+    It holds in expectation for every period of w steps, wherever it begins, of every series that moves by
+    at most L (`lipschitz`) a step; before features and consistency, the rounding to the resolution left
+    out. Arguments and errors as `suggest_n_samples`. Costs no privacy.
+
+    Proof. *Noise.* Points carry Laplace noise of scale b = k alpha / epsilon, whose mean absolute value is
+    at most b (discrete: 1 / sinh(1 / b), in units). Between two points the noise is a convex combination
+    of theirs, held ends repeat one: at most b by the triangle inequality. *Reconstruction.* At offset s of a
+    gap of d steps the line weighs its ends (d - s) / d and s / d, from which the series is at most L s and
+    L (d - s) away: it misses by at most 2 L s (d - s) / d, which adds up to L (d^2 - 1) / 3 over the gap.
+    The residues' gaps add up to w - 1 and each is the quotient (w - 1) / (k - 1), rounded down or up; the
+    gap from residue w - 1 to residue 0 is 1 and has no step inside. *Ends.* A period that begins inside a
+    gap cuts it: c - 1 of its steps are held from the left, d - c from the right, off by at most L a step of
+    distance, in all L ((c - 1) c + (d - c) (d - c + 1)) / 2 <= L d (d - 1) / 2, by convexity in c. That is
+    L (d - 1) (d - 2) / 6 more than without the cut, and only one gap is cut; the longest bounds it.
+    Source: after OptStream, Theorem 11.
+    """
+    _check(window_length, epsilon, alpha, lipschitz)
+    check_n_samples(n_samples, window_length, "error_bound")
+    missed = _missed(window_length, np.array([n_samples]))
+    return float(n_samples * alpha / epsilon + float(lipschitz) * missed[0])
+
+
+def _missed(window_length: int, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the bound's part for the reconstruction at L = 1, for each number of points."""
+    gaps = counts - 1
+    shorter, n_longer = np.divmod(window_length - 1, gaps)
+    inside = n_longer * ((shorter + 1) ** 2 - 1) + (gaps - n_longer) * (shorter**2 - 1)
+    longest = shorter + (n_longer > 0)
+    cut = (longest - 1) * (longest - 2)
+    return np.asarray((inside / 3 + cut / 6) / window_length, dtype=np.float64)
+
+
+def _check(window_length: object, epsilon: Real, alpha: Real, lipschitz: Real) -> None:
+    whole(window_length, "window_length", 2)
+    for name, value in (("epsilon", epsilon), ("alpha", alpha)):
+        if not (value > 0 and math.isfinite(value)):
+            raise ParameterError(f"{name} must be a finite number greater than 0; got {value!r}")
+    if not (lipschitz >= 0 and math.isfinite(lipschitz)):
+        raise ParameterError(f"lipschitz must be a finite number of at least 0; got {lipschitz!r}")

@@ -1,1 +1,0 @@
-"""PeGaSus: noisy steps, smoothed over groups that are found privately."""

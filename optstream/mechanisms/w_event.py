@@ -1,0 +1,240 @@
+"""What budget distribution and absorption share: publish where the stream has moved, hold elsewhere."""
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+from typing import ClassVar
+
+from optstream.errors import ParameterError
+from optstream.estimation import Estimate
+from optstream.estimation.estimate import UNKNOWN, hold
+from optstream.measurement.distance import measure_by_distance
+from optstream.mechanisms.series import LARGEST_SCALE, OnlineMechanism
+from optstream.mechanisms.state import held_after, memory_of, own_state, still_seen
+from optstream.noise import NoiseSource
+from optstream.privacy import CappedSpend, PrivacyModel, Spend, StepSpend
+from optstream.privacy.exact import Exact, exact
+from optstream.privacy.rules import (
+    PUBLICATIONS,
+    Absorption,
+    Halving,
+    PublicationRule,
+    WindowBudget,
+    grains_of,
+)
+from optstream.stream import Measured, PrivatePeriod, State
+from optstream.stream.state import public_part
+
+DISTANCE = "distance"
+HALF = Fraction(1, 2)
+
+
+def checked_share(share: Exact, name: str) -> Fraction:
+    """Return the share of epsilon that distances have, as a fraction. Raises ParameterError, with the
+    mechanism's name, unless it is exact and lies between 0 and 1.
+    """
+    found = exact(share, f"distance_share of {name}")
+    if not 0 < found < 1:
+        raise ParameterError(f"distance_share of {name} must lie between 0 and 1; got {found}")
+    return found
+
+
+@dataclass(frozen=True)
+class PublishByDistance(OnlineMechanism):
+    """A part of epsilon asks at each step how far the stream is from the last release; the rest publishes.
+
+    Which steps are published, and what each pays, is decided once for the whole vector of series. State and
+    spends run on across periods. Subclasses say which rule divides the publications' part among steps.
+
+    Args:
+        model: What is protected.
+        distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
+
+    Raises:
+        ParameterError: For a share outside its range, or noise that would outgrow the integers.
+    """
+
+    model: PrivacyModel
+    distance_share: Fraction = HALF
+    adaptive: ClassVar[bool] = True
+    noise_is_known: ClassVar[bool] = False
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "distance_share", checked_share(self.distance_share, self.name))
+        self._distance(1, 0)
+        # The most that budget distribution ever offers; budget absorption may offer twice that.
+        self._scale(self._for_publications / 2)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What any window costs at most: w distances, and the publications' whole part."""
+        return self.model.window_length * self._distance(1, 0).unit_charge + self._for_publications
+
+    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
+        """Return a distance at every step, and publications as far as other periods leave headroom."""
+        taken = self._taken(own_state(state, self.name))
+        return self._distance(n_steps, first_step), self._publications(n_steps, first_step, taken)
+
+    def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
+        """Return what all other periods' publications took, and what the period before left to compare."""
+        spent = [list(one) for one in self._grains(spends)]
+        return memory_of(before, self.name) | {"mechanism": self.name, "spent": spent}
+
+    def fitted(self, measured: Measured) -> Estimate:
+        """Return the last published value of each series, held."""
+        return hold(measured)
+
+    @property
+    @abstractmethod
+    def _n_grains(self) -> int:
+        """The number of parts into which a window's publication budget is cut."""
+
+    @abstractmethod
+    def _rule(self, budget: WindowBudget, fewest: int, first_step: int, memory: State) -> PublicationRule:
+        """Return the rule for a period. memory: what the period before left, and all spends that are
+        known.
+        """
+
+    def _memory(self, rule: PublicationRule) -> State:
+        """Return what the rule hands to the next period, beside the spends."""
+        return {}
+
+    def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
+        # At the start of a stream the last release is zero, and nothing is known of it.
+        nothing: State = {"held": [0] * period.n_leaves, "held_variance": UNKNOWN}
+        memory = {**nothing, **own_state(state, self.name)}
+        taken = self._taken(own_state(state, self.name))
+        n_steps, first_step, window = period.n_steps, period.first_step, self.model.window_length
+        distance = self._distance(n_steps, first_step)
+        publications = self._publications(n_steps, first_step, taken)
+        budget = WindowBudget(self._n_grains, window, first_step, n_steps, taken)
+        fewest = ceil(publications.scale * self._n_grains / LARGEST_SCALE)
+        rule = self._rule(budget, fewest, first_step, memory)
+        drawn = measure_by_distance(period, memory["held"], distance, publications, rule, noise)
+        measured = replace(drawn, before=public_part(memory))
+        spent = Counter(dict(taken)) + Counter(dict(self._grains(drawn.spends)))
+        seen = still_seen(spent.items(), first_step + n_steps, window)
+        after = {"mechanism": self.name, "spent": [list(one) for one in seen], **self._memory(rule)}
+        return replace(measured, state=after | held_after(measured))
+
+    def _grains(self, spends: Iterable[Spend]) -> list[tuple[int, int]]:
+        return grains_of(spends, self._for_publications, self._n_grains)
+
+    def _taken(self, memory: State) -> list[tuple[int, int]]:
+        if memory and "spent" not in memory:
+            raise ParameterError(f"state of {self.name} must say what was spent, as releases have it")
+        return [(step, grains) for step, grains in memory.get("spent", ())]
+
+    @property
+    def _for_publications(self) -> Fraction:
+        return self.model.pure_epsilon * (1 - self.distance_share)
+
+    def _distance(self, n_steps: int, first_step: int) -> StepSpend:
+        a_step = self.model.pure_epsilon * self.distance_share / self.model.window_length
+        return self._step_spend(DISTANCE, first_step, (1,) * n_steps, a_step)
+
+    def _publications(self, n_steps: int, first_step: int, taken: list[tuple[int, int]]) -> CappedSpend:
+        # The scale of a publication that pays for all: not rounded, for it is what weights refer to. The
+        # noise of each is rounded up from its own price.
+        model = self.model
+        return CappedSpend(
+            0,
+            PUBLICATIONS,
+            first_step,
+            n_steps,
+            cap=1,
+            taken=tuple(step for step, _ in taken),
+            scale=self.alpha_units / self._for_publications,
+            alpha_units=model.alpha_units,
+            leaves_changed=model.leaves_per_step,
+            taken_weights=tuple(Fraction(grains, self._n_grains) for _, grains in taken),
+        )
+
+
+# Budget Absorption: a publication takes the shares of the steps that were held before it.
+
+
+@dataclass(frozen=True)
+class BudgetAbsorption(PublishByDistance):
+    """Every step has an equal share, and one that is published takes those that were not used before it.
+
+    A publication that takes j shares, at most a window's, is followed by j - 1 steps that are held unasked,
+    for their shares are the ones it borrowed; after them shares add up again. Made for streams that move now
+    and then: the longer it was quiet, the smaller the noise. At each step that is asked a noisy distance to
+    the last release, summed over the series, is compared with the error that publishing would bring; the last
+    release is held where it is smaller. At the start of a stream the last release is zero, and shares add up
+    from its first step.
+
+    Costs epsilon in any window at most: w distances, and the publications' part. What we changed: a step that
+    is held anyway is not asked for its distance, which costs less; periods that are released late count the
+    later ones, too.
+
+    Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.2 (Algorithm 2).
+
+    Args:
+        model: What is protected.
+        distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
+
+    Raises:
+        ParameterError: For a share outside its range, or noise that would outgrow the integers.
+    """
+
+    name: ClassVar[str] = "BudgetAbsorption"
+
+    @property
+    def _n_grains(self) -> int:
+        return self.model.window_length
+
+    def _rule(self, budget: WindowBudget, fewest: int, first_step: int, memory: State) -> PublicationRule:
+        # The last publication before: from the spends or, where it lies further back, from memory.
+        known = [step + grains for step, grains in memory.get("spent", ()) if step < first_step]
+        known += [memory["absorbing_from"]] if "absorbing_from" in memory else []
+        return Absorption(budget, self._n_grains, fewest, first_step, max(known, default=first_step))
+
+    def _memory(self, rule: PublicationRule) -> State:
+        assert isinstance(rule, Absorption)
+        return {"absorbing_from": rule.absorbing_from}
+
+
+# Budget Distribution: half of what is left of a window's budget for every publication.
+
+GRAINS = 2**16
+"""The parts of a publication budget: sixteen halvings in a row, as many as any window will see of use."""
+
+
+@dataclass(frozen=True)
+class BudgetDistribution(PublishByDistance):
+    """A step that lies far from the last release is published with half of what its window has left.
+
+    The first publications after a quiet window get much, later ones exponentially less: made for streams that
+    move seldom, and then a few times in a row. What leaves a window behind it comes back. At each step a
+    noisy distance to the last release, summed over the series, is compared with the error that publishing
+    would bring; the last release is held where it is smaller. At the start of a stream the last release is
+    zero.
+
+    Costs epsilon in any window at most: w distances, and the publications' part. What we changed: budgets are
+    counted in grains of 1 / 65,536, rounded down; where nothing can be offered the distance is not asked,
+    which costs less; periods that are released late count the later ones, too.
+
+    Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.1 (Algorithm 1).
+
+    Args:
+        model: What is protected.
+        distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
+
+    Raises:
+        ParameterError: For a share outside its range, or noise that would outgrow the integers.
+    """
+
+    name: ClassVar[str] = "BudgetDistribution"
+
+    @property
+    def _n_grains(self) -> int:
+        return GRAINS
+
+    def _rule(self, budget: WindowBudget, fewest: int, first_step: int, memory: State) -> PublicationRule:
+        return Halving(budget, GRAINS, fewest)

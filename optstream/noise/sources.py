@@ -1,0 +1,126 @@
+"""Noise for publication: exact integers made of the operating system's random bytes."""
+
+import math
+import os
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import NoiseError
+from optstream.noise.laplace import RandomBytes, geometric
+from optstream.noise.source import check_scale
+
+AT_ONCE = 2**14
+"""Samples of one pass: what it works on stays in the processor's cache."""
+
+
+class SecureNoise:
+    """Exact integers made of the kernel's random bytes, which are asked for anew at each draw.
+
+    Nothing is kept from draw to draw, so a forked process shares none with the one that it came from.
+
+    Args:
+        random_bytes: Returns so many independent uniform bytes; anything but the default is for tests.
+    """
+
+    simulated = False
+
+    def __init__(self, random_bytes: RandomBytes = os.urandom) -> None:
+        self._random_bytes = random_bytes
+
+    def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
+        """Return independent integers as `NoiseSource` says, exactly.
+
+        Each is the difference of two independent geometric integers: with q = exp(-1 / scale) the chance of k
+        is the sum over m >= 0 of (1 - q)^2 q^(m + |k|) q^m, which is proportional to q^|k|. Raises NoiseError
+        for another scale than `check_scale` takes, or a draw that leaves the 64-bit integers, each with a
+        probability that is below 2^-183 and depends on nothing but the scale.
+        """
+        check_scale(scale)
+        count = math.prod(size)
+        drawn = np.empty(count, dtype=np.int64)
+        for first in range(0, count, AT_ONCE):
+            part = drawn[first : first + AT_ONCE]
+            plus, minus = geometric(scale, 2 * part.size, self._random_bytes).reshape(2, part.size)
+            np.subtract(plus, minus, out=part)
+        return drawn.reshape(size)
+
+    def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return independent integers as `NoiseSource` says: as many random bits as n - 1 has, drawn anew
+        until they are below n. Raises NoiseError for a bound below 1.
+        """
+        if bounds.size and bounds.min() < 1:
+            raise NoiseError("a uniform integer needs a bound of at least 1")
+        limits = bounds.ravel().astype(np.uint64)
+        masks = limits - np.uint64(1)
+        for shift in (1, 2, 4, 8, 16, 32):
+            masks |= masks >> np.uint64(shift)
+        drawn = np.zeros(limits.size, dtype=np.uint64)
+        waiting = np.arange(limits.size)
+        while waiting.size:
+            words = np.frombuffer(self._random_bytes(8 * waiting.size), dtype=np.uint64)
+            drawn[waiting] = words & masks[waiting]
+            waiting = waiting[drawn[waiting] >= limits[waiting]]
+        return drawn.astype(np.int64).reshape(bounds.shape)
+
+
+def secure_noise() -> SecureNoise:
+    """Return the noise of every publication.
+
+    Returns:
+        A source that is not simulated; any number of them draw from the same generator.
+    """
+    return SecureNoise()
+
+
+# Noise for evaluation and tests: fast, seeded, repeatable, and therefore never private.
+
+
+class SimulatedNoise:
+    """numpy's generator from a seed. Whoever knows the seed knows the noise: no release of it is private.
+
+    Args:
+        seed: What numpy's `default_rng` takes.
+    """
+
+    simulated = True
+
+    def __init__(self, seed: int | Sequence[int] | np.random.SeedSequence) -> None:
+        self._generator = np.random.default_rng(seed)
+        self._seeded_in = os.getpid()
+
+    def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
+        """Return independent integers as `NoiseSource` says. Raises NoiseError for another scale than
+        `check_scale` takes, or in a process forked after seeding.
+        """
+        self._refuse_forked()
+        check_scale(scale)
+        stop = -math.expm1(-1.0 / scale)
+        # the difference of two geometric draws
+        first, second = self._generator.geometric(stop, (2, *size))
+        difference: NDArray[np.int64] = first - second
+        return difference
+
+    def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return independent integers as `NoiseSource` says. Raises NoiseError in a process forked after
+        seeding.
+        """
+        self._refuse_forked()
+        return self._generator.integers(0, bounds)
+
+    def _refuse_forked(self) -> None:
+        if os.getpid() != self._seeded_in:
+            raise NoiseError("no fork between seeding and drawing: seed in the process that draws")
+
+
+def simulated_noise(seed: int | Sequence[int] | np.random.SeedSequence) -> SimulatedNoise:
+    """Return a seeded source. Releases made with it say so and are refused by the publisher.
+
+    Args:
+        seed: What numpy's `default_rng` takes; the same one gives the same noise.
+
+    Returns:
+        A source that is simulated.
+    """
+    return SimulatedNoise(seed)

@@ -1,0 +1,344 @@
+"""The accountant: the worst loss of any window over a history of spends, exact."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import groupby
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import ParameterError
+from optstream.privacy.model import Windows
+from optstream.privacy.spends import (
+    CappedSpend,
+    GaussianSpend,
+    JointSpend,
+    PeriodSpend,
+    Spend,
+    StepSpend,
+    check_currency,
+)
+
+
+@dataclass(frozen=True)
+class WindowCost:
+    """The worst window.
+
+    Attributes:
+        epsilon: What it loses, in the currency of the spends: rho where they are of Gaussian noise.
+        first_step: Running index of its first step.
+    """
+
+    epsilon: Fraction
+    first_step: int
+
+
+NO_COST = WindowCost(Fraction(0), 0)
+
+
+def worst_window(
+    spends: Iterable[Spend],
+    window_length: int,
+    windows: Windows = "sliding",
+    touching: range | None = None,
+) -> WindowCost:
+    """Return the window that loses most, over all windows of `window_length` steps.
+
+    Lemma 1 (docs/privacy.md): the loss of a window is at most the sum of what the spends charge it, a step
+    spend the charges of its steps inside the window, a period spend its charge for the number of its steps
+    inside the window, a capped spend its points' charges as far as the cap leaves headroom, a joint spend for
+    each group the most steps of one part that the window holds (Lemma 16), a Gaussian one for each part the
+    square of its steps that the window holds (Lemma 20); a sum over a step's nodes is already in the charge,
+    levels add up. All of them are in one currency.
+
+    Time O(spends * (period + window)) and the length of the history; integers over one common denominator,
+    so nothing rounds.
+
+    Args:
+        spends: Of a history; none cost nothing.
+        window_length: Steps.
+        windows: "aligned" looks only at windows inside one period.
+        touching: Only windows that contain at least one of these steps; a range that ends before it begins,
+            as range(7, 5), only those that contain both step 4 and step 7. None for all.
+
+    Returns:
+        The first of the windows that lose most.
+
+    Raises:
+        ParameterError: A spend of no known kind, or spends in epsilon and in rho.
+    """
+    known = list(spends)
+    if not known:
+        return NO_COST
+    check_currency(known)
+    if windows == "sliding":
+        return _worst(known, window_length, touching, None)
+    periods = groupby(sorted(known, key=_period), key=_period)
+    costs = [_worst(list(same), window_length, touching, period) for period, same in periods]
+    return max(costs, key=lambda cost: cost.epsilon)
+
+
+def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_length: int) -> WindowCost:
+    """Return the worst sliding window of a history that repeats itself, as `worst_window` does.
+
+    Time O(distinct spends * (period + window) + distinct shifts * window); memory the longest stretch of
+    steps that windows connect.
+
+    Args:
+        repeated: Each spend with its shifts; it is charged once for every shift, that many steps later, twice
+            for one that is there twice. A `CappedSpend` names steps of other periods, which do not move with
+            it: its shifts must be 0.
+        window_length: Steps.
+
+    Returns:
+        A window that loses most.
+
+    Raises:
+        ParameterError: A spend of no known kind.
+    """
+    together: dict[tuple[int, ...], list[Spend]] = {}
+    listed = list(repeated)
+    check_currency(spend for spend, _ in listed)
+    for spend, shifts in listed:
+        together.setdefault(tuple(sorted(shifts)), []).append(spend)
+    # what always comes together is added up once
+    charges = [(_charge(spends, window_length), Counter(shifts)) for shifts, spends in together.items()]
+    denominator = math.lcm(*(charged.denominator for charged, _ in charges))
+    placed: list[tuple[int, NDArray[np.object_]]] = []
+    for charged, counts in charges:
+        factor = denominator // charged.denominator
+        times = {count: charged.numerators * (factor * count) for count in set(counts.values())}
+        placed += [(charged.first_start + shift, times[count]) for shift, count in counts.items()]
+    worst, stretch, stop = NO_COST, list[tuple[int, NDArray[np.object_]]](), 0
+    for start, numerators in sorted(placed, key=lambda one: one[0]):
+        if stretch and start > stop:
+            worst = max(worst, _worst_of_sum(stretch, stop, denominator), key=lambda cost: cost.epsilon)
+            stretch = []
+        stop = max(stop, start + numerators.size) if stretch else start + numerators.size
+        stretch.append((start, numerators))
+    if not stretch:
+        return NO_COST
+    return max(worst, _worst_of_sum(stretch, stop, denominator), key=lambda cost: cost.epsilon)
+
+
+def _worst_of_sum(
+    stretch: Sequence[tuple[int, NDArray[np.object_]]], stop: int, denominator: int
+) -> WindowCost:
+    """Return the worst window of charges laid over each other: (first window, numerators), by first
+    window.
+    """
+    first = stretch[0][0]
+    total = np.zeros(stop - first, dtype=object)
+    for start, numerators in stretch:
+        total[start - first : start - first + numerators.size] += numerators
+    most = int(np.argmax(total))
+    return WindowCost(Fraction(int(total[most]), denominator), first + most)
+
+
+def charged_to_windows(spends: Sequence[Spend], window_length: int, starts: range) -> list[Fraction]:
+    """Return what each window loses: Lemma 1, window by window.
+
+    Args:
+        spends: Of a history.
+        window_length: Steps.
+        starts: Running indices of the windows' first steps.
+
+    Returns:
+        A fraction for each of `starts`.
+
+    Raises:
+        ParameterError: A spend of no known kind.
+    """
+    if not spends:
+        return [Fraction(0)] * len(starts)
+    charged = _charge(spends, window_length)
+    return [Fraction(charged.at(start), charged.denominator) for start in starts]
+
+
+@dataclass(frozen=True, eq=False)
+class _Charged:
+    """What every window is charged: numerators[i] belongs to the window that begins at first_start + i."""
+
+    first_start: int
+    numerators: NDArray[np.object_]
+    denominator: int
+
+    def at(self, start: int) -> int:
+        """Return the numerator of one window; 0 where nothing is charged."""
+        place = start - self.first_start
+        return int(self.numerators[place]) if 0 <= place < self.numerators.size else 0
+
+
+def _period(spend: Spend) -> tuple[int, int]:
+    return spend.first_step, spend.n_steps
+
+
+def _worst(
+    spends: Sequence[Spend], window_length: int, touching: range | None, inside: tuple[int, int] | None
+) -> WindowCost:
+    """Return the worst window that touches `touching`, and lies inside a period where one is given."""
+    if inside is not None and touching is not None and not _meets(touching, *inside):
+        # a window longer than its period ends with it
+        return NO_COST
+    charged = _charge(spends, window_length)
+    starts = range(charged.first_start, charged.first_start + charged.numerators.size)
+    if touching is not None:
+        first = touching.start - window_length + 1
+        starts = range(max(starts.start, first), min(starts.stop, touching.stop))
+    if inside is not None:
+        # a window longer than its period is the whole period
+        last = inside[0] + max(inside[1] - window_length, 0)
+        starts = range(max(starts.start, inside[0]), min(starts.stop, last + 1))
+    if not starts:
+        return NO_COST
+    chosen = charged.numerators[starts.start - charged.first_start : starts.stop - charged.first_start]
+    worst = int(np.argmax(chosen))
+    return WindowCost(Fraction(int(chosen[worst]), charged.denominator), starts.start + worst)
+
+
+def _meets(touching: range, first_step: int, n_steps: int) -> bool:
+    return touching.start < first_step + n_steps and touching.stop > first_step
+
+
+def _charge(spends: Sequence[Spend], window_length: int) -> _Charged:
+    """Add up what each spend charges the windows that touch it."""
+    check_currency(spends)
+    lead = window_length - 1
+    first = min(spend.first_step for spend in spends) - lead
+    end = max(spend.first_step + spend.n_steps for spend in spends)
+    denominator = math.lcm(*{part for spend in spends for part in _denominators(spend)})
+    numerators = np.zeros(end - first, dtype=object)
+    for spend in spends:
+        place = spend.first_step - lead - first
+        numerators[place : place + spend.n_steps + lead] += _windows_of(spend, window_length, denominator)
+    return _Charged(first, numerators, denominator)
+
+
+def _denominators(spend: Spend) -> set[int]:
+    match spend:
+        case StepSpend():
+            return {(weight * spend.unit_charge).denominator for weight in set(spend.weights)}
+        case PeriodSpend():
+            return {charge.denominator for charge in spend.charges}
+        case CappedSpend():
+            weights = {1, spend.cap, *spend.taken_weights}
+            return {(weight * spend.unit_charge).denominator for weight in weights}
+        case JointSpend() | GaussianSpend():
+            return {spend.unit_charge.denominator}
+    raise ParameterError(f"the accountant cannot price a {type(spend).__name__}")
+
+
+def _windows_of(spend: Spend, window_length: int, denominator: int) -> NDArray[np.object_]:
+    """Return what the spend charges each window that touches its period, first window first, as
+    numerators.
+    """
+    match spend:
+        case StepSpend():
+            # each distinct charge is computed once
+            priced = {weight: int(weight * spend.unit_charge * denominator) for weight in set(spend.weights)}
+            return _sliding_sums([priced[weight] for weight in spend.weights], window_length)
+        case PeriodSpend():
+            charges = np.array([int(charge * denominator) for charge in spend.charges], dtype=object)
+            return charges[_overlaps(spend.n_steps, window_length)]
+        case CappedSpend():
+            return _headroom_of_windows(spend, window_length, denominator)
+        case JointSpend():
+            return spend.steps_charged(window_length).astype(object) * int(spend.unit_charge * denominator)
+        case GaussianSpend():
+            return spend.squares_charged(window_length).astype(object) * int(spend.unit_charge * denominator)
+
+
+def _headroom_of_windows(spend: CappedSpend, window_length: int, denominator: int) -> NDArray[np.object_]:
+    """Return what `_windows_of` does, for a capped spend: the cap less what other periods took in the window,
+    at most 1 for each own step.
+    """
+    lead, unit = window_length - 1, spend.unit_charge * denominator
+    taken = np.zeros(spend.n_steps + 2 * lead, dtype=object)
+    for step, weight in spend.taken_elsewhere:
+        place = step - spend.first_step + lead
+        if 0 <= place < taken.size:
+            taken[place] += int(weight * unit)
+    inside = _sliding_sums(list(taken), window_length)[lead : lead + spend.n_steps + lead]
+    own = _overlaps(spend.n_steps, window_length).astype(object) * int(unit)
+    headroom: NDArray[np.object_] = np.maximum(np.minimum(own, int(spend.cap * unit) - inside), 0)
+    return headroom
+
+
+def _sliding_sums(values: Sequence[int], window_length: int) -> NDArray[np.object_]:
+    """Return the sums over each window of a row that overlaps `values`, of any size of integer."""
+    lead = window_length - 1
+    padded = np.array([0] * (lead + 1) + list(values) + [0] * lead, dtype=object)
+    running = np.cumsum(padded)
+    sums: NDArray[np.object_] = running[window_length:] - running[:-window_length]
+    return sums
+
+
+def _overlaps(n_steps: int, window_length: int) -> NDArray[np.int64]:
+    """Return the steps of a period in each window that touches it, first window first: 1, 2, …, 2, 1."""
+    size = n_steps + window_length - 1
+    rising = np.arange(1, size + 1)
+    return np.minimum(np.minimum(rising, rising[::-1]), min(n_steps, window_length))
+
+
+# Exact composition of known draws at a delta, by dp_accounting's privacy loss distributions (Lemma 14).
+
+LARGEST_SHIFT = 10_000
+FINEST, COARSEST = 1e-6, 1e-3
+LARGEST_LOSS = 600
+"""Of one draw. A float holds no e^epsilon beyond some 700; then nothing is gained on the plain sum either."""
+KEPT = 1e-3
+"""Of delta, for what floats round: the library's transforms err by about 1e-15, which is far less."""
+
+Draw = tuple[int, Fraction]
+"""By how many units one customer moves an answer at most, and the scale of its noise in units."""
+
+Compose = Callable[[frozenset[tuple[Draw, int]], frozenset[tuple[Fraction, int]], float], float]
+"""`composed`, or what remembers its results."""
+
+
+@lru_cache(maxsize=64)
+def composed(
+    draws: frozenset[tuple[Draw, int]], pure: frozenset[tuple[Fraction, int]], delta: float
+) -> float:
+    """Return the epsilon of so many of each at this delta, by dp_accounting's pessimistic distributions.
+
+    draws, pure: each with its number; of `pure` the epsilons of measurements at delta 0. delta: of the whole.
+    Never less than what they lose; infinity where that is beyond what a float holds.
+    """
+    from dp_accounting.pld import common  # 1 s: only where it is asked for
+    from dp_accounting.pld import privacy_loss_distribution as library
+
+    counts = [(float(shift / scale), count) for (shift, scale), count in draws]
+    counts += [(float(epsilon), count) for epsilon, count in pure]
+    if not any(count for _, count in counts):
+        return 0.0
+    if max(epsilon for epsilon, _ in counts) > LARGEST_LOSS:
+        return inf
+    finest = max(min(epsilon for epsilon, _ in counts) / 20, sum(e * n for e, n in counts) / 10**6, FINEST)
+    given: dict[str, Any] = {"value_discretization_interval": min(finest, COARSEST)}
+    known = [(_of_draw(library, shift, scale, given), count) for (shift, scale), count in draws]
+    for epsilon, count in pure:
+        alone = common.DifferentialPrivacyParameters(float(epsilon), 0.0)
+        known.append((library.from_privacy_parameters(alone, **given), count))
+    # where the sum is beyond what a float holds: infinity, and the plain sum is less
+    with np.errstate(all="ignore"):
+        whole = library.identity(**given)
+        for one, count in known:
+            whole = whole.compose(one.self_compose(count))
+        return float(whole.get_epsilon_for_delta(delta * (1 - KEPT)))
+
+
+def _of_draw(library: Any, shift: int, scale: Fraction, given: dict[str, Any]) -> Any:
+    """Return the privacy loss of discrete Laplace noise, never less (Lemma 14)."""
+    if shift <= LARGEST_SHIFT:
+        return library.from_discrete_laplace_mechanism(
+            float(1 / scale), sensitivity=shift, use_connect_dots=True, **given
+        )
+    # the library would list every integer: continuous noise and two units more lose no less
+    return library.from_laplace_mechanism(1.0, sensitivity=float((shift + 2) / scale), **given)

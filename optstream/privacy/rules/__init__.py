@@ -1,1 +1,0 @@
-"""Public rules that keep every window under its cap while spends are still being chosen."""

@@ -1,0 +1,193 @@
+"""Folders and files below a folder that others may write, by descriptors: no link is ever followed.
+
+A path that was looked at may lead elsewhere when it is used. A descriptor does not: a folder is opened part
+by part below one that is open already (`O_NOFOLLOW`), and what is read, written or removed in it is named
+relative to its descriptor. So who swaps a folder for a link can make a call fail, and cannot make it reach
+a file outside.
+
+Lemma: every call here that changes something names a single part below a descriptor of a folder that was
+reached from the published folder's own descriptor by opening one part after the other without following
+links. Such a folder was, when its last part was opened, below the published folder; moving it elsewhere
+afterwards needs a right to write where it goes, which who may write the published folder alone does not have.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+
+from optstream.errors import PublicationError
+
+# Folders by their descriptors, and names in them that are durable.
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+@contextmanager
+def open_folder(folder: Path) -> Iterator[int]:
+    """The descriptor of a folder, closed afterwards; links on the way to it are followed."""
+    descriptor = os.open(folder, FOLDER)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    with open_folder(folder) as descriptor:
+        os.fsync(descriptor)
+
+
+PUBLIC_FOLDER, PUBLIC_FILE = 0o755, 0o644
+"""Modes of what is made in a published folder, whatever the umask: readers may read, only its owner write."""
+HIDDEN_FOLDER = 0o700
+DEEPEST = 8
+"""So deep folders are looked into; ours are two deep. Each holds a descriptor meanwhile."""
+
+
+@contextmanager
+def opened(root: int, folder: str, mode: int | None = None) -> Iterator[int]:
+    """The descriptor of a folder below `root`, closed afterwards.
+
+    folder: its parts with "/" between them; "" and "." are the root itself. mode: make what is missing with
+    this mode, durable; without one, raises FileNotFoundError where it is not there. Raises PublicationError
+    where a part is a link, and leads who knows where.
+    """
+    descriptor = os.dup(root)
+    try:
+        for part in parts_of(folder):
+            inner = _made(descriptor, part, mode) if mode is not None else _entered(descriptor, part)
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """Return the parts of a relative name. Raises PublicationError for one that leads up, or is absolute."""
+    parts = PurePosixPath(name).parts
+    if ".." in parts or "/" in parts:
+        raise PublicationError(f"{name} leads outside the published folder")
+    return parts
+
+
+def split(name: str) -> tuple[str, str]:
+    """Return a file's folder and its own name."""
+    *folder, last = parts_of(name)
+    return "/".join(folder), last
+
+
+def make_root(folder: Path) -> None:
+    """Create the published folder, and missing parents, with a public mode; a power cut leaves them."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    # The folder itself always: who made it may have died before its name was durable.
+    for path in reversed(missing or [folder]):
+        with open_folder(path.parent) as above:
+            if path in missing:
+                os.close(_made(above, path.name, PUBLIC_FOLDER))
+            else:
+                os.fsync(above)
+
+
+def _entered(above: int, part: str) -> int:
+    try:
+        return os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=above)
+    except NotADirectoryError:
+        refuse_link(above, part)
+        raise
+
+
+def _made(above: int, part: str, mode: int) -> int:
+    """Enter a folder, made first where it is missing; its name is durable."""
+    is_new = True
+    try:
+        os.mkdir(part, mode, dir_fd=above)
+    except FileExistsError:
+        is_new = False
+    descriptor = _entered(above, part)
+    try:
+        if is_new:  # past the umask, and with what the file system adds of its own, as a group's bit
+            added = stat.S_IMODE(os.fstat(descriptor).st_mode) & ~0o777
+            os.fchmod(descriptor, added | mode)
+        os.fsync(above)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def refuse_link(above: int, part: str) -> None:
+    """Raise PublicationError if this is a link."""
+    with suppress(FileNotFoundError):
+        if stat.S_ISLNK(os.stat(part, dir_fd=above, follow_symlinks=False).st_mode):
+            raise PublicationError(
+                f"{part} is a link, which may lead outside the published folder, and is not followed; "
+                "remove it, and see who made it"
+            )
+
+
+def kind_of(root: int, name: str) -> int | None:
+    """Return what kind of file has this name (`stat.S_IFMT`); None if there is none. Raises for links."""
+    folder, last = split(name)
+    try:
+        with opened(root, folder) as above:
+            refuse_link(above, last)
+            return stat.S_IFMT(os.stat(last, dir_fd=above, follow_symlinks=False).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def read_plain(root: int, name: str, largest: int) -> bytes:
+    """Return the bytes of a file below `root`, which anyone may have written.
+
+    Raises FileNotFoundError where it is absent, and PublicationError, naming the rule, unless it is a plain
+    file (a pipe would keep the reader waiting) of at most `largest` bytes that can be read, and no link.
+    """
+    folder, last = split(name)
+    try:
+        with opened(root, folder) as above:
+            refuse_link(above, last)
+            descriptor = os.open(
+                last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=above
+            )
+            with os.fdopen(descriptor, "rb") as file:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise PublicationError(f"{name} is not a plain file; put back what OptStream wrote")
+                data = file.read(largest + 1)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise FileNotFoundError(name) from error
+    except IsADirectoryError as error:
+        raise PublicationError(f"{name} is not a plain file; put back what OptStream wrote") from error
+    except OSError as error:
+        raise PublicationError(f"{name} cannot be read ({error.strerror}); check its permissions") from error
+    if len(data) > largest:
+        raise PublicationError(f"{name} is larger than {largest} bytes; it was not written by this OptStream")
+    return data
+
+
+def _barred(error: OSError) -> None:
+    """Raise the error if it is of rights; what vanished while it was looked at is no error."""
+    if isinstance(error, PermissionError):
+        raise error
+
+
+def names_below(root: int, folder: str) -> Iterator[str]:
+    """Yield the names of all that is below a folder and is no folder itself: links and pipes too; and of
+    folders that lie deeper than any of ours, which nobody looks into. Raises PermissionError for a folder
+    that may not be entered: what lies in it would be passed over without a word.
+    """
+    try:
+        for path, folders, files, descriptor in os.fwalk(folder, onerror=_barred, dir_fd=root):
+            if path.count("/") >= DEEPEST:
+                yield from (f"{path}/{name}" for name in folders)
+                folders.clear()
+            for name in folders:
+                with suppress(FileNotFoundError):
+                    if not stat.S_ISDIR(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode):
+                        yield f"{path}/{name}"
+            yield from (f"{path}/{name}" for name in files)
+    except FileNotFoundError:
+        return

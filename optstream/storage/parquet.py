@@ -1,0 +1,228 @@
+"""Tables as the bytes of a Parquet file, and back from bytes that anyone may have written. Pure."""
+
+import itertools
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from optstream.errors import PublicationError
+
+# What the footer of a Parquet file claims, read before any page is: a small file may claim 10^12 rows.
+
+LARGEST_FOOTER = 2**28
+"""Bytes."""
+_TAIL = 8
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that a file may claim. group_rows, group_bytes: of one row group, bytes uncompressed."""
+
+    rows: int
+    columns: int
+    row_groups: int = 2**17
+    group_rows: int = 2**28
+    group_bytes: int = 2**36
+
+    @property
+    def words(self) -> str:
+        """The rule, for messages."""
+        return (
+            f"at most {self.rows:,} rows in {self.row_groups:,} row groups of {self.group_rows:,} rows and "
+            f"{self.group_bytes // 2**30:,} GiB each, and {self.columns:,} columns"
+        )
+
+
+@dataclass(frozen=True)
+class Claims(Limits):
+    """What a footer states. is_flat: no column holds lists, whose lengths no count of rows bounds."""
+
+    is_flat: bool = field(kw_only=True)
+
+    def within(self, limits: Limits) -> bool:
+        """Return whether nothing is more than the limits allow."""
+        return all(getattr(self, one.name) <= getattr(limits, one.name) for one in fields(Limits))
+
+
+def claims_of(source: Path | bytes | IO[bytes]) -> Claims | None:
+    """Return what the footer of a file, open or not, or of its bytes, claims; None if it cannot be read or
+    contradicts itself.
+    """
+    try:
+        if _footer_length(source) > LARGEST_FOOTER:
+            return None
+        found = pq.read_metadata(pa.BufferReader(source) if isinstance(source, bytes) else source)
+        groups = [found.row_group(number) for number in range(found.num_row_groups)]
+        rows, sizes = [group.num_rows for group in groups], [group.total_byte_size for group in groups]
+        # An empty file may have no column at all.
+        columns = [found.schema.column(number) for number in range(found.num_columns)]
+        is_flat = all(column.max_repetition_level == 0 for column in columns)
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError):
+        return None
+    if min([found.num_rows, *rows, *sizes]) < 0 or sum(rows) != found.num_rows:
+        return None
+    return Claims(
+        rows=found.num_rows,
+        columns=found.num_columns,
+        row_groups=len(groups),
+        group_rows=max(rows, default=0),
+        group_bytes=max(sizes, default=0),
+        is_flat=is_flat,
+    )
+
+
+def _footer_length(source: Path | bytes | IO[bytes]) -> int:
+    if isinstance(source, Path):
+        with source.open("rb") as file:
+            return _footer_length(file)
+    if isinstance(source, bytes):
+        tail = source[-_TAIL:]
+    else:
+        source.seek(max(0, source.seek(0, os.SEEK_END) - _TAIL))
+        tail = source.read(_TAIL)
+    return int.from_bytes(tail[:4], "little")
+
+
+_ARROW = {
+    pl.Int32(): pa.int32(),
+    pl.Int64(): pa.int64(),
+    pl.Float64(): pa.float64(),
+    pl.String(): pa.large_string(),
+    pl.Boolean(): pa.bool_(),
+    pl.Datetime("us", "UTC"): pa.timestamp("us", tz="UTC"),
+}
+GROUP_ROWS = 2**20
+"""Rows of a row group, of which readers skip those that cannot hold what they look for."""
+FEW_TEXTS, TEXT_A_ROW = 2**28, 128
+"""Bytes: of all texts of a table together, where that is more than so many for each of its rows."""
+_UNREADABLE = (
+    pa.ArrowException,
+    pl.exceptions.PolarsError,
+    pl.exceptions.PanicException,
+    OSError,
+    ValueError,
+    TypeError,
+    MemoryError,
+)
+
+
+def encode_table(
+    rows: pl.DataFrame, metadata: Mapping[bytes, bytes], order: NDArray[np.int64] | None = None
+) -> bytes:
+    """Return the rows as Parquet, with metadata in the footer; the same of both give the same bytes.
+
+    order: (n_rows,), numbers of the rows in the order in which they are written; as they are by default.
+    Nothing in the bytes comes from a clock, a host or the frame's chunks; another pyarrow may encode
+    differently.
+    """
+    schema = pa.schema([pa.field(name, _ARROW[kind]) for name, kind in rows.schema.items()])
+    sink = pa.BufferOutputStream()
+    # Without Arrow's own schema: the columns are what Parquet says, and readers pick their types.
+    with pq.ParquetWriter(sink, schema, compression="zstd", store_schema=False) as writer:
+        for first in range(0, max(rows.height, 1), GROUP_ROWS):
+            at = slice(first, first + GROUP_ROWS)
+            part = rows[at] if order is None else rows[order[at]]
+            writer.write_table(part.to_arrow().cast(schema), row_group_size=GROUP_ROWS)
+        if metadata:
+            writer.add_key_value_metadata(metadata)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def decode_table(
+    data: bytes, limits: Limits, what: str, columns: Collection[str] | None = None
+) -> tuple[pl.DataFrame, dict[bytes, bytes]]:
+    """Return the rows of a Parquet file and its footer's metadata.
+
+    Arguments and errors as `read_table`.
+    """
+    table, metadata = read_table(data, limits, what, columns)
+    try:
+        frame = pl.from_arrow(table.cast(pa.schema(map(_written_out, table.schema))))
+    except _UNREADABLE as error:
+        raise PublicationError(f"{what} is not whole Parquet") from error
+    if not isinstance(frame, pl.DataFrame):
+        raise PublicationError(f"{what} is not a table")
+    return frame, metadata
+
+
+def read_table(
+    data: bytes, limits: Limits, what: str, columns: Collection[str] | None = None
+) -> tuple[pa.Table, dict[bytes, bytes]]:
+    """Return the table of a Parquet file, each text as a number and once in a dictionary, and its footer's
+    metadata.
+
+    columns: the only ones to be read, as far as the file has them; all by default. Raises PublicationError,
+    which names the file by `what`, if the bytes are not Parquet, hold lists or columns in columns, claim more
+    than `limits` or repeat a long text: no count of rows bounds that.
+    """
+    claims = claims_of(data)
+    if claims is None or not claims.is_flat:
+        raise PublicationError(f"{what} is not whole Parquet")
+    if not claims.within(limits):
+        raise PublicationError(f"{what} may claim {limits.words}")
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        paths = [leaf.path for leaf in _leaves(file)]
+        # each text once, whatever repeats it, until it is known how long they are together
+        file = pq.ParquetFile(pa.BufferReader(data), metadata=file.metadata, read_dictionary=paths)
+        held = None if columns is None else [name for name in paths if name in columns]
+        return _read(file, held, what), file.metadata.metadata or {}
+    except _UNREADABLE as error:
+        raise PublicationError(f"{what} is not whole Parquet") from error
+
+
+def _read(file: pq.ParquetFile, columns: list[str] | None, what: str) -> pa.Table:
+    """Return the columns, each text as a number and once in a dictionary. Raises as `decode_table`."""
+    leaves, schema, n_rows = _leaves(file), file.schema_arrow, file.metadata.num_rows
+    if schema.names != [leaf.path for leaf in leaves] or any(
+        leaf.physical_type == "BYTE_ARRAY" and not pa.types.is_dictionary(field.type)
+        for leaf, field in zip(leaves, schema, strict=True)
+    ):
+        raise PublicationError(f"{what} is not a table of texts and numbers")
+    most = max(FEW_TEXTS, TEXT_A_ROW * n_rows)
+    texts = n_rows * sum(leaf.length for leaf in leaves if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY")
+    parts = []
+    # a group after another, for each has its own texts, which may be those of the one before
+    for groups in [[number] for number in range(file.metadata.num_row_groups)] or [[]]:
+        parts.append(file.read_row_groups(groups, columns=columns, use_threads=columns is None))
+        texts += _text_bytes(parts[-1])
+        if texts > most:
+            raise PublicationError(
+                f"{what} may hold {most:,} bytes of texts; it holds more, by repeating some"
+            )
+    return pa.concat_tables(parts)
+
+
+def _leaves(file: pq.ParquetFile) -> list[pq.ColumnSchema]:
+    return [file.schema.column(number) for number in range(file.metadata.num_columns)]
+
+
+def _text_bytes(table: pa.Table) -> int:
+    """Return the bytes of the texts of all rows together. Raises ArrowInvalid where one is no UTF-8,
+    at which polars panics.
+    """
+    total = 0
+    for chunk in itertools.chain.from_iterable(column.chunks for column in table.columns):
+        if pa.types.is_dictionary(chunk.type):
+            chunk.dictionary.validate(full=True)
+            lengths = pc.take(pc.binary_length(chunk.dictionary), chunk.indices)
+            total += pc.sum(lengths.cast(pa.int64())).as_py() or 0
+    return total
+
+
+def _written_out(field: pa.Field) -> pa.Field:
+    """Return the field with a text in each row."""
+    if not pa.types.is_dictionary(field.type):
+        return field
+    is_binary = pa.types.is_binary(field.type.value_type) or pa.types.is_large_binary(field.type.value_type)
+    return field.with_type(pa.large_binary() if is_binary else pa.large_string())

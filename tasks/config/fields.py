@@ -1,0 +1,222 @@
+"""What keys of the configuration hold: numbers, lengths of time, paths, addresses."""
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime
+from fractions import Fraction
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, StringConstraints
+
+from optstream.catalogue.about import LONGEST_LINE, is_address, is_name
+from optstream.catalogue.backends import Location, locate
+from optstream.errors import ConfigurationError, ParameterError
+from optstream.privacy.exact import SIZES, NumberSizeError, exact
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
+# What every table of the configuration file has in common.
+
+
+class Section(BaseModel):
+    """A table of the file: frozen, strict about types, refusing unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+
+# Types of single configuration values: exact numbers, names, clock times.
+
+LARGEST_BOUND = 10**15
+LONGEST_COLUMN = 200
+LONGEST_INTEGER = 256
+"""Bits; a text may have 64 characters."""
+_ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_NODE_NAME = re.compile(r"\w[\w .,'()+-]*")
+
+
+class TooLongError(ValueError):
+    """A number is beyond a limit that no description names; the message does."""
+
+
+def _number(value: object) -> Fraction:
+    if isinstance(value, int) and value.bit_length() > LONGEST_INTEGER:
+        raise TooLongError(f"at most {LONGEST_INTEGER} bits")
+    try:
+        return exact(value, "value")
+    except NumberSizeError as error:
+        raise TooLongError(SIZES) from error
+    except ParameterError as error:
+        raise ValueError(str(error)) from error
+
+
+def _within(is_legal: Callable[[Fraction], bool]) -> PlainValidator:
+    def legal(value: object) -> Fraction:
+        number = _number(value)
+        if not is_legal(number):
+            raise ValueError("outside its range")
+        return number
+
+    return PlainValidator(legal)
+
+
+def _text(is_legal: Callable[[str], bool]) -> PlainValidator:
+    def legal(value: object) -> str:
+        if not isinstance(value, str) or not is_legal(value):
+            raise ValueError("not such a text")
+        return value
+
+    return PlainValidator(legal)
+
+
+def _is_file_name(text: str) -> bool:
+    """Whether it is a plain file name: nothing that could leave the folder it is looked up in."""
+    return text == PurePosixPath(text).name and "\\" not in text and "\0" not in text
+
+
+def _is_log_file(text: str) -> bool:
+    """Whether it ends in ".jsonl": no other file of the trusted zone does, so nothing else is added to."""
+    return text.isprintable() and "://" not in text and text.endswith(".jsonl")
+
+
+def _is_shown_line(text: str) -> bool:
+    """Whether it may stand on the data users' page as it is."""
+    return is_name(text, LONGEST_LINE)
+
+
+def is_node_name(name: object) -> bool:
+    """Whether a node may be called so: its name becomes part of folder names, so no "/", no leading dot."""
+    return isinstance(name, str) and _NODE_NAME.fullmatch(name) is not None and len(name.encode()) <= 200
+
+
+def _day(value: object) -> date:
+    """A date of TOML's own, or its text."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    if not isinstance(value, str) or not _ISO_DATE.fullmatch(value):
+        raise ValueError("not a date")
+    return date.fromisoformat(value)
+
+
+CRON_FIELDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
+"""The least and the greatest of minute, hour, day of the month, month and day of the week."""
+_CRON_ITEM = re.compile(r"(?:\*|([0-9]{1,2})(?:-([0-9]{1,2}))?)(?:/([0-9]{1,2}))?")
+
+
+def _cron(value: object) -> str:
+    """Five fields of numbers, lists, ranges and steps; no names, no seconds, no nicknames."""
+    fields = value.split(" ") if isinstance(value, str) else []
+    if len(fields) != len(CRON_FIELDS):
+        raise ValueError("not five fields")
+    for field, (least, greatest) in zip(fields, CRON_FIELDS, strict=True):
+        for item in field.split(","):
+            found = _CRON_ITEM.fullmatch(item)
+            if found is None:
+                raise ValueError("not a cron field")
+            first, last, step = (None if part is None else int(part) for part in found.groups())
+            if step == 0 or (step is not None and first is not None and last is None):
+                raise ValueError("a step is of a range or of all")
+            if not all(least <= number <= greatest for number in (first, last) if number is not None):
+                raise ValueError("out of its range")
+            if first is not None and last is not None and first > last:
+                raise ValueError("a range rises")
+    return " ".join(fields)
+
+
+Count = Annotated[int, Field(ge=1, le=10**6, description="an integer in [1, 1000000]")]
+DAYS = "a number of days, an integer in [1, 36500]"
+Days = Annotated[int, Field(ge=1, le=36500, description=DAYS)]
+Exactly = PlainSerializer(str, return_type=str)
+Number = Annotated[Fraction, PlainValidator(_number), Exactly]
+Positive = Annotated[Fraction, _within(lambda number: number > 0), Exactly]
+NotNegative = Annotated[Fraction, _within(lambda number: number >= 0), Exactly]
+Share = Annotated[Fraction, _within(lambda number: 0 <= number <= 1), Exactly]
+PositiveShare = Annotated[Fraction, _within(lambda number: 0 < number <= 1), Exactly]
+Bound = Annotated[Fraction, _within(lambda number: abs(number) <= LARGEST_BOUND), Exactly]
+Day = Annotated[date, PlainValidator(_day), PlainSerializer(date.isoformat, return_type=str)]
+NodeName = Annotated[str, _text(is_node_name)]
+FileName = Annotated[str, _text(_is_file_name)]
+LogFile = Annotated[str, _text(_is_log_file)]
+ShownLine = Annotated[str, _text(_is_shown_line)]
+WebAddress = Annotated[str, _text(lambda line: _is_shown_line(line) and is_address(line))]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z")]
+Column = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_COLUMN)]
+ClockTime = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]\z")]
+Block = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-9]+)*\z")]
+StepLength = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}(min|h)\z")]
+Cron = Annotated[str, PlainValidator(_cron)]
+
+
+def step_minutes(length: str) -> int:
+    """Return the minutes of a `StepLength` such as "30min" or "4h"."""
+    return int(length[:-3]) if length.endswith("min") else 60 * int(length[:-1])
+
+
+# Places: folders and the ledger's database, relative to the configuration file.
+
+LEGAL = (
+    "ledger.url (or OPTSTREAM_LEDGER_URL) must be an SQLAlchemy URL of an SQLite file or a PostgreSQL "
+    'database, such as "sqlite:///trusted/ledger.sqlite"'
+)
+
+
+def absolute(path: str, folder: Path) -> Path:
+    """The path, taken from `folder` where it is relative."""
+    return folder / path
+
+
+def located(place: str, folder: Path) -> Location:
+    """A path, from `folder` on if it is relative, or a store's URL; raises ParameterError, not echoing it."""
+    found = locate(place)
+    return absolute(str(found), folder) if isinstance(found, Path) else found
+
+
+def lies_within(place: Location, other: Location) -> bool:
+    """Whether a place is another one or lies below it, links followed. Raises OSError and its like."""
+    if isinstance(place, Path) and isinstance(other, Path):
+        return place.resolve().is_relative_to(other.resolve())
+    if isinstance(place, Path) or isinstance(other, Path):
+        return False
+    return place.is_relative_to(other)
+
+
+def resolve_ledger_url(text: str, folder: Path) -> "URL":
+    """The URL with a relative SQLite path taken from `folder`. Raises ConfigurationError, not echoing it.
+
+    It is never text again: a folder whose name has a `?` would be cut off there.
+    """
+    url = _parsed(text)
+    if url is None:
+        raise ConfigurationError(f"{LEGAL}; what it got is not a URL (not shown: it may hold a password)")
+    backend = url.get_backend_name()
+    if backend == "sqlite":
+        database = url.database
+        if not database or database == ":memory:" or database.startswith("file:"):
+            raise ConfigurationError(f"{LEGAL}; a ledger in memory would forget what was spent")
+        if database.startswith("~"):
+            raise ConfigurationError(f"{LEGAL}; ~ stands for no folder here: write the path out")
+        if url != url.create(url.drivername, database=database):
+            raise ConfigurationError(
+                f"{LEGAL}; one of SQLite is sqlite:/// and a path, without a host (three slashes, not two) "
+                "and without a query: a path with a ? in it can be given relative to the configuration"
+            )
+        url = url.set(drivername=backend, database=str(absolute(database, folder)))
+    elif backend != "postgresql":
+        raise ConfigurationError(f"{LEGAL}; got another kind of database (not shown: it may hold a password)")
+    return url
+
+
+def ledger_database(url: "URL") -> Path | None:
+    """The SQLite file of a resolved URL; None for a server."""
+    return Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
+
+
+def _parsed(text: str) -> "URL | None":
+    # a process that reads dumps has settings and no ledger, and starts a fifth sooner without this import
+    from sqlalchemy import exc, make_url
+
+    try:
+        return make_url(text)
+    except (exc.ArgumentError, ValueError):
+        return None

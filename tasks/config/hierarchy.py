@@ -1,0 +1,212 @@
+"""The hierarchy's source: tables of the configuration, or a CSV or Parquet file."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from optstream.catalogue.about import MOST_CORNERS, NodeFacts, Ring
+from optstream.errors import ParameterError
+from optstream.storage.parquet import Limits, claims_of
+from tasks.config.fields import is_node_name
+from tasks.config.schema import Hierarchy, changes_of, margin_of
+
+# Areas of nodes for the data users' map, from a GeoJSON file.
+
+LARGEST_FILE = 32 * 2**20
+DECIMALS = 3
+"""Of degrees: about a hundred metres, finer than a map of a page."""
+UNUSABLE = (
+    "must be a GeoJSON FeatureCollection of polygons, each with the node as its id or its property node"
+)
+
+NO_NODE = (
+    "must have the area of at least one node: none of its features has a node as its id or its property "
+    "node, written as in the hierarchy"
+)
+
+
+def read_areas(path: Path, nodes: Collection[str]) -> tuple[dict[str, tuple[Ring, ...]], list[str]]:
+    """Return the area of each node that the file has, rings of corners (longitude, latitude) with those of
+    holes, and what is wrong with it; other features are left out.
+    """
+    try:
+        if not path.is_file() or path.stat().st_size > LARGEST_FILE:
+            return {}, ["hierarchy.areas must be a file of at most 32 MiB"]
+        document = json.loads(path.read_bytes())
+        areas = {
+            node: _rings(feature["geometry"])
+            for feature in document["features"]
+            if (node := _node_of(feature)) in nodes
+        }
+        n_corners = sum(len(ring) for area in areas.values() for ring in area)
+        if n_corners > MOST_CORNERS:
+            told = f"must have at most {MOST_CORNERS:,} corners; got {n_corners:,}: simplify it"
+            return {}, [f"hierarchy.areas {told}"]
+        for area in areas.values():
+            NodeFacts(area=area)
+    except ParameterError as error:
+        return {}, [f"hierarchy.areas: {error}"]
+    except (OSError, ArithmeticError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return {}, [f"hierarchy.areas {UNUSABLE}"]
+    if not areas:
+        return {}, [f"hierarchy.areas {NO_NODE}"]
+    return areas, []
+
+
+def _node_of(feature: Any) -> str:
+    named = feature.get("properties") or {}
+    return str(named.get("node", feature.get("id", "")))
+
+
+def _rings(geometry: Any) -> tuple[Ring, ...]:
+    """All rings, closed or not, of one or of several polygons."""
+    polygons = {"Polygon": [geometry["coordinates"]], "MultiPolygon": geometry["coordinates"]}
+    return tuple(tuple(map(_corner, ring)) for polygon in polygons[geometry["type"]] for ring in polygon)
+
+
+def _corner(corner: Any) -> tuple[float, float]:
+    longitude, latitude = corner[:2]  # perhaps followed by a height
+    return round(float(longitude), DECIMALS), round(float(latitude), DECIMALS)
+
+
+LARGEST_FILE_HIERARCHY = 64 * 2**20
+MOST_NODES = 2**22
+LIMITS = Limits(rows=MOST_NODES, columns=1000)
+"""What a Parquet file's footer may claim."""
+UNUSABLE_HIERARCHY = (
+    "must hold the columns node and parent, and may hold name, latitude and longitude, "
+    "readable as its ending says"
+)
+Parents = dict[str, str | None]
+FACTS = ("name", "latitude", "longitude")
+
+
+class Nodes(NamedTuple):
+    """The hierarchy as read. parents: the root's is None. facts: of nodes that have a name or a place."""
+
+    parents: Parents
+    facts: dict[str, NodeFacts]
+
+
+def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Nodes | None, list[str]]:
+    """Return the nodes and the problems found; None where there is no usable table."""
+    if (section.parents is None) == (section.file is None):
+        given = "neither" if section.parents is None else "both"
+        return None, [f"hierarchy must have one of the keys parents, file; got {given}"]
+    if section.parents is not None:
+        key, pairs = "hierarchy.parents", list(section.parents.items())
+        told = list(_from_tables(section))
+    else:
+        key = "hierarchy.file"
+        table = _read_file(folder / str(section.file))
+        if isinstance(table, str):
+            return None, [f"hierarchy.file {section.file!r} {table}"]
+        pairs = list(table.select("node", "parent").iter_rows())
+        told = list(table.iter_rows(named=True))
+        told += _from_tables(section)
+        of_file = {node for node, _ in pairs}
+        if any(node in of_file for node in (*section.names, *section.places)):
+            return None, [
+                "hierarchy.names and places go with parents, or are of units that begin by a change; "
+                "hierarchy.file has columns for its own"
+            ]
+    if len(pairs) > MOST_NODES:
+        return None, [f"{key} must name at most {MOST_NODES:,} nodes; got {len(pairs):,}"]
+    problems = []
+    bad = [node for node, _ in pairs if not is_node_name(node)]
+    if bad:
+        listed = ", ".join(f"{str(node)!r:.80}" for node in bad[:5])
+        problems.append(
+            f"{key} must name nodes, which name folders, by letters (without combining marks), digits, "
+            "spaces and _.,'()+- only, starting with a letter or digit, at most 200 bytes; "
+            f"got {listed}. What readers see may be any words: hierarchy.names, or the column name of "
+            "hierarchy.file"
+        )
+    parents: Parents = {str(node): parent or None for node, parent in pairs}
+    if len(parents) < len(pairs):
+        problems.append(f"{key} must name each node once")
+    if problems:
+        return None, problems
+    codes = {*parents, *(code for change in changes_of(section.changes) for code in change.beginning)}
+    if (margin := margin_of(section)) is not None:
+        codes |= {*margin.nodes, *(cell for leaf in parents for cell in margin.cells_of(leaf))}
+    facts, problems = _facts_of(told, codes)
+    if section.areas is not None:
+        areas, wrong = read_areas(folder / section.areas, codes)
+        problems += wrong
+        facts |= {node: replace(facts.get(node, NodeFacts()), area=area) for node, area in areas.items()}
+    return Nodes(parents, facts), problems
+
+
+def _from_tables(section: Hierarchy) -> Iterator[Mapping[str, Any]]:
+    """A row for each node that names or places tell of, as a file would have it."""
+    for node in dict.fromkeys((*section.names, *section.places)):
+        latitude, longitude = section.places.get(node, (None, None))
+        name = section.names.get(node)
+        yield {"node": node, "name": name, "latitude": latitude, "longitude": longitude}
+
+
+def _facts_of(
+    rows: Sequence[Mapping[str, Any]], nodes: Collection[str]
+) -> tuple[dict[str, NodeFacts], list[str]]:
+    """The facts of the rows that have any, and what is wrong with the first rows."""
+    facts, problems = {}, []
+    for row in rows:
+        given = {key: row[key] for key in FACTS if row.get(key) is not None}
+        if not given:
+            continue
+        shown = f"{str(row['node'])!r:.80}"
+        if row["node"] not in nodes:
+            problems.append(f"hierarchy: {shown} has a name or a place, and is not a node")
+            continue
+        try:
+            facts[row["node"]] = NodeFacts(**given)
+        except ParameterError as error:
+            problems.append(f"hierarchy: of node {shown} {error}")
+    return facts, problems[:5]
+
+
+def _read_file(path: Path) -> pl.DataFrame | str:
+    """The columns that are known, or what is wrong with the file."""
+    if path.suffix not in (".csv", ".parquet"):
+        return "must end in .csv or .parquet"
+    try:
+        if not path.is_file():
+            return "does not exist, or is not a file"
+        if path.stat().st_size > LARGEST_FILE_HIERARCHY:
+            return "must be at most 64 MiB"
+    except (OSError, ValueError):
+        return "is no path that can be looked up; shorten it"
+    if path.suffix == ".parquet":
+        claims = claims_of(path)
+        if claims is None or not claims.is_flat:
+            return UNUSABLE_HIERARCHY
+        if not claims.within(LIMITS):
+            return f"must claim {LIMITS.words}"
+    try:
+        if path.suffix == ".csv":
+            table = pl.read_csv(path, infer_schema=False, glob=False)
+        else:
+            table = pl.read_parquet(path, glob=False, hive_partitioning=False)
+        if not all(_names_nodes(table.schema.get(one)) for one in ("node", "parent")):
+            return (
+                "must have text or whole numbers as node and parent: 1.0, true or a date is read otherwise "
+                "than dumps and readers write it"
+            )
+        # a column of whole numbers is text as it stands
+        kinds: dict[str, type[pl.DataType]] = {"node": pl.String, "parent": pl.String, "name": pl.String}
+        kinds |= {"latitude": pl.Float64, "longitude": pl.Float64}
+        wanted = [name for name in kinds if name in table.columns or name in ("node", "parent")]
+        return table.select(pl.col(name).cast(kinds[name]) for name in wanted)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
+        return UNUSABLE_HIERARCHY
+
+
+def _names_nodes(kind: pl.DataType | None) -> bool:
+    """Whether the column has codes that have one spelling; also of none, and of one that is missing."""
+    texts = (pl.String, pl.Categorical, pl.Enum, pl.Null)
+    return kind is None or kind.is_integer() or kind in texts

@@ -1,1 +1,0 @@
-"""What suites find, kept in the trusted zone: Great Expectations' validation results, and their pages."""

@@ -1,1 +1,0 @@
-"""Public covariates, from their files to what a night knows of them."""

@@ -1,1 +1,0 @@
-"""Which dumps have arrived, and how their files are reached."""

@@ -1,0 +1,503 @@
+"""Which dumps have arrived: folders, markers and file lists. Nothing is opened but the lists.
+
+An entry whose name begins with "." or "_" is hidden, and ignored. Every other entry is a folder of the
+layout, a Parquet file of a day, or stops the day. The log of a table stops it too: only a reader of such logs
+knows which of the table's files still hold.
+"""
+
+import itertools
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+from optstream.catalogue.backends import Location, StoreUrl
+from optstream.errors import DumpError
+from optstream.storage.store import open_store
+from optstream.stream import partition_of, period_from_partition
+from optstream.stream.tree import some_of
+from tasks.config import Layout, Settings
+
+# What lies in the input folder, local or in an object store. Nothing is opened but file lists.
+
+UNREADABLE_IN_A_STORE = frozenset("?#%*[]\\")
+"""Marks that readers of URLs take for something else."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """An entry of a folder. listed: bytes of an object, as the store lists them; a path is asked."""
+
+    location: Location
+    listed: int | None = None
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it can be read as one."""
+        return self.listed is not None if isinstance(self.location, StoreUrl) else self.location.is_file()
+
+    @property
+    def size(self) -> int:
+        """Bytes of a file. Raises OSError."""
+        return self.listed or 0 if isinstance(self.location, StoreUrl) else self.location.stat().st_size
+
+    def leads_out_of(self, root: Location) -> bool:
+        """Whether a link leads elsewhere; an object is where it is."""
+        if isinstance(self.location, StoreUrl):
+            return False
+        return not Path(os.path.realpath(self.location)).is_relative_to(os.path.realpath(str(root)))
+
+
+def names_in(folder: Location) -> list[str]:
+    """The names of what lies in it. Raises OSError where it is not there or cannot be listed."""
+    if isinstance(folder, StoreUrl):
+        names = list(open_store(folder).list_folder())
+        if not names:
+            raise FileNotFoundError(str(folder))
+        return names
+    return [entry.name for entry in folder.iterdir()]
+
+
+def is_anything(place: Location) -> bool:
+    """Whether there is a folder or a file of this name. Raises OSError."""
+    if isinstance(place, StoreUrl):
+        return bool(open_store(place).list_folder())
+    return os.path.lexists(place)
+
+
+def is_folder(place: Location) -> bool:
+    """Whether a path is a folder; a store has none, but for what lies in them. Raises OSError."""
+    return isinstance(place, StoreUrl) or place.is_dir()
+
+
+def entries_of(folder: Location, most: int) -> dict[str, Found]:
+    """What lies in a folder, one more than `most` at most. Raises OSError where it cannot be listed."""
+    if isinstance(folder, StoreUrl):
+        listed = itertools.islice(open_store(folder).list_folder().items(), most + 1)
+        return {name: Found(folder / name, size) for name, size in listed}
+    return {entry.name: Found(entry) for entry in itertools.islice(folder.iterdir(), most + 1)}
+
+
+def read_small(file: Location, largest: int) -> bytes:
+    """A file's bytes, one more than `largest` at most. Raises OSError."""
+    if isinstance(file, StoreUrl):
+        return open_store(file.parent).get(file.name, largest).data
+    with file.open("rb") as found:
+        return found.read(largest + 1)
+
+
+# Where a period's dump lies: in a folder for each leaf, or in one whose files have a column of regions.
+
+PREFIX = "region="
+EVERY = ""
+"""In the place of a leaf: the one folder that holds the rows of every leaf."""
+
+
+def parts_of(settings: Settings, day: date) -> tuple[str, ...]:
+    """Return what a day's dump is made of: each leaf, in the tree's order, or `EVERY` alone."""
+    return settings.tree_of(day).leaves if settings.input.region is None else (EVERY,)
+
+
+def parts_of_all_days(settings: Settings) -> tuple[str, ...]:
+    """Return what the dump of some day is made of."""
+    return settings.dated_hierarchy.leaves() if settings.input.region is None else (EVERY,)
+
+
+def top_of(part: str) -> str:
+    """Return the folder of a part's days, below the input folder; empty where it is that itself."""
+    return f"{PREFIX}{part}" if part else ""
+
+
+def place_of(part: str, day: date) -> str:
+    """Return the folder of a part's dump of a day, below the input folder."""
+    dated = partition_of(day)
+    return f"{top_of(part)}/{dated}" if part else dated
+
+
+def leaves_of(settings: Settings, day: date, parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the leaves that lie in these parts of a day's dump."""
+    return settings.tree_of(day).leaves if EVERY in parts else parts
+
+
+LARGEST_LIST = 2**24
+LARGEST_DAY = 2**37
+"""Bytes of all files of a day."""
+TABLE_LOG = re.compile(
+    r"_delta_log|_spark_metadata|\.hoodie.*|metadata|_iceberg.*|_(started|committed|vacuum)_.*",
+    re.IGNORECASE,
+)
+"""Names of the logs of tables: Delta, Spark's streams, Hudi, Iceberg, Databricks' commits."""
+LISTED = re.compile(r"(?:([0-9a-fA-F]{64}) [ *])?(.+)")
+"""A line of a file list: a name, perhaps after its SHA-256, as `sha256sum` writes them."""
+MOST_FILES = 10_000
+"""Entries of one folder of a day."""
+MOST_SAID = 12
+"""Messages about one day's dumps: of 10,000 leaves nobody reads more."""
+
+
+class LateDumpError(DumpError):
+    """A region's dump of the day is not there yet, or not complete: waiting may help."""
+
+
+class _AbsentDumpError(LateDumpError):
+    """Not even its folder is there."""
+
+
+@dataclass(frozen=True)
+class Dump:
+    """The complete dump of one day.
+
+    files: of each part, as `parts_of` orders them, its Parquet files. hashes: the SHA-256 that lists give.
+    """
+
+    day: date
+    files: tuple[tuple[Location, ...], ...]
+    hashes: Mapping[Location, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What is there of one day's dump.
+
+    unknown_regions: those that no leaf is called, or no folder is for, with a folder of that day. files: of
+    each part, as of `parts_of`, whose dump is complete. hashes: the SHA-256 that lists give of files.
+    waiting, broken: of other parts, in words, what is not there yet, or which rule is broken. absent: those
+    of the waiting that have not even a folder.
+    """
+
+    day: date
+    unknown_regions: tuple[str, ...]
+    files: Mapping[str, tuple[Location, ...]]
+    waiting: Mapping[str, str]
+    broken: Mapping[str, str]
+    absent: tuple[str, ...] = ()
+    hashes: Mapping[Location, str] = field(default_factory=dict)
+
+
+def days_with_dumps(settings: Settings) -> frozenset[date]:
+    """Return the days of which some region has a folder, whole or not; one that cannot be listed is empty."""
+    return frozenset(period for period, _ in dated_folders(settings))
+
+
+def dated_folders(settings: Settings) -> Iterator[tuple[date, Location]]:
+    """Yield the periods that a region has a folder of, each with it, region by region, rising."""
+    for part in parts_of_all_days(settings):
+        top = settings.input_folder / top_of(part) if part else settings.input_folder
+        yield from _periods_below(settings, top)
+
+
+def _periods_below(settings: Settings, top: Location) -> list[tuple[date, Location]]:
+    """The periods that have a folder in this one, each with it, rising; what cannot be listed is empty."""
+    found: list[tuple[date, Location]] = []
+    with suppress(OSError):
+        for name in names_in(top):
+            with suppress(ValueError, OSError):
+                day = period_from_partition(name)
+                if settings.stream.period == "day":
+                    found.append((day, top / name))
+                    continue
+                for below in names_in(top / name):
+                    with suppress(ValueError):
+                        found.append((period_from_partition(f"{name}/{below}"), top / name / below))
+    return sorted(found, key=lambda one: one[0])
+
+
+def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | DumpError]:
+    """Look for the dumps of some days; a day that fails is an error as a value, in place of its dump:
+    LateDumpError where a dump or marker is absent, or the input folder cannot be listed; DumpError where the
+    day holds an unknown region, or files other than it should have.
+
+    A region folder is only ever compared with the configured leaves: no name found on disk or in a file list
+    becomes a path unless it is a plain name.
+    """
+    try:
+        arrivals = arrivals_of(settings, days)
+    except OSError as error:
+        problem = f"the input folder {settings.input.folder!r} does not exist or cannot be listed"
+        if isinstance(settings.input_folder, StoreUrl) and error.strerror:
+            problem += f" ({error.strerror})"
+        return {day: LateDumpError(f"{day}: {problem}; create it, or correct input.folder") for day in days}
+    return {day: _dump_of(settings, day, arrival) for day, arrival in arrivals.items()}
+
+
+def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival | None]:
+    """Return what has arrived of each day's dumps, None if a store does not tell; raises OSError."""
+    found = sorted(names_in(settings.input_folder))
+    regions = [name for name in found if name.startswith(PREFIX)]
+    stray = next(_strays(settings, found, days), None)
+    return {day: _arrival(settings, day, regions, stray) for day in days}
+
+
+def _strays(settings: Settings, names: Sequence[str], days: Sequence[date]) -> Iterator[str]:
+    """Yield what lies above the folders of these days, and is neither hidden nor a folder of the layout."""
+    top = settings.input_folder
+    for table in _tables_around(top):
+        yield _table(table)
+    dated = settings.input.region is not None
+    yield from _odd_names("", names, "date" if dated else "region")
+    yield from _odd_below(top, [name for name in names if name.startswith(PREFIX)], "date")
+    if settings.stream.period == "hour":
+        places = (place_of(part, day).rpartition("/")[0] for day in days for part in parts_of(settings, day))
+        yield from _odd_below(top, dict.fromkeys(places), "hour")
+
+
+def _odd_below(top: Location, places: Iterable[str], key: str) -> Iterator[str]:
+    alike = set[str]()
+    for place in places:
+        try:
+            names = {*names_in(top / place)} - alike
+        except NotADirectoryError:
+            yield f"{place!r:.80} must be a folder; {_MOVE}"
+        except OSError:
+            continue  # its days are missing, or cannot be looked into: they say so
+        else:
+            yield from _odd_names(f"{place}/", sorted(names), key)
+            alike |= names  # else they had stopped all days
+
+
+def _odd_names(place: str, names: Iterable[str], key: str) -> Iterator[str]:
+    """Yield a message for each name of a folder that holds only folders `key=…`."""
+    for name in names:
+        if TABLE_LOG.fullmatch(name):
+            yield _table(f"{place}{name!r:.80}")
+        elif not _is_hidden(name) and not _is_folder_of(key, place, name):
+            yield (f"{place}{name!r:.80} is no folder {_FOLDERS[key]}; {_MOVE}")
+
+
+_MOVE = (
+    'move its readings into the folder of their day, move it away, or begin its name with "_", which hides it'
+)
+_FOLDERS = {"region": "region=CODE", "date": "date=YYYY-MM-DD", "hour": "hour=HH"}
+
+
+def _is_folder_of(key: str, place: str, name: str) -> bool:
+    if name.startswith(PREFIX):
+        return not place  # in place of a day's folder it stops that day alone
+    if key == "region":
+        return False
+    dated = f"{place.strip('/').rpartition('/')[2]}/{name}" if key == "hour" else name
+    with suppress(ValueError):
+        period_from_partition(dated)
+        return True
+    return False
+
+
+def _is_hidden(name: str) -> bool:
+    return name[0] in "._"
+
+
+def _tables_around(folder: Location) -> Iterator[str]:
+    """Yield the log of a table that the input folder is a partition of, or the data of."""
+    if isinstance(folder, Path):
+        folder = Path(os.path.realpath(folder))
+    while "=" in folder.name or folder.name == "data":
+        holds_data, folder = folder.name == "data", folder.parent
+        with suppress(OSError):
+            logs = [name for name in names_in(folder) if TABLE_LOG.fullmatch(name)]
+            if holds_data:
+                logs = [name for name in logs if name != "metadata" or _is_iceberg(folder / name)]
+            yield from (f"{str(folder)!r:.80}/{name}" for name in sorted(logs))
+
+
+def _is_iceberg(folder: Location) -> bool:
+    with suppress(OSError):
+        return any(name.endswith(".metadata.json") for name in names_in(folder))
+    return False
+
+
+def _table(log: str) -> str:
+    return (
+        f"{log} is the log of a table, whose folder keeps files with deleted and replaced rows; deliver the "
+        "table's present rows as plain Parquet files in a folder without it"
+    )
+
+
+def _arrival(settings: Settings, day: date, regions: Sequence[str], stray: str | None) -> Arrival | None:
+    within, parts = partition_of(day), parts_of(settings, day)
+    known = {top_of(part) for part in parts}
+    unknown = [name for name in regions if name not in known]
+    try:
+        delivered = [name for name in unknown if is_anything(settings.input_folder / name / within)]
+    except OSError:
+        return None
+    files, broken, waiting, layout = {}, {}, {}, settings.input_of(day)
+    absent: list[str] = []
+    hashes: dict[Location, str] = {}
+    sizes: dict[tuple[str, Location], int] = {}
+    for part in parts:
+        place = place_of(part, day)
+        try:
+            found = _part_files(settings, layout, settings.input_folder / place, place)
+            sizes |= {(part, file.location): file.size for file in found}
+            files[part] = tuple(file.location for file in found)
+            hashes |= {file.location: tag for file, tag in found.items() if tag}
+        except LateDumpError as error:
+            waiting[part] = str(error)
+            absent += [part] if isinstance(error, _AbsentDumpError) else []
+        except DumpError as error:
+            broken[part] = str(error)
+        except OSError:
+            broken[part] = f"the folder {place} cannot be looked into; mend its permissions"
+    for part, told in _shared(files, day).items():
+        broken[part] = told
+        del files[part]
+    if sum(sizes.values()) > LARGEST_DAY:
+        (part, path), size = max(sizes.items(), key=lambda one: one[1])
+        broken[part] = (
+            f"{place_of(part, day)}/{path.name!r:.80} has {size / 2**30:,.1f} of the day's "
+            f"{sum(sizes.values()) / 2**30:,.1f} GiB, which may have {LARGEST_DAY // 2**30} in all; look at "
+            "where it came from, and deliver it again in fewer bytes"
+        )
+        files.pop(part, None)
+    if stray is not None:
+        broken = {parts[0]: stray}
+        files.pop(parts[0], None)
+        waiting.pop(parts[0], None)
+    names = tuple(name.removeprefix(PREFIX) for name in delivered)
+    return Arrival(day, names, files, waiting, broken, tuple(absent), hashes)
+
+
+def _shared(files: Mapping[str, tuple[Location, ...]], day: date) -> dict[str, str]:
+    """Leaves with a file that an earlier leaf has: by a link, or where a file system takes two names for one.
+
+    Its customers would count in both, and twice in every sum above: more than one customer may change.
+    """
+    owners: dict[tuple[int, int], str] = {}
+    told = {}
+    for leaf, own in files.items():
+        for path in own:
+            if isinstance(path, StoreUrl):
+                continue
+            try:
+                found = path.stat()
+            except OSError:  # gone since it was listed: whoever reads it says so
+                continue
+            owner = owners.setdefault((found.st_dev, found.st_ino), leaf)
+            if owner != leaf:
+                place = f"{place_of(leaf, day)}/{path.name!r:.80}"
+                told[leaf] = f"{place} is also a file of leaf {owner!r}; deliver each leaf's own readings"
+    return told
+
+
+def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | DumpError:
+    if arrival is None:
+        return LateDumpError(f"{day}: the input folder {settings.input.folder!r} cannot be listed; run again")
+    if arrival.unknown_regions:
+        listed = some_of([PREFIX + name for name in arrival.unknown_regions])
+        if settings.input.region is not None:
+            return DumpError(
+                f"{day}: {listed} is beside the folder of all regions; remove it, or take input.region out"
+            )
+        return DumpError(
+            f"{day}: {listed} is not a leaf of the hierarchy of that day, which has "
+            f"{some_of(parts_of(settings, day))}; add it to [[hierarchy.changes]], or remove its dump"
+        )
+    if arrival.broken:
+        return DumpError(f"{day}: " + _told_once(arrival.broken, day))
+    if arrival.waiting:
+        return LateDumpError(f"{day}: " + _told_once(arrival.waiting, day))
+    return Dump(day, tuple(arrival.files[part] for part in parts_of(settings, day)), arrival.hashes)
+
+
+def _part_files(settings: Settings, layout: Layout, folder: Location, place: str) -> dict[Found, str]:
+    """Return the Parquet files of a complete dump, each with its SHA-256 if a list gives it, else ""."""
+    if not is_folder(folder):
+        raise _AbsentDumpError(f"the dump {place} is missing")
+    try:
+        present = entries_of(folder, MOST_FILES)
+    except OSError:
+        raise DumpError(f"the folder {place} cannot be listed") from None
+    if isinstance(folder, StoreUrl) and not present:
+        raise _AbsentDumpError(f"the dump {place} is missing")
+    if len(present) > MOST_FILES:
+        raise DumpError(f"{place} must hold at most {MOST_FILES:,} files; merge them")
+    announcement, kind = layout.announcement, "marker" if layout.file_list is None else "file list"
+    logs = sorted(name for name in present if TABLE_LOG.fullmatch(name))
+    if logs:
+        raise DumpError(_table(f"{place}/{logs[0]!r:.80}"))
+    if announcement not in present:
+        raise LateDumpError(f"the {kind} {announcement} of {place} is absent")
+    if not present[announcement].is_file:
+        raise DumpError(f"the {kind} {place}/{announcement} must be a file; replace it")
+    names = sorted(name for name in present if name != announcement and not _is_hidden(name))
+    other = [name for name in names if not name.endswith(".parquet")]
+    if other:
+        raise DumpError(
+            f"{place}/{other[0]!r:.80} must end in .parquet; rename it if it is a whole Parquet file, else "
+            'move it away, or begin its name with "_", which hides it'
+        )
+    hashes = dict.fromkeys(names, "")
+    if layout.file_list is not None:
+        hashes |= _listed(layout.file_list, present[announcement], place, names)
+    if not names:
+        raise DumpError(f"{place} is marked complete but holds no Parquet file")
+    odd = [name for name in names if not present[name].is_file]
+    if odd:
+        raise DumpError(f"{place}/{odd[0]!r:.80} must be a file")
+    strange = [name for name in names if not name.isprintable()]
+    if strange:
+        raise DumpError(f"{place}/{strange[0]!r:.80} must have a name of printable characters; rename it")
+    marked = [name for name in names if isinstance(folder, StoreUrl) and UNREADABLE_IN_A_STORE & {*name}]
+    if marked:
+        raise DumpError(f"{place}/{marked[0]!r:.80} must have a name without ?#%*[]\\; rename it")
+    away = [name for name in (announcement, *names) if present[name].leads_out_of(settings.input_folder)]
+    if away:
+        raise DumpError(
+            f"{place}/{away[0]!r:.80} leads outside the input folder; deliver the file itself, "
+            "or make input.folder the link"
+        )
+    return {present[name]: hashes[name] for name in names}
+
+
+def _listed(file_list: str, found: Found, place: str, names: Sequence[str]) -> dict[str, str]:
+    """Return the SHA-256 that a list gives of each Parquet file of its folder, or ""."""
+    try:
+        content = read_small(found.location, LARGEST_LIST)
+        lines = [line.strip() for line in content.decode("utf-8").splitlines() if line.strip()]
+    except FileNotFoundError:
+        raise LateDumpError(f"the file list {file_list} of {place} is absent") from None
+    except (OSError, UnicodeDecodeError):
+        raise DumpError(f"the file list {place}/{file_list} must be readable UTF-8 text") from None
+    if len(content) > LARGEST_LIST:
+        raise DumpError(f"the file list {place}/{file_list} must be at most 16 MiB")
+    entries = [LISTED.fullmatch(line) for line in lines]
+    hashes = {entry[2]: (entry[1] or "").lower() for entry in entries if entry}
+    listed = [entry[2] for entry in entries if entry]
+    if any(hashes.values()) and not all(hashes.values()):
+        raise DumpError(f"the file list {place}/{file_list} must have the SHA-256 of every file, or of none")
+    for name in listed:
+        if "/" in name or "\\" in name or "\0" in name or name[0] in "._" or not name.endswith(".parquet"):
+            raise DumpError(f"the file list {place}/{file_list} must hold plain names of Parquet files only")
+    if len(set(listed)) < len(listed):
+        raise DumpError(f"the file list {place}/{file_list} must name each file once")
+    absent = sorted(set(listed) - set(names))
+    if absent:
+        raise LateDumpError(f"{place}/{absent[0]!r:.80} is listed but absent")
+    extra = sorted(set(names) - set(listed))
+    if extra:
+        raise DumpError(f"{place}/{extra[0]!r:.80} is not in the file list {file_list}")
+    return hashes
+
+
+def _told_once(found: Mapping[str, str], day: date) -> str:
+    """What is wrong with dumps, by leaf: once where a whole delivery has it."""
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for part, message in found.items():
+        alike[message.replace(place_of(part, day), "")].append(part)
+    return several(found[first] + likewise(others) for first, *others in alike.values())
+
+
+def likewise(leaves: Sequence[str]) -> str:
+    """Return how a message goes on that holds for other leaves, too."""
+    return f" (and so for {some_of(leaves)})" if leaves else ""
+
+
+def several(messages: Iterable[str]) -> str:
+    """Return what is wrong with a day's dumps in a line that does not grow with the leaves."""
+    found = list(messages)
+    more = len(found) - MOST_SAID
+    return "; ".join(found[:MOST_SAID]) + (f"; and {more:,} more like these" if more > 0 else "")

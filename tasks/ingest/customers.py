@@ -1,0 +1,161 @@
+"""Rows of one customer that are more than one at a step: found by hashes first, decided on the customers.
+
+Equal names have equal hashes, so a pass over hashes misses nobody. It may suspect somebody whose hash is
+another's; the rows of all suspects are read again and judged by name, so a hash decides nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from optstream.errors import ConfigurationError
+from tasks.config import Settings
+from tasks.ingest.formats import SourceFile
+from tasks.ingest.rows import (
+    KEY,
+    Spread,
+    by_leaf,
+    customer_of,
+    rows_of,
+    scan,
+    scan_numbered,
+    step_of,
+    without_ledger,
+)
+
+STEP_BITS = 16
+"""The low bits of a key hold the step (a day has 1,500 at most), the others the start of the hash."""
+HASH = (2**64 - 1) << STEP_BITS & (2**64 - 1)
+ROWS_AT_ONCE = 2**22
+"""How many rows of suspects are judged together; all rows of one customer always are."""
+AT_ONCE = 2
+DROPPED = {**KEY, "rule": pl.String, "rows": pl.Int64, "units": pl.Int64}
+Hashes = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Who was seen on one day. suspects: hashes of the customers who may be seen twice, rising; rows: how
+    many rows each has. nameless: files with a row that has no customer, or no step."""
+
+    suspects: Hashes
+    rows: NDArray[np.int64]
+    nameless: list[SourceFile]
+
+
+def seen_of(files: Sequence[SourceFile], settings: Settings, spread: Spread | None = None) -> Seen:
+    """One pass over the customers of one day, leaf by leaf, so that memory holds a leaf's rows at most; files
+    with rows of every leaf are one pass, with 8 bytes of each row of the day.
+    """
+    work = partial(_leaf, settings=without_ledger(settings), canary=_canary())
+    found = (spread or _in_threads)(work, by_leaf(files))
+    hashes, rows, twice = (np.concatenate([one[part] for one in found]) for part in range(3))
+    order = np.argsort(hashes, kind="stable")
+    hashes, rows = hashes[order], rows[order]
+    elsewhere = hashes[1:][hashes[1:] == hashes[:-1]]
+    suspects = np.union1d(elsewhere, twice)
+    total = np.concatenate([[0], np.cumsum(rows)])
+    first, last = (np.searchsorted(hashes, suspects, side=side) for side in ("left", "right"))
+    return Seen(suspects, total[last] - total[first], [file for one in found for file in one[3]])
+
+
+def _in_threads(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(work, items))
+
+
+def _canary() -> int:
+    """How this process hashes: only processes that hash alike can find who is seen in two leaves."""
+    return int(pl.select(_hash(pl.lit("OptStream"))).item())
+
+
+def _leaf(
+    files: Sequence[SourceFile], settings: Settings, canary: int
+) -> tuple[Hashes, NDArray[np.int64], Hashes, Any]:
+    """The customers of one leaf: hashes, rows of each, who has two rows at a step, files without a name.
+    Raises ConfigurationError in a process that hashes otherwise than the one which compares the leaves.
+    """
+    if _canary() != canary:
+        raise ConfigurationError(
+            "this worker has another version of polars than the process that asks, so customers who are in "
+            "two leaves could not be found; install the same versions everywhere"
+        )
+    plans, nameless = [_keys(file, settings) for file in files], []
+    keys = pl.concat(plans).collect(engine="streaming").to_series()
+    if keys.null_count():
+        nameless = list(files)
+        keys = keys.drop_nulls()
+    own = keys.to_numpy(writable=True)
+    del keys
+    own.sort()
+    change = own[1:] ^ own[:-1]
+    twice = np.unique(own[1:][change == 0] & np.uint64(HASH))
+    starts = np.flatnonzero(np.concatenate([[len(own) > 0], change >> np.uint64(STEP_BITS) != 0]))
+    rows = np.diff(starts, append=len(own))
+    return own[starts] & np.uint64(HASH), rows, twice, nameless
+
+
+def _hash(customer: pl.Expr) -> pl.Expr:
+    return customer.hash() & pl.lit(HASH, pl.UInt64)
+
+
+def _keys(file: SourceFile, settings: Settings) -> pl.LazyFrame:
+    """For each row the hash of its customer and its step in one integer; null if it has not both."""
+    step, customer = step_of(file), customer_of(file)
+    key = _hash(customer) | step.cast(pl.UInt64, strict=False)
+    return scan(file).select(key=pl.when((step >= 0) & customer.is_not_null()).then(key))
+
+
+def dropped_of(files: Sequence[SourceFile], seen: Seen, settings: Settings) -> pl.DataFrame:
+    """What metered rows of one day are dropped by the public rule: a row for each (cell, rule).
+
+    The rule looks at which rows exist at one step, never at a reading and never at another step: where a
+    customer's rows of a step lie in several leaves, none of them counts; where they lie in one leaf, the
+    first does, by file name and position. So what a customer has at a step changes that step alone (Lemma
+    2b, docs/privacy.md). Suspects are judged some at a time: memory stays bounded whoever repeats.
+    """
+    found = [pl.DataFrame(schema=DROPPED)]
+    part = np.cumsum(seen.rows) // ROWS_AT_ONCE
+    for number in np.unique(part):
+        suspects = pl.LazyFrame({"hash": seen.suspects[part == number]})
+        found.append(_judged(pl.concat([_rows_of_suspects(file, suspects, settings) for file in files])))
+    return pl.concat(found).group_by(*KEY, "rule").agg(pl.col("rows", "units").sum())
+
+
+def nobody_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
+    """The rows without a customer, which count for nothing: a row for each cell that has any, as `dropped_of`
+    returns them.
+    """
+    found = [pl.DataFrame(schema=DROPPED)]
+    for file in files:
+        rows = rows_of(file, settings, scan(file)).filter(pl.col("customer").is_null())
+        counted = rows.group_by(*KEY).agg(
+            rule=pl.lit("no_customer"), rows=pl.len().cast(pl.Int64), units=pl.col("units").sum()
+        )
+        found.append(counted.collect(engine="streaming"))
+    return pl.concat(found)
+
+
+def _rows_of_suspects(file: SourceFile, suspects: pl.LazyFrame, settings: Settings) -> pl.DataFrame:
+    """Their rows of one file, with what they count: nobody else's reading is counted again."""
+    own = scan_numbered(file, settings).join(
+        suspects, left_on=_hash(customer_of(file)), right_on="hash", how="semi"
+    )
+    rows = rows_of(file, settings, own, numbered=True).filter(pl.col("step") >= 0)
+    return rows.collect(engine="streaming")
+
+
+def _judged(rows: pl.DataFrame) -> pl.DataFrame:
+    rows = rows.filter(pl.col("customer").is_not_null()).sort("customer", "leaf", "file", "row")
+    leaf = pl.col("leaf")
+    elsewhere = (leaf.min() != leaf.max()).over("customer", "step")
+    again = pl.struct("customer", "step").is_first_distinct().not_()
+    rule = pl.when(elsewhere).then(pl.lit("two_leaves")).when(again).then(pl.lit("duplicates"))
+    dropped = rows.with_columns(rule=rule).filter(pl.col("rule").is_not_null())
+    return dropped.group_by(*KEY, "rule").agg(pl.len().cast(pl.Int64).alias("rows"), pl.col("units").sum())

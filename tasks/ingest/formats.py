@@ -1,0 +1,510 @@
+"""How a file of a dump is reached: by its path, or in an object store by its URL."""
+
+import hashlib
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import IO, Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from data_contracts.frames import LIMITS
+from optstream.catalogue.backends import Location, StoreUrl
+from optstream.storage.parquet import Claims, claims_of
+from optstream.storage.store import open_store
+from optstream.stream.private_period import quantise
+from tasks.config import Layout, Settings
+from tasks.ingest.clock import fits_clock, start_of
+from tasks.ingest.spilling import forbid_spilling
+
+HASHED_AT_ONCE = 2**23
+"""Bytes of one request while an object is read from end to end."""
+TELLING = ("ETag", "etag", "size", "LastModified", "last_modified", "mtime", "created", "VersionId")
+"""What a store says of an object that is another one, or was written to, in the words of several stores."""
+WRITTEN = ("LastModified", "last_modified", "mtime", "updated", "created")
+"""When an object was written, in the words of several stores."""
+LONGEST_HEADER = 64
+"""Bytes in which the first four numbers of a page's header lie."""
+_FOUR_NUMBERS = re.compile(rb"(?:\x15[\x80-\xff]*[\x00-\x7f]){4}", re.DOTALL)
+Identity = tuple[object, ...] | None
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """What is said of a file: size in bytes, and when it was last written, None where that is not said."""
+
+    size: int
+    written: datetime | None
+
+
+def facts_of(file: Location) -> FileFacts:
+    """Size and time of a file, without opening it. Raises OSError."""
+    if not isinstance(file, StoreUrl):
+        found = file.stat()
+        return FileFacts(found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
+    told = open_store(file.parent).facts(file.name)
+    return FileFacts(
+        int(told["size"]), next(filter(None, (_instant(told.get(key)) for key in WRITTEN)), None)
+    )
+
+
+def _instant(told: object) -> datetime | None:
+    """A time as stores tell it: with a zone or in UTC, or in ISO 8601; None for anything else."""
+    if isinstance(told, str):
+        try:
+            told = datetime.fromisoformat(told)
+        except ValueError:
+            return None
+    if not isinstance(told, datetime):
+        return None
+    return told if told.tzinfo else told.replace(tzinfo=UTC)
+
+
+def size_of(file: Location) -> int:
+    """Bytes. Raises OSError."""
+    return facts_of(file).size
+
+
+def identity_of(file: Location) -> Identity:
+    """What is another for another file, and for this one once it was written to; None where there is none.
+
+    An object's tag may be a plain hash of what is in it: it is compared, and goes nowhere.
+    """
+    try:
+        if isinstance(file, StoreUrl):
+            facts = open_store(file.parent).facts(file.name)
+            return tuple(str(facts.get(name)) for name in TELLING)
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+@contextmanager
+def opened(file: Location) -> Iterator[IO[bytes]]:
+    """The file, to be read from end to end. Raises OSError."""
+    if isinstance(file, StoreUrl):
+        with open_store(file.parent).opened(file.name, block_size=HASHED_AT_ONCE) as found:
+            yield found
+    else:
+        # where a pipe took its place nobody waits for a writer
+        with open(file, "rb", 0, opener=lambda path, how: os.open(path, how | os.O_NONBLOCK)) as found:
+            yield found
+
+
+def sha256_of(file: Location) -> str:
+    """Of all its bytes. Raises OSError."""
+    digest = hashlib.sha256()
+    with opened(file) as found:
+        while chunk := found.read(HASHED_AT_ONCE):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def pages_are_whole(file: Location, columns: Sequence[str]) -> bool:
+    """Whether the pages of these columns fit their checksums; those of a file without checksums do.
+
+    polars does not look at checksums. Only files that have them are decoded twice.
+    """
+    try:
+        with opened(file) as found:
+            parquet = pq.ParquetFile(found, page_checksum_verification=True)
+            if _has_checksums(parquet, found, columns):
+                for _ in parquet.iter_batches(columns=list(columns)):
+                    pass
+    except (pa.ArrowException, OSError, ValueError):
+        return False
+    return True
+
+
+def _has_checksums(parquet: pq.ParquetFile, found: IO[bytes], columns: Sequence[str]) -> bool:
+    """Whether the first page of a column has one: the fourth number of its header, in compact Thrift."""
+    if not parquet.num_row_groups:
+        return False
+    group = parquet.metadata.row_group(0)
+    for chunk in (group.column(number) for number in range(group.num_columns)):
+        if chunk.path_in_schema in columns:
+            found.seek(chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset)
+            if _FOUR_NUMBERS.match(found.read(LONGEST_HEADER)):
+                return True
+    return False
+
+
+def claims_in(file: Location) -> Claims | None:
+    """What its footer claims; None if that cannot be read."""
+    if isinstance(file, StoreUrl):
+        try:
+            with open_store(file.parent).opened(file.name, cache_type="none") as found:
+                return claims_of(found)
+        except OSError:
+            return None
+    return claims_of(file)
+
+
+def scan_file(file: Location, **how: Any) -> pl.LazyFrame:
+    """The file alone as a lazy frame, whatever its name looks like. how: as `pl.scan_parquet` takes it.
+
+    Every row of a dump is read by way of this.
+    """
+    forbid_spilling()
+    if isinstance(file, StoreUrl):
+        return pl.scan_parquet(
+            **open_store(file.parent).for_polars(file.name), glob=False, hive_partitioning=False, **how
+        )
+    return pl.scan_parquet(file, glob=False, hive_partitioning=False, **how)
+
+
+# Columns of floats become exact integers; and where floating point alone leaves no doubt of them.
+
+LARGEST_DECIMAL = 10**15
+"""Below it two decimals of one scale are never the same float64, so the one that fits is the shortest."""
+Numbers = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class FloatCounter:
+    """Counts readings of one float type: clamped to the public bounds, rounded half up to the resolution."""
+
+    number: type[np.float32] | type[np.float64]
+    bounds: tuple[Fraction, Fraction]
+    resolution: Fraction
+
+    @cached_property
+    def limits(self) -> tuple[int, int]:
+        """The bounds in units."""
+        low, high = (math.floor(bound / self.resolution + Fraction(1, 2)) for bound in self.bounds)
+        return low, high
+
+    @cached_property
+    def doubt(self) -> float:
+        """How near to a tie a quotient may be that floating point cannot decide.
+
+        The errors of the decimal's float, of the resolution's and its inverse's, and of two operations are
+        together below 4 eps of the largest quotient; `quantise` itself allows as much.
+        """
+        largest = max(abs(limit) for limit in self.limits) + 1.0
+        return 4 * float(np.finfo(self.number).eps) * largest + 1e-9
+
+    def quotient(self, value: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+        """The rounded quotient of a reading within the bounds, float64, and whether it is beyond doubt."""
+        shifted = value.cast(pl.Float64) / float(self.resolution) + 0.5
+        rounded = shifted.floor()
+        return rounded, (shifted - rounded).is_between(self.doubt, 1 - self.doubt, closed="none")
+
+    @cached_property
+    def digits(self) -> int:
+        """The most decimals at which readings within the bounds are short and their quotients fit int64."""
+        largest = max(abs(bound) for bound in self.bounds) + 1
+        top, bottom = self.resolution.as_integer_ratio()
+        fits = (
+            digits
+            for digits in range(15, -1, -1)
+            if largest * 10**digits < LARGEST_DECIMAL
+            and 2 * largest * 10**digits * bottom + 10**digits * top < 2**62
+        )
+        return next(fits, -1)
+
+    def count(self, raw: Numbers) -> NDArray[np.int64]:
+        """The units of each reading, (n,) int64, exactly; 0 where it is NaN."""
+        low, high = (self.number(float(bound)) for bound in self.bounds)
+        # a little outside the bounds, so that what lies beyond is in range and stays beyond
+        below = np.nextafter(low, self.number(-np.inf))
+        above = np.nextafter(high, self.number(np.inf))
+        absent = np.isnan(raw)
+        cut = np.clip(np.where(absent, self.number(0), raw), below, above)
+        units, decided = self._short_decimals(cut)
+        units[~decided] = quantise(cut[~decided], self.resolution)
+        return np.where(absent, 0, np.clip(units, *self.limits))
+
+    def _short_decimals(self, values: Numbers) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Units of the float64 values that are whole numbers of 10^-digits, in integers; and which those are.
+
+        Of fewer than 16 digits, one decimal at most is read as a given float64: if dividing the integer gives
+        the value back, it is the value's shortest decimal, for which the value stands.
+        """
+        if self.number is not np.float64 or self.digits < 0:
+            return np.zeros(len(values), dtype=np.int64), np.zeros(len(values), dtype=np.bool_)
+        scale = 10**self.digits
+        mantissas = np.rint(values * float(scale))
+        decided = mantissas / float(scale) == values
+        top, bottom = self.resolution.as_integer_ratio()
+        whole = np.where(decided, mantissas, 0.0).astype(np.int64)
+        return (2 * bottom * whole + scale * top) // (2 * scale * top), decided
+
+
+# One reading becomes an exact integer: absent, clamped, rounded, by the type of its column.
+
+FLOATS: dict[pl.DataType | type[pl.DataType], type[np.float32 | np.float64]] = {
+    pl.Float32: np.float32,
+    pl.Float64: np.float64,
+}
+LARGEST_MANTISSA = 2**62
+LARGEST_DECIMAL_READING = 10**38
+"""Above the integer of any decimal, and within 128 bits."""
+SOUND, ABSENT, INFINITE, MINUS_INFINITE, ABOVE, BELOW = KINDS = range(6)
+"""What a reading is found to be."""
+Bounds = tuple[Fraction, Fraction]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Expressions over a value column. units: int64, 0 where absent. kind: one of `KINDS`, int64."""
+
+    units: pl.Expr
+    kind: pl.Expr
+
+
+def countable(dtype: pl.DataType) -> bool:
+    """Whether a column of this type can be counted exactly."""
+    # A UInt128 can overflow on its way to a number with a sign: a reading would decide whether a day appears.
+    return dtype in FLOATS or isinstance(dtype, pl.Decimal) or (dtype.is_integer() and dtype != pl.UInt128)
+
+
+def kept_digits(scale: int, resolution: Fraction) -> int:
+    """How many decimals decide the rounding: further ones only fall between multiples of half the resolution.
+
+    Rounding half up looks at whole halves of the resolution alone, so digits below are cut, downwards,
+    without changing any result; none where such a half has endless digits itself, as with a factor of 3.
+    Writers choose a decimal column's scale by its longest reading, so that one must not decide whether the
+    column can be counted.
+    """
+    half = resolution / 2
+    return next((digits for digits in range(scale) if (half * 10**digits).denominator == 1), scale)
+
+
+@lru_cache(maxsize=64)
+def reading(column: str, dtype: pl.DataType, bounds: Bounds, resolution: Fraction) -> Reading:
+    """How a column of this type is read: clamped to the bounds, then rounded half up to the resolution.
+
+    Rounding never decreases, so clamping the integers to the rounded bounds gives the same as clamping the
+    readings; the readings are first cut a little outside the bounds, to keep them in range.
+    """
+    if dtype in FLOATS:
+        return _floats(pl.col(column).cast(dtype), dtype, bounds, resolution)
+    limits = [math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds]
+    return _integers(pl.col(column), dtype, bounds, limits, resolution)
+
+
+def _floats(value: pl.Expr, dtype: pl.DataType, bounds: Bounds, resolution: Fraction) -> Reading:
+    """Floats: by the rounded quotient, in the same pass exactly where that leaves a doubt.
+
+    What is decided exactly costs some microseconds a row, and nobody else's row is read again for it: a
+    customer's readings move the time that ingestion takes by their own rows alone.
+    """
+    number = FLOATS[dtype]
+    low, high = (number(float(bound)) for bound in bounds)
+    counter = FloatCounter(number, bounds, resolution)
+
+    def count(values: pl.Series) -> pl.Series:
+        units = np.zeros(len(values), dtype=np.int64)
+        if values.null_count() < len(values):
+            units[values.is_not_null().to_numpy()] = counter.count(values.drop_nulls().to_numpy())
+        return pl.Series(values.name, units)
+
+    quotient, sure = counter.quotient(value)
+    least, most = pl.lit(float(low), dtype), pl.lit(float(high), dtype)
+    infinite = value.is_infinite().fill_null(False)
+    absent = value.is_null() | value.is_nan().fill_null(False)
+    sound = value.is_between(least, most).fill_null(False)
+    kind = (
+        pl.when(sound)
+        .then(SOUND)
+        .when(absent)
+        .then(ABSENT)
+        .when(infinite)
+        .then(pl.when(value > most).then(INFINITE).otherwise(MINUS_INFINITE))
+        .when(value > most)
+        .then(ABOVE)
+        .otherwise(BELOW)
+    )
+    in_doubt = pl.when(sound & ~sure).then(value)
+    units = (
+        pl.when(absent)
+        .then(0)
+        .when(value > most)
+        .then(counter.limits[1])
+        .when(value < least)
+        .then(counter.limits[0])
+        .when(sure)
+        .then(quotient.cast(pl.Int64, strict=False))
+        .otherwise(_each(in_doubt, count))
+    )
+    return Reading(units.cast(pl.Int64), kind.cast(pl.Int64))
+
+
+def _integers(
+    value: pl.Expr, dtype: pl.DataType, bounds: Bounds, limits: list[int], resolution: Fraction
+) -> Reading:
+    """Integers, and the integers of a decimal column: the same numbers times a power of ten.
+
+    Those that are too long for 64 bits are counted one by one, in some microseconds a row.
+    """
+    scale = 1
+    wide = isinstance(dtype, pl.Decimal) or dtype in (pl.UInt64, pl.Int128)
+    whole_type = pl.Int128 if wide else pl.Int64
+    whole = value.to_physical().cast(whole_type)
+    if isinstance(dtype, pl.Decimal):
+        digits = kept_digits(dtype.scale, resolution)
+        scale = 10**digits
+        whole = whole // pl.lit(10 ** (dtype.scale - digits), pl.Int128)
+    whole_bounds = math.ceil(bounds[0] * scale), math.floor(bounds[1] * scale)
+    low, high = (min(max(bound, -LARGEST_DECIMAL_READING), LARGEST_DECIMAL_READING) for bound in whole_bounds)
+    top, bottom = (resolution * scale).as_integer_ratio()
+
+    def count_long(values: pl.Series) -> pl.Series:
+        units = ((2 * bottom * number + top) // (2 * top) for number in values.fill_null(0))
+        cut = [min(max(one, limits[0]), limits[1]) for one in units]
+        return pl.Series(values.name, np.where(values.is_null().to_numpy(), 0, cut), pl.Int64)
+
+    def count(values: pl.Series) -> pl.Series:
+        cut = values.fill_null(0).clip(low - 1, high + 1).cast(pl.Int64).to_numpy()
+        units = np.clip(quantise(cut, resolution * scale), limits[0], limits[1])
+        return pl.Series(values.name, np.where(values.is_null().to_numpy(), 0, units))
+
+    is_long = max(-low, high) + 2 >= LARGEST_MANTISSA
+    above, below = whole > pl.lit(high, whole_type), whole < pl.lit(low, whole_type)
+    kind = pl.when(value.is_null()).then(ABSENT).when(above).then(ABOVE).when(below).then(BELOW)
+    units = _each(whole, count_long if is_long else count)
+    return Reading(units, kind.otherwise(SOUND).cast(pl.Int64))
+
+
+def _each(value: pl.Expr, count: Callable[[pl.Series], pl.Series]) -> pl.Expr:
+    # All of the arithmetic is inside: polars may evaluate what stands around it on rows of its choice.
+    return value.map_batches(count, return_dtype=pl.Int64, is_elementwise=True)
+
+
+# What a Parquet file's footer must say before a row of it is read.
+
+UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+"""What polars raises on a file that is not what it says; its texts can carry values, so none is kept."""
+PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+MOST_SHOWN = 10
+"""Columns of a file that messages name."""
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file of a chunk: where it stands, and the rule that it broke, if any.
+
+    number: index in the chunk. day, leaf: indices; of a file with the rows of every leaf the first leaf's.
+    leaves: those of its day, which `leaf` counts. layout: of its day. start, length: the day's first step and
+    a step's length in the timestamp column's own unit. value, customer: the columns' types. rows:
+    as the footer claims. floats: columns that name customers or leaves by floats, as writers do whole numbers
+    of which some are absent. found: of a file
+    without the right columns those that it has, where they are few: many may be a customer's each, and their
+    names are nobody's to show.
+    """
+
+    number: int
+    day: int
+    leaf: int
+    path: Location
+    name: str
+    n_steps: int
+    layout: Layout
+    leaves: tuple[str, ...] = ()
+    broken: str | None = None
+    start: int = 0
+    length: int = 1
+    value: Any = None
+    customer: Any = None
+    rows: int = 0
+    floats: frozenset[str] = frozenset()
+    fits_clock: bool = True
+    found: tuple[str, ...] = ()
+
+
+def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> SourceFile:
+    """Read the footer and fill in the types, or the name of the rule that the file breaks.
+
+    sha256: that the file must have; empty where nothing says.
+    """
+    try:
+        if sha256 and sha256_of(file.path) != sha256:
+            return replace(file, broken="other_hash")
+    except OSError:
+        return replace(file, broken="unreadable")
+    claims = claims_in(file.path)
+    if claims is None:
+        return replace(file, broken="unreadable")
+    if not claims.within(LIMITS):
+        return replace(file, broken="too_much")
+    try:
+        schema = scan_file(file.path).collect_schema()
+    except UNREADABLE:
+        return replace(file, broken="unreadable")
+    columns = file.layout
+    of_leaf = [one for one in (columns.region, columns.margin) if one is not None]
+    if {columns.timestamp, columns.value, *of_leaf} - {*schema}:
+        return replace(file, broken="columns", found=_few(schema))
+    if (columns.customer in schema) != settings.metered:
+        return replace(file, broken="other_schema", found=_few(schema))
+    stamp, value = schema[columns.timestamp], schema[columns.value]
+    customer = schema[columns.customer] if settings.metered else None
+    # where every row lacks a value, a writer gives the column no type: of metered input no row decides
+    if stamp == pl.Null and settings.metered:
+        zone = "UTC" if settings.calendar.day == "elapsed" else None
+        stamp = pl.Datetime("us", zone)
+    if value == pl.Null and settings.metered:
+        value = pl.Float64()
+    if not isinstance(stamp, pl.Datetime):
+        return replace(file, broken="timestamp_type")
+    if not countable(value):
+        return replace(file, broken="value_type")
+    if customer is not None and not _names(customer, settings.metered):
+        return replace(file, broken="customer_type")
+    if not all(_names(schema[one], settings.metered) for one in of_leaf):
+        return replace(file, broken="region_type")
+    read = [columns.timestamp, columns.value, *([columns.customer] if settings.metered else []), *of_leaf]
+    if not pages_are_whole(file.path, read):
+        return replace(file, broken="damaged_page")
+    zoned = stamp.time_zone is not None
+    start = start_of(settings.calendar, day, zoned=zoned)
+    if start is None:
+        return replace(file, broken="clock")
+    unit = PER_SECOND[stamp.time_unit]
+    return replace(
+        file,
+        start=start * unit,
+        length=settings.calendar.step_minutes * 60 * unit,
+        value=value,
+        customer=customer,
+        rows=claims.rows,
+        floats=frozenset(one for one in read if schema[one].is_float()) - {columns.value},
+        fits_clock=fits_clock(settings.calendar, zoned=zoned),
+    )
+
+
+def fits_in_footer(path: Location, timestamp: str, settings: Settings) -> bool:
+    """Whether timestamps of a file fit a change of the clock, by its footer; True where that is silent."""
+    claims = claims_in(path)
+    if claims is None or not claims.within(LIMITS):
+        return True
+    try:
+        stamp = scan_file(path).collect_schema().get(timestamp)
+    except UNREADABLE:
+        return True
+    if not isinstance(stamp, pl.Datetime):
+        return True
+    return fits_clock(settings.calendar, zoned=stamp.time_zone is not None)
+
+
+def _few(schema: pl.Schema) -> tuple[str, ...]:
+    """The columns' names; none of many."""
+    return tuple(schema) if len(schema) <= MOST_SHOWN else ()
+
+
+def _names(dtype: pl.DataType, metered: bool) -> bool:
+    """Whether a column of this type can name somebody or something."""
+    known = dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum)
+    return known or (metered and (dtype.is_float() or dtype == pl.Null))

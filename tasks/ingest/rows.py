@@ -1,0 +1,421 @@
+"""The rows of one file as expressions: which step they fall on, and what they count."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache, partial
+from typing import Any
+
+import polars as pl
+from pydantic import SecretStr
+
+from data_contracts.frames import FILE_FAULTS, raw_columns
+from optstream.stream.lattice import BETWEEN
+from tasks.config import Settings
+from tasks.config.fields import LONGEST_COLUMN
+from tasks.ingest import formats as kinds
+from tasks.ingest.formats import KINDS, UNREADABLE, Reading, SourceFile, reading, scan_file, size_of
+
+OUTSIDE, OFF_GRID, NO_TIMESTAMP, NO_LEAF = -1, -2, -3, -4
+NO_STEP = 4
+"""How many negative steps there are, each a reason why a row has none."""
+ROW = "row of the file".ljust(LONGEST_COLUMN + 1, ".")
+"""A name that no configured column can have."""
+
+
+def scan(file: SourceFile) -> pl.LazyFrame:
+    """The file alone, whatever its name looks like, without statistics, which its writer claims: they may be
+    broken, or hide rows from a filter.
+    """
+    return scan_file(file.path, use_statistics=False)
+
+
+def scan_numbered(file: SourceFile, settings: Settings) -> pl.LazyFrame:
+    """The needed columns of the file, and its row numbers: a dump may hold other columns of any name."""
+    columns = file.layout
+    needed = [columns.timestamp, columns.value, *([columns.customer] if settings.metered else [])]
+    needed += [one for one in (columns.region, columns.margin) if one is not None]
+    return scan(file).select(needed).with_row_index(ROW)
+
+
+def leaf_of(file: SourceFile) -> pl.Expr:
+    """The index of each row's leaf, uint32; the first of a row whose region is none, or null."""
+    if file.layout.region is None:
+        return pl.lit(file.leaf, pl.UInt32)
+    return _named_leaf(file).fill_null(0)
+
+
+def _named_leaf(file: SourceFile) -> pl.Expr:
+    # an integer and the same digits as text name the same leaf
+    columns = [one for one in (file.layout.region, file.layout.margin) if one is not None]
+    name = pl.concat_str([_text(file, column) for column in columns], separator=BETWEEN)
+    return name.cast(_type_of(file.leaves), strict=False).to_physical().cast(pl.UInt32)
+
+
+@lru_cache(maxsize=4)
+def _type_of(leaves: tuple[str, ...]) -> pl.DataTypeExpr:
+    """The type with a number for each leaf, as polars takes it: of a million names that takes 0.4 s."""
+    return pl.Enum(leaves).to_dtype_expr()
+
+
+def _text(file: SourceFile, column: str) -> pl.Expr:
+    """A name as text; of a float that is no whole number null: it names nobody."""
+    name = pl.col(column)
+    if column in file.floats:
+        name = pl.when(name == name.floor()).then(name).cast(pl.Int64, strict=False)
+    return name.cast(pl.String)
+
+
+def step_of(file: SourceFile) -> pl.Expr:
+    """The step of each row, int64; negative: why it has none."""
+    stamp = pl.col(file.layout.timestamp).to_physical().cast(pl.Int64) - file.start
+    step = stamp // file.length
+    known = pl.lit(True) if file.layout.region is None else _named_leaf(file).is_not_null()
+    return (
+        pl.when(~known)
+        .then(NO_LEAF)
+        .when(stamp.is_null())
+        .then(NO_TIMESTAMP)
+        .when((step < 0) | (step >= file.n_steps))
+        .then(OUTSIDE)
+        .when(stamp != step * file.length)
+        .then(OFF_GRID)
+        .otherwise(step)
+    )
+
+
+def customer_of(file: SourceFile) -> pl.Expr:
+    """The customer as text, so that numbers in one file and text in another name the same one."""
+    return _text(file, file.layout.customer)
+
+
+def reading_of(file: SourceFile, settings: Settings) -> Reading:
+    """How the file's readings are counted: in the column's own unit, which gives the stream's integers."""
+    bounds, resolution = file.layout.in_column_units(settings.privacy.bounds, settings.privacy.resolution)
+    return reading(file.layout.value, file.value, bounds, resolution)
+
+
+def rows_of(
+    file: SourceFile, settings: Settings, source: pl.LazyFrame, *, numbered: bool = False
+) -> pl.LazyFrame:
+    """The needed columns of `source`, which holds rows of the file: file, leaf, step (negative: why none),
+    units, customer, row."""
+    wanted = {
+        "file": pl.lit(file.number, pl.UInt32),
+        "leaf": leaf_of(file),
+        "step": step_of(file).cast(pl.Int32),
+        "units": reading_of(file, settings).units,
+    }
+    if settings.metered:
+        wanted["customer"] = customer_of(file)
+    if numbered:
+        wanted["row"] = pl.col(ROW)
+    return source.select(**wanted)
+
+
+def is_readable(file: SourceFile, settings: Settings) -> bool:
+    """Whether every needed page of the file can be read, which its footer does not tell."""
+    try:
+        rows_of(file, settings, scan(file)).select(pl.all().count()).collect(engine="streaming")
+    except UNREADABLE:
+        return False
+    return True
+
+
+# How the passes over files are spread: here, or part by part over other processes.
+
+Spread = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+"""As `map`, but a list: each of the items goes to some process, with what is to be done. Both are pickled."""
+
+
+def by_leaf(files: Sequence[SourceFile]) -> list[list[SourceFile]]:
+    """The files of each leaf that has any, in the tree's order; those with rows of every leaf together."""
+    found: dict[int, list[SourceFile]] = {}
+    for file in files:
+        found.setdefault(file.leaf, []).append(file)
+    return [found[leaf] for leaf in sorted(found)]
+
+
+def by_part(files: Sequence[SourceFile]) -> list[list[SourceFile]]:
+    """The same, but a file with rows of every leaf by itself: for what adds up over any parts."""
+    return [
+        part
+        for own in by_leaf(files)
+        for part in ([own] if own[0].layout.region is None else ([file] for file in own))
+    ]
+
+
+def runs_of(files: Sequence[SourceFile], sizes: Sequence[int], n_parts: int) -> list[list[SourceFile]]:
+    """The files in runs, each of one day and, but for a day's last, with a part of all bytes at least."""
+    runs: list[list[SourceFile]] = []
+    size, least = 0, sum(sizes) / n_parts
+    for file, own in zip(files, sizes, strict=True):
+        if not runs or runs[-1][0].day != file.day or size >= least:
+            runs.append([])
+            size = 0
+        runs[-1].append(file)
+        size += own
+    return runs
+
+
+def without_ledger(settings: Settings) -> Settings:
+    """Settings that may travel: reading needs no ledger, and its address holds a password."""
+    return settings.model_copy(update={"ledger": settings.ledger.model_copy(update={"url": SecretStr("")})})
+
+
+# Rows become cells: what each file holds of a leaf at each step. All in polars, streaming.
+
+FILES_A_PLAN = 96
+"""Files read by one lazy plan: each takes a blocking thread, and polars warns of a deadlock at 512."""
+BYTES_A_PLAN = 2**23
+"""A plan that has as much takes no further file: by then it keeps all threads at work, and more pages held at
+once gain nothing."""
+KEY = {"file": pl.UInt32, "leaf": pl.UInt32, "step": pl.Int32}
+"""Of a cell."""
+CELLS = {**KEY, "kind": pl.Int8, "rows": pl.Int64, "units": pl.Int64}
+COUNTED = {
+    "absent": [kinds.ABSENT],
+    "infinite": [kinds.INFINITE, kinds.MINUS_INFINITE],
+    "out_of_bounds": [kinds.ABOVE, kinds.BELOW],
+}
+
+
+def cells_of(files: Sequence[SourceFile], settings: Settings, spread: Spread | None = None) -> pl.DataFrame:
+    """A row for each (file, leaf, step, kind of reading): counts, sum of units. Raises polars' errors."""
+    if spread is None:
+        found = [_cells(files, settings)]
+    else:
+        found = spread(partial(_cells, settings=without_ledger(settings)), by_part(files))
+    counts = [
+        pl.when(pl.col("kind").is_in(of)).then("rows").otherwise(0).alias(name)
+        for name, of in COUNTED.items()
+    ]
+    cells = pl.concat([pl.DataFrame(schema=CELLS), *found])
+    return with_days(cells.with_columns(counts).drop("kind"), files)
+
+
+def by_step_of(cells: pl.DataFrame) -> pl.DataFrame:
+    """A row for each (day, leaf, step) found: all counts, and the last of the files."""
+    found = cells.lazy().group_by("day", "leaf", "step").agg(pl.col(pl.Int64).sum(), pl.col("file").max())
+    return found.collect(engine="streaming")  # a third of the time of the other engine, where groups are many
+
+
+def _cells(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
+    """A row for each (file, leaf, step, kind of reading) found."""
+    found = [_grouped(plan, settings) for plan in _plans(files)]
+    return pl.concat([pl.DataFrame(schema=CELLS), *found])
+
+
+def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
+    """Files that are read together: many where they are small."""
+    plan: list[SourceFile] = []
+    size = 0
+    for file in files:
+        plan.append(file)
+        size += size_of(file.path)
+        if len(plan) == FILES_A_PLAN or size > BYTES_A_PLAN:
+            yield plan
+            plan, size = [], 0
+    if plan:
+        yield plan
+
+
+def _grouped(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
+    """A row for each (file, leaf, step, kind of reading) found, and the sum of its units.
+
+    One integer for the four makes a group-by that costs little more than a sum: the kind of a reading is
+    part of what it is grouped by, so that counting the kinds needs no columns of their own. Each row is read
+    once, whatever it holds.
+    """
+    width = (NO_STEP + max(file.n_steps for file in files)) * len(KINDS)
+    n_leaves = max(len(file.leaves) for file in files)
+    plans = []
+    for number, file in enumerate(files):
+        found = reading_of(file, settings)
+        place = pl.lit(number * n_leaves) + leaf_of(file).cast(pl.Int64)
+        key = place * width + (step_of(file) + NO_STEP) * len(KINDS) + found.kind
+        plans.append(scan(file).select(key=key, units=found.units))
+    cells = pl.concat(plans).group_by("key").agg(pl.len().cast(pl.Int64).alias("rows"), pl.col("units").sum())
+    key, numbers = pl.col("key"), pl.Series([file.number for file in files], dtype=pl.UInt32)
+    return cells.collect(engine="streaming").select(
+        file=pl.lit(numbers).gather(key // width // n_leaves),
+        leaf=(key // width % n_leaves).cast(pl.UInt32),
+        step=(key % width // len(KINDS) - NO_STEP).cast(pl.Int32),
+        kind=(key % len(KINDS)).cast(pl.Int8),
+        rows="rows",
+        units="units",
+    )
+
+
+def with_days(frame: pl.DataFrame, files: Sequence[SourceFile]) -> pl.DataFrame:
+    """Join the day by the file's number."""
+    schema = {"file": pl.UInt32, "day": pl.UInt32}
+    index = pl.DataFrame([(file.number, file.day) for file in files], schema=schema, orient="row")
+    return frame.join(index, on="file", how="left")
+
+
+# The raw frame, which the raw contract judges: a row for each (day, region).
+
+CELL_RULES = {
+    "unknown_region": pl.col("step") == NO_LEAF,
+    "no_timestamp": pl.col("step") == NO_TIMESTAMP,
+    "outside_day": pl.col("step") == OUTSIDE,
+    "off_grid": pl.col("step") == OFF_GRID,
+    "absent": (pl.col("absent") > 0) & (pl.col("step") >= 0),
+    "infinite": (pl.col("infinite") > 0) & (pl.col("step") >= 0),
+    "out_of_bounds": (pl.col("out_of_bounds") > 0) & (pl.col("step") >= 0),
+}
+
+
+DROPPED_RULES = ("no_customer", "duplicates", "two_leaves")
+"""Why metered rows of a step do not count."""
+
+
+def metrics_of(
+    files: Sequence[SourceFile],
+    by_step: pl.DataFrame,
+    dropped: pl.DataFrame,
+    days: Sequence[date],
+    settings: Settings,
+) -> pl.DataFrame:
+    """Return the raw frame, (n_days * n_leaves) rows, its day an index, and with the leaf's."""
+    grid = pl.concat(_grid_of(settings, number, day) for number, day in enumerate(days))
+    for found in (_cell_counts(by_step), _dropped_counts(files, dropped)):
+        grid = grid.join(found, on=["day", "leaf"], how="left", maintain_order="left")
+    grid = grid.with_columns(pl.all().exclude("region").fill_null(0))
+    grid = grid.join(_file_faults(files), on=["day", "leaf"], how="left", maintain_order="left")
+    if settings.metered:
+        grid = grid.with_columns(
+            duplicates=pl.col("dropped_duplicates"),
+            two_leaves=pl.col("dropped_two_leaves"),
+            no_customer=pl.col("dropped_no_customer"),
+        )
+    else:
+        grid = grid.with_columns(duplicates=pl.col("repeated"))
+    return grid.select("leaf", *raw_columns(metered=settings.metered))
+
+
+def _grid_of(settings: Settings, number: int, day: date) -> pl.DataFrame:
+    """The leaves of a day, each with the day's index and its own."""
+    regions = pl.DataFrame({"region": settings.tree_of(day).leaves}, schema={"region": pl.String})
+    return regions.select(
+        pl.lit(number, pl.UInt32).alias("day"),
+        pl.lit(settings.calendar.n_steps(day), pl.Int64).alias("steps_expected"),
+        pl.int_range(pl.len(), dtype=pl.UInt32).alias("leaf"),
+        "region",
+    )
+
+
+def _file_faults(files: Sequence[SourceFile]) -> pl.DataFrame:
+    """The most telling fault of each (day, leaf) with files that cannot be read."""
+    order = list(FILE_FAULTS)
+    worst: dict[tuple[int, int], str] = {}
+    for file in sorted((one for one in files if one.broken), key=lambda one: order.index(str(one.broken))):
+        worst.setdefault((file.day, file.leaf), str(file.broken))
+    rows = [(*place, fault) for place, fault in worst.items()]
+    schema = {"day": pl.UInt32, "leaf": pl.UInt32, "file_fault": pl.String}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _cell_counts(by_step: pl.DataFrame) -> pl.DataFrame:
+    inside = pl.col("step") >= 0
+    counts = [
+        pl.col("rows").sum(),
+        inside.sum().cast(pl.Int64).alias("steps_found"),
+        (pl.col("rows").filter(inside) - 1).sum().alias("repeated"),
+    ]
+    for name, broken in CELL_RULES.items():
+        counted = pl.col(name) if name in ("absent", "infinite", "out_of_bounds") else pl.col("rows")
+        counts.append(counted.filter(broken).sum().alias(name))
+    return by_step.lazy().group_by("day", "leaf").agg(counts).collect(engine="streaming")
+
+
+def _dropped_counts(files: Sequence[SourceFile], dropped: pl.DataFrame) -> pl.DataFrame:
+    rows = with_days(dropped, files)
+    counts = [
+        pl.col("rows").filter(pl.col("rule") == name).sum().alias(f"dropped_{name}") for name in DROPPED_RULES
+    ]
+    return rows.group_by("day", "leaf").agg(counts)
+
+
+# Where each rule of the raw contract first broke: file and step, for messages that a person can act on.
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file, by its name below the input folder, and a step of the day; None where the rule has none. found:
+    the columns that the file has, where the rule is about that, and they are few.
+    """
+
+    file: str | None = None
+    step: int | None = None
+    found: tuple[str, ...] = ()
+
+
+Places = Mapping[tuple[str, str], Place]
+
+
+def places_of(
+    files: Sequence[SourceFile],
+    cells: pl.DataFrame,
+    by_step: pl.DataFrame,
+    dropped: pl.DataFrame,
+    metrics: pl.DataFrame,
+    settings: Settings,
+) -> dict[int, Places]:
+    """For each day (index) the first place of each (region, rule) that broke."""
+    found: dict[int, dict[tuple[str, str], Place]] = {}
+    names = {file.number: file.name for file in files}
+    leaves = {file.day: file.leaves for file in files}
+    for file in files:
+        if file.broken is not None:
+            region = file.leaves[file.leaf]
+            found.setdefault(file.day, {}).setdefault(
+                (region, file.broken), Place(file.name, found=file.found)
+            )
+    for rule, frame in _broken_cells(files, cells, by_step, dropped, metrics, settings):
+        if frame.is_empty():
+            continue
+        first = frame.sort("step", "file").group_by("day", "leaf", maintain_order=True).first()
+        for row in first.iter_rows(named=True):
+            step = row["step"] if row["step"] >= 0 else None
+            place = Place(names.get(row["file"]), step)
+            found.setdefault(row["day"], {})[leaves[row["day"]][row["leaf"]], rule] = place
+    return dict(found)
+
+
+def _broken_cells(
+    files: Sequence[SourceFile],
+    cells: pl.DataFrame,
+    by_step: pl.DataFrame,
+    dropped: pl.DataFrame,
+    metrics: pl.DataFrame,
+    settings: Settings,
+) -> Iterator[tuple[str, pl.DataFrame]]:
+    """For each rule about rows the cells that break it: day, leaf, file (null if none), step."""
+    key = ["day", "leaf", "file", "step"]
+    suspect = cells.filter(pl.any_horizontal(*CELL_RULES.values()))
+    for rule, broken in CELL_RULES.items() if suspect.height else ():
+        yield rule, suspect.filter(broken).select(key)
+    inside = by_step.filter(pl.col("step") >= 0)
+    yield "duplicates", inside.filter(pl.col("rows") > 1).select(key)
+    for rule in DROPPED_RULES:
+        own = with_days(dropped.filter(pl.col("rule") == rule), files).select(key)
+        if not own.is_empty():
+            yield rule, own
+    yield "steps_found", _missing(files, metrics, inside, settings).select(key)
+
+
+def _missing(
+    files: Sequence[SourceFile], metrics: pl.DataFrame, inside: pl.DataFrame, settings: Settings
+) -> pl.DataFrame:
+    """The steps without a row, of leaves that have a file which can be read."""
+    sound = [(file.day, file.leaf) for file in files if file.broken is None]
+    places = pl.DataFrame(sound, schema={"day": pl.UInt32, "leaf": pl.UInt32}, orient="row")
+    # one file or a few a day may have the rows of every leaf
+    of = ["day", "leaf"] if settings.input.region is None else ["day"]
+    lacking = metrics.filter(pl.col("steps_found") < pl.col("steps_expected")).join(places, on=of, how="semi")
+    steps = lacking.with_columns(step=pl.int_ranges("steps_expected", dtype=pl.Int32)).explode("step")
+    if not steps.is_empty():
+        steps = steps.join(inside, on=["day", "leaf", "step"], how="anti")
+    return steps.with_columns(file=pl.lit(None, pl.UInt32))

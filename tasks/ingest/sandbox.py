@@ -1,0 +1,502 @@
+"""Dumps read in a process of its own: a file that ends its reader costs its own day, never the run.
+
+A decoder may believe a length that a damaged file names, and a library whose allocation fails ends the whole
+process: nothing could be caught. What such a process says last may hold a reading, so nobody hears it. It
+may never end: after `[input] time_limit` it is ended, by its asker's clock and by its own; the kernel limits
+its processor time and its memory, too, and lets it write no file. It may be made to say anything: what it
+answers is data (`messages`), from which no code can come.
+"""
+
+import json
+import math
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import date
+from io import BytesIO
+from multiprocessing import Pipe, parent_process
+from multiprocessing.connection import Connection as End
+from multiprocessing.context import ForkProcess
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from optstream.catalogue.backends import Location, StoreUrl
+from optstream.errors import DumpError, OptStreamError
+from optstream.stream import period_from
+from tasks.config import Settings
+from tasks.config.fields import step_minutes
+from tasks.ingest import Dump, IngestedDay, Reader, discover
+from tasks.ingest.arrivals import parts_of, place_of
+from tasks.ingest.clock import foresee
+from tasks.ingest.days import ReadDay, read_days, read_footers, sealed
+from tasks.ingest.formats import UNREADABLE, size_of
+from tasks.ingest.rows import Place
+from tasks.trusted.failures import forbid_core_dumps, is_failure, unexpected
+
+# What a run and the process that reads its dumps say to each other: JSON and Arrow, data and no code.
+
+UNITS = "units"
+
+
+def request(settings: Settings, dumps: Sequence[Dump], *, footers: bool = False) -> bytes:
+    """The dumps, and of the settings what reading needs: no ledger, no mechanism's keys, no folder.
+
+    footers: nothing else of them is read.
+    """
+    known = settings.model_dump(mode="json", by_alias=True, exclude={"mechanism", "ledger", "folder", "file"})
+    rest = {
+        "mechanism": {"name": settings.mechanism.name},
+        "ledger": {"url": ""},
+        "folder": ".",
+        "file": ".",
+    }
+    days = [
+        {
+            "day": dump.day.isoformat(),
+            "files": [[[str(file), dump.hashes.get(file, "")] for file in own] for own in dump.files],
+        }
+        for dump in dumps
+    ]
+    return json.dumps({"settings": known | rest, "dumps": days, "footers": footers}).encode()
+
+
+def requested(message: bytes) -> tuple[Settings, list[Dump], bool]:
+    """What `request` said."""
+    given = json.loads(message)
+    dumps = []
+    for dump in given["dumps"]:
+        files = tuple(tuple(_located(file) for file, _ in own) for own in dump["files"])
+        hashes = {_located(file): tag for own in dump["files"] for file, tag in own if tag}
+        dumps.append(Dump(period_from(dump["day"]), files, hashes))
+    return Settings.model_validate_json(json.dumps(given["settings"])), dumps, given["footers"]
+
+
+def _located(text: str) -> Location:
+    # of a path pathlib makes no text with "//"
+    return StoreUrl(text) if "://" in text else Path(text)
+
+
+def answer(read: Sequence[ReadDay] | str) -> Iterator[bytes]:
+    """The days that were read, or in words why not, in several messages: raw sums are among them."""
+    if isinstance(read, str):
+        yield json.dumps({"error": read}).encode()
+        return
+    days = [
+        {
+            "day": day.day.isoformat(),
+            "sound": day.units is not None,
+            "fits_clock": day.fits_clock,
+            "places": [[*key, place.file, place.step, place.found] for key, place in day.places.items()],
+        }
+        for day in read
+    ]
+    yield json.dumps({"days": days}).encode()
+    for day in read:
+        yield _arrow(day.metrics)
+        if day.units is not None:
+            yield _arrow(pl.DataFrame({UNITS: day.units.ravel()}))
+
+
+def answered(messages: Iterable[bytes], settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay] | str:
+    """What `answer` said, taken from as many messages as it has.
+
+    The process has decoded files that others made, so nothing that it says is taken for granted. Raises
+    OptStreamError, repeating none of it, where it is no answer to this request.
+    """
+    source = iter(messages)
+    try:
+        given = json.loads(next(source))
+        if "error" in given:
+            return str(given["error"])
+        if [day["day"] for day in given["days"]] != [dump.day.isoformat() for dump in dumps]:
+            raise ValueError
+        pairs = zip(dumps, given["days"], strict=True)
+        return [_day(dump.day, said, source, settings) for dump, said in pairs]
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        StopIteration,
+        RecursionError,
+        *UNREADABLE,
+    ) as error:
+        if isinstance(error, OSError):
+            raise  # it is gone
+        raise OptStreamError(
+            f"{dumps[0].day}: the process that reads dumps gave no answer to what it was asked; run again"
+        ) from None
+
+
+def _day(day: date, said: Any, source: Iterator[bytes], settings: Settings) -> ReadDay:
+    leaves = settings.tree_of(day).leaves
+    metrics = pl.read_ipc_stream(BytesIO(next(source)))
+    if metrics["region"].to_list() != list(leaves):
+        raise ValueError
+    units = None
+    if said["sound"]:
+        shape = (len(leaves), settings.calendar.n_steps(day))
+        sums = pl.read_ipc_stream(BytesIO(next(source)))[UNITS]
+        if sums.dtype != pl.Int64 or sums.null_count():
+            raise ValueError
+        units = sums.to_numpy().reshape(shape).astype(np.int64)
+    places = {
+        (str(region), str(rule)): Place(
+            None if file is None else str(file),
+            None if step is None else int(step),
+            tuple(str(name) for name in found),
+        )
+        for region, rule, file, step, found in said["places"]
+    }
+    return ReadDay(day, units, metrics, places, said["fits_clock"] is True)
+
+
+def _arrow(frame: pl.DataFrame) -> bytes:
+    buffer = BytesIO()
+    frame.write_ipc_stream(buffer)
+    return buffer.getvalue()
+
+
+# Processes that end when the one that started them is gone, however it ended: SIGKILL runs no exit hook.
+#
+# Each waits for the closing of a pipe or socket whose other end its starter alone holds. Linux's own signal
+# for
+# this (PR_SET_PDEATHSIG) follows the thread that started a process, and pools start theirs in threads that
+# end
+# sooner; and it misses a starter that died before it was asked for, which a closed pipe does not.
+
+GRACE_SECONDS = 10.0
+"""After a polite stop, which a draw holds back (`tasks.trusted.files.deferred_stop`)."""
+
+
+def end_with_peer(descriptor: int) -> None:
+    """End this process as soon as the other end of a socket is closed, also while it is busy.
+
+    Of a reader of dumps: what it holds is raw, and nobody waits for it any more.
+    """
+
+    def wait() -> None:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLRDHUP)
+        poll.poll()
+        os._exit(1)
+
+    _in_background(wait)
+
+
+def end_with_parent() -> None:
+    """End this process, one of a pool's, when its parent is gone: politely, and then at once.
+
+    Whatever it was doing is taken up by the next run, as after any crash.
+    """
+    parent = parent_process()
+    if parent is None:
+        return
+
+    def wait() -> None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(GRACE_SECONDS)
+        os._exit(1)
+
+    _in_background(wait)
+
+
+def _in_background(wait: Callable[[], None]) -> None:
+    threading.Thread(target=wait, name="ends with its starter", daemon=True).start()
+
+
+LARGEST_MESSAGE = 2**34
+"""Bytes; more the process that reads cannot make the one that asks hold."""
+PATIENCE = 30.0
+"""Seconds that a process has to end by itself."""
+
+
+@contextmanager
+def reading_apart() -> Iterator[Reader]:
+    """Give a reader whose process begins with the first dump, and is begun anew if it died.
+
+    The reader raises DumpError where its process died over these dumps or took longer than `[input]
+    time_limit` for each, naming the file if they are of one day, and OptStreamError, without a library's
+    words, where it raised. Its process waits for the next reader of this one: a month of a backfill need not
+    begin its own.
+    """
+    known: list[_Process] = []
+
+    def ask(settings: Settings, dumps: Sequence[Dump], seconds: float) -> list[ReadDay]:
+        process = known.pop() if known else _idle() or _Process()
+        try:
+            found = process.ask(settings, dumps, seconds)
+        except (EOFError, OSError):
+            raise _DiedError(process.end(), process.late) from None
+        except BaseException:
+            # whoever asks it next would be given the answer to this
+            process.kill()
+            raise
+        if process.late:
+            process.end()
+        else:
+            known.append(process)
+        if isinstance(found, str):
+            raise OptStreamError(found)
+        return found
+
+    def read(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
+        limit = seconds_of(settings)
+        try:
+            return [sealed(day, settings) for day in ask(settings, dumps, limit * len(dumps))]
+        except _DiedError as death:
+            first = death
+        place, until = str(dumps[0].day), time.monotonic() + limit
+        for only, file in _one_by_one(dumps[0], settings) if len(dumps) == 1 else ():
+            try:
+                ask(settings, [only], max(until - time.monotonic(), 0.0))
+            except _DiedError:
+                place = file
+                break
+        raise DumpError(f"{place}: {first.in_words(settings)}")
+
+    try:
+        yield read
+    finally:
+        IDLE.extend(known)
+
+
+def clock_before_ingest(settings: Settings, day: date) -> str | None:
+    """Return what `foresee` says of a day's timestamps, by the footer of one file, if there is one."""
+    return foresee(settings.calendar, day, _footer_fits_clock(settings, day))
+
+
+def _footer_fits_clock(settings: Settings, day: date) -> bool:
+    dump = discover(settings, [day])[day]
+    if not isinstance(dump, Dump):
+        return True
+    part = next(number for number, own in enumerate(dump.files) if own)
+    files = tuple(own[:1] if number == part else () for number, own in enumerate(dump.files))
+    process = _Process()
+    try:
+        found = process.ask(settings, [replace(dump, files=files)], seconds_of(settings), footers=True)
+    except (EOFError, OSError, OptStreamError):
+        return True
+    finally:
+        process.kill()
+    return isinstance(found, str) or found[0].fits_clock
+
+
+def seconds_of(settings: Settings) -> float:
+    """How long the reading of one day's dump may take."""
+    return 60.0 * step_minutes(settings.input.time_limit)
+
+
+def fork_reader() -> None:
+    """Fork a process for the first reader to come from this one, which has imported what that needs, while it
+    has one thread, no connection and nothing in memory but its imports.
+    """
+    IDLE.append(_Process(is_forked=True))
+
+
+def _idle() -> "_Process | None":
+    """A process of this one's that lives and that nobody asks; not of one that it was forked from."""
+    while IDLE:
+        process = IDLE.pop()
+        if process.owner == os.getpid() and process.lives:
+            return process
+    return None
+
+
+class _DiedError(Exception):
+    """The process that reads is gone: how, as `subprocess` counts it, and whether it had taken too long."""
+
+    def in_words(self, settings: Settings) -> str:
+        """What that says of the dump, and what to do."""
+        code, late = self.args
+        if late or code in (-signal.SIGALRM, -signal.SIGXCPU):
+            return (
+                f"reading the dump took longer than input.time_limit, {settings.input.time_limit}, and "
+                "was ended: look at where it came from, and deliver it anew with fewer rows, or set a longer "
+                "limit"
+            )
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return (
+            f"the process that reads dumps ended over this ({how}): it is damaged, made to do harm, "
+            "or too large for the memory; look at where it came from, and deliver it anew"
+        )
+
+
+def _one_by_one(dump: Dump, settings: Settings) -> Iterator[tuple[Dump, str]]:
+    """The dump as if each of its files were its only one, with that file's place in the input folder."""
+    for own, part in enumerate(parts_of(settings, dump.day)):
+        for path in dump.files[own]:
+            files = tuple((path,) if number == own else () for number in range(len(dump.files)))
+            place = f"{place_of(part, dump.day)}/{path.name!r:.80}"
+            yield replace(dump, files=files), place
+
+
+class _Process:
+    """This module as a program at the other end of a pair of sockets. It ends when this end is closed.
+
+    is_forked: it is begun as a copy of this process instead. late: whether it was killed for having taken too
+    long.
+    """
+
+    _process: "subprocess.Popen[bytes] | _Forked"
+
+    def __init__(self, is_forked: bool = False) -> None:
+        self.owner = os.getpid()
+        self.late = False
+        self._end, theirs = Pipe()
+        if is_forked:
+            self._process = _Forked(target=_serve_alone, args=(self._end, theirs), daemon=True)
+            self._process.start()
+            theirs.close()
+            return
+        # the present folder is no place to import from
+        command = [sys.executable, "-P", "-m", __name__, str(theirs.fileno())]
+        silent = subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            command, pass_fds=[theirs.fileno()], stdin=silent, stdout=silent, stderr=silent
+        )
+        # else its death would not be heard here
+        theirs.close()
+
+    @property
+    def lives(self) -> bool:
+        return self._process.poll() is None
+
+    def ask(
+        self, settings: Settings, dumps: Sequence[Dump], seconds: float, *, footers: bool = False
+    ) -> list[ReadDay] | str:
+        """What it read, or in words why it could not. Raises EOFError or OSError if it is gone, or is killed
+        for having taken longer than so many seconds, and OptStreamError if its answer is none.
+        """
+        timer = Timer(seconds, self._stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            self._end.send_bytes(request(settings, dumps, footers=footers))
+            return answered(iter(self._message, None), settings, dumps)
+        finally:
+            timer.cancel()
+            timer.join()
+
+    def _message(self) -> bytes:
+        return self._end.recv_bytes(LARGEST_MESSAGE)
+
+    def _stop(self) -> None:
+        self.late = True
+        self._process.kill()
+
+    def end(self) -> int:
+        """Let it end by itself; how it ended, as `subprocess` counts it."""
+        self._end.close()
+        try:
+            return self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self.end()
+
+
+class _Forked(ForkProcess):
+    """What is asked of a `subprocess.Popen` here, of a fork."""
+
+    def poll(self) -> int | None:
+        return self.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self.join(timeout)
+        if self.exitcode is None:
+            raise subprocess.TimeoutExpired("reader of dumps", timeout or 0.0)
+        return self.exitcode
+
+
+IDLE: list[_Process] = []
+"""Those that wait."""
+
+
+def _serve_alone(asker_end: End, own_end: End) -> None:
+    """Serve as the program does, and as silently."""
+    asker_end.close()
+    silent = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(silent, number)
+    os.close(silent)
+    _serve_until_alone(own_end)
+
+
+def _serve_until_alone(end: End) -> None:
+    with end:
+        end_with_peer(end.fileno())
+        serve(end)
+    # threads of a library may be at work still
+    os._exit(0)
+
+
+def _largest(dumps: Sequence[Dump]) -> int:
+    """Bytes that reading may map: as many as the machine has memory, beyond what is mapped now, and files."""
+    page, mapped = os.sysconf("SC_PAGE_SIZE"), 0
+    with suppress(OSError):  # where the system does not say, no kernel limits it
+        mapped = int(Path("/proc/self/statm").read_text().split()[0]) * page
+    paths = (path for dump in dumps for own in dump.files for path in own if isinstance(path, Path))
+    with suppress(OSError):
+        mapped += sum(map(size_of, paths))
+    return os.sysconf("SC_PHYS_PAGES") * page + mapped
+
+
+def limit(seconds: int, memory: int) -> None:
+    """Have the kernel end this process after so many seconds of the clock, or of all processors together,
+    and give it no more than so many bytes of memory, and none of any file.
+    """
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    processor = math.ceil(used.ru_utime + used.ru_stime) + seconds * (os.cpu_count() or 1)
+    limits = {resource.RLIMIT_CPU: processor, resource.RLIMIT_AS: memory, resource.RLIMIT_FSIZE: 0}
+    for kind, most in limits.items():
+        _, hard = resource.getrlimit(kind)
+        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def serve(end: End) -> None:
+    """A process's life: read what is asked for, until the asker is gone."""
+    # what lies in memory is raw
+    forbid_core_dumps()
+    while True:
+        try:
+            message = end.recv_bytes()
+        except EOFError:
+            return
+        found: list[ReadDay] | str
+        try:
+            settings, dumps, footers = requested(message)
+            limit(math.ceil(seconds_of(settings) * len(dumps)) + 1, _largest(dumps))
+            found = (read_footers if footers else read_days)(settings, dumps)
+        except BaseException as error:  # a library's text may hold a reading
+            if not is_failure(error):
+                raise
+            found = unexpected(error)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        try:
+            for part in answer(found):
+                end.send_bytes(part)
+        except BrokenPipeError:
+            return
+
+
+if __name__ == "__main__":
+    _serve_until_alone(End(int(sys.argv[1])))

@@ -1,1 +1,0 @@
-"""Dumps are read in a process of their own."""

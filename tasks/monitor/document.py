@@ -1,0 +1,211 @@
+"""`optstream status --json` and `optstream watch --json`: versioned, for machines."""
+
+from datetime import datetime
+from fractions import Fraction
+from math import isfinite
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasPath, BeforeValidator, Field
+
+from tasks.config import Settings
+from tasks.monitor.alarms import DEPENDS
+from tasks.monitor.days import DayState, Kind, Severity, State
+from tasks.monitor.facts import days_left, newest_day, replaced
+from tasks.monitor.view import StreamView
+from tasks.release.outcomes import budget_document
+from tasks.schemas.fields import Count, Instant, OrAbsent, Part, Period, Positive, Several, Text
+
+
+def _float_or_none(amount: Fraction | float) -> float | None:
+    return float(amount) if isfinite(amount) else None
+
+
+def _rounded(share: float) -> float:
+    return round(share, 4)
+
+
+Amount = Annotated[
+    str,
+    BeforeValidator(str),
+    Field(pattern="^-?([0-9]+(/[0-9]+)?|inf)$", description="exact; inf where noise was compromised"),
+]
+Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(_rounded)]
+Begin = Annotated[str, BeforeValidator(datetime.isoformat)]
+
+
+class Level(Part):
+    """A level of the hierarchy."""
+
+    level: Count
+    nodes: Positive
+    share: str
+
+
+class LevelOfDay(Part):
+    """How far a level has come on a day."""
+
+    level: Count
+    state: State
+    nodes_without_input: Count
+
+
+class Day(Part):
+    """A day of the calendar."""
+
+    date: Period
+    state: State
+    revision: Count | None
+    file: str | None
+    note: str
+    waiting_for: OrAbsent[Several[str]] = Field(
+        None, description="the fewest nodes that cover the leaves without a complete dump"
+    )
+    levels: OrAbsent[list[LevelOfDay]] = Field(None, description="a fine day has all nodes of all levels")
+    days_until_raw_expires: OrAbsent[int] = Field(None, description="negative when past")
+    accepted: OrAbsent[Literal[True]] = Field(None, description="a person accepted the gap")
+
+
+class Alarm(Part):
+    """An alarm or a warning."""
+
+    kind: Kind
+    severity: Severity
+    stream: str
+    day: Period | None
+    node: str | None
+    suggestion: str | None = Field(description="the node that was probably meant")
+    words: Text
+
+
+class Left(Part):
+    """What is left, exact and to read."""
+
+    left: Amount
+    left_float: Annotated[float | None, BeforeValidator(_float_or_none)] = Field(
+        validation_alias=AliasPath("left")
+    )
+
+
+class Window(Left):
+    """Windows that have the same left."""
+
+    first_step: int
+    last_step: int
+    begin_first: Begin | None
+    begin_last: Begin | None
+
+
+class DayLeft(Left):
+    """What a day could still be charged."""
+
+    date: Period = Field(validation_alias="day")
+    may_be_released: bool | None = Field(validation_alias="may", description="null for a day with a release")
+
+
+class Budget(Part):
+    """The privacy budget, by the accountant."""
+
+    window_steps: Positive
+    grant: Amount
+    grant_float: float | None
+    spent: Amount
+    spent_float: float | None
+    left: Amount
+    left_float: float | None
+    currency: OrAbsent[Literal["rho"]] = Field(
+        None, description="where amounts are rho of zero-concentrated privacy"
+    )
+    in_words: OrAbsent[Text] = None
+    windows: list[Window] = Field(description="those that the last release or a later one meets")
+    days: list[DayLeft]
+
+
+class Audit(Part):
+    """The newest audit of the stream."""
+
+    at: Instant
+    passed: bool
+    same_configuration: bool = Field(validation_alias="same")
+
+
+class Region(Part):
+    """The readings of a region that were replaced, as shares."""
+
+    region: str
+    clamped: Share = Field(validation_alias=AliasPath("newest", "clamped"))
+    absent: Share = Field(validation_alias=AliasPath("newest", "absent"))
+    doubled: Share = Field(validation_alias=AliasPath("newest", "doubled"))
+    unusable: Share = Field(validation_alias=AliasPath("newest", "unusable"))
+    most: Share
+    most_day: Period
+
+
+class ReplacedReadings(Part):
+    """Regions with readings that were clamped, absent or doubled."""
+
+    day: Period | None
+    note: Text
+    regions: list[Region]
+
+
+class Status(Part):
+    """The whole document."""
+
+    format: Literal["optstream.status/3"]
+    stream: str
+    at: Instant
+    live: bool = Field(description="whether days are expected up to yesterday")
+    first_day: Period | None
+    last_day: Period | None
+    levels: Several[Level] = Field(description="root first")
+    counts: dict[State, Positive]
+    days: list[Day] = Field(description="rising, without gaps")
+    alarms: list[Alarm]
+    budget: Budget
+    last_audit: Audit | None
+    replaced_readings: ReplacedReadings = Field(description="depends on readings, for the trusted zone alone")
+    published: str
+
+
+def status_document(settings: Settings, view: StreamView) -> dict[str, Any]:
+    """The calendar, the alarms, the budget by the accountant, and the last audit."""
+    facts, page = view.facts, view.facts.page
+    tree = settings.tree_of(settings.local_day(view.at))
+    left = {"windows": page.windows if page else (), "days": page.days if page else ()}
+    document = {
+        "format": "optstream.status/3",
+        "stream": view.stream,
+        "at": view.at,
+        "live": facts.live,
+        "first_day": facts.first,
+        "last_day": facts.last,
+        "levels": [
+            {"level": number, "nodes": len(nodes), "share": str(settings.level_shares[number])}
+            for number, nodes in enumerate(tree.levels)
+        ],
+        "counts": view.counts,
+        "days": [_day(day, view.at) for day in view.days],
+        "alarms": view.alarms,
+        "budget": {**budget_document(facts.budget), **left},
+        "last_audit": facts.audit,
+        "replaced_readings": {"day": newest_day(facts), "note": DEPENDS, "regions": replaced(facts)},
+        "published": str(settings.published_folder),
+    }
+    return Status.model_validate(document).model_dump(mode="json", exclude_defaults=True)
+
+
+def _day(day: DayState, now: datetime) -> dict[str, Any]:
+    """What is not said of a day is as on a fine day: nothing waits, nothing expires, no gap was accepted."""
+    document: dict[str, Any] = {name: getattr(day, name) for name in ("state", "revision", "file", "note")}
+    document["date"] = day.day
+    if day.waiting_for:
+        document["waiting_for"] = day.waiting_for
+        document["levels"] = [
+            {"level": level, "state": day.state, "nodes_without_input": count}
+            for level, count in enumerate(day.levels)
+        ]
+    if day.raw_expires is not None:
+        document["days_until_raw_expires"] = days_left(day.raw_expires, now)
+    if day.accepted:
+        document["accepted"] = True
+    return document

@@ -1,0 +1,758 @@
+"""What is known of a stream at one moment: read from ledger, folders and catalogue, judged elsewhere."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from datetime import date, datetime, timedelta
+from difflib import SequenceMatcher
+from fractions import Fraction
+from functools import cached_property
+from math import floor, inf, isfinite, log
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from optstream.catalogue import PAGE, Catalogue, Entry, find_catalogue
+from optstream.catalogue.about import read_about
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.index import DayEntry, day_entries
+from optstream.catalogue.layout import DATA
+from optstream.catalogue.page import check_page
+from optstream.errors import LedgerError, ParameterError, PublicationError
+from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
+from optstream.stream import AggregationTree, Measured, day_of, period_from
+from optstream.stream.calendar import ORIGIN
+from optstream.stream.covariate import Covariate
+from tasks.config import Settings
+from tasks.config.fields import step_minutes
+from tasks.ingest import Arrival, arrivals_of, days_with_dumps
+from tasks.ingest.clock import clock_ahead
+from tasks.ledger.show import BudgetSummary, read_book
+from tasks.monitor.records import AuditRecord, last_audit
+from tasks.release.mechanism import mechanism_for
+from tasks.release.outcomes import Budget, budget_of
+from tasks.trusted.covariates import read_covariates
+from tasks.trusted.files import read_verified
+from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW, USER, newest_results
+
+# What the stored measurements of the newest published day say: they are noisy, and of no dump.
+
+
+def newest_published(releases: Mapping[date, ReleaseOutline]) -> date | None:
+    """The newest day whose release is published; None without one."""
+    published = (day for day, one in releases.items() if one.state is ReleaseState.PUBLISHED)
+    return max(published, default=None)
+
+
+@dataclass(frozen=True)
+class NewestRelease:
+    """The newest published day. Its measurements are read when they are first asked for, and once."""
+
+    settings: Settings
+    day: date
+    outline: ReleaseOutline
+
+    @cached_property
+    def measured(self) -> Measured | None:
+        """Its measurements; None where they are gone or cannot be read."""
+        folder = self.settings.measurements_of(self.day, self.outline.revision)
+        try:
+            return Measured.from_bytes(read_verified(folder, self.outline.measurements_hash))
+        except (LedgerError, ParameterError, OSError):
+            return None
+
+
+def newest_release(settings: Settings, releases: Mapping[date, ReleaseOutline]) -> NewestRelease | None:
+    """The newest published day of the ledger's releases; None without one."""
+    day = newest_published(releases)
+    return None if day is None else NewestRelease(settings, day, releases[day])
+
+
+def unlike_days(newest: NewestRelease | None) -> tuple[date, ...]:
+    """The days that the self-check of the newest published day's mechanism found unlike all others.
+
+    Such a day's blocks missed what habits predict by more than noise can explain, and it was estimated with
+    wider priors. Reads the stored measurements of the newest day, which are noisy and hold what is known of
+    the days before, and no dump. Rising; empty for a mechanism without a self-check, and where they are gone,
+    or of another configuration.
+    """
+    if newest is None or not newest.settings.mechanism.kind.has_self_check or newest.measured is None:
+        return ()
+    mechanism = mechanism_for(newest.settings, newest.day, newest.outline.revision)
+    try:
+        events = mechanism.events(newest.measured)
+    except ParameterError:
+        return ()
+    return tuple(ORIGIN + timedelta(days=number) for number in events)
+
+
+def missing_covariates(newest: NewestRelease | None) -> dict[date, tuple[str, ...]]:
+    """The newest published day, with a sentence for each covariate that its measurements went without.
+
+    Reads the stored measurements of that day, which are noisy, and the covariates' files; no dump. Empty
+    where nothing is missing or configured, and where the measurements are gone.
+    """
+    from optstream.mechanisms.history_informed import COVARIATES, LATE  # it takes a second
+
+    if newest is None or not newest.settings.covariates.given or newest.measured is None:
+        return {}
+    settings, measured = newest.settings, newest.measured
+    before, day = measured.before or {}, (newest.day - ORIGIN).days
+    known = [Covariate.from_document(one) for key in (COVARIATES, LATE) for one in before.get(key, ())]
+    # of one that is public on a later day only, the newest value may be as old as that
+    in_time = {one.name for one in known if one.tells(day + 1 - max(one.lag_days, 1))}
+    missing = [one for one in settings.covariates.given if one.name not in in_time]
+    if not missing:
+        return {}
+    unread = {one.name: one.why for one in read_covariates(settings, newest.day).unread}
+    without = (f"covariate {one.name}: {one.path} had no value of the day" for one in missing)
+    return {
+        newest.day: tuple(unread.get(one.name, words) for one, words in zip(missing, without, strict=True))
+    }
+
+
+# Which listed files of the published folder are not there as they were published. Opens none of them.
+#
+# `optstream ledger verify` reads and compares every file; this is what can be looked at every hour.
+
+MISSING, RESIZED = "is missing", "is not as long as it was"
+
+
+def lost_files(settings: Settings, catalogue: Catalogue | None) -> dict[date, str]:
+    """The listed days whose file is missing, or has another size than when it was last read, with which.
+
+    One listing of the folder; of a local one the sizes as well. A day that was withdrawn or published anew
+    meanwhile is left out, and where the folder cannot be listed, every day is.
+    """
+    if catalogue is None:
+        return {}
+    place, listed = open_storage(settings.published_folder), catalogue.listed
+    try:
+        there = set(place.names_below(DATA))
+        found = _resized(settings, listed) | {
+            one.period: MISSING for one in listed if one.shown_in not in there
+        }
+        now = find_catalogue(place) if found else catalogue
+    except (PublicationError, OSError):
+        return {}
+    same = set(() if now is None else now.listed) & set(listed)
+    return {one.period: found[one.period] for one in listed if one.period in found and one in same}
+
+
+def _resized(settings: Settings, listed: Iterable[Entry]) -> dict[date, str]:
+    """By the sizes that the pages' summaries keep; files that no page was made of yet are not looked at, nor
+    those of hours whose day is open.
+    """
+    folder, known = settings.published_folder, _known_sizes(settings)
+    if not isinstance(folder, Path):
+        return {}
+    found: dict[date, str] = {}
+    for entry in day_entries(listed):
+        own = entry.own if isinstance(entry, DayEntry) else (entry,)
+        size = known.get(entry.closed_in or "" if isinstance(entry, DayEntry) else entry.file_hash)
+        path = folder / entry.file
+        if size is not None and path.is_file() and path.stat().st_size != size:
+            found |= dict.fromkeys([one.period for one in own], RESIZED)
+    return found
+
+
+def _known_sizes(settings: Settings) -> Mapping[str, int]:
+    kept = kept_figures(settings)
+    return {} if kept is None else dict(kept.select("file_hash", "size").unique().drop_nulls().iter_rows())
+
+
+def kept_figures(settings: Settings) -> pl.DataFrame | None:
+    """What the pages keep of every published file and node (`tasks.reports.summaries.SCHEMA`): published
+    values alone. None where there is none yet.
+    """
+    columns = ["file_hash", "node", "mean", "noise", "model", "size"]
+    try:
+        return pl.read_parquet(settings.summaries_file, columns=columns)
+    except (OSError, pl.exceptions.PolarsError):
+        return None
+
+
+# How many of a region's readings were strange, by day: what a wrong unit or sign shows first.
+#
+# It depends on readings, so it is for the trusted zone alone, and so is what a person decides by it: that a
+# day
+# was withdrawn for it tells of readings too.
+
+CLAMPED, ABSENT, DOUBLED = {"out_of_bounds", "infinite"}, {"absent"}, {"duplicates", "two_leaves"}
+UNUSABLE = {"unknown_region", "no_timestamp", "outside_day", "off_grid", "no_customer"}
+"""Metrics of the raw frame that count rows."""
+LOUD = 0.5
+"""The share of a region's readings from which on a run says so."""
+MOST_NAMED = 12
+"""Regions of a line or an alarm, and lines of a run."""
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """Shares in [0, 1] of one region's rows of a day.
+
+    clamped: beyond the public bounds, or infinite. absent: null or NaN. doubled: repeated rows of one step,
+    and of metered input rows of one customer that lie in several leaves at one step. unusable: metered rows
+    without a step of the day, a leaf or a customer; 1 where a region has no row at all.
+    """
+
+    clamped: float
+    absent: float
+    doubled: float
+    unusable: float = 0.0
+
+    @property
+    def shares(self) -> tuple[tuple[str, float], ...]:
+        """What happened to readings, in a word, and to which share of them."""
+        return tuple((field.name, getattr(self, field.name)) for field in fields(self))
+
+
+def suspect_readings(settings: Settings, days: set[date]) -> dict[date, dict[str, Suspect]]:
+    """By day, each region with rows, in the tree's order, by the newest validation result of that day.
+
+    Days without one that can be read are left out. A region in another unit shows where it leaves the bounds:
+    a thousandfold one and a negative one do, a thousandth does not.
+    """
+    found = {}
+    for day, suite, document in newest_results(settings, days):
+        if suite == RAW:
+            with suppress(KeyError, TypeError, ValueError, pl.exceptions.PolarsError):
+                found[day] = _shares(pl.DataFrame(document["meta"]["metrics"], strict=False), day)
+    return {day: regions for day, regions in found.items() if regions}
+
+
+def loudest(settings: Settings, days: set[date]) -> list[str]:
+    """Return a line for each day and each thing that happened to most readings of a region, for the trusted
+    zone; of many days the first.
+    """
+    kept = settings.budget.restatement_share
+    again = (
+        f"deliver it again and run it with --restate (budget.restatement_share = {kept})"
+        if kept
+        else "withdraw it: budget.restatement_share is 0, so that no day is measured again"
+    )
+    found: defaultdict[tuple[date, str], list[str]] = defaultdict(list)
+    for day, regions in sorted(suspect_readings(settings, days).items()):
+        for region, one in regions.items():
+            for name, share in one.shares:
+                if share >= LOUD:
+                    found[day, name].append(f"{settings.called(region)} ({share:.0%})")
+    lines = [
+        f"{day}: readings were {name} in {', '.join(regions[:MOST_NAMED])}"
+        + (f" and {len(regions) - MOST_NAMED:,} more" if len(regions) > MOST_NAMED else "")
+        + f": are privacy.bounds, and unit and day of this dump, right? If it is wrong, {again}"
+        for (day, name), regions in found.items()
+    ]
+    more = len(lines) - MOST_NAMED
+    return lines[:MOST_NAMED] + [f"and so {more:,} times more, on later days"] * (more > 0)
+
+
+def _shares(metrics: pl.DataFrame, day: date) -> dict[str, Suspect]:
+    own = metrics.filter(pl.col("day") == day.isoformat())
+    shares = [
+        pl.min_horizontal(
+            pl.sum_horizontal(sorted(of & {*own.columns})) / pl.max_horizontal("rows", 1), 1.0
+        ).alias(name)
+        for name, of in (("clamped", CLAMPED), ("absent", ABSENT), ("doubled", DOUBLED))
+    ]
+    unusable = pl.sum_horizontal(sorted(UNUSABLE & {*own.columns})) / pl.col("rows")
+    shares.append(pl.when(pl.col("rows") == 0).then(1.0).otherwise(unusable.clip(0, 1)).alias("unusable"))
+    return {region: Suspect(*rest) for region, *rest in own.select("region", *shares).iter_rows()}
+
+
+# Until when what should have happened: instants from the configuration and a day.
+
+
+def late_from(settings: Settings, day: date) -> datetime:
+    """From then on a day that is not released is an alarm."""
+    return settings.clock_after(day, settings.watching.late_after)
+
+
+def raw_expires(settings: Settings, day: date) -> datetime | None:
+    """When the raw readings of a day are deleted; None where no retention is configured."""
+    kept = settings.input.raw_retention_days
+    return None if kept is None else settings.calendar.ends_at(day) + timedelta(days=kept)
+
+
+def days_left(expires: datetime, now: datetime) -> int:
+    """Whole days until then; negative when it is past."""
+    return floor((expires - now) / timedelta(days=1))
+
+
+def max_runtime(settings: Settings) -> timedelta:
+    """For how long a day may be under way."""
+    return timedelta(minutes=step_minutes(settings.watching.max_runtime))
+
+
+def last_ended(settings: Settings, now: datetime) -> date:
+    """The newest local day, or hour, that is over."""
+    return settings.calendar.after(settings.local_period(now), -1)
+
+
+# The published mean of each region of a day beside the median of the days before.
+
+FACTOR = 10.0
+"""Between the published mean of a day and the median of those before."""
+DEVIATIONS = 8.0
+"""Of the day's noise; a Laplace value is so far from its mean once in 80,000 times."""
+DEVIATIONS_OF_ERRORS = 4.0
+"""Of the whole error, where a model tells that and not the noise; a normal one is so far once in 16,000."""
+LEAST_DAYS, MOST_DAYS = 7, 28
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A region, which is a leaf, on a day, by published figures alone, in the unit of the values.
+
+    mean: of the day's values. usual: the median of such means of the days before, which is not zero. noise:
+    the most that the standard deviation of the noise in `mean` can be; 0 where no file says. error: the same
+    of the whole error.
+    """
+
+    day: date
+    region: str
+    mean: float
+    usual: float
+    noise: float
+    error: float = 0.0
+
+    @property
+    def ratio(self) -> float:
+        """How many times `usual` the mean is."""
+        return self.mean / self.usual
+
+    @property
+    def is_far(self) -> bool:
+        """Whether it is ten times as much, a tenth, or of the other sign, by more than errors explain: a zone
+        of one trip a day has days without.
+        """
+        explained = DEVIATIONS * self.noise if self.noise else DEVIATIONS_OF_ERRORS * self.error
+        return abs(self.mean - self.usual) > explained and not 1 / FACTOR < self.ratio < FACTOR
+
+    @property
+    def distance(self) -> float:
+        """By which comparisons are sorted: the same for twice and for half as much; infinite without a
+        logarithm.
+        """
+        return abs(log(self.ratio)) if self.ratio > 0 else inf
+
+    @property
+    def words(self) -> str:
+        """What the mean is of the median: "12 times", "1/40 of", "of the other sign than"."""
+        if self.ratio < 0:
+            return "of the other sign than"
+        if self.ratio == 0:
+            return "none of"
+        times = max(self.ratio, 1 / self.ratio)
+        figure = f"{times:.3g}" if times < 100 else f"{times:,.0f}"
+        return f"{figure} times" if self.ratio > 1 else f"1/{figure} of"
+
+
+def compare(kept: pl.DataFrame, listed: Sequence[Entry], leaves: Collection[str]) -> tuple[Comparison, ...]:
+    """Compare the last of these days, entries that were not withdrawn, with the up to 28 before it.
+
+    kept: as `tasks.monitor.facts.kept_figures` gives it. Returns by region's code a comparison
+    for each leaf with a figure of that day, and with figures of a week before whose median is not zero.
+    """
+    if not listed:
+        return ()
+    newest, before = listed[-1], [one.file_hash for one in listed[-1 - MOST_DAYS : -1]]
+    of_leaves = pl.col("node").is_in(list(leaves))
+    usual = (
+        kept.filter(of_leaves & pl.col("file_hash").is_in(before))
+        .group_by("node")
+        .agg(pl.col("mean").median().alias("usual"), pl.len().alias("days"))
+        .filter(pl.col("days") >= LEAST_DAYS)
+    )
+    day = kept.filter(of_leaves & (pl.col("file_hash") == newest.file_hash)).join(usual, on="node")
+    return tuple(
+        Comparison(
+            newest.period, row["node"], row["mean"], row["usual"], row["noise"] or 0.0, row["model"] or 0.0
+        )
+        for row in day.sort("node").iter_rows(named=True)
+        if isfinite(row["mean"]) and row["usual"]
+    )
+
+
+def far_regions(settings: Settings, catalogue: Catalogue | None) -> tuple[Comparison, ...]:
+    """The leaves whose published mean of the newest listed day is ten times the median of the up to 28 listed
+    days before, or a tenth, or of the other sign, and by more than errors explain.
+
+    A region in another unit, or negated, published within its bounds. Of published figures alone, as the
+    pages keep them: it costs no privacy. Empty before a week is listed.
+    """
+    listed = () if catalogue is None else catalogue.listed
+    kept = kept_figures(settings) if len(listed) > LEAST_DAYS else None
+    if kept is None:
+        return ()
+    return tuple(
+        one for one in compare(kept, listed, settings.tree_of(listed[-1].period).leaves) if one.is_far
+    )
+
+
+SUSPECT_DAYS = 28
+"""Of which it is said how many readings were clamped, absent or doubled."""
+PAGE_PATIENCE = timedelta(minutes=30)
+_TAKEN = ("reserved", "taken over", "adopted")
+"""The ledger's events by which a run takes up a release."""
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A release under way: since when its newest run has it, and until when at least that one lives."""
+
+    since: datetime
+    lease_until: datetime
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a stream at one moment.
+
+    Attributes:
+        live: Whether days are expected up to yesterday, or only as far as ledger and dumps reach (an
+            archive).
+        first: The first of the days to be looked at; None where there are none.
+        last: The last of them; None where there are none.
+        releases: Of each day its newest revision.
+        holds: Of each release under way, who has it until when.
+        catalogue: As published; None where there is none, or it cannot be read.
+        catalogue_error: Why there is no catalogue though there should be one.
+        is_own_ledger: Whether the ledger contains what the catalogue carries of it.
+        arrivals: Of each day of the span without a release, where the input folder can be listed.
+        refused: Of those, the days whose newest verdict says that the dump breaks its contract.
+        budget: What any window has, and what the worst one has spent.
+        page: The summary of the privacy budget; None before the first release.
+        audit: The newest of the configured mechanism, if any.
+        unlike: The days that the newest published day's self-check found unlike all others, rising.
+        lost: Of listed days, what is wrong with their file.
+        suspect: Of the newest days that are read, which share of each region's readings was clamped, absent
+            or doubled. It depends on readings, as nothing else here but `user_suites` may.
+        far: Regions whose published figures of the newest listed day are far from their own before.
+        without: The newest published day, with what is wrong with each public covariate that it went without.
+        page_behind: Whether a page is missing, or not of the days that were published a while ago.
+        user_suites: Of the newest days, what users' suites found; it may depend on readings.
+        unsaid_noise: Stream and period of each release of the budget whose noise became known, as long as
+            `about.json` does not name it.
+        clock_ahead: The first day to come that will be refused for its clock, why, and what to do.
+    """
+
+    live: bool
+    first: date | None
+    last: date | None
+    releases: Mapping[date, ReleaseOutline]
+    holds: Mapping[date, Hold]
+    catalogue: Catalogue | None
+    catalogue_error: str | None
+    is_own_ledger: bool
+    arrivals: Mapping[date, Arrival]
+    refused: frozenset[date]
+    budget: Budget
+    page: BudgetSummary | None
+    audit: AuditRecord | None
+    unlike: tuple[date, ...] = ()
+    lost: Mapping[date, str] = field(default_factory=dict)
+    suspect: Mapping[date, Mapping[str, Suspect]] = field(default_factory=dict, repr=False)
+    far: tuple[Comparison, ...] = ()
+    without: Mapping[date, tuple[str, ...]] = field(default_factory=dict)
+    page_behind: bool = False
+    user_suites: Mapping[date, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    unsaid_noise: tuple[tuple[str, str], ...] = ()
+    clock_ahead: str | None = None
+
+    @cached_property
+    def newest_unlike(self) -> date | None:
+        """The newest published day, if it is one of those that were unlike all others."""
+        newest = newest_published(self.releases)
+        return newest if newest in self.unlike else None
+
+    def days(self, settings: Settings) -> list[date]:
+        """Return the days, or hours, to be looked at, first to last."""
+        return (
+            []
+            if self.first is None or self.last is None
+            else settings.calendar.periods(self.first, self.last)
+        )
+
+
+def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool) -> Facts:
+    """Read what is known of a stream; live: whether days up to yesterday are expected.
+
+    Opens no dump, and no measurements but those that a plan goes on from and those of the newest release. A
+    catalogue that cannot be read is one of the facts. Raises LedgerError if the database refuses, or there is
+    no ledger though days are published.
+    """
+    # the ledger before the catalogue, which is replaced before the ledger has a day as published
+    releases = _releases(settings, ledger)
+    catalogue, error = None, None
+    try:
+        catalogue = find_catalogue(settings.published_folder)
+    except PublicationError as problem:
+        error = str(problem)
+    if ledger is None and catalogue is not None:
+        raise LedgerError(
+            "days are published and the ledger is gone: bring it back before anything is released, or "
+            "correct ledger.url"
+        )
+    first, last = _span(settings, releases, now, live)
+    newest = newest_release(settings, releases)
+    expected = settings.calendar.periods(first, last) if first and last else []
+    unreleased = [day for day in expected if day not in releases]
+    return Facts(
+        live=live,
+        first=first,
+        last=last,
+        releases=releases,
+        holds=_holds(settings, ledger, releases) if ledger else {},
+        catalogue=catalogue,
+        catalogue_error=error,
+        is_own_ledger=not (ledger and catalogue and ledger.missing_heads([catalogue.ledger_head])),
+        arrivals=_arrivals(settings, unreleased),
+        refused=_refused(settings, unreleased),
+        budget=budget_of(settings, ledger) if ledger else Budget(settings.model, Fraction(0)),
+        page=_page(settings, ledger) if ledger and releases else None,
+        audit=last_audit(settings),
+        unlike=unlike_days(newest),
+        lost=lost_files(settings, catalogue),
+        suspect=_suspect(settings, releases, last),
+        far=far_regions(settings, catalogue),
+        without=missing_covariates(newest),
+        page_behind=_page_behind(settings, ledger, catalogue, now),
+        user_suites=_user_suites(settings, last),
+        unsaid_noise=_unsaid(settings, ledger) if ledger and catalogue else (),
+        clock_ahead=clock_ahead(settings, ledger, max(releases)) if ledger and releases else None,
+    )
+
+
+def _page_behind(
+    settings: Settings, ledger: Ledger | None, catalogue: Catalogue | None, now: datetime
+) -> bool:
+    """Runs write the pages last: they have time until `PAGE_PATIENCE` after the ledger's newest event."""
+    if ledger is None or catalogue is None or not settings.report_folder.is_dir():
+        return False
+    last, place = ledger.last_event_at(settings.stream.name), open_storage(settings.published_folder)
+    if last is None or now - last < PAGE_PATIENCE:
+        return False
+    try:
+        return not place.is_file(PAGE) or bool(check_page(place, catalogue))
+    except (PublicationError, OSError):
+        return True
+
+
+def _unsaid(settings: Settings, ledger: Ledger) -> tuple[tuple[str, str], ...]:
+    known = ledger.known_noise(settings.stream.name)
+    said = tuple[tuple[str, str], ...]()
+    if known:
+        with suppress(PublicationError):
+            said = read_about(open_storage(settings.published_folder)).known_noise
+    return tuple(one for one in known if one not in said)
+
+
+def _releases(settings: Settings, ledger: Ledger | None) -> dict[date, ReleaseOutline]:
+    if ledger is None:
+        return {}
+    # in the ledger's order a later revision of a day comes after
+    return {period_from(one.period): one for one in ledger.outlines(settings.stream.name)}
+
+
+def _span(
+    settings: Settings, releases: Iterable[date], now: datetime, live: bool
+) -> tuple[date | None, date | None]:
+    known = set(releases)
+    watched = settings.watching.first_day
+    first = (
+        min(known, default=None)
+        if watched is None
+        else settings.calendar.periods(watched, watched + timedelta(days=1))[0]
+    )
+    if first is None:
+        return None, None
+    last = last_ended(settings, now)
+    if not live:
+        last = min(last, max({*known, *days_with_dumps(settings)}, default=first))
+    last = max({last, *known})
+    return (first, last) if first <= last else (None, None)
+
+
+def _holds(settings: Settings, ledger: Ledger, releases: Mapping[date, ReleaseOutline]) -> dict[date, Hold]:
+    under_way = {day: one for day, one in releases.items() if one.state.is_under_way}
+    if not under_way:
+        return {}
+    stream, found = settings.stream.name, {}
+    taken = [ledger.event_times(stream, kind) for kind in _TAKEN]
+    for day, one in under_way.items():
+        record = ledger.find(stream, one.period, one.revision)
+        if record is not None:
+            times = (each.get((one.period, one.revision)) for each in taken)
+            since = max(filter(None, times), default=record.lease_until)
+            found[day] = Hold(since, record.lease_until)
+    return found
+
+
+def _arrivals(settings: Settings, days: Sequence[date]) -> dict[date, Arrival]:
+    try:
+        found = arrivals_of(settings, days)
+    except OSError:
+        return {}
+    return {day: arrival for day, arrival in found.items() if arrival is not None}
+
+
+def _refused(settings: Settings, days: Iterable[date]) -> frozenset[date]:
+    """By the newest raw or private-period results of each day; only whether they stopped it is taken."""
+    refused = set()
+    for day, suite, document in newest_results(settings, set(days)):
+        with suppress(KeyError, TypeError):
+            if suite in (RAW, PRIVATE_PERIOD) and day.isoformat() in document["meta"]["stopped"]:
+                refused.add(day)
+    return frozenset(refused)
+
+
+def _user_suites(settings: Settings, last: date | None) -> dict[date, tuple[str, ...]]:
+    """What users' suites found of the last days."""
+    found: dict[date, tuple[str, ...]] = {}
+    if last is None or settings.contracts_folder is None:
+        return found
+    recent = _recent(settings, last)
+    for day, suite, document in newest_results(settings, recent):
+        with suppress(KeyError, TypeError):
+            if suite.startswith(USER):
+                lines = document["meta"]["alarms"].get(day.isoformat(), ())
+                found[day] = (*found.get(day, ()), *map(str, lines))
+    return {day: lines for day, lines in found.items() if lines}
+
+
+def _recent(settings: Settings, last: date) -> set[date]:
+    """The periods of the last days."""
+    return set(settings.calendar.periods(day_of(last) - timedelta(days=SUSPECT_DAYS - 1), last))
+
+
+def _suspect(
+    settings: Settings, releases: Mapping[date, ReleaseOutline], last: date | None
+) -> Mapping[date, Mapping[str, Suspect]]:
+    """Of the last days with a release that was not withdrawn; days without a result are left out."""
+    if last is None:
+        return {}
+    recent = _recent(settings, last) & releases.keys()
+    return suspect_readings(settings, {day for day in recent if releases[day].withdrawn is None})
+
+
+def _page(settings: Settings, ledger: Ledger) -> BudgetSummary | None:
+    pages = (page for page in read_book(settings, ledger) if page.name == settings.privacy.population)
+    return next(pages, None)
+
+
+# Which regions had readings replaced, the most first: for the trusted zone, since it depends on readings.
+
+MOST_SHOWN = 12
+"""Regions in a table that people read; `optstream status --json` has all."""
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """A region's shares of the newest day that is known, and the largest of all of them in the last days."""
+
+    region: str
+    newest: Suspect
+    most: float
+    most_day: date
+
+
+def newest_day(facts: Facts) -> date | None:
+    """The newest day of which shares are known."""
+    return max(facts.suspect, default=None)
+
+
+def replaced(facts: Facts) -> tuple[Replaced, ...]:
+    """Every region with a reading that was clamped, absent, doubled or unusable in the last days."""
+    newest = newest_day(facts)
+    if newest is None:
+        return ()
+    worst: dict[str, tuple[float, date]] = {}
+    for day, regions in sorted(facts.suspect.items()):
+        for region, one in regions.items():
+            worst[region] = max(worst.get(region, (0.0, day)), (_largest(one), day))
+    none = Suspect(0.0, 0.0, 0.0)
+    found = [
+        Replaced(region, facts.suspect[newest].get(region, none), share, day)
+        for region, (share, day) in worst.items()
+        if share > 0
+    ]
+    return tuple(sorted(found, key=lambda one: (-_largest(one.newest), -one.most, one.region)))
+
+
+def _largest(one: Suspect) -> float:
+    return max(share for _, share in one.shares)
+
+
+# Regions against the hierarchy: which leaf an unknown one probably is, and which nodes lack their input.
+
+ALIKE = 0.5
+"""Names less alike than this (difflib's ratio) are not suggested."""
+MOST_UNKNOWN, MOST_VANISHED = 50, 2000
+"""Beyond these no nearest name is looked for: the time grows with their product."""
+
+LONGEST_SHOWN = 80
+
+
+def renamed(unknown: Sequence[str], vanished: Sequence[str]) -> dict[str, str | None]:
+    """For each unknown region of a day the leaf that vanished on it and was probably renamed so, or None.
+
+    One unknown region and one vanished leaf are a pair, however unlike. Of several, the most alike are paired
+    first, each once; what is then left is a pair if it is one of each.
+    """
+    found: dict[str, str | None] = dict.fromkeys(unknown)
+    if len(unknown) <= MOST_UNKNOWN and len(vanished) <= MOST_VANISHED:
+        scored = [(likeness(one, leaf), one, leaf) for one in unknown for leaf in vanished]
+        for score, one, leaf in sorted(scored, key=lambda entry: -entry[0]):
+            if score >= ALIKE and found[one] is None and leaf not in found.values():
+                found[one] = leaf
+    unpaired = [one for one in unknown if found[one] is None]
+    left = [leaf for leaf in vanished if leaf not in set(found.values())]
+    if len(unpaired) == len(left) == 1:
+        found[unpaired[0]] = left[0]
+    return found
+
+
+def nearest(name: str, leaves: Sequence[str]) -> str | None:
+    """The leaf that is called most alike, or None if none is alike enough."""
+    if len(leaves) > MOST_VANISHED:
+        return None
+    score, leaf = max(((likeness(name, leaf), leaf) for leaf in leaves), key=lambda entry: entry[0])
+    return leaf if score >= ALIKE else None
+
+
+def shown(name: str) -> str:
+    """A name found on disk, short, its unprintable characters escaped."""
+    text = name if name.isprintable() else repr(name)[1:-1]
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
+
+
+def likeness(one: str, other: str) -> float:
+    """In [0, 1], whatever the case."""
+    return SequenceMatcher(None, one.casefold(), other.casefold()).ratio()
+
+
+def lacking(tree: AggregationTree, leaves: Collection[str]) -> tuple[str, ...]:
+    """The fewest nodes that cover exactly these leaves: a node stands for all leaves below it."""
+    tree = tree.tree  # a margin's nodes cover them a second time
+    whole = _covered(tree, leaves) == tree.leaves_below
+    return tuple(
+        name
+        for number, name in enumerate(tree.nodes)
+        if whole[number] and (tree.parents[number] < 0 or not whole[tree.parents[number]])
+    )
+
+
+def touched(tree: AggregationTree, leaves: Collection[str]) -> tuple[int, ...]:
+    """For each level, how many of its nodes cannot be known without these leaves."""
+    hit = _covered(tree, leaves) > 0
+    return tuple(int(hit[level.start : level.stop].sum()) for level in tree.levels)
+
+
+def _covered(tree: AggregationTree, leaves: Collection[str]) -> NDArray[np.int64]:
+    """How many of these leaves lie below each node, or are it."""
+    known = set(leaves)
+    return tree.add_up(np.array([[name in known] for name in tree.leaves], dtype=np.int64))[:, 0]

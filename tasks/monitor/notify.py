@@ -1,0 +1,238 @@
+"""Who was told of which alarm: each channel hears of it once, and once more when it is over."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from optstream.errors import LedgerError
+from optstream.ledger import Ledger, ReleaseEvent
+from optstream.stream import period_from
+from tasks.config import Settings
+from tasks.ledger.open import ledger_if_any
+from tasks.monitor.days import Alarm, Key, Severity
+from tasks.trusted.files import make_private_folder, private_opener, write_private
+
+FORMAT = "optstream.told/1"
+FILE = "told.json"
+
+
+@dataclass(frozen=True)
+class KnownAlarm:
+    """An alarm that was seen. lasts: at the last look, too. heard: the channels that know of it."""
+
+    alarm: Alarm
+    since: datetime
+    lasts: bool = True
+    heard: frozenset[str] = frozenset()
+
+
+_TOLD = TypeAdapter(KnownAlarm)
+Memory = Mapping[Key, KnownAlarm]
+
+
+@dataclass(frozen=True)
+class Notification:
+    """What one channel has not heard yet."""
+
+    new: tuple[Alarm, ...]
+    over: tuple[Alarm, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.new or self.over)
+
+
+def seen(memory: Memory, alarms: Iterable[Alarm], channels: Iterable[str], now: datetime) -> Memory:
+    """The memory after a look that found these alarms.
+
+    An alarm whose suggestion changed is told again. What is over is remembered until every channel that
+    heard of it, and is still among `channels`, has heard that, too.
+    """
+    known = frozenset(channels)
+    after: dict[Key, KnownAlarm] = {}
+    for alarm in alarms:
+        before = memory.get(alarm.key)
+        same = before is not None and before.alarm.suggestion == alarm.suggestion
+        heard = before.heard & known if before is not None and same else frozenset[str]()
+        after[alarm.key] = KnownAlarm(alarm, before.since if before else now, True, heard)
+    for key, told in memory.items():
+        if key not in after and told.heard & known:
+            after[key] = replace(told, lasts=False, heard=told.heard & known)
+    return after
+
+
+def news_for(memory: Memory, channel: str) -> Notification:
+    """What a channel is to be told."""
+    return Notification(
+        tuple(told.alarm for told in memory.values() if told.lasts and channel not in told.heard),
+        tuple(told.alarm for told in memory.values() if not told.lasts and channel in told.heard),
+    )
+
+
+def heard(memory: Memory, channel: str) -> Memory:
+    """The memory after a channel was told its news."""
+    after = {}
+    for key, told in memory.items():
+        now = told.heard | {channel} if told.lasts else told.heard - {channel}
+        if told.lasts or now:
+            after[key] = replace(told, heard=now)
+    return after
+
+
+def read_told(settings: Settings) -> Memory:
+    """What was told; nothing where the file is gone or spoilt, so that all of it is told again."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        document = json.loads((settings.watch_folder / FILE).read_bytes())
+        if document["format"] == FORMAT:
+            entries = [_from_document(entry) for entry in document["alarms"]]
+            return {told.alarm.key: told for told in entries}
+    return {}
+
+
+def write_told(settings: Settings, memory: Memory) -> None:
+    """Keep it, in one step."""
+    document = {"format": FORMAT, "alarms": [_to_document(told) for told in memory.values()]}
+    write_private(settings.watch_folder / FILE, json.dumps(document, indent=1).encode())
+
+
+def _from_document(entry: Mapping[str, Any]) -> KnownAlarm:
+    day = entry["day"]
+    alarm = {**entry, "day": None if day is None else period_from(day)}
+    return _TOLD.validate_python({**entry, "alarm": alarm})
+
+
+def _to_document(told: KnownAlarm) -> dict[str, object]:
+    return {
+        **told.alarm.to_document(),
+        "since": told.since.isoformat(),
+        "lasts": told.lasts,
+        "heard": sorted(told.heard),
+    }
+
+
+# The event log: a JSON line for each alarm that begins or ends, and for each event of the ledger.
+#
+# Each line is an OTLP logs document (`otlpjsonfile` of the Collector). Of an alarm it has what a
+# notification
+# has, of the ledger what happened to which day and when: no reading, no count of rows, no amount of budget,
+# and
+# no alarm that depends on readings.
+
+LOGGED = "logged"
+"""File of the watch's folder: how many of the ledger's events are behind the log."""
+NUMBERS = {Severity.ALARM: (17, "ERROR"), Severity.WARNING: (13, "WARN")}
+"""OpenTelemetry's severities."""
+OVER = (9, "INFO")
+
+
+def transitions(before: Memory, after: Memory) -> Iterator[tuple[str, Alarm]]:
+    """Yield "alarm" with each alarm that began between two looks, "resolved" with each that ended. Pure."""
+    old, new = ({key: told.alarm for key, told in memory.items() if told.lasts} for memory in (before, after))
+    yield from (("alarm", alarm) for key, alarm in new.items() if key not in old)
+    yield from (("resolved", alarm) for key, alarm in old.items() if key not in new)
+
+
+def line_of(what: str, alarm: Alarm, now: datetime) -> str:
+    """Return the line of an alarm's transition, as seen at `now`: one JSON document, without its end."""
+    severity = NUMBERS[alarm.severity] if what == "alarm" else OVER
+    told = {"kind": alarm.kind.value, "day": alarm.day, "node": alarm.node}
+    return _line(alarm.stream, f"{what}.{alarm.kind.value}", alarm.words, severity, told, now, now)
+
+
+def ledger_line_of(stream: str, event: ReleaseEvent, now: datetime) -> str:
+    """Return the line of an event of the ledger, without its end: what happened, to which day, and when."""
+    release = {} if event.period is None else {"day": event.period, "revision": event.revision}
+    words = ", ".join([f"{name} {value}" for name, value in release.items()] + [event.kind])
+    told = {"kind": event.kind, **release, "number": event.number}
+    return _line(stream, f"ledger.{event.kind.replace(' ', '-')}", words, OVER, told, event.at, now)
+
+
+def _line(
+    stream: str,
+    event: str,
+    words: str,
+    severity: tuple[int, str],
+    told: Mapping[str, object],
+    at: datetime,
+    now: datetime,
+) -> str:
+    record = {
+        "timeUnixNano": _nanoseconds(at),
+        "observedTimeUnixNano": _nanoseconds(now),
+        "severityNumber": severity[0],
+        "severityText": severity[1],
+        "eventName": f"optstream.{event}",
+        "body": {"stringValue": words},
+        "attributes": _attributes({f"optstream.{key}": value for key, value in told.items()}),
+    }
+    resource = {"attributes": _attributes({"service.name": "optstream", "optstream.stream": stream})}
+    logs = {"scope": {"name": "optstream.watch"}, "logRecords": [record]}
+    document = {"resourceLogs": [{"resource": resource, "scopeLogs": [logs]}]}
+    return json.dumps(document, separators=(",", ":"))
+
+
+def _nanoseconds(at: datetime) -> str:
+    return str(round(at.timestamp() * 1_000_000) * 1000)
+
+
+def _attributes(values: Mapping[str, object]) -> list[dict[str, Any]]:
+    known = {key: str(value) for key, value in values.items() if value is not None}
+    return [{"key": key, "value": {"stringValue": value}} for key, value in known.items()]
+
+
+def log_transitions(settings: Settings, before: Memory, after: Memory, now: datetime) -> str | None:
+    """Add what happened since the look before to the event log, if there is one.
+
+    Returns why that cannot be, in words; None where it can.
+    """
+    file = settings.event_log_file
+    if file is None:
+        return None
+    lines = [line_of(what, alarm, now) for what, alarm in transitions(before, after)]
+    known = settings.watch_folder / LOGGED
+    n_events: int | None = None
+    try:
+        # the watch itself says that the ledger is away
+        with suppress(LedgerError), ledger_if_any(settings) as ledger:
+            events, n_events = _events_since(ledger, settings.stream.name, known)
+            lines = [*(ledger_line_of(settings.stream.name, one, now) for one in events), *lines]
+        append_lines(file, lines)
+        if n_events is not None:  # after the lines: a crash between the two leaves them twice, never out
+            write_private(known, str(n_events).encode())
+    except OSError as error:
+        return f"[watch] log cannot be written ({error.strerror}): mend that file, its folder or its disk"
+    return None
+
+
+def _events_since(ledger: Ledger | None, stream: str, known: Path) -> tuple[tuple[ReleaseEvent, ...], int]:
+    """The events that are not logged yet, and how many there are in all; the first look begins behind all."""
+    if ledger is None:
+        return (), 0
+    n_events, _ = ledger.heads(stream).get(stream, (0, ""))
+    try:
+        logged = int(known.read_bytes())  # may be more: a ledger from a backup has fewer events
+    except (FileNotFoundError, ValueError):
+        logged = n_events
+    found = ledger.events_of(stream, first=logged)
+    return found, found[-1].number + 1 if found else n_events
+
+
+def append_lines(file: Path, lines: Sequence[str]) -> None:
+    """Append lines in one write; the file's owner alone may read it. Raises OSError.
+
+    What a crash left of a line stays a line by itself.
+    """
+    if lines:
+        make_private_folder(file.parent)
+        with open(file, "a+b", opener=private_opener) as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - 1))
+            begun = log.read(1) not in (b"", b"\n")
+            log.write(b"\n" * begun + "".join(f"{line}\n" for line in lines).encode())
+            log.flush()
+            os.fsync(log.fileno())

@@ -1,0 +1,1 @@
+"""What a person orders: amend, withdraw, compromise, purge, doctor, keys, simulated dumps."""

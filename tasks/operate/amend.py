@@ -1,0 +1,89 @@
+"""Declare another privacy guarantee; or tell before what that would change: which days wait, until when."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from optstream.ledger import GuaranteeLoss, Ledger
+from optstream.mechanisms import Hierarchical, OptStream
+from optstream.privacy import Spend
+from optstream.stream import Hour
+from tasks.config import Settings
+from tasks.ledger.show import guarantee_changed, in_words
+from tasks.release.mechanism import mechanism_for
+from tasks.release.run import terms_of
+from tasks.release.witness import bear_witness, refuse_older
+
+
+def declare(settings: Settings, ledger: Ledger, reason: str, now: datetime) -> None:
+    """Make the configuration's the privacy guarantee of the days to come, permanently.
+
+    Raises LedgerError if nothing differs, for an older copy of the ledger, and where a witness cannot be
+    told.
+    """
+    refuse_older(settings, ledger)
+    ledger.amend(terms_of(settings), reason, now)
+    bear_witness(settings, ledger, "the amendment is declared, permanently, and ")
+
+
+@dataclass(frozen=True)
+class Waits:
+    """What an amendment would change of the guarantee, by name, and the days after the last release until it
+    is over: those that would be refused, with the guarantee that each would break, and the first that is not.
+    """
+
+    changed: tuple[str, ...]
+    refused: tuple[tuple[date, GuaranteeLoss], ...]
+    first: date | None
+
+    def lines(self, stream: str) -> list[str]:
+        """What a terminal shows."""
+        told = [f"{stream}: {', '.join(self.changed)} would change; nothing was declared"]
+        told += [f"{day} would wait: {in_words(broken)}" for day, broken in self.refused]
+        if self.first is not None:
+            kind = "hour" if isinstance(self.first, Hour) else "day"
+            told.append(f"{self.first} is the first {kind} that could be released under the new guarantee")
+        return told
+
+
+def rehearse(settings: Settings, ledger: Ledger) -> Waits:
+    """Plan the days after the last release under the configuration's guarantee, as `reserve` would judge them
+    if it were declared now. Declares and reserves nothing.
+
+    Raises LedgerError where `declare` would, now: nothing differs, or a day is drawn and not published.
+    """
+    stream, calendar, amended = settings.stream.name, settings.calendar, terms_of(settings).budget_model
+    ledger.refuse_amendment(terms_of(settings))
+    terms, changed = ledger.terms(stream), guarantee_changed(settings, ledger)
+    last = ledger.last_release(stream)
+    if terms is None or last is None:
+        return Waits(tuple(changed), (), None)
+    day = calendar.period_from_step(last.first_step)
+    refused, recent, first = list[tuple[date, GuaranteeLoss]](), list[Spend](), None
+    while True:
+        day = calendar.after(day)
+        start = calendar.first_step(day)
+        recent = [one for one in recent if one.first_step + one.n_steps > start - settings.privacy.window]
+        plan = _plan(settings, ledger, day, recent)
+        judged = ledger.judge_plan(terms.grant, [*recent, *plan], amended)
+        broken = next((one for one in judged if one.is_broken), None)
+        if broken is not None:
+            refused.append((day, broken))
+        else:
+            recent = [*recent, *plan]
+            first = first or day
+        # with the guarantee in force alone in reach, every later day is judged as this one
+        if len(ledger.judge_plan(terms.grant, plan, amended)) == 1:
+            return Waits(tuple(changed), tuple(refused), first)
+
+
+def _plan(settings: Settings, ledger: Ledger, day: date, recent: Sequence[Spend]) -> tuple[Spend, ...]:
+    """The plan of a day beside what is charged, priced as the amendment would, and the days before it."""
+    first_step, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
+    mechanism: OptStream | Hierarchical = mechanism_for(settings, day)
+    state = None
+    if mechanism.reads_spends:
+        period = (day.isoformat(), 0, first_step, n_steps)
+        near = ledger.charged_near(settings.stream.name, *period, amended=terms_of(settings).budget_model)
+        state = mechanism.recall([*near, *recent])
+    return mechanism.plan(n_steps, first_step, state)

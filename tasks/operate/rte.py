@@ -1,0 +1,380 @@
+"""The yearly files that RTE hands out become daily dumps: read, checked to the line, written."""
+
+import codecs
+import io
+import json
+import lzma
+import re
+import struct
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from optstream.errors import DumpError, ParameterError
+from tasks.config.example import EXAMPLE
+from tasks.operate.simulate import FRENCH_REGIONS, write_dump
+
+# What the header row and the cells of words may say: columns, regions, natures.
+
+REQUIRED = {
+    "perimetre": "Périmètre",
+    "nature": "Nature",
+    "date": "Date",
+    "heures": "Heures",
+    "consommation": "Consommation",
+}
+# What RTE has put beside them over the years: production, exchanges, and since 2020 batteries and ratios.
+BESIDE = {
+    "thermique", "nucleaire", "eolien", "solaire", "hydraulique", "pompage", "bioenergies", "ech-physiques",
+    "stockage-batterie", "destockage-batterie", "eolien-terrestre", "eolien-offshore",
+}  # fmt: skip
+BESIDE_PREFIXES = ("tco-", "tch-", "flux-physiques-")
+NATIONAL = {"prevision-j", "prevision-j-1", "fioul", "charbon", "gaz", "taux-de-co2"}
+NATURES = {"donnees-definitives", "donnees-consolidees"}
+
+
+def plain(name: str) -> str:
+    """A name without accents, case and punctuation: RTE spells "Grand-Est" and "Centre-Val de Loire"."""
+    letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode("ascii").lower()
+    return re.sub(r"[^a-z0-9]+", "-", letters).strip("-")
+
+
+REGION_CODES = {plain(region.name): code for code, region in FRENCH_REGIONS.items()} | {"paca": "93"}
+"""INSEE's code of each of the 12 mainland regions, by its plain name."""
+
+
+def place_columns(names: Sequence[str], line: int) -> tuple[dict[str, int], int]:
+    """Where each required column stands, and how many columns have a name.
+
+    Raises DumpError, naming the line, for a column that is unknown, missing, repeated or without a name.
+    """
+    found = [plain(name) for name in names]
+    while found and not found[-1]:
+        found.pop()  # RTE ends its rows with a tab
+    for name, given in zip(found, names, strict=False):
+        if name in NATIONAL or name.startswith("ech-comm-"):
+            raise DumpError(
+                f"line {line}: {given!r:.80} is a column of the national file; leave it out: the nation is "
+                "the sum of the regions' files"
+            )
+        if name not in REQUIRED and name not in BESIDE and not name.startswith(BESIDE_PREFIXES):
+            raise DumpError(
+                f"line {line}: {given!r:.80} is not a column of RTE's regional files, whose header row is "
+                "Périmètre, Nature, Date, Heures, Consommation, …, with tabs between; import the file as "
+                "RTE hands it out"
+            )
+    missing = [title for name, title in REQUIRED.items() if name not in found]
+    if missing:
+        raise DumpError(f"line {line}: the header row lacks the column {', '.join(missing)}")
+    if len(set(found)) < len(found):
+        raise DumpError(f"line {line}: the header row must name each column once")
+    return {name: found.index(name) for name in REQUIRED}, len(found)
+
+
+def region_code(perimeter: str, line: int) -> str:
+    """INSEE's code of the region that a file names. Raises DumpError for any other place."""
+    name = plain(perimeter)
+    if name == "france":
+        raise DumpError(
+            f"line {line}: this is the national file; leave it out: the nation is the sum of the regions' "
+            "files"
+        )
+    if name not in REGION_CODES:
+        raise DumpError(
+            f"line {line}: {perimeter!r:.80} is none of the 12 regions: "
+            + ", ".join(region.name for region in FRENCH_REGIONS.values())
+        )
+    return REGION_CODES[name]
+
+
+# The text of one file becomes a frame. Pure; whatever is wrong is refused with the number of its line.
+#
+# A file of a region and a year is Latin-1 text with tabs, and named .xls: a header row, four rows an hour
+# of
+# which only the half-hours carry readings, and a last line of legal words. Every local day has the same 48
+# half-hours, also where the clocks change: in spring the hour from 02:00 is filled in, in autumn the hour
+# that
+# happens twice is there once. Dates and times are wall clock.
+
+MOST_LINES = 1_000_000
+LONGEST_LINE = 10_000
+TOO_LONG = f"longer than {LONGEST_LINE} bytes, which none of RTE's lines is"
+WORKBOOK = b"\xd0\xcf\x11\xe0"
+ABSENT = ["", "ND", "-", "DC"]
+"""Empty, not available, no such thing here, confidential: RTE's words for a cell without a reading."""
+FOOTER = "RTE "
+# Not \d, which other scripts' digits match too.
+DAY = r"^(19[7-9]|2[01][0-9])[0-9]-[0-9]{2}-[0-9]{2}$"
+TIME = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
+NUMBER = r"^-?[0-9]{1,9}([.,][0-9]{1,6})?$"
+
+
+def parse(content: bytes) -> tuple[str, pl.DataFrame]:
+    """The region's code, and a row a half-hour: timestamp (wall clock), load_mw (null where absent), line.
+
+    In the order of time, each once; a row that says again what another says is dropped. Raises DumpError
+    with the line that is not as RTE writes it, never with a reading.
+    """
+    lines = _lines(content)
+    header = next((number for number, line in enumerate(lines, 1) if line and not line.isspace()), 1)
+    if len(lines[header - 1]) > LONGEST_LINE:
+        raise DumpError(f"line {header}: {TOO_LONG}")
+    places, n_named = place_columns(lines[header - 1].split("\t"), header)
+    rows = pl.DataFrame({"text": lines[header:]}, schema={"text": pl.String})
+    rows = rows.with_row_index("line", header + 1).filter(pl.col("text").str.strip_chars() != "")
+    last = rows["text"][-1].strip() if rows.height else ""
+    if last.startswith(FOOTER) and "\t" not in last:
+        rows = rows[:-1]
+    if rows.is_empty():
+        raise DumpError(f"line {header}: no row follows the header")
+    _refuse(rows, {TOO_LONG: pl.col("text").str.len_bytes() > LONGEST_LINE})
+    cells = _cells(rows, places, n_named)
+    return _region(cells), _readings(cells)
+
+
+def _lines(content: bytes) -> list[str]:
+    if content.startswith((WORKBOOK, b"PK")):
+        raise DumpError(
+            "line 1: this is a workbook or an archive, not text; import the file as RTE hands it out, which "
+            "is text although it is named .xls"
+        )
+    if content.count(b"\n") >= MOST_LINES:
+        raise DumpError(f"line {MOST_LINES}: longer than any of RTE's files; import them one by one")
+    try:
+        text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8")  # converted by its owner
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    # Not splitlines: Latin-1 has other signs that it takes for ends of lines.
+    return text.split("\n")
+
+
+def _cells(rows: pl.DataFrame, places: dict[str, int], n_named: int) -> pl.DataFrame:
+    """The required cells of each row, checked one by one. Cells to the right of the header's are left."""
+    split = rows.select("line", cells=pl.col("text").str.split("\t"))
+    _refuse(
+        split,
+        {
+            f"a row must have the header's {n_named} cells, with tabs between; only RTE's legal line may "
+            "come last instead": pl.col("cells").list.len() < n_named
+        },
+    )
+    named = {name: pl.col("cells").list.get(place).str.strip_chars() for name, place in places.items()}
+    cells = split.select("line", **named)
+    return cells.with_columns(
+        day=pl.when(pl.col("date").str.contains(DAY)).then("date").str.to_date("%Y-%m-%d", strict=False),
+        absent=pl.col("consommation").is_in(ABSENT),
+        minute=pl.when(pl.col("heures").str.contains(TIME)).then(
+            pl.col("heures").str.slice(3).cast(pl.Int64, strict=False)
+        ),
+    )
+
+
+def _region(cells: pl.DataFrame) -> str:
+    code = region_code(cells["perimetre"][0], cells["line"][0])
+    another = pl.col("perimetre") != pl.col("perimetre").first()
+    _refuse(cells, {"Périmètre must name one region throughout the file": another})
+    natures = cells.group_by("nature").agg(pl.col("line").min()).sort("line")
+    for nature, line in natures.iter_rows():
+        if plain(nature) not in NATURES:
+            raise DumpError(
+                f'line {line}: Nature must be "Données définitives" or "Données consolidées"; got '
+                f"{nature!r:.80}: figures in real time are estimates, which RTE replaces"
+            )
+    return code
+
+
+def _readings(cells: pl.DataFrame) -> pl.DataFrame:
+    read, minute = ~pl.col("absent"), pl.col("minute")
+    between = "Consommation has a reading between two half-hours; only files of half-hours can be imported"
+    _refuse(
+        cells,
+        {
+            "Date must be a day such as 2016-02-29": pl.col("day").is_null(),
+            "Heures must be a time such as 00:30, on a quarter of an hour": (minute % 15 != 0).fill_null(
+                True
+            ),
+            "Consommation must be a number, or empty, ND, - or DC": read
+            & ~pl.col("consommation").str.contains(NUMBER),
+            between: read & (minute % 30 != 0),
+        },
+    )
+    hours = pl.col("heures").str.slice(0, 2).cast(pl.Int64)
+    minutes = pl.duration(minutes=60 * hours + minute, time_unit="us")
+    decimal = pl.when(read).then(pl.col("consommation").str.replace(",", ".", literal=True))
+    rows = cells.filter(minute % 30 == 0).select(
+        (pl.col("day").cast(pl.Datetime("us")) + minutes).alias("timestamp"),
+        decimal.cast(pl.Float64).alias("load_mw"),
+        "line",
+    )
+    rows = rows.unique(["timestamp", "load_mw"], keep="first", maintain_order=True)
+    again = "another reading of a half-hour that stands above; each of a day's 48 half-hours comes once"
+    _refuse(rows, {again: ~pl.col("timestamp").is_first_distinct()})
+    return rows.sort("timestamp")
+
+
+def _refuse(rows: pl.DataFrame, rules: dict[str, pl.Expr]) -> None:
+    """Raise DumpError for the first row that breaks a rule: words, and what is true of such rows."""
+    first = rows.select(
+        pl.col("line").filter(broken).min().alias(words) for words, broken in rules.items()
+    ).row(0, named=True)
+    found = [(line, words) for words, line in first.items() if line is not None]
+    if found:
+        line, words = min(found, key=lambda each: each[0])
+        raise DumpError(f"line {line}: {words}")
+
+
+# One file as RTE hands it out: a zip with one text in it, or that text; read whole, never beyond a bound.
+
+LARGEST_BYTES = 32 * 2**20
+"""Of the file and of the text: a region's year is 3 MiB."""
+ZIP = b"PK\x03\x04"
+BROKEN_ZIP = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError, LookupError,
+    RuntimeError,
+)  # fmt: skip
+"""What zipfile raises for an archive that is damaged, encrypted or packed in a way that it does not know."""
+
+
+@dataclass(frozen=True)
+class RegionLoad:
+    """One file of RTE's as read. region: INSEE's code. rows: as `table.parse` returns them."""
+
+    file: str
+    region: str
+    rows: pl.DataFrame = field(repr=False)
+
+
+def read_load(path: Path) -> RegionLoad:
+    """Read one file of RTE's: a zip with one text in it, or that text; at most 32 MiB. Raises DumpError, with
+    the file and, of a text, the line, where it cannot be read, or is not as RTE's.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_BYTES + 1)
+    except OSError as error:
+        raise DumpError(f"{path} cannot be read: {error.strerror or 'it is no file'}") from None
+    try:
+        region, rows = parse(text_of(content))
+    except DumpError as error:
+        raise DumpError(f"{path}: {error}") from None
+    return RegionLoad(path.name, region, rows)
+
+
+def text_of(content: bytes) -> bytes:
+    """The text itself, unpacked in memory if it is zipped; what the archive calls it is never used as a path.
+
+    Raises DumpError for an archive that is damaged or holds anything but one text, and for too many bytes.
+    """
+    if content.startswith(ZIP) and len(content) <= LARGEST_BYTES:
+        try:
+            content = _unzipped(content)
+        except BROKEN_ZIP:
+            raise DumpError("the archive is damaged or encrypted; fetch it from RTE again") from None
+    if len(content) > LARGEST_BYTES:
+        raise DumpError(
+            f"more than {LARGEST_BYTES // 2**20} MiB, where a region's year has 3; is it the file that was "
+            "meant?"
+        )
+    return content
+
+
+def _unzipped(content: bytes) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = [member for member in archive.infolist() if not member.filename.endswith("/")]
+        if len(members) != 1:
+            raise DumpError(
+                f"the archive must hold one text, as RTE's do; it holds {len(members)} files: unpack it and "
+                "import the regions' texts"
+            )
+        with archive.open(members[0]) as text:
+            # What the archive says of its size is not believed: reading stops here.
+            return text.read(LARGEST_BYTES + 1)
+
+
+# What was read becomes dumps, a region and day each, and a configuration that reads them.
+
+SLOTS = 48
+"""Half-hours of every local day in RTE's files."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import did; a dump is one region's day.
+
+    n_files: RTE's that were read. regions: their codes, sorted. n_kept: dumps that lay there already, the
+    same. n_incomplete: of all dumps, those that lack a half-hour or a reading, and which the raw contract
+    will refuse. n_empty: days of a region without any reading; nothing is written for them, so that the day
+    waits for a later file.
+    """
+
+    folder: Path
+    n_files: int
+    regions: tuple[str, ...]
+    n_written: int
+    n_kept: int
+    n_incomplete: int
+    n_empty: int
+
+
+def write_loads(loads: Sequence[RegionLoad], into: Path) -> Imported:
+    """Write region=<code>/date=<day>/part-0.parquet and its marker for every region and day.
+
+    The dumps have the columns timestamp (wall clock, without zone) and load_mw (float, null where absent).
+    Raises DumpError where two files disagree, and nothing was written; or where another dump lies there,
+    after which a second run goes on; ParameterError where no file was given.
+    """
+    if not loads:
+        raise ParameterError("name at least one of RTE's files to import")
+    rows = _together(loads)
+    dumps = rows.select("timestamp", "load_mw")
+    days = rows.with_row_index("start").group_by(
+        "region", day=pl.col("timestamp").dt.date(), maintain_order=True
+    )
+    written = incomplete = empty = n_dumps = 0
+    for region, day, start, n_rows, n_readings in days.agg(
+        pl.col("start").first(), n_rows=pl.len(), n_readings=pl.col("load_mw").count()
+    ).iter_rows():
+        if n_readings == 0:
+            empty += 1
+            continue
+        n_dumps += 1
+        incomplete += n_readings < SLOTS
+        written += write_dump(into, region, day, dumps.slice(start, n_rows))
+    regions = tuple(sorted({load.region for load in loads}))
+    return Imported(into, len(loads), regions, written, n_dumps - written, incomplete, empty)
+
+
+def _together(loads: Sequence[RegionLoad]) -> pl.DataFrame:
+    """Columns region, timestamp, load_mw of all files, in order, each half-hour once."""
+    rows = pl.concat(
+        load.rows.with_columns(region=pl.lit(load.region), file=pl.lit(number, pl.Int32))
+        for number, load in enumerate(loads)
+    )
+    rows = rows.sort("region", "timestamp", "file")
+    rows = rows.unique(["region", "timestamp", "load_mw"], keep="first", maintain_order=True)
+    clashes = rows.filter(pl.struct("region", "timestamp").is_duplicated())
+    if clashes.height:
+        first, second = clashes[0], clashes[1]
+        raise DumpError(
+            f"{loads[second['file'].item()].file}: line {second['line'].item()}: another reading of region "
+            f"{first['region'].item()}, {first['timestamp'].item()}, than in "
+            f"{loads[first['file'].item()].file}, line {first['line'].item()}; import one vintage of each day"
+        )
+    return rows
+
+
+def rte_configuration(dumps: Path) -> str:
+    """Return the text of a configuration that reads imported dumps: the example's, but for two lines."""
+    text = EXAMPLE
+    folder = f"folder = {json.dumps(str(dumps), ensure_ascii=False)}"
+    for start, line in (('day = "elapsed"', 'day = "fixed"'), ('folder = "dumps"', folder)):
+        text = re.sub(f"^{start}.*$", line.replace("\\", r"\\"), text, flags=re.MULTILINE)
+    return text
+
+
+__all__ = ["Imported", "RegionLoad", "read_load", "rte_configuration", "write_loads"]

@@ -1,0 +1,374 @@
+"""Simulated dumps, to try everything without anybody's data.
+
+The simulated truth is public: its randomness is numpy's, seeded, and not that of the noise.
+"""
+
+import os
+import shutil
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from optstream.catalogue.backends import Location, StoreUrl
+from optstream.errors import DumpError, ParameterError
+from optstream.stream import Calendar
+from tasks.config import Layout
+from tasks.ingest.arrivals import EVERY, place_of
+
+# What simulated load looks like: public means of the French regions, and a rough shape around them.
+
+Values = NDArray[np.float64]
+
+
+class Region(NamedTuple):
+    """Rounded figures of a region. Seasons and Sunday are ratios: to the year, and to a working day."""
+
+    name: str
+    mean_mw: float
+    winter: float
+    summer: float
+    sunday: float
+
+
+FRENCH_REGIONS = {
+    "11": Region("Île-de-France", 8310, 1.25, 0.74, 0.86),
+    "24": Region("Centre-Val de Loire", 2150, 1.27, 0.76, 0.85),
+    "27": Region("Bourgogne-Franche-Comté", 2490, 1.20, 0.79, 0.81),
+    "28": Region("Normandie", 3260, 1.22, 0.78, 0.87),
+    "32": Region("Hauts-de-France", 5850, 1.19, 0.80, 0.86),
+    "44": Region("Grand Est", 5310, 1.19, 0.79, 0.82),
+    "52": Region("Pays de la Loire", 3140, 1.23, 0.78, 0.80),
+    "53": Region("Bretagne", 2560, 1.25, 0.76, 0.81),
+    "75": Region("Nouvelle-Aquitaine", 4990, 1.21, 0.85, 0.87),
+    "76": Region("Occitanie", 4270, 1.23, 0.87, 0.88),
+    "84": Region("Auvergne-Rhône-Alpes", 7690, 1.21, 0.81, 0.85),
+    "93": Region("Provence-Alpes-Côte d'Azur", 4660, 1.22, 0.90, 0.93),
+}
+"""RTE éCO2mix definitive 2016, yearly means, rounded (54,680 MW together); ratios likewise, two digits."""
+
+# Hour of the clock and load relative to the day's mean: a few knots, two digits, after the same source's
+# national mean of winter and summer working days. Weather and noise below are made up.
+WINTER_DAY = {
+    0: 1.00, 4: 0.85, 7: 1.02, 9: 1.08, 13: 1.06, 16.5: 0.99, 19: 1.12, 22: 0.97, 23: 1.00, 24: 1.00,
+}  # fmt: skip
+SUMMER_DAY = {0: 0.97, 4.5: 0.80, 8: 0.99, 12.5: 1.14, 16: 1.08, 19: 1.06, 22: 0.97, 23: 1.04, 24: 0.97}
+
+MEMORY_DAYS = 30
+DAY_TO_DAY = 0.75
+"""Weather is AR(1) from day to day; after MEMORY_DAYS a shock is below a thousandth, and left out."""
+SHARED_WEATHER, OWN_WEATHER, OWN_NOISE = 0.035, 0.012, 0.004
+"""Standard deviations relative to the load: of the weather in winter, and of the noise from step to step."""
+
+
+def region_of(leaf: str, mean: float | None) -> Region:
+    """A French region's figures by its code; else figures around `mean` (1000) by a hash of the name."""
+    if mean is None and leaf in FRENCH_REGIONS:
+        return FRENCH_REGIONS[leaf]
+    spread = stable_hash(leaf) / 2**32
+    return Region(leaf, (1000.0 if mean is None else mean) * (0.5 + spread), 1.22, 0.80, 0.85)
+
+
+def stable_hash(text: str) -> int:
+    """32 bits of a text, the same in every process."""
+    return zlib.crc32(text.encode("utf-8"))
+
+
+def daily_load(region: Region, leaf: str, day: date, calendar: Calendar, seed: int) -> Values:
+    """Load of one leaf at each step of a day, in the unit of `region.mean_mw`, shape (n_steps,).
+
+    It is a function of its arguments alone: any range of days gives the same days.
+    """
+    hours = np.array([stamp.hour + stamp.minute / 60 for stamp in calendar.local_times(day)])
+    coldness = _coldness(day, hours)
+    first, second = (region.winter - region.summer) / 2, (region.winter + region.summer) / 2 - 1
+    season = 1 + first * coldness + second * (2 * coldness**2 - 1)
+    heated = (1 + coldness) / 2
+    clock = heated * _clock_curve(WINTER_DAY, hours) + (1 - heated) * _clock_curve(SUMMER_DAY, hours)
+    weather = (0.3 + 0.7 * heated) * (
+        SHARED_WEATHER * _weather(seed, day, hours, "") + OWN_WEATHER * _weather(seed, day, hours, leaf)
+    )
+    noise = OWN_NOISE * day_generator(seed, day, leaf).standard_normal(hours.size)
+    load: Values = region.mean_mw * season * _week(region, day, hours) * clock * (1 + weather + noise)
+    return np.maximum(load, 0.0)
+
+
+def day_generator(seed: int, day: date, purpose: str) -> np.random.Generator:
+    """The randomness of one day and purpose (a leaf; "" is shared by all), whatever else is simulated."""
+    return np.random.default_rng(np.random.SeedSequence([seed, day.toordinal(), stable_hash(purpose)]))
+
+
+def _coldness(day: date, hours: Values) -> Values:
+    """1 in late January, -1 in late July."""
+    since = (day - date(day.year, 1, 25)).days + hours / 24
+    return np.cos(2 * np.pi * since / 365.25)
+
+
+def _clock_curve(knots: dict[float, float], hours: Values) -> Values:
+    """The day's curve, eased from knot to knot, with mean 1."""
+    places, heights = np.array(list(knots)), np.array(list(knots.values()))
+
+    def eased(at: Values) -> Values:
+        last = np.clip(np.searchsorted(places, at, side="right") - 1, 0, len(places) - 2)
+        share = (at - places[last]) / (places[last + 1] - places[last])
+        result: Values = heights[last] + (heights[last + 1] - heights[last]) * (1 - np.cos(np.pi * share)) / 2
+        return result
+
+    return eased(hours) / float(np.mean(eased(np.arange(0, 24, 0.25))))
+
+
+def _week(region: Region, day: date, hours: Values) -> Values:
+    """Working days against the weekend, with mean 1 over a week; a night belongs to the day before it."""
+    saturday = 1 - 0.65 * (1 - region.sunday)
+    factors = np.array([1.0] * 5 + [saturday, region.sunday])
+    factors /= factors.mean()
+    before, now = float(factors[day.weekday() - 1]), float(factors[day.weekday()])
+    return before + (now - before) * np.minimum(hours / 7, 1.0)
+
+
+def shared_weather(seed: int, day: date) -> float:
+    """Return a day's mean of the weather that moves all leaves together, in its standard deviations."""
+    return float(np.mean(_weather(seed, day, np.arange(24.0), "")))
+
+
+def _weather(seed: int, day: date, hours: Values, purpose: str) -> Values:
+    """AR(1) from day to day with variance 1, and a straight line from one midnight to the next."""
+    days = [day + timedelta(days=offset) for offset in range(-MEMORY_DAYS, 2)]
+    shocks = np.array([day_generator(seed, each, f"weather {purpose}").standard_normal() for each in days])
+    weights = np.sqrt(1 - DAY_TO_DAY**2) * DAY_TO_DAY ** np.arange(MEMORY_DAYS, -1, -1.0)
+    today, tomorrow = shocks[:-1] @ weights, shocks[1:] @ weights
+    result: Values = today + (tomorrow - today) * hours / 24
+    return result
+
+
+# Writing raw dumps as a supplier would: a folder a region and day, or one a day; whole or absent.
+
+PART = "part-0.parquet"
+
+
+def dump_folder(folder: Path, region: str, day: date) -> Path:
+    """Where the dump of one region and day lies; of "" that of all regions.
+
+    Raises ParameterError for a name that is no plain one.
+    """
+    if region == EVERY:
+        return folder / place_of(EVERY, day)
+    if region.startswith(".") or any(sign in region for sign in "/\\=\0"):
+        raise ParameterError(
+            f"a region's name becomes a folder's: it must not begin with a dot or hold / \\ =; got {region!r}"
+        )
+    return folder / place_of(region, day)
+
+
+def write_dump(
+    folder: Path,
+    region: str,
+    day: date,
+    rows: pl.DataFrame,
+    *,
+    marker: str | None = "_SUCCESS",
+    file_list: str | None = None,
+) -> bool:
+    """Write one dump and its marker; return False if the same dump was already there, complete.
+
+    The rows are written into a hidden folder beside, which is then renamed; the marker (or, if given, the
+    list of files, one name a line) comes last. A killed writer's dump is completed by the next one.
+    Raises DumpError where another dump lies: real data are never overwritten.
+    """
+    target = dump_folder(folder, region, day)
+    announcement, text = (file_list, f"{PART}\n") if file_list else (marker or "_SUCCESS", "")
+    if not target.exists():
+        _write_rows(target, rows)
+    elif not _holds(target, rows):
+        raise DumpError(
+            f"{target} already holds another dump; nothing is overwritten: write into another folder, "
+            "or remove that one"
+        )
+    elif (target / announcement).exists():
+        return False
+    _write_text(target / announcement, text)
+    return True
+
+
+def _write_rows(target: Path, rows: pl.DataFrame) -> None:
+    staging = target.parent / f".writing-{target.name}-{os.getpid()}"
+    staging.mkdir(parents=True, exist_ok=True)
+    try:
+        rows.write_parquet(staging / PART)
+        staging.rename(target)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _write_text(target: Path, text: str) -> None:
+    staging = target.parent / f".writing-{target.name}-{os.getpid()}"
+    staging.write_text(text, encoding="utf-8")
+    staging.replace(target)
+
+
+def _holds(target: Path, rows: pl.DataFrame) -> bool:
+    if [found.name for found in target.glob("*.parquet")] != [PART]:
+        return False
+    try:
+        return pl.read_parquet(target / PART, hive_partitioning=False).equals(rows)
+    except (pl.exceptions.PolarsError, OSError):
+        return False
+
+
+PLAIN = Layout(value="load_mw")
+NO_CELLS: Mapping[str, tuple[str, str]] = {}
+Schema = Literal["aggregated", "metered"]
+CUSTOMER_MEAN_KW = 1.0
+"""Mean draw of a simulated customer; a reading is the energy of its step, in kWh."""
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What was written: dumps are (region, day) pairs; `n_kept` of them lay there already, the same."""
+
+    folder: Path
+    n_written: int
+    n_kept: int
+
+
+def simulate(
+    folder: Location,
+    *,
+    leaves: Sequence[str],
+    calendar: Calendar,
+    days: Iterable[date],
+    seed: int = 0,
+    schema: Schema = "aggregated",
+    layout_of: Callable[[date], Layout] = lambda day: PLAIN,
+    mean: float | None = None,
+    customers_per_leaf: int = 30,
+    counts: bool = False,
+    cells: Mapping[str, tuple[str, str]] = NO_CELLS,
+) -> Simulated:
+    """Write one dump for each leaf and day: `<folder>/region=<leaf>/date=<day>/part-0.parquet` and a marker.
+    Where the layout has a column of regions it is one for each day: `<folder>/date=<day>/part-0.parquet`.
+
+    A leaf that is the code of a French region gets that region's public mean, unless `mean` is given; any
+    other leaf gets a mean around `mean` (1000 without one) by its name. With "metered", each leaf has
+    `customers_per_leaf` customers with readings in kWh a step instead, and `mean` is their mean draw in kW.
+    cells: of leaves that are cells, the region, whose public mean their means add up to, and the node of the
+    margin. layout_of: how each day's dumps are laid out. counts: readings are rounded to whole numbers.
+    Timestamps: UTC for day "elapsed", wall clock without zone for day "fixed".
+    The same seed, leaf and day give the same dump, whatever range is asked for; a second run changes nothing.
+
+    Raises ParameterError for a store, a mean of 0 or less and a name that no folder can have; DumpError where
+    another dump already lies.
+    """
+    if isinstance(folder, StoreUrl):
+        raise ParameterError(
+            f"dumps are made up in a folder of this machine, not in {folder}: make them where input.folder "
+            "is a path, and copy them"
+        )
+    if mean is not None and not mean > 0:
+        raise ParameterError(f"mean of simulate must be greater than 0; got {mean!r}")
+    days = tuple(days)
+    for leaf in leaves:
+        dump_folder(folder, leaf, days[0])  # a bad name is refused before anything is written
+    written = asked = 0
+    for day in days:
+        layout = layout_of(day)
+        parts = {leaf: (leaf,) for leaf in leaves} if layout.region is None else {EVERY: leaves}
+        periods = calendar.periods_of(day)
+        asked += len(parts) * len(periods)
+        for part, own in parts.items():
+            found = []
+            for leaf in own:
+                if schema == "metered":
+                    rows = metered_day(leaf, day, calendar, seed, mean, customers_per_leaf)
+                else:
+                    rows = aggregated_day(leaf, day, calendar, seed, mean, cells)
+                if counts:
+                    rows = rows.with_columns(pl.col("value").round())
+                found.append(rows.with_columns(region=pl.lit(leaf)) if part == EVERY else rows)
+            rows = as_laid_out(pl.concat(found), layout, cells)
+            for period in periods:
+                of_period = pl.col(layout.timestamp).is_in(_stamps(period, calendar).implode())
+                own_rows = rows if period == day else rows.filter(of_period)
+                written += write_dump(
+                    folder, part, period, own_rows, marker=layout.marker, file_list=layout.file_list
+                )
+    return Simulated(folder, written, asked - written)
+
+
+def as_laid_out(
+    rows: pl.DataFrame, layout: Layout, cells: Mapping[str, tuple[str, str]] = NO_CELLS
+) -> pl.DataFrame:
+    """The columns timestamp, value and, where they are, customer and region under the layout's names.
+
+    cells: of each leaf its region and its node of the margin, where these are two columns.
+    Values are in the column's own unit: times the factor they are the reading, as the nearest float.
+    """
+    if layout.factor != 1:
+        own = [float(Fraction(str(value)) / layout.factor) for value in rows["value"]]
+        rows = rows.with_columns(value=pl.Series(own, dtype=pl.Float64))
+    names = {"timestamp": layout.timestamp, "value": layout.value, "customer": layout.customer}
+    if layout.margin is not None:
+        of_row = [cells[leaf] for leaf in rows["region"]]
+        rows = rows.with_columns(
+            pl.Series("region", [region for region, _ in of_row]),
+            pl.Series(layout.margin, [node for _, node in of_row]),
+        )
+    names |= {} if layout.region is None else {"region": layout.region}
+    return rows.rename(names, strict=False)
+
+
+def aggregated_day(
+    leaf: str,
+    day: date,
+    calendar: Calendar,
+    seed: int,
+    mean: float | None,
+    cells: Mapping[str, tuple[str, str]] = NO_CELLS,
+) -> pl.DataFrame:
+    """One leaf's day: columns timestamp and value (rounded to 0.1), a row a step."""
+    whole, node = cells.get(leaf, (leaf, None))
+    region = region_of(whole, mean)
+    if node is not None:  # its node's share of the region, the same in all regions
+        sizes = {one: 1 + stable_hash(one) % 4 for own, one in cells.values() if own == whole}
+        region = region._replace(mean_mw=region.mean_mw * sizes[node] / sum(sizes.values()))
+    load = daily_load(region, leaf, day, calendar, seed)
+    return pl.DataFrame({"timestamp": _stamps(day, calendar), "value": np.round(load, 1)})
+
+
+def metered_day(
+    leaf: str, day: date, calendar: Calendar, seed: int, mean: float | None, n_customers: int
+) -> pl.DataFrame:
+    """One leaf's day: columns customer, timestamp, value (kWh, rounded to 0.001), a row a customer and step.
+
+    Customers differ in size permanently, and their readings jump as appliances do, around the common shape.
+    """
+    mean_kw = CUSTOMER_MEAN_KW if mean is None else mean
+    energy = mean_kw * calendar.step_minutes / 60
+    shape = daily_load(region_of(leaf, None)._replace(mean_mw=1.0), leaf, day, calendar, seed)
+    sizes = np.random.default_rng(np.random.SeedSequence([seed, stable_hash(leaf)])).gamma(
+        3.0, 1 / 3, n_customers
+    )
+    jumps = day_generator(seed, day, f"meters {leaf}").gamma(0.8, 1 / 0.8, (n_customers, shape.size))
+    readings = np.round(energy * sizes[:, None] * shape * jumps, 3)
+    names = [f"{leaf}-{number:05d}" for number in range(n_customers)]
+    stamps = _stamps(day, calendar)
+    return pl.DataFrame(
+        {
+            "customer": np.repeat(names, shape.size),
+            "timestamp": pl.concat([stamps] * n_customers),
+            "value": readings.ravel(),
+        }
+    )
+
+
+def _stamps(day: date, calendar: Calendar) -> pl.Series:
+    if calendar.day == "fixed":
+        return pl.Series(calendar.local_times(day), dtype=pl.Datetime("us"))
+    return pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))

@@ -1,0 +1,73 @@
+"""Take days back: out of the catalogue, or given up before they came there. They stay charged."""
+
+from collections.abc import Collection
+from datetime import date
+from functools import partial
+
+from optstream.catalogue import Entry
+from optstream.catalogue import withdraw as withdraw_published
+from optstream.errors import LedgerError
+from optstream.ledger import ReleaseRecord, ReleaseState
+from tasks.operate.sign import signer_of
+from tasks.release.run import Run
+from tasks.release.stages import Ended, Requested, Status
+from tasks.release.witness import bear_witness, refuse_older
+from tasks.trusted.files import destroy_raw
+
+
+def withdraw(run: Run, asked: Requested, reason: str, days: Collection[date] = ()) -> Ended:
+    """Withdraw every release of a day: what is listed becomes a tombstone, what was not published is VOID.
+
+    The ledger is told first, while nobody can publish the day; a crash after that leaves a listed day that
+    the ledger calls withdrawn, which `ledger verify` finds, and the same call completes the work. Nothing is
+    refunded, and no raw state is left. days: all that the same command withdraws. Raises LedgerError for a
+    day that was never reserved, where another run holds it, for an older copy of the ledger, and where a
+    witness cannot be told; PublicationError if the folder cannot be written.
+    """
+    day = asked.day
+    refuse_older(run.settings, run.ledger)
+    latest = _free(run, day)  # before a folder is made for it
+    done = withdraw_published(
+        run.settings.published_folder,
+        day,
+        partial(_tell, run, day, reason),
+        stream=run.stream,
+        value_column=run.settings.published.value,
+        last_revision=latest.revision,
+        signer=signer_of(run.settings, run.ledger, mending={day, *days}),
+    )
+    bear_witness(run.settings, run.ledger)
+    if done.entry is None and latest.state is ReleaseState.PUBLISHED:
+        words = "withdrawn; the catalogue lists nothing of it, and it stays charged"
+        return asked.ended(Status.WITHDRAWN, words)
+    status = Status.WITHDRAWN if done.entry else Status.VOID
+    return asked.ended(status, done.in_words())
+
+
+def _free(run: Run, day: date) -> ReleaseRecord:
+    """The day's newest release. Raises LedgerError if there is none, or if another run holds it."""
+    latest = run.ledger.latest(run.stream, day.isoformat())
+    if latest is None:
+        raise LedgerError(f"{day} was never released: there is nothing to withdraw; check the date")
+    if latest.state.is_under_way and latest.lease_until > run.ledger.lease_time(run.clock()):
+        raise LedgerError(
+            f"another run ({latest.owner}) holds {day} until {latest.lease_until:%Y-%m-%d %H:%M %Z}: "
+            "stop it, or wait, and withdraw the day after that; if it is gone, "
+            f"`optstream ledger release-lease {day}` frees the day"
+        )
+    return latest
+
+
+def _tell(run: Run, day: date, reason: str, entry: Entry | None, known: str | None) -> str:
+    """While nobody can publish the day, tell the ledger of every revision; return its head."""
+    run.ledger.head_after(run.stream, known)  # an older copy of the ledger is refused before it is told
+    period, latest = day.isoformat(), _free(run, day)
+    if entry is not None and not entry.withdrawn:
+        record = run.ledger.find(run.stream, period, entry.revision)
+        if record is not None and record.state is ReleaseState.DRAWN:
+            # listed, and its run died before the ledger heard of it: published it is
+            run.ledger.record_published(run.stream, period, entry.revision, run.clock())
+    for revision in range(latest.revision + 1):
+        run.ledger.withdraw(run.stream, period, revision, reason, run.clock())
+        destroy_raw(run.settings.measurements_of(day, revision))
+    return run.ledger.head_after(run.stream, known)

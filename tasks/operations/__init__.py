@@ -1,1 +1,0 @@
-"""What operators do to a stream beside releasing: withdraw, amend, purge, declare noise as known."""

@@ -1,0 +1,1 @@
+"""What a night, a backfill or a dry run would do and cost; nothing is drawn."""

@@ -1,0 +1,499 @@
+"""What `optstream advise` proposes: for each stream a plan, for streams of one population their shares."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import date
+from fractions import Fraction
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import altair as alt
+import numpy as np
+import tomlkit
+import vl_convert
+from numpy.typing import NDArray
+
+from optstream.errors import ConfigurationError, ParameterError
+from optstream.history.blocks import Blocks
+from optstream.history.prior import TemporalPrior
+from optstream.mechanisms.history_informed_tree import WORTH_IT, leaves_by_level, misses_unmeasured
+from optstream.privacy import JointSpend
+from optstream.stream import AggregationTree
+from tasks.config import Settings, load_settings
+from tasks.config.schema import MECHANISMS, OWN_TABLES
+from tasks.plan.candidates import (
+    INFORMED,
+    Choice,
+    changed,
+    choose_stream_shares,
+    mechanism_choices,
+    model_level_shares,
+    ordinary_day,
+    share_choices,
+    total_of,
+    with_laplace_noise,
+    with_level_shares,
+    with_scale,
+    with_stream_share,
+    without_delta,
+    without_margin,
+)
+from tasks.plan.expected import Expected, squared_errors, warnings_of
+from tasks.release.mechanism import Mechanism, mechanism_for
+
+# Plans of one stream, judged by their expected errors: from public facts alone, by one prior for all.
+#
+# No folder of the input is opened, and no ledger: what is judged is the configuration, the public size of a
+# typical leaf, and series that are drawn from the prior.
+
+Values = NDArray[np.float64]
+JITTER = 1e-8
+"""Of a step's relative variance: smooth kernels have matrices that are singular in floats."""
+DRAWS, PERIODS, MOST_PERIODS = 3, 3, 48
+"""Independent draws of series, each of at least so many periods, and at least two windows long."""
+NO_SCALE = (
+    "the public size of a typical leaf is needed, to which errors are relative: [mechanism] scale of "
+    "HistoryInformed, or --scale, from public knowledge, never from the readings"
+)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A plan and its expected errors, root first, in the unit of the readings.
+
+    joint_levels: whose noise is joint; that of others is Laplace noise. warnings: levels that are as good as
+    nothing.
+    """
+
+    choice: Choice
+    level_shares: tuple[Fraction, ...]
+    joint_levels: tuple[int, ...]
+    expected: tuple[Expected, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def relative(self) -> float:
+        """The geometric mean over levels of error by size, as shares of levels are chosen by."""
+        parts = [one.error / one.size for one in self.expected if one.size]
+        return float(np.exp(np.mean(np.log(parts))))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The plans of a stream, least expected error first. configured: as the file has it, among them. levels:
+    what each level is called, root first, the margin last.
+    """
+
+    settings: Settings
+    levels: tuple[str, ...]
+    plans: tuple[Judged, ...]
+    configured: Judged
+
+    @property
+    def best(self) -> Judged:
+        """The plan with the least expected error; as configured, if it gains less than a prior can tell."""
+        least = self.plans[0]
+        gain = 1.0 - least.relative / self.configured.relative
+        return least if gain > WORTH_IT else self.configured
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What all plans of a stream are judged by: the public size, and series that vary as the prior says."""
+
+    settings: Settings
+    scale: float
+    day: date
+
+    @classmethod
+    def of(cls, settings: Settings, scale: float | None) -> "Judge":
+        """Return the judge of a stream; raises ConfigurationError where no public size is known."""
+        known = getattr(settings.mechanism, "scale", None) or scale
+        if known is None:
+            raise ConfigurationError(f"{settings.file}: {NO_SCALE}")
+        return cls(settings, known, ordinary_day(settings))
+
+    @cached_property
+    def tree(self) -> AggregationTree:
+        """The hierarchy by which plans are compared; a margin is its last level."""
+        return self.settings.tree_of(self.day)
+
+    @cached_property
+    def reference(self) -> Any:
+        """The mechanism whose prior expects, as configured or by general figures: a pattern for each node, so
+        that it is the same beside a margin, where its leaf is a cell.
+        """
+        own = self.settings.mechanism
+        section = own if own.kind.chooses_shares else MECHANISMS[INFORMED](name=INFORMED)
+        told = changed(
+            without_delta(self.settings), mechanism=section.model_copy(update={"scale": self.scale})
+        )
+        return mechanism_for(without_margin(told), self.day).pattern  # type: ignore[union-attr]
+
+    @cached_property
+    def sizes(self) -> tuple[tuple[float, float], ...]:
+        """Of each level, the size of a typical node, and the error if nothing were measured."""
+        sizes = self.scale * leaves_by_level(self.tree)
+        blind = np.minimum(misses_unmeasured(self.tree, self.reference.figures), 1.0)
+        return tuple(zip(sizes.tolist(), (blind * sizes).tolist(), strict=True))
+
+    @cached_property
+    def series(self) -> tuple[tuple[Values, ...], ...]:
+        """Independent draws of consecutive periods of the leaves."""
+        settings, window = self.settings, self.settings.privacy.window
+        n_steps = settings.calendar.n_steps(self.day)
+        n_periods = min(max(PERIODS, -(-2 * window // n_steps)), MOST_PERIODS)
+        prior, n_leaves = self.reference.figures.prior, len(self.tree.leaves)
+        low, high = float(settings.privacy.lower_bound), float(settings.privacy.bounds[1])
+        if settings.metered:  # its bounds are a customer's, and the series are leaves'
+            high = np.inf
+        draws = (
+            drawn_series(
+                prior, self.scale, n_leaves, n_periods * n_steps, counts=settings.privacy.counts, seed=seed
+            )
+            for seed in range(DRAWS)
+        )
+        return tuple(tuple(np.split(np.clip(one, low, high), n_periods, axis=1)) for one in draws)
+
+    def judged(self, choice: Choice) -> Judged:
+        """Return the plan with its expected errors. Raises ParameterError if it does not fit the stream."""
+        mechanism = mechanism_for(choice.settings, self.day)
+        expected = tuple(
+            Expected(float(error), size, unmeasured)
+            for error, (size, unmeasured) in zip(self._errors(mechanism), self.sizes, strict=True)
+        )
+        settings = choice.settings
+        steps = settings.calendar.n_steps(self.day), settings.calendar.first_step(self.day)
+        joint = {spend.level for spend in mechanism.plan(*steps) if isinstance(spend, JointSpend)}
+        warnings = warnings_of(settings, mechanism, expected)
+        return Judged(choice, settings.level_shares, tuple(sorted(joint)), expected, warnings)
+
+    def _errors(self, mechanism: Mechanism) -> Values:
+        figures = mechanism.expected_by_level()
+        if figures is not None:
+            return figures[:, 0]
+        first_step = self.settings.calendar.first_step(self.day)
+        squares = [squared_errors(mechanism, periods, first_step) for periods in self.series]
+        return np.asarray(np.sqrt(np.mean(squares, axis=0)))
+
+
+def compare_plans(settings: Settings, scale: float | None = None) -> Comparison:
+    """Judge the configured plan, every other mechanism and noise, then other level shares for the best; those
+    left out that do not fit the stream, or that come to the same as another.
+
+    scale: the public size of a typical leaf, where the configuration has none. Reads no dump and no ledger;
+    costs no privacy. Raises ConfigurationError where no public size is known, ParameterError where the
+    configured plan itself does not fit.
+    """
+    judge = Judge.of(settings, scale)
+    configured = judge.judged(_as_it_runs(settings, judge))
+    _, *others = mechanism_choices(settings)
+    plans = [configured, *_fitting(judge, _with_noises(others, judge.scale))]
+    best = min(plans, key=lambda one: one.relative).choice
+    plans += _fitting(judge, _shares_of(best))
+    apart = {(one.relative, *one.level_shares): one for one in reversed(plans)}
+    levels = tuple(judge.tree.level_name(level) for level in range(judge.tree.n_levels))
+    ordered = tuple(sorted(apart.values(), key=lambda one: one.relative))
+    return Comparison(settings, levels, ordered, configured)
+
+
+def _as_it_runs(settings: Settings, judge: Judge) -> Choice:
+    """Return the configured plan, told the public size only for its errors: its blocks stay as they are."""
+    choice = Choice("as configured", {}, settings)
+    told = with_scale(choice, judge.scale)
+    if told is choice:
+        return choice
+    blocks = mechanism_for(settings, judge.day).pattern.blocks  # type: ignore[union-attr]  # it has a scale
+    fixed = {"n_blocks": blocks.n_blocks, "block_length": blocks.length}
+    mechanism = told.settings.mechanism.model_copy(update=fixed)
+    return Choice(choice.label, {}, changed(told.settings, mechanism=mechanism))
+
+
+def _with_noises(choices: Iterable[Choice], scale: float) -> Iterator[Choice]:
+    for choice in choices:
+        told = with_scale(choice, scale)
+        yield told
+        if (laplace := with_laplace_noise(told)) is not None:
+            yield laplace
+
+
+def _shares_of(choice: Choice) -> Iterator[Choice]:
+    if choice.settings.mechanism.kind.chooses_shares:
+        yield with_level_shares(choice, model_level_shares(choice.settings))
+    yield from share_choices(choice)
+
+
+def _fitting(judge: Judge, choices: Iterable[Choice]) -> Iterator[Judged]:
+    for choice in choices:
+        try:
+            yield judge.judged(choice)
+        except ParameterError:
+            continue
+
+
+def drawn_series(
+    prior: TemporalPrior, scale: float, n_leaves: int, n_steps: int, *, counts: bool, seed: int
+) -> Values:
+    """Return leaves of the size `scale` that vary as the prior expects, (n_leaves, n_steps).
+
+    A leaf is scale * (1 + f + g): f is shared by all, g its own. Nothing below 0. counts: whole numbers that
+    vary around that.
+    """
+    generator = np.random.default_rng(seed)
+    steps = Blocks.at(np.arange(n_steps))
+    shared, own = prior.covariances(steps, steps)
+    f = _root(shared) @ generator.normal(size=n_steps)
+    g = generator.normal(size=(n_leaves, n_steps)) @ _root(own).T
+    values = scale * np.maximum(1.0 + f + g, 0.0)
+    return generator.poisson(values).astype(np.float64) if counts else values
+
+
+def _root(covariance: Values) -> Values:
+    return np.asarray(np.linalg.cholesky(covariance + JITTER * np.eye(len(covariance))))
+
+
+@dataclass(frozen=True)
+class StreamAdvice:
+    """Of one stream: what was compared at its present share, and what is proposed.
+
+    written: the share of the population's epsilon in its file. share: that it would plan with. proposed: the
+    best plan at that share.
+    """
+
+    compared: Comparison
+    written: Fraction
+    share: Fraction
+    proposed: Judged
+
+    @property
+    def gain(self) -> float:
+        """By which part the error becomes smaller than that of the configured plan."""
+        return 1.0 - self.proposed.relative / self.compared.configured.relative
+
+    @property
+    def keys(self) -> dict[str, dict[str, Any]]:
+        """What to write into the configuration, by table."""
+        keys = {table: dict(entries) for table, entries in self.proposed.choice.keys.items()}
+        if self.share != self.written:
+            keys.setdefault("budget", {})["stream_share"] = str(self.share)
+        return keys
+
+
+@dataclass(frozen=True)
+class PlanAdvice:
+    """Of all streams that were asked for. overdrawn: what they plan with now, where that is more than all."""
+
+    streams: tuple[StreamAdvice, ...]
+    overdrawn: Fraction | None
+
+
+def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) -> PlanAdvice:
+    """Propose mechanism, noise and shares from public facts alone: no dump, no ledger; costs no privacy.
+
+    Streams, all of one population, that plan with more than the whole epsilon together are compared at equal
+    shares of it. scales: the public size of a typical leaf of each, where its configuration has none. Raises
+    ConfigurationError for streams of different populations, or a public size that is missing, ParameterError
+    for a configured plan that does not fit.
+    """
+    total = total_of(streams)
+    written = [one.stream_share for one in streams]
+    planned = sum(written, Fraction(0))
+    if planned > 1:
+        streams = [with_stream_share(one, total / len(streams)) for one in streams]
+    compared = [compare_plans(one, scale) for one, scale in zip(streams, scales, strict=True)]
+    if len(streams) == 1:
+        (one,) = compared
+        return PlanAdvice((StreamAdvice(one, written[0], written[0], one.best),), None)
+    judges = [Judge.of(one, scale) for one, scale in zip(streams, scales, strict=True)]
+
+    def at(place: int, share: Fraction) -> Judged:
+        choice = compared[place].best.choice
+        return judges[place].judged(replace(choice, settings=with_stream_share(choice.settings, share)))
+
+    def error(place: int, share: Fraction) -> float:
+        return at(place, share).relative
+
+    shares = choose_stream_shares([partial(error, place) for place in range(len(streams))], total)
+    found = tuple(
+        StreamAdvice(one, written[place], share, at(place, share))
+        for place, (one, share) in enumerate(zip(compared, shares, strict=True))
+    )
+    return PlanAdvice(found, planned if planned > 1 else None)
+
+
+def advice_document(advice: PlanAdvice) -> dict[str, Any]:
+    """`optstream advise --json`: versioned, for machines."""
+    return {
+        "format": "optstream.plan-advice/1",
+        "stream_shares_exceed_epsilon": None if advice.overdrawn is None else str(advice.overdrawn),
+        "streams": [
+            {
+                "stream": one.compared.settings.stream.name,
+                "stream_share": str(one.share),
+                "levels": list(one.compared.levels),
+                "proposed": _plan_document(one.proposed),
+                "keys": one.keys,
+                "gain": one.gain,
+                "configured": _plan_document(one.compared.configured),
+                "plans": [_plan_document(plan) for plan in one.compared.plans],
+            }
+            for one in advice.streams
+        ],
+    }
+
+
+def _plan_document(plan: Judged) -> dict[str, Any]:
+    return {
+        "label": plan.choice.label,
+        "mechanism": plan.choice.settings.mechanism.name,
+        "level_shares": [str(share) for share in plan.level_shares],
+        "levels_with_joint_noise": list(plan.joint_levels),
+        "expected": [asdict(one) for one in plan.expected],
+        "relative_error": plan.relative,
+        "warnings": list(plan.warnings),
+    }
+
+
+# What all charts share: colours that print in grey, and how a chart becomes a file.
+
+FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
+INK, BLUE, RED, GREY, GRID = "#1a1a1a", "#08519c", "#a50f15", "#636363", "#e4e4e4"
+PIXELS_PER_POINT = 2
+Layers = alt.LayerChart | alt.FacetChart
+"""What Altair makes of layers."""
+Chart = TypeVar("Chart", alt.VConcatChart, Layers)
+
+
+def inline(rows: Sequence[Mapping[str, Any]]) -> alt.Data:
+    """The rows as a chart's own data."""
+    return alt.Data(values=list(rows))  # type: ignore[no-untyped-call]  # Altair leaves Data without types
+
+
+def heading(title: str, subtitle: str) -> alt.TitleParams:
+    """Return a chart's title, with a line below it."""
+    return alt.TitleParams(
+        title, subtitle=subtitle, anchor="start", fontSize=17, subtitleFontSize=12.5, subtitleColor=INK,
+        offset=14,
+    )  # fmt: skip
+
+
+def framed(chart: Chart) -> Chart:
+    """Return the chart in the font and colours of all."""
+    made: Chart = (
+        chart.configure(font=FONT)
+        .configure_view(stroke=None)
+        .configure_axis(labelColor=INK, titleColor=INK, gridColor=GRID, domainColor=INK, tickColor=INK)
+    )
+    return made
+
+
+def write_file(chart: alt.TopLevelMixin, path: Path) -> None:
+    """Write a chart. Raises ParameterError unless path ends in .svg or .png."""
+    document = chart.to_json()
+    if path.suffix == ".svg":
+        path.write_text(vl_convert.vegalite_to_svg(document), encoding="utf-8")
+    elif path.suffix == ".png":
+        path.write_bytes(vl_convert.vegalite_to_png(document, scale=PIXELS_PER_POINT))
+    else:
+        raise ParameterError(f"a chart is written as .svg or .png; got {path.name}")
+
+
+# The picture of `optstream advise`: expected errors of all plans, level by level.
+
+WIDTH, ROW_HEIGHT = 210, 17
+KINDS = {"best": BLUE, "as configured": RED, "other": GREY}
+SHAPES = ["circle", "diamond", "square"]
+
+
+def draw_plans(advice: PlanAdvice, path: Path) -> None:
+    """Draw the expected error of every plan by the size of its node, a panel a level, a row of them a stream.
+    Raises ParameterError unless path ends in .svg or .png.
+    """
+    streams = [_panels(one) for one in advice.streams]
+    chart = alt.vconcat(*streams, title=heading("Expected errors of plans", "from public facts alone"))
+    write_file(framed(chart.resolve_scale(x="shared")), path)
+
+
+def _panels(advice: StreamAdvice) -> alt.FacetChart:
+    compared = advice.compared
+    marked = {id(compared.configured): "as configured", id(compared.best): "best"}
+    rows = [
+        {
+            "plan": plan.choice.label,
+            "level": compared.levels[level],
+            "error": one.error / one.size,
+            "kind": marked.get(id(plan), "other"),
+        }
+        for plan in compared.plans
+        for level, one in enumerate(plan.expected)
+        if one.size
+    ]
+    order = [plan.choice.label for plan in compared.plans]
+    kinds = alt.Scale(domain=list(KINDS), range=list(KINDS.values()))
+    legend = alt.Legend(title=None, orient="bottom")
+    points = (
+        alt.Chart()
+        .mark_point(size=60, filled=True, opacity=1)
+        .encode(
+            x=alt.X(
+                "error:Q",
+                title="error by typical size",
+                scale=alt.Scale(type="log"),
+                axis=alt.Axis(tickCount=3, labelOverlap=True),
+            ),
+            y=alt.Y("plan:N", sort=order, title=None, axis=alt.Axis(labelLimit=340, grid=True)),
+            color=alt.Color("kind:N", scale=kinds, legend=legend),
+            shape=alt.Shape("kind:N", scale=alt.Scale(domain=list(KINDS), range=SHAPES), legend=legend),
+        )
+    )
+    layers = alt.layer(points, data=inline(rows)).properties(width=WIDTH, height=ROW_HEIGHT * len(order))
+    header = alt.Header(title=compared.settings.stream.name, labelColor=INK, titleColor=INK)
+    return layers.facet(column=alt.Column("level:N", header=header, sort=list(compared.levels)))
+
+
+# A configuration with the proposed keys in it, comments and all else as the operator wrote them.
+
+
+def write_proposal(settings: Settings, keys: Mapping[str, Mapping[str, Any]], path: Path) -> None:
+    """Write the configuration of a stream with other keys to a new file beside it; what cannot be loaded is
+    not left.
+
+    keys: what to set, by table. A table [mechanism] with a name replaces the old one, and tables that the
+    mechanism does not take are left out. Raises
+    ConfigurationError for another folder, a file that exists, or keys that do not make a configuration.
+    """
+    if path.absolute().parent != settings.file.parent:
+        raise ConfigurationError(
+            f"--write {path} must lie in {settings.file.parent}, beside the configuration: its "
+            "relative paths start there"
+        )
+    document = tomlkit.parse(settings.file.read_bytes().decode("utf-8"))
+    mechanism = keys.get("mechanism", {})
+    if mechanism.get("name", settings.mechanism.name) != settings.mechanism.name:
+        for key in [key for key in document["mechanism"] if key not in mechanism]:
+            document["mechanism"].remove(key)
+    for name, table in keys.items():
+        if name in OWN_TABLES or name not in document:
+            document[name] = tomlkit.table()
+        for key, value in table.items():
+            if value is None:
+                document[name].pop(key, None)
+            elif isinstance(value, Mapping):
+                document[name].setdefault(key, tomlkit.inline_table()).update(value)
+            else:
+                document[name][key] = value
+    if mechanism:
+        taken = MECHANISMS[mechanism.get("name", settings.mechanism.name)].tables
+        for name in OWN_TABLES - set(taken):
+            document.pop(name, None)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(tomlkit.dumps(document))
+    except FileExistsError:
+        raise ConfigurationError(f"--write {path} exists already: name a new file") from None
+    try:
+        load_settings(path)
+    except ConfigurationError:
+        path.unlink()
+        raise

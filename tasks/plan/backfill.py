@@ -1,0 +1,290 @@
+"""Which days of a span are missing: from the ledger's outline and the names of the dumps' folders."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from itertools import chain, groupby
+from typing import Any
+
+from optstream.catalogue import find_catalogue
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.layout import PAGE
+from optstream.catalogue.metadata import check_metadata
+from optstream.catalogue.page import check_curves, check_page
+from optstream.errors import LedgerError, PublicationError
+from optstream.ledger import GuaranteeLoss, Ledger, ReleaseOutline, ReleaseState, WindowLoss
+from optstream.privacy import Spend, worst_window
+from optstream.stream import period_from
+from tasks.config import Settings
+from tasks.ingest import days_with_dumps
+from tasks.ledger.show import refused_changes
+from tasks.release.due import due
+from tasks.release.mechanism import Mechanism, mechanism_for
+from tasks.release.outcomes import Budget, amount_document, outcomes_document
+from tasks.release.run import Run, enrol, look_up
+from tasks.release.stages import Ended, Requested
+
+
+@dataclass(frozen=True)
+class BackfillPlan:
+    """The days of a span, each in one of these; all rising.
+
+    missing: never reserved, and a dump lies there. begun: reserved or drawn by an earlier run. absent: never
+    reserved, and no region has a dump of it. over: what is done with, as the ledger calls it, and how often.
+    """
+
+    first: date
+    last: date
+    missing: tuple[date, ...]
+    begun: tuple[date, ...]
+    absent: tuple[date, ...]
+    over: Mapping[str, int]
+
+    @property
+    def to_run(self) -> tuple[date, ...]:
+        """What a run would take up."""
+        return tuple(sorted((*self.missing, *self.begun)))
+
+    def months(self) -> list[tuple[date, ...]]:
+        """The days to run, month by month: each is one subflow."""
+        return [tuple(days) for _, days in groupby(self.to_run, key=lambda day: (day.year, day.month))]
+
+
+def plan_backfill(settings: Settings, ledger: Ledger, days: Sequence[date]) -> BackfillPlan:
+    """Sort the days by what is known of them. Opens no dump, changes nothing. days: rising, at least one."""
+    known = _newest(settings, ledger, days)
+    there = days_with_dumps(settings)
+    unknown = [day for day in days if day not in known]
+    over = Counter(
+        "withdrawn" if one.withdrawn else one.state.lower()
+        for one in known.values()
+        if not one.state.is_under_way
+    )
+    return BackfillPlan(
+        first=days[0],
+        last=days[-1],
+        missing=tuple(day for day in unknown if day in there),
+        begun=tuple(day for day in days if day in known and known[day].state.is_under_way),
+        absent=tuple(day for day in unknown if day not in there),
+        over=dict(sorted(over.items())),
+    )
+
+
+def _newest(settings: Settings, ledger: Ledger, days: Sequence[date]) -> dict[date, ReleaseOutline]:
+    """The newest revision of each day that the ledger knows."""
+    calendar, wanted = settings.calendar, set(days)
+    steps = range(calendar.first_step(days[0]), calendar.first_step(days[-1]) + calendar.n_steps(days[-1]))
+    # an outline begins at its first spend, and in the ledger's order a later revision comes after
+    found = {period_from(one.period): one for one in ledger.outlines(settings.stream.name, steps)}
+    return {day: one for day, one in found.items() if day in wanted}
+
+
+# What a backfill would charge, as the ledger would judge it, reserving nothing; and documents of it.
+
+
+@dataclass(frozen=True)
+class BackfillCost:
+    """The worst window of those that the days touch, before and after, infinite where noise was compromised.
+    refused: the days that the ledger would refuse, rising.
+    """
+
+    grant: Fraction
+    before: Fraction | float
+    after: Fraction | float
+    refused: tuple[date, ...]
+
+
+def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> BackfillCost:
+    """Plan the days in order, each beside what was charged and what the days before it would be.
+
+    A plan is the most that a day may cost; once drawn it may be charged less. days: rising. Raises
+    LedgerError where the ledger's guarantee is not the configuration's, for then a run is refused.
+    """
+    if changed := refused_changes(settings, ledger):
+        raise LedgerError(
+            f"the ledger has stream {settings.stream.name!r} or its privacy budget under another "
+            f"{', '.join(changed)}: restore the configuration, or declare the change with `optstream ledger "
+            "amend`"
+        )
+    grant, model, calendar = settings.privacy.population, settings.model, settings.calendar
+    is_known = any(terms.grant == grant for terms in map(ledger.terms, ledger.streams()) if terms)
+
+    def judged(plan: Sequence[Spend]) -> list[GuaranteeLoss]:
+        if is_known:
+            return ledger.judge_plan(grant, plan)
+        cost = worst_window(plan, model.window_length, model.windows)
+        return [GuaranteeLoss(0, model, WindowLoss(cost.epsilon, cost.first_step))]
+
+    before: Fraction | float = Fraction(0)
+    if is_known and days:
+        first, last = calendar.first_step(days[0]), calendar.first_step(days[-1]) + calendar.n_steps(days[-1])
+        before = ledger.window_spent(grant, first, last - first).epsilon
+    after, refused, recent = before, [], list[Spend]()
+    for day in days:
+        start = calendar.first_step(day)
+        recent = [spend for spend in recent if spend.first_step + spend.n_steps > start - model.window_length]
+        plan = _plan(settings, ledger, day, recent)
+        losses = judged([*recent, *plan])
+        if any(one.is_broken for one in losses):
+            refused.append(day)
+        else:
+            after, recent = max(after, losses[0].loss.epsilon), [*recent, *plan]
+    return BackfillCost(model.budget, before, after, tuple(refused))
+
+
+def _plan(settings: Settings, ledger: Ledger, day: date, recent: Sequence[Spend]) -> tuple[Spend, ...]:
+    calendar = settings.calendar
+    first_step, n_steps = calendar.first_step(day), calendar.n_steps(day)
+    mechanism: Mechanism = mechanism_for(settings, day)
+    state = None
+    if mechanism.reads_spends:
+        near = ledger.charged_near(settings.stream.name, day.isoformat(), 0, first_step, n_steps)
+        state = mechanism.recall([*near, *recent])
+    return mechanism.plan(n_steps, first_step, state)
+
+
+def plan_document(plan: BackfillPlan, cost: BackfillCost, settings: Settings) -> dict[str, Any]:
+    """What `optstream backfill --dry-run --json` prints: versioned, for machines, free of any reading."""
+    return {
+        "format": "optstream.backfill-plan/1",
+        "stream": settings.stream.name,
+        **_span(plan),
+        "missing": _days(plan.missing),
+        "begun": _days(plan.begun),
+        "would_be_refused": _days(cost.refused),
+        "window_steps": settings.privacy.window,
+        **amount_document("grant", cost.grant),
+        **amount_document("spent", cost.before),
+        **amount_document("would_be_spent", cost.after),
+    }
+
+
+def backfill_document(
+    ended: Sequence[Ended], plan: BackfillPlan, settings: Settings, budget: Budget
+) -> dict[str, Any]:
+    """As `optstream run --json`, with the span and what was left out of it."""
+    return {**outcomes_document(ended, settings, budget), "format": "optstream.backfill/1", **_span(plan)}
+
+
+def _span(plan: BackfillPlan) -> dict[str, Any]:
+    return {
+        "from": plan.first.isoformat(),
+        "to": plan.last.isoformat(),
+        "over": dict(plan.over),
+        "without_dump": _days(plan.absent),
+    }
+
+
+def _days(days: Iterable[date]) -> list[str]:
+    return [day.isoformat() for day in days]
+
+
+# What a run that was stopped leaves: the days that it holds, until when, and those that it never began.
+
+MOST_LISTED = 10
+
+
+@dataclass(frozen=True)
+class UnderWay:
+    """A day that is reserved or drawn. until: the end of its lease (UTC); None where it is free already."""
+
+    day: date
+    state: ReleaseState
+    until: datetime | None
+
+
+@dataclass(frozen=True)
+class LeftBehind:
+    """Of the days that were asked for. missing: those that nobody began, though a dump lies there."""
+
+    n_asked: int
+    under_way: tuple[UnderWay, ...]
+    missing: tuple[date, ...]
+
+
+def left_behind(settings: Settings, ledger: Ledger, days: Sequence[date], now: datetime) -> LeftBehind:
+    """Return what is left of days whose run was stopped: those under way, with the ends of their leases, and
+    those that were never begun. Changes nothing. days: that were asked for, rising, at least one.
+    """
+    plan, now = plan_backfill(settings, ledger, days), ledger.lease_time(now)
+    under_way = []
+    for day in plan.begun:
+        record = ledger.latest(settings.stream.name, day.isoformat())
+        if record is not None and record.state.is_under_way:
+            until = record.lease_until if record.lease_until > now else None
+            under_way.append(UnderWay(day, record.state, until))
+    return LeftBehind(len(days), tuple(under_way), plan.missing)
+
+
+def words_of(left: LeftBehind, again: str) -> list[str]:
+    """Return what an operator is told who stopped a run, in lines; again: the command that goes on."""
+    if not left.under_way and not left.missing:
+        return ["interrupted: every day that was asked for is done with, or has no dump; nothing is left"]
+    lines = [
+        f"interrupted: of {left.n_asked} days {len(left.under_way)} are under way and {len(left.missing)} "
+        "were not begun; nothing is lost, and nothing is drawn twice"
+    ]
+    for one in left.under_way[:MOST_LISTED]:
+        held = f"held by the stopped run until {one.until:%Y-%m-%d %H:%M:%S} UTC" if one.until else "free"
+        lines.append(f"  {one.day} {one.state}: {held}")
+    if len(left.under_way) > MOST_LISTED:
+        lines.append(f"  and {len(left.under_way) - MOST_LISTED} more")
+    until = max((one.until for one in left.under_way if one.until), default=None)
+    if until is None:
+        return [*lines, f"go on at any time with `{again}`"]
+    held_day = next(one.day for one in left.under_way if one.until)
+    return [
+        *lines,
+        f"go on after {until:%H:%M:%S} UTC with `{again}`, which before that leaves held days alone; once "
+        "that run is gone for certain, "
+        f"`optstream ledger release-lease {held_day} --why …` frees a day at once",
+    ]
+
+
+# Whether a run has anything to do: by ledger and published folder, before an orchestrator is loaded.
+
+
+def over_already(run: Run, days: Sequence[date]) -> list[Ended] | None:
+    """Return the outcomes of days of which nothing is left to do; None where a run would do anything at all:
+    one of them is to be released or finished, an earlier day is due a new estimate, or a page is not of the
+    days that are published.
+
+    Where all days are over, the run's terms are compared with the ledger's, as in every run. Raises
+    LedgerError if that has another privacy guarantee for the stream.
+    """
+    if run.restate:
+        return None
+    newest = [run.ledger.latest(run.stream, day.isoformat()) for day in days]
+    if any(record is None or record.state.is_under_way for record in newest):
+        return None
+    enrol(run)  # which refuses another guarantee than the ledger has
+    if run.ledger.vintages(run.stream, unpublished=True):
+        return None
+    if waiting := due(run, days):
+        from tasks.release.revise import changes_any  # most of a second: only where a day is due
+
+        if changes_any(run, waiting):
+            return None
+    if not pages_are_made(run.settings):
+        return None
+    ended = [look_up(run, Requested(day)) for day in days]
+    over = [day for day in ended if isinstance(day, Ended)]
+    return over if len(over) == len(days) else None  # else another run has just begun a revision
+
+
+def pages_are_made(settings: Settings) -> bool:
+    """Whether pages and what they load are of the newest catalogue: a run that died, or met a full disk,
+    leaves them behind.
+    """
+    place = open_storage(settings.published_folder)
+    try:
+        catalogue = find_catalogue(place)
+        if catalogue is None or not place.is_file(PAGE) or not settings.report_file.is_file():
+            return False
+        return not check_page(place, catalogue) and not any(
+            chain(check_metadata(place, catalogue), check_curves(place))
+        )
+    except PublicationError:
+        return False

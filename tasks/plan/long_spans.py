@@ -1,0 +1,79 @@
+"""What months and years of a customer lose by the configured plan; for statements composed once and kept."""
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import Any
+
+from optstream.catalogue import LongSpan
+from optstream.errors import ParameterError
+from optstream.privacy import Spend
+from optstream.privacy.horizon import HorizonLoss, loss_of_days
+from optstream.stream import Calendar, days_from
+from tasks.config import Settings
+from tasks.ledger.show import DELTA, HORIZONS
+from tasks.release.mechanism import mechanism_for
+from tasks.release.run import terms_of
+from tasks.trusted.files import kept
+
+_made: dict[tuple[object, ...], list[dict[str, Any]]] = {}
+"""Of this process, by what they are a function of."""
+
+
+def long_spans_of(settings: Settings, day: date, revision: int) -> tuple[LongSpan, ...]:
+    """Return what all readings of one customer in 30 and in 365 days lose by the configured plan, rounded up:
+    a function of the configuration, the stream's share and the day's year, which costs no privacy.
+    """
+    # a share that the model chooses is a function of other streams' files, too
+    share = str(settings.stream_share)
+    plan = (settings.configuration_hash, share, terms_of(settings).hierarchy_hash, day.year, revision > 0)
+    if plan not in _made:
+        _made[plan] = kept(settings.long_spans_file, plan, lambda: _documents(settings, day, revision))
+    return tuple(LongSpan.from_document(span) for span in _made[plan])
+
+
+def _documents(settings: Settings, day: date, revision: int) -> list[dict[str, Any]]:
+    return [
+        LongSpan.rounded(n_days, loss.epsilon, loss.delta, loss.plain, loss.composed).to_document()
+        for n_days, loss in plan_horizons(settings, day, revision)
+    ]
+
+
+def plan_horizons(settings: Settings, day: date, revision: int = 0) -> tuple[tuple[int, HorizonLoss], ...]:
+    """The most that so many days in a row lose, this one among them, all released by the plan (Lemma 14).
+
+    A function of the configuration and the day's year. Each day is planned as if nothing had been released
+    before it, which never leaves a measurement out.
+    """
+    days = days_from(date(day.year - 1, 1, 1), date(day.year + 1, 12, 31))
+    plans = list(_plans(settings, days, revision))
+    mechanism = mechanism_for(settings, day, revision)
+    model = mechanism.model
+    window = (model.window_length, mechanism.epsilon) if model.windows == "sliding" else None
+    found = [(n_days, loss_of_days(plans, n_days, DELTA, window=window)) for n_days in HORIZONS]
+    return tuple(found)
+
+
+def _plans(settings: Settings, days: Sequence[date], revision: int) -> Iterator[Sequence[Spend]]:
+    """Each day's plan, or its hours'. Periods of the same length, parts and tree have one mechanism.
+
+    Days that are not whole steps are never released, and have none.
+    """
+    calendar, known = settings.calendar, {}
+    for day in days:
+        planned: list[Spend] = []
+        for period in _released(calendar, day):
+            n_steps = calendar.n_steps(period)
+            parts = tuple(feature.parts for feature in settings.features(period))
+            alike = (n_steps, parts, settings.tree_of(period))
+            if alike not in known:
+                known[alike] = mechanism_for(settings, period, revision)
+            planned += known[alike].plan(n_steps, calendar.first_step(period))
+        yield planned
+
+
+def _released(calendar: Calendar, day: date) -> tuple[date, ...]:
+    try:
+        calendar.n_steps(day)
+        return calendar.periods_of(day)
+    except ParameterError:
+        return ()

@@ -1,1 +1,0 @@
-"""Rules of the operating system for processes that hold raw values."""

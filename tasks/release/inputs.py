@@ -1,0 +1,212 @@
+"""Which files a release came from: their keyed hashes, known to the trusted zone alone.
+
+A plain hash of readings can be guessed: there are few enough plausible dumps to try. HMAC-SHA256 under a
+random key that stays in the trusted folder tells nothing without the key; with it, an auditor can say
+whether a file is the one that a release was drawn from:
+
+    python -c "import hmac, sys; key, file = (open(name, 'rb').read() for name in sys.argv[1:3]);
+    print(hmac.new(key, file, 'sha256').hexdigest())" trusted/input.key dumps/…/part-0.parquet
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from optstream.catalogue.backends import Location
+from optstream.errors import DumpError, LedgerError, PublicationError
+from optstream.storage.folders import sync_folder
+from optstream.storage.store import name_below
+from tasks.config import Settings
+from tasks.config.fields import step_minutes
+from tasks.ingest import Dump
+from tasks.ingest.formats import identity_of, opened
+from tasks.trusted.files import make_private_folder, token_in, write_private
+
+KEY_BYTES = 32
+CHUNK = 2**20
+THREADS = 4
+UNKNOWN = "unknown"
+"""In place of a hash that nobody could take."""
+
+Inputs = Mapping[str, str]
+"""The keyed hash of each input file, by its name below the input folder."""
+INPUTS, STATED = "inputs", "stated"
+"""Keys of what is kept of a draw; before there was anything stated, it was the inputs alone."""
+FOLDER = "input_folder"
+"""Key of what is stated: the folder that the inputs lay in."""
+
+
+def input_key(settings: Settings) -> bytes:
+    """The key, made once, at random, and kept permanently: without it old hashes say nothing. Raises
+    LedgerError if the file is there and is no key.
+    """
+    path = settings.input_key_file
+    if not path.exists():
+        _make_key(path)
+    key = path.read_bytes()
+    if len(key) != KEY_BYTES:
+        raise LedgerError(
+            f"{path} must hold {KEY_BYTES} bytes, the key of the inputs' hashes; restore it from a backup, "
+            "or remove it: a new one is made, and older hashes can then no longer be checked"
+        )
+    return key
+
+
+def _make_key(path: Path) -> None:
+    """Whole or absent, and never over another: of two first runs the second takes the first one's."""
+    make_private_folder(path.parent)
+    aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
+    write_private(aside, secrets.token_bytes(KEY_BYTES))
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        pass
+    finally:
+        aside.unlink()
+    sync_folder(path.parent)
+
+
+@contextmanager
+def hashing(settings: Settings, dumps: Sequence[Dump]) -> Iterator[Callable[..., Inputs | DumpError]]:
+    """Hash the dumps' files beside whatever reads them inside the block; ask there, once they are read, for
+    the hashes of each dump, and whether it may be drawn from: else they are not waited for.
+
+    What is hashed is what was read: for a file that is another one by then, or was written to, the answer is
+    an error. The hashes are taken in threads of their own,
+    which release the interpreter, while polars decodes; the file comes from the disk once for both. They end
+    with the block, and after `[input] time_limit`.
+    """
+    key, folder = input_key(settings), settings.input_folder
+    paths = [path for dump in dumps for files in dump.files for path in files]
+    before = {path: identity_of(path) for path in paths}
+    end = [time.monotonic() + 60.0 * step_minutes(settings.input.time_limit) * len(dumps)]
+
+    def time_is_left() -> bool:
+        return time.monotonic() < end[0]
+
+    with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1), "hash inputs") as pool:
+        tags = {path: pool.submit(_keyed_hash, key, path, time_is_left) for path in paths}
+
+        def inputs_of(dump: Dump, is_sound: bool = True) -> Inputs | DumpError:
+            own = {name_below(path, folder): path for files in dump.files for path in files}
+            changed = [name for name, path in own.items() if identity_of(path) != before[path]]
+            if changed:
+                return DumpError(
+                    f"{changed[0]} changed while it was read; write dumps under another name, move them into "
+                    "place when they are whole, then run again"
+                )
+            try:
+                return {name: _settled(tags[path]) for name, path in own.items()} if is_sound else {}
+            except _TooLongError:
+                return DumpError(
+                    f"hashing the dump took longer than input.time_limit, {settings.input.time_limit}; "
+                    "deliver it again in fewer bytes, or set a longer limit"
+                )
+
+        try:
+            yield inputs_of
+        finally:
+            end[0] = 0.0
+
+
+class _TooLongError(Exception):
+    """A hash was not ready at the end of the time limit."""
+
+
+def _settled(tag: Future[str]) -> str:
+    try:
+        return tag.result()
+    except OSError:  # then it is unreadable for ingestion as well, which says so
+        return UNKNOWN
+
+
+def _keyed_hash(key: bytes, path: Location, time_is_left: Callable[[], bool]) -> str:
+    digest = hmac.new(key, digestmod=hashlib.sha256)
+    with opened(path) as file:
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
+            if not time_is_left():
+                raise _TooLongError
+    return digest.hexdigest()
+
+
+def keep_inputs(
+    settings: Settings, day: date, revision: int, token: int, inputs: Inputs, stated: Mapping[str, Any]
+) -> None:
+    """Store what a draw is made from, under its fencing token: durable before the first sample.
+
+    stated: what its statement will say of the draw, whatever is configured by then.
+    """
+    path = settings.inputs_of(day, revision) / f"{token}.json"
+    document = {INPUTS: dict(sorted(inputs.items())), STATED: dict(stated)}
+    write_private(path, json.dumps(document, indent=1).encode())
+
+
+def hand_over_inputs(settings: Settings, day: date, revision: int, token: int, to: int) -> None:
+    """Keep what one owner drew from under the token of another, who goes on from that draw."""
+    folder = settings.inputs_of(day, revision)
+    if token != to and (folder / f"{token}.json").exists():
+        write_private(folder / f"{to}.json", (folder / f"{token}.json").read_bytes())
+
+
+def drawn_inputs(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> Inputs:
+    """What the measurements of this hash were drawn from; empty where no record says."""
+    try:
+        found = json.loads(_record_of(settings, day, revision, measurements_hash).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    inputs = found.get(INPUTS, found) if isinstance(found, dict) else found
+    return {str(name): str(tag) for name, tag in inputs.items()} if isinstance(inputs, dict) else {}
+
+
+def stated_of_draw(
+    settings: Settings, day: date, revision: int, measurements_hash: str | None
+) -> Mapping[str, Any] | None:
+    """What a statement says of the draw of the measurements of this hash; None where no record says.
+
+    Raises PublicationError where the record is no longer as it was stored: the configuration of now would be
+    stated in its place.
+    """
+    try:
+        found = json.loads(_record_of(settings, day, revision, measurements_hash).read_bytes())
+        told = found.get(STATED)
+        if told is None or isinstance(told.get("mechanism", {}), dict):
+            return None if told is None else {**told}
+    except OSError:
+        return None
+    except (ValueError, AttributeError, RecursionError):
+        pass
+    raise edited_record(settings, day, revision, measurements_hash)
+
+
+def edited_record(
+    settings: Settings, day: date, revision: int, measurements_hash: str | None
+) -> PublicationError:
+    """Which record of a draw is not as it was stored, and what to do."""
+    path = _record_of(settings, day, revision, measurements_hash)
+    return PublicationError(
+        f"{path} is not as it was stored when {day} was drawn: restore it from a backup, or give the day up "
+        f"with `optstream withdraw --date {day} --reason WHY`"
+    )
+
+
+def _record_of(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> Path:
+    token = token_in(settings.measurements_of(day, revision), measurements_hash)
+    return settings.inputs_of(day, revision) / f"{token}.json"
+
+
+def by_folder(inputs: Inputs) -> dict[str, Inputs]:
+    """Those of each folder, by its name below the input folder."""
+    found: dict[str, dict[str, str]] = {}
+    for name, tag in inputs.items():
+        found.setdefault(name.rpartition("/")[0], {})[name] = tag
+    return {**found}

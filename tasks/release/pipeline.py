@@ -1,0 +1,219 @@
+"""The steps of the flow, one function each: a list of days in, the same days out, one step further.
+
+A chunk is one day at night and a month in a backfill. A day that fails ends, and stops no other.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING, TypeVar
+
+from optstream.catalogue import Publication
+from optstream.errors import ContractError, DumpError, LedgerError
+from optstream.ledger import ReleaseState
+from tasks.ingest import Dump, IngestedDay, LateDumpError, discover, ingest
+from tasks.release import draw, estimate, publish, reserve, revise
+from tasks.release import run as release
+from tasks.release.due import Due
+from tasks.release.inputs import Inputs, hashing
+from tasks.release.lineage import emit_lineage
+from tasks.release.revise import Revised, StagedVintage
+from tasks.release.run import Run
+from tasks.release.stages import (
+    Ahead,
+    Charged,
+    Drawn,
+    Ended,
+    Estimated,
+    Found,
+    Ingested,
+    Judged,
+    Requested,
+    Reserved,
+    Stage,
+    Staged,
+    Status,
+    Unreleased,
+    each,
+    together,
+)
+from tasks.release.witness import refuse_older
+from tasks.trusted.failures import forbid_core_dumps
+
+if TYPE_CHECKING:
+    from tasks.ingest.validate import Judged as Verdict
+
+MOST_ROWS = 2**19
+"""Of days that wait to be judged together, in memory."""
+Day = TypeVar("Day", bound=Stage)
+Next = TypeVar("Next", bound=Stage)
+
+
+def look_up_days(run: Run, days: Sequence[Requested]) -> list[Unreleased | Ahead]:
+    """Days that the ledger knows end here, or go on from their stored measurements; those that a dead owner
+    drew whole too, whatever has become of their dumps.
+    """
+    shown = cache(partial(reserve.look_at_folders, run, [day.day for day in days]))
+    known = each(days, Requested, _by_the_newest(run, partial(release.look_up, run)))
+    return each(known, Unreleased, lambda day: reserve.take_over_whole(run, day, shown))
+
+
+def discover_dumps(run: Run, days: Sequence[Unreleased | Ahead]) -> list[Found | Ahead]:
+    """Find the complete dumps; a day without one is waiting, not wrong."""
+    dumps = discover(run.settings, [day.day for day in days if isinstance(day, Unreleased)])
+
+    def take(day: Unreleased) -> Found | Ended:
+        dump = dumps[day.day]
+        if isinstance(dump, LateDumpError):
+            return day.ended(Status.WAITING, str(dump))
+        if isinstance(dump, DumpError):
+            raise dump
+        return Found(day.day, day.revision, dump)
+
+    return each(days, Unreleased, take)
+
+
+def ingest_dumps(run: Run, days: Sequence[Found | Ahead]) -> list[Ingested | Ahead]:
+    """Read and sum the raw readings of all days in one pass; nothing of them is printed or stored."""
+    forbid_core_dumps()
+
+    def then(day: Found, result: tuple[IngestedDay, Inputs | DumpError]) -> Ingested:
+        read, inputs = result
+        if isinstance(inputs, DumpError):
+            raise inputs
+        return Ingested(day.day, day.revision, read, inputs)
+
+    return together(days, Found, lambda found: _ingested(run, [day.dump for day in found]), then)
+
+
+def _ingested(run: Run, dumps: Sequence[Dump]) -> list[tuple[IngestedDay, Inputs | DumpError]]:
+    """Each day as read, with the keyed hashes of the files that it was read from."""
+    with hashing(run.settings, dumps) as inputs_of:
+        read = (run.read or ingest)(run.settings, dumps)
+        return [(day, inputs_of(dump, day.period is not None)) for day, dump in zip(read, dumps, strict=True)]
+
+
+def validate_days(run: Run, days: Sequence[Ingested | Ahead]) -> list[Judged | Ahead]:
+    """Judge the contracts, before any budget is touched; verdicts are kept in the trusted zone."""
+
+    def then(day: Ingested, verdict: "Verdict") -> Judged:
+        if verdict.error:
+            raise verdict.error
+        assert verdict.period is not None  # as `Verdict` says
+        return Judged(day.day, day.revision, verdict.period, day.inputs)
+
+    return together(days, Ingested, partial(_validated, run), then)
+
+
+def _validated(run: Run, days: Sequence[Ingested]) -> "list[Verdict]":
+    from tasks.ingest.validate import validate  # seconds of imports: only where a day is judged
+
+    return validate(run.settings, [day.read for day in days], now=run.clock())
+
+
+def reserve_budget(run: Run, days: Sequence[Judged | Ahead]) -> list[Reserved | Ahead]:
+    """Charge each day's plan to the privacy budget, or refuse the day."""
+    shown = cache(partial(reserve.look_at_folders, run, [day.day for day in days]))
+    return each(days, Judged, lambda day: reserve.reserve(run, day, shown()))
+
+
+def draw_measurements(run: Run, days: Sequence[Reserved | Ahead]) -> list[Drawn | Ended]:
+    """Draw the noise of each reserved day, once. Never repeat this step: it is the one that costs."""
+    return each(days, Charged, partial(draw.draw, run))
+
+
+def estimate_releases(run: Run, days: Sequence[Drawn | Ended]) -> list[Estimated | Staged | Ended]:
+    """Compute each day's release from its stored measurements."""
+    return each(days, Drawn, partial(estimate.estimate, run))
+
+
+def stage_releases(run: Run, days: Sequence[Estimated | Staged | Ended]) -> list[Staged | Ended]:
+    """Judge all releases together, and stage them."""
+    held = each(days, Estimated, partial(release.renewed, run))
+    return together(held, Estimated, partial(_judged, run), lambda day, _: estimate.keep_staged(run, day))
+
+
+def _judged(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
+    from tasks.release.judge_rows import judge  # as above
+
+    return judge(run, days)
+
+
+def publish_releases(run: Run, days: Sequence[Staged | Ended]) -> list[Ended]:
+    """Publish what was staged, or hold it until its hour; then record it and its lineage. Safe to repeat."""
+    due = each(days, Staged, partial(_renewed_or_held, run))
+    return together(due, Staged, partial(publish.publish, run), partial(_recorded, run))
+
+
+def _recorded(run: Run, day: Staged, publication: Publication) -> Ended:
+    # the lineage first: a run that dies between the two is followed by one that tells both, the same event
+    try:
+        emit_lineage(run, day, publication.entry.file)
+    finally:
+        done = publish.record_published(run, day, publication)
+    return done
+
+
+def _renewed_or_held(run: Run, day: Staged) -> Staged | Ended:
+    hour = run.settings.publish_from(day.day)
+    if hour is not None and run.clock() < hour:
+        until = f"{hour:%Y-%m-%d %H:%M} ({run.settings.stream.time_zone})"
+        return day.ended(Status.HELD, f"drawn; held until {until}, and published by the next run after it")
+    try:
+        return release.renewed(run, day)
+    except LedgerError:
+        # an earlier attempt at this step may have published it; what is published has no lease
+        record = run.ledger.find(run.stream, day.day.isoformat(), day.revision)
+        if record is not None and record.state is ReleaseState.PUBLISHED:
+            return day
+        raise
+
+
+def revise_estimates(run: Run, days: Sequence[Due]) -> list[StagedVintage | Ended]:
+    """Estimate published days anew, judge many together, and stage them. Nothing is drawn.
+
+    The newest first: they share what the night's own estimate was conditioned on, which is still known.
+    """
+    estimate_anew = _by_the_newest(run, partial(revise.revise, run, revise.measurements_of(run)))
+    staged, revised = list[StagedVintage | Ended](), list[Revised | StagedVintage | Ended]()
+    for number, day in enumerate(reversed(days), start=1):
+        revised += each([day], Due, estimate_anew)
+        n_rows = sum(len(one.rows) for one in revised if isinstance(one, Revised))
+        if n_rows >= MOST_ROWS or number == len(days):
+            staged += together(
+                revised, Revised, partial(_judged, run), lambda one, _: revise.keep_vintage(run, one)
+            )
+            revised = []
+    return staged[::-1]
+
+
+def publish_revisions(run: Run, days: Sequence[StagedVintage | Ended]) -> list[Ended]:
+    """Publish the new estimates that were staged; then record them and their lineage. Safe to repeat."""
+    return together(days, StagedVintage, partial(publish.publish, run), partial(_recorded, run))
+
+
+def _by_the_newest(run: Run, step: Callable[[Day], Next]) -> Callable[[Day], Next]:
+    """The step, refused by an older copy of the ledger: it may have forgotten that a day was taken back."""
+    refuse = cache(partial(refuse_older, run.settings, run.ledger))
+
+    def take(day: Day) -> Next:
+        refuse()
+        return step(day)
+
+    return take
+
+
+def groups(run: Run, days: Sequence[Day]) -> list[list[Day]]:
+    """The days that are drawn together: all, or one by one where a plan depends on earlier measurements."""
+    # a day that ended may have been none of the stream's
+    under_way = [day for day in days if not isinstance(day, Ended)]
+    if under_way and run.mechanism_of(under_way[0].day, 0).adaptive:
+        return [[day] for day in days]
+    return [list(days)]
+
+
+def may_wait(run: Run, days: Sequence[Estimated | Staged | Ended]) -> bool:
+    """Whether days may be judged and published with later ones: while their leases and memory last."""
+    now = run.clock()
+    since = min((day.lease.since for day in days if not isinstance(day, Ended)), default=now)
+    n_rows = sum(len(day.rows) for day in days if isinstance(day, Estimated))
+    return now - since < run.lease / 3 and n_rows < MOST_ROWS

@@ -1,1 +1,0 @@
-"""What is said of a release: its rows, statement, lineage and outcome."""

@@ -1,0 +1,514 @@
+"""What a release says about itself, from configuration and spends."""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import optstream
+from optstream.catalogue import (
+    CountBands,
+    ReleaseStatement,
+    StagedRelease,
+    StandardErrors,
+    StatedErrors,
+    StatedMeasurements,
+    band_columns,
+    error_columns,
+    read_catalogue,
+)
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.layout import LARGEST_ERRORS, errors_file
+from optstream.catalogue.measurements import encode_measurements
+from optstream.catalogue.read import read_beside, read_statement
+from optstream.catalogue.rows import Known
+from optstream.catalogue.stage import statement_in
+from optstream.catalogue.statement import TREE, ErrorsOf, noise_scales, rounded
+from optstream.catalogue.sums import encode_errors
+from optstream.errors import LedgerError, OptStreamError, PublicationError
+from optstream.estimation.error_terms import MOST_TERMS, TOLERANCE, ErrorTerms, error_terms
+from optstream.estimation.estimate import UNKNOWN
+from optstream.estimation.noise_factor import factor_that_fits, separable_factor
+from optstream.estimation.rounding import rounded_units
+from optstream.history.tree import MOST_CORRELATED, MOST_GROUPED, MOST_STEPS, most_nodes
+from optstream.ledger import ReleaseRecord
+from optstream.mechanisms import Release
+from optstream.mechanisms.base import Mechanism as AnyMechanism
+from optstream.stream import AggregationTree, Measured, day_of
+from optstream.stream.covariate import Covariate
+from tasks.config import Settings
+from tasks.plan.long_spans import long_spans_of
+from tasks.release.inputs import FOLDER, edited_record, stated_of_draw
+from tasks.release.mechanism import Mechanism
+from tasks.release.run import Run
+from tasks.trusted.files import read_verified
+
+# A release as rows, rounded so that published figures add up exactly.
+
+DIGITS = 6
+"""Significant, of a published standard error: another processor's last bits make no other bytes."""
+
+
+def published_rows(
+    settings: Settings, day: date, release: Release, revision: int, vintage: int
+) -> pl.DataFrame:
+    """One row for every node and step, in the published columns and their order: by step, then by name.
+
+    Every node is rounded up or down to a multiple of the resolution, such that it is the sum of its children
+    (`rounded_units`): whoever adds up the file gets the file. Standard errors are of the estimate before
+    that, at every node, and a band holds the published value; what is not known is null.
+    """
+    tree, calendar = settings.tree_of(day), settings.calendar
+    values = published_values(settings, day, release)
+    n_nodes, n_steps = values.shape
+    names = pl.Series(tree.nodes)
+    order = names.arg_sort().to_numpy()
+    above = [tree.nodes[parent] if parent >= 0 else None for parent in tree.parents]
+    parents = pl.Series(above, dtype=pl.String)
+    of_node = np.tile(order, n_steps)
+    of_step = np.repeat(np.arange(n_steps), n_nodes)
+
+    def column(numbers: NDArray[np.float64]) -> pl.Series:
+        return pl.Series(np.broadcast_to(numbers, values.shape)[order].T.ravel(), dtype=pl.Float64)
+
+    def errors(numbers: NDArray[np.float64] | None) -> pl.Series:
+        return column(known_errors(settings, numbers)).fill_nan(None).round_sig_figs(DIGITS)
+
+    of_noise, of_model = error_columns(settings.published.value)
+    bands = {}
+    if settings.counts_known:
+        both = release.bands or (np.full(1, np.nan),) * 2
+        # a unit that rounding gave a node is in its band; what is not known stays nan
+        wide = np.minimum(both[0], values), np.maximum(both[1], values)
+        columns = zip(band_columns(settings.published.value), wide, strict=True)
+        bands = {name: column(band).fill_nan(None) for name, band in columns}
+    stamps = pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
+    return pl.DataFrame(
+        {
+            "date": pl.repeat(day_of(day), values.size, dtype=pl.Date(), eager=True),
+            "step": pl.Series(of_step + calendar.step_of_day(day), dtype=pl.Int32),
+            "timestamp": stamps.gather(of_step),
+            "node": names.gather(of_node),
+            "parent": parents.gather(of_node),
+            "level": pl.Series(tree.depths[of_node], dtype=pl.Int32),
+            settings.published.value: column(values),
+            of_noise: errors(release.noise_standard_errors),
+            of_model: errors(release.standard_errors),
+            **bands,
+            "revision": pl.repeat(revision, values.size, dtype=pl.Int32(), eager=True),
+            "vintage": pl.repeat(vintage, values.size, dtype=pl.Int32(), eager=True),
+        }
+    )
+
+
+def published_values(settings: Settings, day: date, release: Release) -> NDArray[np.float64]:
+    """The values as they are published, (n_nodes, n_steps): rounded, each node the sum of its children."""
+    resolution = settings.privacy.resolution
+    units = rounded_units(
+        release.values,
+        settings.tree_of(day),
+        resolution,
+        settings.published.rounding,
+        first_step=settings.calendar.first_step(day),
+        least=settings.least_units,
+    )
+    # as floats: the product of two integers may not fit into 64 bits
+    return units.astype(np.float64) * resolution.numerator / resolution.denominator
+
+
+def known_errors(settings: Settings, errors: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Standard errors as they are published: nan where they are not known, or where nothing is known of the
+    value itself. A figure that no standard error can be must not keep a day from being published.
+    """
+    if errors is None:
+        return np.full(1, np.nan)
+    least_unknown = math.sqrt(UNKNOWN) * float(settings.privacy.resolution) * (1 - 1e-9)
+    return np.where((errors > 0) & (errors < least_unknown), errors, np.nan)
+
+
+# The files that are published beside a day's release: its measurements, where wanted, and its errors.
+#
+# Functions of the stored measurements and the configuration: what raw state the trusted folder has is not
+# in
+# the stored measurements, and so never in a file.
+
+
+@dataclass(frozen=True)
+class FilesBeside:
+    """What a release's statement says of the files beside it, and their bytes by their hashes."""
+
+    measurements: StatedMeasurements | None = None
+    errors: StatedErrors | None = None
+    no_errors: str | None = None
+    data: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+
+NO_FILES = FilesBeside()
+MOST_NODES = 1024
+"""Of which a separable factor's file is made: 524,800 pairs, less than a megabyte a day."""
+
+
+def files_beside(
+    settings: Settings,
+    day: date,
+    revision: int,
+    mechanism: AnyMechanism,
+    release: Release,
+    later: Sequence[date] = (),
+) -> FilesBeside:
+    """The files beside a release, as wanted and as known. later: the days that a new estimate is made of."""
+    found = FilesBeside()
+    if settings.published.measurements:
+        data = _measurements(settings, day, revision, mechanism, release.measured)
+        digest = hashlib.sha256(data).hexdigest()
+        found = FilesBeside(StatedMeasurements(digest, tuple(later)), data={digest: data})
+    if not settings.published.errors:
+        return replace(found, no_errors="[published] errors is false")
+    if settings.stream.period == "hour" and mechanism.revises:
+        # a file tells of days before, not of hours
+        return replace(found, no_errors="its errors hang together with those of the hours before it")
+    told = _errors(settings, day, mechanism, release)
+    if told is None:
+        return replace(found, no_errors=_why_none(mechanism, release))
+    data, of = told
+    digest = hashlib.sha256(data).hexdigest()
+    return replace(found, errors=StatedErrors(digest, of), data={**found.data, digest: data})
+
+
+def with_files(
+    run: Run,
+    day: date,
+    staged: StagedRelease,
+    statement: ReleaseStatement,
+    again: Callable[[], Release],
+) -> StagedRelease:
+    """What was staged, with the files that its statement names: kept in the staging, published, or made
+    again, whatever is configured by now. A file of errors that nobody has is left out.
+
+    again: estimates the release once more. Raises LedgerError if nobody has the measurements' bytes.
+    """
+    found: dict[str, bytes] = {}
+    revision, folder = statement.revision, run.settings.staging_of(day, statement.revision)
+    for _, digest in statement.beside:
+        with suppress(LedgerError, OSError):
+            found[digest] = read_verified(folder, digest)
+            continue
+        if statement.measurements and digest == statement.measurements.file_hash:
+            found[digest] = _measurements_again(run, day, revision, digest)
+            continue
+        name = errors_file(day, revision, statement.vintage, digest)
+        with suppress(OptStreamError, OSError):
+            storage = open_storage(run.settings.published_folder)
+            found[digest] = read_beside(storage, day, name, digest, LARGEST_ERRORS)
+            continue
+        with suppress(OptStreamError):
+            data, _ = _errors(run.settings, day, run.mechanism_of(day, revision), again()) or (b"", "")
+            if hashlib.sha256(data).hexdigest() == digest:
+                found[digest] = data
+    return replace(staged, beside=found)
+
+
+def _measurements_again(run: Run, day: date, revision: int, digest: str) -> bytes:
+    record = run.ledger.find(run.stream, day.isoformat(), revision)
+    folder = run.settings.measurements_of(day, revision)
+    measured = Measured.from_bytes(read_verified(folder, record.measurements_hash if record else None))
+    data = _measurements(run.settings, day, revision, run.mechanism_of(day, revision), measured)
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise LedgerError(
+            f"the file of the measurements of {day} is gone, and this version or this configuration makes "
+            "other bytes of them: bring trusted/staging or the published file back from a copy"
+        )
+    return data
+
+
+def _measurements(
+    settings: Settings, day: date, revision: int, mechanism: AnyMechanism, measured: Measured
+) -> bytes:
+    return encode_measurements(
+        measured,
+        mechanism,
+        period=day,
+        revision=revision,
+        rounding=settings.published.rounding,
+        least_units=settings.least_units,
+    )
+
+
+def _errors(
+    settings: Settings, day: date, mechanism: AnyMechanism, release: Release
+) -> tuple[bytes, ErrorsOf] | None:
+    """The file of a release's errors, the whole ones where they are known, and which they are; None where
+    they cannot be worked out in floats: a day that is drawn does not wait for that.
+    """
+    tree, n_steps = release.tree, release.values.shape[1]
+    if tree is None:
+        return None
+    of: ErrorsOf = "noise" if release.errors_together_of is None else "whole"
+    terms = None
+    with suppress(np.linalg.LinAlgError):
+        if not mechanism.revises:
+            terms = _noise_terms(mechanism, tree, release)
+        elif (together := release.errors_together) is not None:
+            terms = error_terms(together, tree, n_steps)
+    if terms is None:
+        return None
+    added = published_values(settings, day, release) - release.unbounded
+    return encode_errors(terms, tree.nodes, day, of, added), of
+
+
+def _why_none(mechanism: AnyMechanism, release: Release) -> str:
+    """Why a release has no file of errors, in public facts alone."""
+    n_nodes = 0 if release.tree is None else len(release.tree.nodes)
+    if mechanism.revises:
+        if release.tree is not None and n_nodes > most_nodes(release.tree, release.values.shape[1]):
+            most = (
+                f"at most {MOST_GROUPED:,}, beside a margin or of more than {MOST_STEPS} steps of at most "
+                f"{MOST_CORRELATED}"
+            )
+            return f"the hierarchy has {n_nodes:,} nodes: errors of sums are known of {most}"
+        if release.errors_together is None:
+            return "nothing was measured yet, or not of every leaf"
+        return f"{MOST_TERMS} terms do not give its variances"
+    if release.noise_standard_errors is None:
+        return "the estimate is not linear in what was drawn, or no noise is in it"
+    return (
+        "the noise of earlier days or medians are in the values; or more than 2^24 products of drawn numbers "
+        f"and values of leaves would be needed, of more than {MOST_NODES} nodes or at steps that differ"
+    )
+
+
+def _noise_terms(mechanism: AnyMechanism, tree: AggregationTree, release: Release) -> ErrorTerms | None:
+    """How the noise of a linear estimate hangs together. Days that were measured at the same steps with the
+    same noise have the same terms, which are worked out once.
+    """
+    measured, known = release.measured, release.noise_standard_errors
+    factor = factor_that_fits(measured, len(tree.leaf_indices))
+    is_too_large = factor is separable_factor and len(tree.nodes) > MOST_NODES
+    if known is None or factor is None or is_too_large:
+        return None
+    if not mechanism.adaptive:
+        with suppress(OptStreamError):
+            found = _terms_of(mechanism, tree, _without_values(measured).to_bytes())
+            if found is not None and _has_these_errors(found, known):
+                return found
+    together = mechanism.noise_factor(measured)
+    return None if together is None else error_terms(together, tree, measured.n_steps)
+
+
+@lru_cache(maxsize=8)
+def _terms_of(mechanism: AnyMechanism, tree: AggregationTree, pattern: bytes) -> ErrorTerms | None:
+    measured = Measured.from_bytes(pattern)
+    together = mechanism.noise_factor(measured)
+    return None if together is None else error_terms(together, tree, measured.n_steps)
+
+
+def _without_values(measured: Measured) -> Measured:
+    """What was measured when, and how noisily: nothing of the day."""
+    values = tuple(np.zeros_like(np.asarray(one)) for one in measured.answers.values)
+    return replace(
+        measured,
+        first_step=0,
+        points=np.zeros_like(np.asarray(measured.points)),
+        answers=replace(measured.answers, values=values),
+        spends=(),
+        state=None,
+        before=None,
+        parts=tuple(_without_values(part) for part in measured.parts),
+    )
+
+
+def _has_these_errors(terms: ErrorTerms, known: NDArray[np.float64]) -> bool:
+    found = np.einsum("rn,rtt->nt", terms.of_each(), terms.steps)
+    return found.shape == known.shape and bool(np.allclose(found, known**2, rtol=2.0 * TOLERANCE))
+
+
+MECHANISM, ROUNDING = "mechanism", "supplier_rounding"
+INPUT = ("bounds", "metered")
+"""Keys of how readings were taken in; absent in what earlier versions kept: then they are not recorded."""
+NAME, FEATURES = "name", "features"
+TIMES = "times"
+OF_THE_DRAW = (MECHANISM, ROUNDING, "epsilon_plan", "long_spans", *INPUT)
+"""Keys of a statement whose configuration is that of the draw."""
+COVARIATES = "covariates"
+OF_THE_ESTIMATE = (COVARIATES, TREE)
+"""Keys of `mechanism` that are of each estimate, or that the ledger holds."""
+ESTIMATED_BY = "estimated_by"
+"""Key of `mechanism`: its parameters of the estimate, where they are others than at the draw."""
+
+
+def statement_of(
+    settings: Settings,
+    day: date,
+    release: Release,
+    revision: int,
+    vintage: int,
+    beside: FilesBeside = NO_FILES,
+) -> ReleaseStatement:
+    """The statement in a release's footer and manifest: public facts only."""
+    calendar = settings.calendar
+    of_noise, of_model = (
+        _known(known_errors(settings, errors))
+        for errors in (release.noise_standard_errors, release.standard_errors)
+    )
+    bands = CountBands("none" if release.bands is None else _known(release.bands[0]))
+    return ReleaseStatement(
+        stream=settings.stream.name,
+        period=day,
+        revision=revision,
+        vintage=vintage,
+        model=settings.model,
+        mechanism={**settings.describe_mechanism(day), **_covariates(settings, release)},
+        calibration="strict",
+        epsilon_plan=settings.model.told_epsilon(release.epsilon),
+        epsilon_own=settings.model.told_epsilon(release.epsilon_alone),
+        noise=noise_scales(release.spends),
+        simulated=release.simulated,
+        code_version=optstream.__version__,
+        configuration_hash=settings.configuration_hash,
+        value_column=settings.published.value,
+        step_minutes=calendar.step_minutes,
+        time_zone=calendar.time_zone,
+        day=calendar.day,
+        standard_errors=StandardErrors(of_noise, of_model),
+        supplier_rounding=settings.input.supplier_rounding,
+        budget_alpha=settings.privacy.budget_alpha,
+        long_spans=() if release.simulated else long_spans_of(settings, day, revision),
+        optimality=None if release.optimality is None else rounded(release.optimality),
+        bands=bands if settings.counts_known else None,
+        measurements=beside.measurements,
+        errors=beside.errors,
+        no_errors=beside.no_errors,
+        bounds=settings.privacy.bounds,
+        metered=settings.metered,
+    )
+
+
+def told_of_draw(settings: Settings, day: date, revision: int, mechanism: Mechanism) -> dict[str, Any]:
+    """What a statement says of a draw by the configuration of now, which is to be kept with it, and what it
+    was drawn of: JSON-ready.
+    """
+    return {
+        TIMES: _times(settings, day),
+        FOLDER: str(settings.input_folder),
+        MECHANISM: settings.describe_mechanism(day),
+        ROUNDING: str(settings.input.supplier_rounding),
+        "epsilon_plan": str(settings.model.told_epsilon(mechanism.epsilon)),
+        "long_spans": [span.to_document() for span in long_spans_of(settings, day, revision)],
+        "bounds": [str(bound) for bound in settings.privacy.bounds],
+        "metered": settings.metered,
+    }
+
+
+def as_drawn(settings: Settings, record: ReleaseRecord | None, now: ReleaseStatement) -> ReleaseStatement:
+    """The statement of an estimate, with what is of its draw as it was kept then, or as the day's first one
+    has it; of a first one of an earlier version, which kept nothing, as it is, less what nobody recorded.
+
+    By now the configuration may plan with less of epsilon, or know of another rounding beside as much less
+    alpha: no amendment, and neither is true of what was drawn before. record: of the day. Where what was
+    staged first was purged, what readers have says the same of the draw. Raises PublicationError if they have
+    nothing that is whole, and where the record of the draw was edited.
+    """
+    draw = settings, now.period, now.revision, record.measurements_hash if record else None
+    told = stated_of_draw(*draw)
+    if told is None:
+        if not now.vintage:
+            return replace(now, bounds=None, metered=None)
+        digest = record.staged_hash if record else None
+        told = (_staged_first(settings, digest, now) or _listed(settings, now)).to_document()
+    known = {ROUNDING: "0", **dict.fromkeys(INPUT)} | {key: told[key] for key in OF_THE_DRAW if key in told}
+    mechanism = _mechanism_drawn(known.get(MECHANISM, now.mechanism), now.mechanism)
+    try:
+        return ReleaseStatement.from_document({**now.to_document(), **known, MECHANISM: mechanism})
+    except PublicationError as error:
+        raise edited_record(*draw) from error
+
+
+def _mechanism_drawn(drawn: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The mechanism as it was at the draw, and what of it is of the estimate of now."""
+    own, other = (
+        {key: value for key, value in one.items() if key not in (*OF_THE_ESTIMATE, ESTIMATED_BY)}
+        for one in (drawn, now)
+    )
+    of_now = {key: now[key] for key in OF_THE_ESTIMATE if key in now}
+    return {**own, **of_now, **({} if own == other else {ESTIMATED_BY: other})}
+
+
+def meant_otherwise(settings: Settings, day: date, record: ReleaseRecord) -> str | None:
+    """Why by the configuration and the time zone data of now what was measured of a day means something else,
+    as far as the draw's record says; None where it means the same. Another mechanism, features that are cut
+    otherwise, or other times of the steps make a false estimate of it.
+    """
+    told = stated_of_draw(settings, day, record.revision, record.measurements_hash) or {}
+    drawn, now = told.get(MECHANISM, {}), settings.describe_mechanism(day)
+    compared = [
+        ("[mechanism] name", drawn.get(NAME), now.get(NAME)),
+        ("[features]", drawn.get(FEATURES), now.get(FEATURES)),
+        ("first and last step by the time zone data", told.get(TIMES), _times(settings, day)),
+    ]
+    for place, before, configured in compared if told else ():
+        texts = json.dumps(before), json.dumps(configured)  # with their order
+        if texts[0] != texts[1]:
+            return f"{day} was drawn with {place} {texts[0]}, which would be {texts[1]} by now"
+    return None
+
+
+def _times(settings: Settings, day: date) -> list[str]:
+    times = settings.calendar.utc_times(day)
+    return [f"{times[0]}", f"{times[-1]}"]
+
+
+def _staged_first(settings: Settings, digest: str | None, now: ReleaseStatement) -> ReleaseStatement | None:
+    with suppress(LedgerError, PublicationError):
+        return statement_in(read_verified(settings.staging_of(now.period, now.revision), digest))
+    return None
+
+
+def _listed(settings: Settings, now: ReleaseStatement) -> ReleaseStatement:
+    place = open_storage(settings.published_folder)
+    entry = read_catalogue(place).entry(now.period)
+    if entry is None or entry.revision != now.revision:
+        raise PublicationError(
+            f"{now.period} is not listed, and what was staged is gone: `optstream publish {now.period}` "
+            "puts it back; it has its new estimate after that"
+        )
+    return read_statement(place, entry)
+
+
+def _covariates(settings: Settings, release: Release) -> dict[str, Any]:
+    """The covariates as configured, each with the hash of the values that the estimate went by, "none" where
+    it went without; then others that it went by, of stored measurements from when they were configured.
+    Nothing where there are neither.
+    """
+    used = {one.name: one for one in release.covariates}
+    hashes = {name: _hash_of(one) for name, one in used.items()}
+    given = {one.name: (one.source, one.publication_lag_days) for one in settings.covariates.given}
+    others = {name: ("not configured now", one.lag_days) for name, one in used.items() if name not in given}
+    found = [
+        {
+            "name": name,
+            "source": source,
+            "publication_lag_days": lag_days,
+            "values_sha256": hashes.get(name, "none"),
+        }
+        for name, (source, lag_days) in (given | others).items()
+    ]
+    return {COVARIATES: found} if found else {}
+
+
+def _hash_of(covariate: Covariate) -> str:
+    return hashlib.sha256(json.dumps(covariate.to_document(), sort_keys=True).encode()).hexdigest()
+
+
+def _known(errors: NDArray[np.float64]) -> Known:
+    """Of how many values these standard errors are known."""
+    finite = np.isfinite(errors)
+    return "all" if finite.all() else "some" if finite.any() else "none"

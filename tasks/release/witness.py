@@ -1,0 +1,174 @@
+"""How far the ledger was, known outside its database: one that is behind was restored, and is refused.
+
+One small file in the trusted folder, and one more where `[trusted] witness` names a second place. It holds,
+by privacy budget, which has one ledger, and by stream, how many events there were and the hash of the last.
+It only ever grows: a ledger that lacks a hash is refused and changes nothing; a witness that is behind the
+ledger, as after a crash, is brought up to it. It is told before each draw, before readers have what was drawn
+or estimated anew, and after what a person declared: a ledger that forgot a withdrawal or known noise would
+show the day again, or draw in windows that lost everything.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from optstream.catalogue.backends import Location, StoreUrl
+from optstream.catalogue.backends.object_store import MOST_TRANSACTIONS, check_conditions
+from optstream.errors import LedgerError, PublicationError
+from optstream.ledger import Ledger
+from optstream.storage.store import open_store
+from tasks.config import Settings
+from tasks.trusted.files import exclusive_in, write_private
+
+NAME = "ledger-heads.json"
+FORMAT = "optstream.witness/1"
+LARGEST = 2**20
+"""Bytes; thousands of streams."""
+
+Heads = Mapping[str, tuple[int, str]]
+"""By stream: how many events, and the hash of the last."""
+Grants = Mapping[str, Heads]
+"""By privacy budget: populations that share a trusted folder may have a ledger each."""
+
+
+def bear_witness(settings: Settings, ledger: Ledger, recorded: str = "") -> None:
+    """Refuse, with LedgerError, a ledger that is behind its witnesses, and a witness that cannot be read or
+    written; then tell them how far the ledger is, durable.
+
+    recorded: what the ledger has by now all the same, for who is told that a witness has it not.
+    """
+
+    grant = settings.privacy.population
+
+    def follow(grants: Grants) -> Grants:
+        # the witness was read before the ledger is asked, and so a sound ledger has what it holds
+        known = grants.get(grant, {})
+        _check(place, known, ledger)
+        found = ledger.heads(settings.stream.name)
+        newest = {name: max(known.get(name, (0, "")), head) for name, head in found.items()}
+        return {**grants, grant: {**known, **newest}}
+
+    for place in settings.witness_places:
+        try:
+            _change(place, follow)
+        except (OSError, PublicationError) as error:
+            said = error.strerror if isinstance(error, OSError) else error
+            raise LedgerError(
+                f"{place} cannot be told how far the ledger is ({said}): {recorded}nothing is drawn before "
+                "it is; see [trusted] of the configuration"
+            ) from error
+
+
+def refuse_older(settings: Settings, ledger: Ledger) -> None:
+    """Refuse, with LedgerError, a ledger behind a witness; one that cannot be reached now says nothing."""
+    for place in settings.witness_places:
+        with suppress(OSError, PublicationError):
+            _check(place, _known(settings, place), ledger)
+
+
+def behind(settings: Settings, ledger: Ledger) -> list[str]:
+    """What the witnesses say against the ledger, a line each; changes nothing."""
+    said = []
+    for place in settings.witness_places:
+        try:
+            _check(place, _known(settings, place), ledger)
+        except LedgerError as error:
+            said.append(str(error))
+        except (OSError, PublicationError) as error:
+            strerror = error.strerror if isinstance(error, OSError) else str(error)
+            said.append(f"{place} cannot be read ({strerror}): what it knows of the ledger is not compared")
+    return said
+
+
+def older_places(settings: Settings, ledger: Ledger) -> list[str]:
+    """Which witnesses are older copies than what readers have, a line each; changes nothing.
+
+    Each is told how far the ledger is after something was staged and before it is listed. One that does not
+    know that it was staged has been restored, and with it what lies beside it, also where nothing that is
+    looked for elsewhere is missing. The next run brings it up to the ledger, and says nothing.
+    """
+    shown, said = ledger.last_shown(settings.stream.name), []
+    for place in settings.witness_places:
+        with suppress(LedgerError, OSError, PublicationError):  # `behind` says these
+            n_events, _ = _known(settings, place).get(settings.stream.name, (shown, ""))
+            if n_events < shown:
+                said.append(
+                    f"{place} knows {n_events} events of the ledger, and readers have what event {shown} "
+                    "staged: it is an older copy; bring the newest one back, or accept what it lacks, as "
+                    "docs/recover.md says"
+                )
+    return said
+
+
+def _known(settings: Settings, place: Location) -> Heads:
+    """What a place knows of the stream's budget; raises as `_read`."""
+    return _read(place)[0].get(settings.privacy.population, {})
+
+
+def _check(place: Location, known: Heads, ledger: Ledger) -> None:
+    missing = set(ledger.missing_heads(head for _, head in known.values()))
+    for stream, (n_events, head) in sorted(known.items()):
+        if head in missing:
+            raise LedgerError(
+                f"the ledger does not contain event {n_events} of stream {stream!r} that {place} knows: it "
+                "was restored from an older copy, or is another ledger, and would draw again what was drawn. "
+                "Bring the newest ledger back; docs/recover.md says what to do if it is lost"
+            )
+
+
+def _change(place: Location, work: Callable[[Grants], Grants]) -> None:
+    """Replace what a place knows by what `work` makes of it, one caller at a time."""
+    if isinstance(place, StoreUrl):
+        store = open_store(place)
+        check_conditions(store)
+        for _ in range(MOST_TRANSACTIONS):
+            known, tag = _read(place)
+            wanted = work(known)
+            if wanted == known:
+                return
+            data = _to_bytes(wanted)
+            if store.put_new(NAME, data) if tag is None else store.put_instead(NAME, data, tag):
+                return
+        raise PublicationError("others wrote it every time")
+    with exclusive_in(place):
+        known, _ = _read(place)
+        wanted = work(known)
+        if wanted != known:
+            write_private(place / NAME, _to_bytes(wanted))
+
+
+def _read(place: Location) -> tuple[Grants, str | None]:
+    """What a place knows, and in a store its tag. Raises LedgerError for what is not a witness."""
+    tag = None
+    try:
+        if isinstance(place, Path):
+            data = (place / NAME).read_bytes()
+        else:
+            stored = open_store(place).get(NAME, LARGEST)
+            data, tag = stored.data, stored.tag
+    except FileNotFoundError:
+        return {}, None
+    try:
+        document = json.loads(data)
+        if document["format"] != FORMAT:
+            raise ValueError(document["format"])
+        return {str(grant): _heads(streams) for grant, streams in document["grants"].items()}, tag
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise LedgerError(
+            f"{place / NAME} is not what OptStream wrote: restore it from a copy. If there is none, see that "
+            "the ledger is the newest, then remove the file: the next run writes it anew"
+        ) from error
+
+
+def _heads(streams: Mapping[str, Any]) -> Heads:
+    return {str(name): (int(one["events"]), str(one["head"])) for name, one in streams.items()}
+
+
+def _to_bytes(grants: Grants) -> bytes:
+    told = {
+        grant: {name: {"events": n_events, "head": head} for name, (n_events, head) in heads.items()}
+        for grant, heads in grants.items()
+    }
+    return json.dumps({"format": FORMAT, "grants": told}, indent=1, sort_keys=True).encode()

@@ -1,1 +1,0 @@
-"""Dumps to try the product on: simulated ones, and the public files of RTE."""

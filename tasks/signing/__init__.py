@@ -1,1 +1,0 @@
-"""The signatures of what is published, and their key."""

@@ -1,1 +1,0 @@
-"""Files of the trusted folder, and what is said of failures."""

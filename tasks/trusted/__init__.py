@@ -1,0 +1,1 @@
+"""Files of the trusted zone: private files, covariates, verdicts of suites."""

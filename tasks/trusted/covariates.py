@@ -1,0 +1,423 @@
+"""Covariates are read in processes of their own: a file that ends one costs its covariate, not the night."""
+
+import hashlib
+import io
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from resource import RLIMIT_AS, RLIMIT_CPU, setrlimit
+from threading import Timer
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from optstream.catalogue import read_catalogue
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.export import rows_of
+from optstream.catalogue.layout import CATALOGUE
+from optstream.errors import DumpError, OptStreamError
+from optstream.storage.parquet import Limits, claims_of
+from optstream.stream import AggregationTree
+from optstream.stream.calendar import ORIGIN
+from optstream.stream.covariate import LARGEST, Covariate
+from tasks.config import Settings
+from tasks.config.fields import Section, absolute, located
+from tasks.config.load import read_toml, stream_files
+from tasks.config.schema import PATH, SECTIONS, PublicSeries
+from tasks.trusted.failures import is_failure
+
+# A covariate's files, read: a value a day for each node of the hierarchy; nothing private is read here.
+#
+# Whoever may deliver a file may deliver any file: what is read is bounded, and runs in a process of its own
+# (`tasks.trusted.covariates`).
+
+LARGEST_FILE = 2**26
+"""Bytes."""
+LIMITS = Limits(rows=2**25, columns=1000, group_bytes=2**30)
+LONGEST_PAST = 400
+"""Days before the one that is asked about: `history_days` is at most 366, and smoothed values need a past."""
+
+
+class Asked(Section):
+    """What is read, as one process says it to another.
+
+    place: absolute. private: by configuration key, folders that no file may lie in. parents: of the
+    hierarchy's nodes. until: the last day whose value counts.
+    """
+
+    given: PublicSeries
+    place: Path
+    private: dict[str, Path]
+    time_zone: str
+    parents: tuple[tuple[str, str | None], ...]
+    until: date
+
+
+def covariate_of(asked: Asked) -> Covariate:
+    """Return the covariate's values of the days up to the one that is asked about.
+
+    Rows are the nodes of the hierarchy, or one for all of them. Raises DumpError for files that cannot be
+    used, naming the place, the rule and the remedy; and what a library raises over a damaged one.
+    """
+    given = asked.given
+    if asked.place.is_dir() and (asked.place / CATALOGUE).is_file():
+        table = _published_rows(asked)
+    else:
+        table = _rows(asked.place, _bytes_of(asked), asked)
+    day = pl.col("time").dt.date()
+    past = day.is_between(asked.until - timedelta(days=LONGEST_PAST), asked.until)
+    # a value beyond all measure, and a day that is none of these, cost themselves alone
+    table = table.filter(past & (pl.col("value").abs() <= LARGEST))
+    # a later row corrects an earlier one; then the mean of a day
+    table = table.unique(["time", "node"], keep="last", maintain_order=True)
+    table = table.group_by(day.alias("day"), "node").agg(pl.col("value").mean())
+    if table.is_empty():
+        raise DumpError(
+            f"{given.path} must have a number in column {given.value!r} on some of the {LONGEST_PAST} days "
+            f"up to {asked.until}; it has none: name the right column, or have newer days delivered"
+        )
+    first, last = table["day"].min(), table["day"].max()
+    assert isinstance(first, date)
+    assert isinstance(last, date)
+    rows: dict[str | None, NDArray[np.float64]] = {}
+    for (node,), part in table.group_by("node"):
+        row = rows.setdefault(None if node is None else str(node), np.full((last - first).days + 1, np.nan))
+        row[(part["day"] - first).dt.total_days().to_numpy()] = part["value"].to_numpy()
+    values = _of_nodes(rows, AggregationTree.from_parents(dict(asked.parents)), given)
+    return Covariate(given.name, (first - ORIGIN).days, values, given.publication_lag_days, given.level)
+
+
+def _published_rows(asked: Asked) -> pl.DataFrame:
+    """Return local day, node and mean of what another stream published: its output, which is public. Raises
+    DumpError where the folder is private, or is not as OptStream publishes.
+    """
+    given, real = asked.given, asked.place.resolve()
+    _check_public(real, given.path, asked)
+    try:
+        storage = open_storage(asked.place)
+        catalogue = read_catalogue(storage)
+        if catalogue.value_column != given.value:
+            raise DumpError(
+                f"{given.path} publishes the column {catalogue.value_column!r:.40}: name that as value; got "
+                f"{given.value!r:.40}"
+            )
+        first = asked.until - timedelta(days=LONGEST_PAST)
+        rows = rows_of(storage, catalogue, (), first, asked.until, verify=True)
+    except OptStreamError as error:
+        raise error if isinstance(error, DumpError) else DumpError(f"{given.path}: {error}") from None
+    value = pl.col(given.value).cast(pl.Float64).mean().alias("value")
+    return rows.group_by(pl.col("date").cast(pl.Datetime("us")).alias("time"), "node").agg(value)
+
+
+def _bytes_of(asked: Asked) -> bytes:
+    """Return what is in the file whose hash the configuration names. Raises DumpError for a private or a
+    wrong one.
+    """
+    path, file = asked.given.path, asked.place
+    if asked.given.sha256 is None or not file.exists():
+        found = "a folder without a catalogue" if file.is_dir() else "another" if file.exists() else "nothing"
+        raise DumpError(f"{path} must be {PATH}; found {found}: correct the path, or have it delivered")
+    # a pipe that nobody writes to would be waited for
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as opened:
+        _check_public(file.resolve(), path, asked)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise DumpError(f"{path} must be a regular file: deliver it anew")
+        data = opened.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
+        raise DumpError(
+            f"{path} must have at most {LARGEST_FILE // 2**20} MiB: leave out columns and years that are "
+            "not needed"
+        )
+    if hashlib.sha256(data).hexdigest() != asked.given.sha256:
+        raise DumpError(
+            f"{path} is not the file whose sha256 the configuration names: deliver that one, or look at this "
+            "one and name the hash that `sha256sum` prints"
+        )
+    return data
+
+
+def _check_public(real: Path, named: str, asked: Asked) -> None:
+    """Raise DumpError where a place, links followed, lies in one of the private folders."""
+    for key, zone in asked.private.items():
+        if real.is_relative_to(zone.resolve()):
+            raise DumpError(
+                f"{named} leads into {key}.folder, which is private: what is learned from it would leak, "
+                "and no ledger would see it; deliver a file that is public"
+            )
+
+
+def _rows(file: Path, data: bytes, asked: Asked) -> pl.DataFrame:
+    """Return time (local), node (null where there is no such column) and value of every row of a file."""
+    given, source = asked.given, io.BytesIO(data)
+    if file.suffix == ".csv":
+        table = pl.read_csv(source, schema_overrides={given.node: pl.String}, try_parse_dates=True)
+    else:
+        claims = claims_of(data)
+        if claims is None or not claims.within(LIMITS):
+            raise DumpError(f"{_named(file)} must be a Parquet file of {LIMITS.words}")
+        wanted = {"date", "timestamp", given.value, given.node}
+        kept = [name for name in pl.read_parquet_schema(source) if name in wanted]
+        table = pl.read_parquet(io.BytesIO(data), columns=kept, use_pyarrow=False)
+    times = [name for name in ("date", "timestamp") if name in table.columns]
+    if len(times) != 1 or given.value not in table.columns:
+        raise DumpError(
+            f"{_named(file)} must have a column date or timestamp, and a column {given.value!r} of numbers; "
+            f"it has {_headers(table)}: name its columns by the keys value and node"
+        )
+    kind, time = table.schema[times[0]], pl.col(times[0])
+    if isinstance(kind, pl.Datetime) and kind.time_zone is not None:
+        time = time.dt.convert_time_zone(asked.time_zone).dt.replace_time_zone(None)
+    elif not isinstance(kind, pl.Datetime | pl.Date):
+        raise DumpError(
+            f"column {times[0]} of {_named(file)} must be of dates or instants such as 2016-02-01; it "
+            f"is {kind}"
+        )
+    if not table.schema[given.value].is_numeric() and table.schema[given.value] != pl.Boolean:
+        raise DumpError(
+            f"column {given.value!r} of {_named(file)} must be of numbers, empty where there are none; it is "
+            f"{table.schema[given.value]}"
+        )
+    node = pl.col(given.node) if given.node in table.columns else pl.lit(None)
+    return table.select(
+        time.cast(pl.Datetime("us"), strict=False).alias("time"),
+        node.cast(pl.String).alias("node"),
+        pl.col(given.value).cast(pl.Float64).alias("value"),
+    )
+
+
+def _headers(table: pl.DataFrame) -> str:
+    """Return names of columns, and no values, for the file may be a wrong one; nor a first line that is no
+    line of names: a file of readings may have no other.
+    """
+    if not all(name.isidentifier() for name in table.columns):
+        return "a first line that is no line of names"
+    return ", ".join(f"{name!r:.40}" for name in table.columns[:10]) or "none of these"
+
+
+def _named(file: Path) -> str:
+    return f"{file.name!r:.80}"
+
+
+def _of_nodes(
+    rows: Mapping[str | None, NDArray[np.float64]], tree: AggregationTree, given: PublicSeries
+) -> NDArray[np.float64]:
+    """Return a row for each node, or one for all: a node has its own values, else those of the next node
+    above that has some, else the mean of those below it. Nodes outside of `nodes` have none.
+    """
+    if set(rows) == {None}:
+        found = np.array([rows[None]])
+        if not given.nodes:
+            return found
+        values = np.repeat(found, len(tree.nodes), axis=0)
+    else:
+        nothing = np.full(next(iter(rows.values())).size, np.nan)
+        values = np.array([rows.get(name, nothing) for name in tree.nodes])
+        has = np.array([name in rows for name in tree.nodes])
+        if not has.any():
+            raise DumpError(
+                f"{given.path} must name nodes of the hierarchy, such as {tree.leaves[0]!r:.40}, in column "
+                f"{given.node!r}; it names none: set the key node, or rename them in the file"
+            )
+        for node, parent in enumerate(tree.parents[1:], 1):
+            if not has[node] and has[parent]:
+                values[node], has[node] = values[parent], True
+        for level in reversed(tree.levels):
+            for node in level:
+                if not has[node]:
+                    below = [one for one, up in enumerate(tree.parents) if up == node and has[one]]
+                    if below:
+                        values[node], has[node] = values[below].mean(axis=0), True
+    if given.nodes:
+        chosen = np.array([name in given.nodes for name in tree.nodes])
+        for node, parent in enumerate(tree.parents[1:], 1):
+            chosen[node] |= chosen[parent]
+        values[~chosen] = np.nan
+    return values
+
+
+# Folders that no covariate may lie in: what is learned from readings would leak, and no ledger would see
+# it.
+#
+# The stream's own are known. Of other streams only what files on this machine tell: it is a guard against
+# mistakes, and no proof that a file is public.
+
+CONFIGURATION = "optstream.toml"
+ZONES = ("input", "trusted")
+MOST_ABOVE = 64
+"""Folders above a place: what was delivered may be a link into thousands, each with a long file to read."""
+UNUSABLE = (OptStreamError, OSError, RuntimeError, ValueError, LookupError, TypeError)
+"""What is raised over a file that is none or names no folder, and over a link to itself."""
+
+
+def private_zones(settings: Settings, place: Path) -> dict[str, Path]:
+    """Return folders that a covariate's place must not lead into, by configuration key: those of the stream,
+    of the streams that its population file names, and of each configuration that has
+    its usual name and lies in the place or in a folder above it.
+    """
+    own = {"input": settings.input_folder, "trusted": settings.trusted_folder}
+    zones = {key: zone for key, zone in own.items() if isinstance(zone, Path)}
+    for file in _configurations(settings, place):
+        for key in ZONES:
+            with suppress(*UNUSABLE):
+                usual = {"folder": SECTIONS[key].model_fields["folder"].default}
+                zone = located((usual | read_toml(file).get(key, {}))["folder"], file.parent)
+                if isinstance(zone, Path):
+                    zones[f"{file}: {key}"] = zone
+    return zones
+
+
+def _configurations(settings: Settings, place: Path) -> Iterator[Path]:
+    if named := settings.privacy.population_file:
+        with suppress(*UNUSABLE):
+            yield from stream_files([absolute(named, settings.folder)])
+    for start in dict.fromkeys((place, _resolved(place))):
+        for folder in (start, *start.parents)[:MOST_ABOVE]:
+            with suppress(*UNUSABLE):
+                if (found := folder / CONFIGURATION).is_file():
+                    yield found
+
+
+def _resolved(place: Path) -> Path:
+    """Return the place, links followed; as it is where they lead nowhere."""
+    with suppress(*UNUSABLE):
+        return place.resolve()
+    return place
+
+
+MOST_MEMORY = 2**33
+"""Bytes of address space; threads reserve more than they use."""
+MOST_SECONDS = 120
+"""Of the clock on the wall, and of a processor."""
+LARGEST_ANSWER = 2**26
+"""Bytes; the most nodes over the longest past take less than half of it."""
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A covariate that nights go without, and why: the place, the rule and the remedy."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Covariates:
+    """What was read, and what could not be."""
+
+    read: tuple[Covariate, ...]
+    unread: tuple[Unread, ...]
+
+
+def read_covariates(
+    settings: Settings, until: date, read: Callable[[Asked], Covariate] | None = None
+) -> Covariates:
+    """Return the configured covariates up to a day, and those whose files cannot be used.
+
+    A file under an input or trusted folder is not read, links followed (`private_zones`). Raises nothing over
+    any file. read: how; None for in a process of its own.
+    """
+    found, unread = [], []
+    for given in settings.covariates.given:
+        place = absolute(given.path, settings.folder)
+        asked = Asked(
+            given=given,
+            place=place,
+            private=private_zones(settings, place),
+            time_zone=settings.stream.time_zone,
+            parents=settings.tree_of(until).parents_by_name(),
+            until=until,
+        )
+        try:
+            found.append((read or _read_apart)(asked))
+        except DumpError as error:
+            unread.append(Unread(given.name, f"covariate {given.name}: {error}"))
+    return Covariates(tuple(found), tuple(unread))
+
+
+def _read_apart(asked: Asked) -> Covariate:
+    """Return what a process of its own reads. Raises DumpError in its words, or where it gave no answer."""
+    try:
+        found = _heard(json.loads(_said_by_a_process(asked)), asked)
+    except BaseException as error:
+        if not is_failure(error):
+            raise
+        raise DumpError(
+            f"{asked.given.path} cannot be read: the process that reads it ended over it or took longer than "
+            f"{MOST_SECONDS} seconds; it is damaged, made to do harm, or too large: deliver it anew"
+        ) from None
+    if isinstance(found, str):
+        raise DumpError(found)
+    return found
+
+
+def _said_by_a_process(asked: Asked) -> bytes:
+    # the present folder is no place to import from
+    command, pipe = [sys.executable, "-P", "-m", __name__], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        timer = Timer(MOST_SECONDS, process.kill)
+        timer.start()
+        try:
+            process.stdin.write(asked.model_dump_json().encode())
+            process.stdin.close()
+            return process.stdout.read(LARGEST_ANSWER)
+        finally:
+            timer.cancel()
+            process.kill()
+
+
+def _heard(said: Any, asked: Asked) -> Covariate | str:
+    """Return what a process said, which decoded files that others made: nothing is taken for granted. Raises
+    ValueError and others where it is no answer to what was asked.
+    """
+    if "why" in said:
+        return f"{said['why']:.500}"
+    given, first = asked.given, ORIGIN + timedelta(days=said["first_day"])
+    if type(said["first_day"]) is not int:  # columns are counted from it
+        raise ValueError
+    values = np.array(said["values"], dtype=np.float64)
+    past = asked.until - first - timedelta(days=values.shape[1] - 1)
+    if len(values) not in (1, len(asked.parents)) or not timedelta(0) <= past <= timedelta(LONGEST_PAST):
+        raise ValueError
+    return Covariate(given.name, said["first_day"], values, given.publication_lag_days, given.level)
+
+
+def read_here(asked: Asked) -> Covariate:
+    """Return the covariate. Raises DumpError, which repeats nothing that a library says of a file."""
+    try:
+        return covariate_of(asked)
+    except DumpError:
+        raise
+    except BaseException as error:
+        if not is_failure(error):
+            raise
+        said = error.strerror if isinstance(error, OSError) else None
+        why = f" ({said})" if said else " as a table"
+        raise DumpError(
+            f"{asked.given.path} cannot be read{why}: mend it, or have it delivered anew"
+        ) from None
+
+
+def _answer() -> dict[str, Any]:
+    """Return what this process is asked for, as a document, or why there is none."""
+    try:
+        return read_here(Asked.model_validate_json(sys.stdin.buffer.read())).to_document()
+    except DumpError as error:
+        return {"why": str(error)}
+
+
+if __name__ == "__main__":
+    setrlimit(RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    setrlimit(RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
+    sys.stdout.write(json.dumps(_answer(), allow_nan=False))
