@@ -159,7 +159,7 @@ Configs = Annotated[
         show_default=str(DEFAULT_CONFIG),
     ),
 ]
-ALL_WELL, LOOK, NOT_BEGUN = 0, 1, 2
+LOOK, NOT_BEGUN = 1, 2
 
 
 class Done(NamedTuple):

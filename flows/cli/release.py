@@ -406,7 +406,7 @@ def _fill(
         plan = plan_backfill(settings, open_ledger(settings.ledger_url), days)
     _show_plan(plan, settings, terminal)
     if dry_run:
-        return _price_backfill_days(plan, settings, terminal)
+        return _price_span(plan, settings, terminal)
     if plan.to_run and mechanism_for(settings, span[0]).adaptive and (dask or workers > 1):
         terminal.say(
             "each day's plan goes on from the day before: one month after the other, in this process"
@@ -517,7 +517,7 @@ def _show_plan(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> No
     )
 
 
-def _price_backfill_days(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> Done:
+def _price_span(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> Done:
     """Show what the missing days would cost; code 1 if the ledger would refuse some."""
     with work("price the missing days"):
         cost = cost_of(settings, open_ledger(settings.ledger_url), plan.missing)

@@ -563,9 +563,9 @@ def count_variation(
 SHARES = np.array([0.5, 0.68, 0.8, 0.9, 0.95])
 """Of the bands that are looked at."""
 LEAST_FACTOR = 0.4
-BELIEVED, BELIEF_HELD_SHARE = 1.1, 10.0
+BELIEVED, HELD_BELIEF = 1.1, 10.0
 """The factor that is believed before anything is measured, and how many surprises that is worth."""
-GRID_POINTS_HELD_SHARE = 60
+HELD_GRID_POINTS = 60
 NORMAL_PARTS = np.linspace(0.005, 0.995, 34)
 """Of a variance, the rest that of Laplace noise: where the bands of the sum of both are worked out."""
 HALVINGS = 40
@@ -615,7 +615,7 @@ def level_factor(surprise: Floats, noise: Floats, counted: Floats, doubt: Floats
     (n_nodes, 1), variances of the noise. counted: (n_nodes, 1), the part of it that is normal, what counts
     vary; the rest is Laplace noise. doubt: (n_nodes, n), by how much a value's variance exceeds the noise.
     """
-    logs = np.linspace(np.log(LEAST_FACTOR), np.log(LARGEST_FACTOR), GRID_POINTS_HELD_SHARE)
+    logs = np.linspace(np.log(LEAST_FACTOR), np.log(LARGEST_FACTOR), HELD_GRID_POINTS)
     worth = doubt / (noise + doubt)
     weight, usual = float(worth.sum()), doubt.mean(axis=1, keepdims=True)
     held = []
@@ -626,7 +626,7 @@ def level_factor(surprise: Floats, noise: Floats, counted: Floats, doubt: Floats
     # held shares rise with the factor but for ties, which must not stop the search
     rising = np.array(held) / max(weight, 1e-300) + 1e-9 * np.arange(logs.size)
     shown, count = float(np.interp(SHARES.mean(), rising, logs)), weight / ALIKE
-    return float(np.exp((count * shown + BELIEF_HELD_SHARE * np.log(BELIEVED)) / (count + BELIEF_HELD_SHARE)))
+    return float(np.exp((count * shown + HELD_BELIEF * np.log(BELIEVED)) / (count + HELD_BELIEF)))
 
 
 def band_edges(normal: Floats) -> Floats:

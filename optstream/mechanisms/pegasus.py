@@ -170,7 +170,7 @@ def refine(
 
 # PeGaSus on a tree whose inner nodes take their groups from the nodes below them.
 
-NAME_TREE = "GroupedBelow"
+GROUPED_BELOW = "GroupedBelow"
 
 
 @dataclass(frozen=True, init=False)
@@ -248,7 +248,7 @@ class GroupedBelow(Laplace):
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
         """Return what the period before left."""
-        return {**memory_of(before, NAME_TREE), "mechanism": NAME_TREE}
+        return {**memory_of(before, GROUPED_BELOW), "mechanism": GROUPED_BELOW}
 
     def misses_only_noise(self, measured: Measured) -> bool:
         """Return False: it smooths."""
@@ -282,7 +282,7 @@ class GroupedBelow(Laplace):
             measured,
             choices={"groups": groups.tolist()},
             state={
-                "mechanism": NAME_TREE,
+                "mechanism": GROUPED_BELOW,
                 "next_step": first_step + measured.n_steps,
                 "terms": terms,
                 "noisy": noisy,
@@ -290,7 +290,7 @@ class GroupedBelow(Laplace):
         )
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
-        own_state(state, NAME_TREE)
+        own_state(state, GROUPED_BELOW)
         return replace(super()._draw(period, noise, state), before=public_part(state))
 
 

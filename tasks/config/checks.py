@@ -273,7 +273,7 @@ def _joint_noise(mechanism: Mechanism, stream: Stream, trees: Trees) -> Iterator
         )
 
 
-def _covariates_checks(covariates: Covariates, mechanism: Mechanism, trees: Trees) -> Iterator[str]:
+def _covariates_fit(covariates: Covariates, mechanism: Mechanism, trees: Trees) -> Iterator[str]:
     if covariates.given and not mechanism.kind.takes_covariates:
         able = kinds_with("takes_covariates")
         yield f"{COVARIATES} is for mechanism.name {able}; got {mechanism.name!r}: leave it out"
@@ -414,7 +414,7 @@ CHECKS: tuple[tuple[Callable[..., Iterable[str]], Sequence[str], Sequence[str]],
     (margin_problems, ["hierarchy"], ["budget", "input", "mechanism", "privacy"]),
     (factor_problems, ["input", "privacy"], []),
     (_input, ["input", "published"], ["stream"]),
-    (_covariates_checks, ["covariates", "mechanism", "trees"], []),
+    (_covariates_fit, ["covariates", "mechanism", "trees"], []),
     (schedule_problems, ["schedule", "watch", "stream"], []),
     (_hours, ["stream", "mechanism"], ["release", "covariates"]),
 )

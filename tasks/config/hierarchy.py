@@ -73,11 +73,11 @@ def _corner(corner: Any) -> tuple[float, float]:
     return round(float(longitude), DECIMALS), round(float(latitude), DECIMALS)
 
 
-LARGEST_FILE_HIERARCHY = 64 * 2**20
+LARGEST_TREE_FILE = 64 * 2**20
 MOST_NODES = 2**22
 LIMITS = Limits(rows=MOST_NODES, columns=1000)
 """What a Parquet file's footer may claim."""
-UNUSABLE_HIERARCHY = (
+UNUSABLE_TREE = (
     "must hold the columns node and parent, and may hold name, latitude and longitude, "
     "readable as its ending says"
 )
@@ -177,14 +177,14 @@ def _read_file(path: Path) -> pl.DataFrame | str:
     try:
         if not path.is_file():
             return "does not exist, or is not a file"
-        if path.stat().st_size > LARGEST_FILE_HIERARCHY:
+        if path.stat().st_size > LARGEST_TREE_FILE:
             return "must be at most 64 MiB"
     except (OSError, ValueError):
         return "is no path that can be looked up; shorten it"
     if path.suffix == ".parquet":
         claims = claims_of(path)
         if claims is None or not claims.is_flat:
-            return UNUSABLE_HIERARCHY
+            return UNUSABLE_TREE
         if not claims.within(LIMITS):
             return f"must claim {LIMITS.words}"
     try:
@@ -203,7 +203,7 @@ def _read_file(path: Path) -> pl.DataFrame | str:
         wanted = [name for name in kinds if name in table.columns or name in ("node", "parent")]
         return table.select(pl.col(name).cast(kinds[name]) for name in wanted)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
-        return UNUSABLE_HIERARCHY
+        return UNUSABLE_TREE
 
 
 def _names_nodes(kind: pl.DataType | None) -> bool:

@@ -166,7 +166,7 @@ def scan_file(file: Location, **how: Any) -> pl.LazyFrame:
 
 # Columns of floats become exact integers; and where floating point alone leaves no doubt of them.
 
-LARGEST_DECIMAL = 10**15
+LARGEST_EXACT = 10**15
 """Below it two decimals of one scale are never the same float64, so the one that fits is the shortest."""
 Numbers = NDArray[np.floating[Any]]
 
@@ -209,7 +209,7 @@ class FloatCounter:
         fits = (
             digits
             for digits in range(15, -1, -1)
-            if largest * 10**digits < LARGEST_DECIMAL
+            if largest * 10**digits < LARGEST_EXACT
             and 2 * largest * 10**digits * bottom + 10**digits * top < 2**62
         )
         return next(fits, -1)
@@ -249,7 +249,7 @@ FLOATS: dict[pl.DataType | type[pl.DataType], type[np.float32 | np.float64]] = {
     pl.Float64: np.float64,
 }
 LARGEST_MANTISSA = 2**62
-LARGEST_DECIMAL_READING = 10**38
+LARGEST_DECIMAL = 10**38
 """Above the integer of any decimal, and within 128 bits."""
 SOUND, ABSENT, INFINITE, MINUS_INFINITE, ABOVE, BELOW = KINDS = range(6)
 """What a reading is found to be."""
@@ -358,7 +358,7 @@ def _integers(
         scale = 10**digits
         whole = whole // pl.lit(10 ** (dtype.scale - digits), pl.Int128)
     whole_bounds = math.ceil(bounds[0] * scale), math.floor(bounds[1] * scale)
-    low, high = (min(max(bound, -LARGEST_DECIMAL_READING), LARGEST_DECIMAL_READING) for bound in whole_bounds)
+    low, high = (min(max(bound, -LARGEST_DECIMAL), LARGEST_DECIMAL) for bound in whole_bounds)
     top, bottom = (resolution * scale).as_integer_ratio()
 
     def count_long(values: pl.Series) -> pl.Series:

@@ -190,12 +190,8 @@ def choose_stream_shares(errors: Sequence[ErrorOf], total: Fraction) -> tuple[Fr
     stream's error, such as its unit, changes no share. Equal shares are kept where others gain less than a
     prior can tell.
     """
-    from optstream.mechanisms.history_informed_tree import (
-        BETTER,
-        LEAST,
-        MOVES,
-        WORTH_IT,
-    )  # only where it is used: it loads scipy
+    # it loads scipy, which a help text need not wait for
+    from optstream.mechanisms.history_informed_tree import BETTER, LEAST, MOVES, WORTH_IT
 
     known = [lru_cache(maxsize=None)(one) for one in errors]
 

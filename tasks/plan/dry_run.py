@@ -19,7 +19,6 @@ from tasks.plan.candidates import check_population
 from tasks.plan.expected import (
     Band,
     DryRun,
-    Expected,
     Level,
     Noise,
     NumberOfPoints,
@@ -72,11 +71,6 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
         currencies=compare_currencies(settings, days[0]),
         kept_back=settings.budget.restatement_share,
     )
-
-
-def expected_levels(settings: Settings, day: date) -> tuple[Expected | None, ...]:
-    """Return the errors that a dry run of this day expects, by level; raises ParameterError as it does."""
-    return tuple(level.expected for level in _period(settings, [day]).levels)
 
 
 def level_warnings(settings: Settings, day: date) -> tuple[str, ...]:
