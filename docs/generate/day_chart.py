@@ -6,7 +6,7 @@ import altair as alt
 import polars as pl
 
 from optstream.errors import ParameterError
-from tasks.plan.advise import BLUE, FONT, GRID, INK
+from studies.papers.charts import BLUE, FONT, GRID, INK
 
 PALE = "#c6dbef"
 RELEASED, TRUTH = "released", "simulated truth"

@@ -23,9 +23,9 @@ from optstream.errors import ConfigurationError, DumpError, ParameterError
 from optstream.estimation.error_terms import BAND
 from optstream.mechanisms import OptStream
 from studies.benchmarks.harness.measure import command
+from studies.papers.charts import write_file
 from tasks.config import Settings, load_settings
 from tasks.operate.simulate import FRENCH_REGIONS, aggregated_day, as_laid_out, dump_folder
-from tasks.plan.advise import write_file
 from tasks.release.mechanism import mechanism_for
 
 

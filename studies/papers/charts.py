@@ -5,8 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import altair as alt
+import vl_convert
 
-from tasks.plan.advise import BLUE, FONT, GREY, GRID, INK, RED, inline, write_file
+from optstream.errors import ParameterError
+
+# What all charts share: colours that print in grey, and how a chart becomes a file.
+
+FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
+INK, BLUE, RED, GREY, GRID = "#1a1a1a", "#08519c", "#a50f15", "#636363", "#e4e4e4"
+PIXELS_PER_POINT = 2
 
 STYLES = (
     # colour, dash, shape: each is enough to tell lines apart
@@ -22,6 +29,22 @@ STYLES = (
 )
 WIDTH, HEIGHT = 190, 150
 Rows = Sequence[dict[str, Any]]
+
+
+def inline(rows: Rows) -> alt.Data:
+    """The rows as a chart's own data."""
+    return alt.Data(values=list(rows))  # type: ignore[no-untyped-call]  # Altair leaves Data without types
+
+
+def write_file(chart: alt.TopLevelMixin, path: Path) -> None:
+    """Write a chart. Raises ParameterError unless path ends in .svg or .png."""
+    document = chart.to_json()
+    if path.suffix == ".svg":
+        path.write_text(vl_convert.vegalite_to_svg(document), encoding="utf-8")
+    elif path.suffix == ".png":
+        path.write_bytes(vl_convert.vegalite_to_png(document, scale=PIXELS_PER_POINT))
+    else:
+        raise ParameterError(f"a chart is written as .svg or .png; got {path.name}")
 
 
 def panels(
