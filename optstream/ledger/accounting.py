@@ -481,11 +481,6 @@ class History:
         """The privacy guarantees under which something was planned."""
         return {amendment for _, amendment in self._first_steps}
 
-    def include(self, other: "History") -> None:
-        """Charge everything that another history does."""
-        for key, first_steps in other._first_steps.items():
-            self._first_steps[key].extend(first_steps)
-
     def cost(self, guarantees: Guarantees) -> WindowCost:
         """Return the worst window of all, by the privacy guarantee in force."""
         model = guarantees.in_force
