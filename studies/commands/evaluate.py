@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
@@ -22,13 +23,9 @@ from flows.cli.options import (
     new_app,
 )
 from flows.cli.output import Terminal
-from optstream.errors import ParameterError
 from studies.evaluation import EXPERIMENTS, Experiment, unique_cells
 from studies.papers.data import SIMULATED, read_study_data, simulated_study_data
-from studies.papers.findings import FINDINGS
-from studies.papers.means import Results
-from studies.papers.page import write_page
-from studies.papers.run import check_installed
+from studies.papers.findings import Means, checked
 from studies.papers.run import evaluate as run
 from studies.papers.store import Store, Terms
 from studies.public_proxy import learn_proxy as learn
@@ -59,7 +56,6 @@ def evaluate(
     public: Annotated[
         bool, flag("--public", "Declare the data public: anybody may then read how far releases miss.")
     ] = False,
-    page: Annotated[Path | None, asks("FILE.md", "Write the page, and its figures beside it.")] = None,
     processes: Annotated[int, typer.Option(min=1, help="Cells at a time.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 2016,
     as_json: Json = False,
@@ -73,10 +69,7 @@ def evaluate(
         raise WordsError("--into is needed: where results go")
     experiments = chosen_experiments(only or [], short, trials)
     public = public or data == SIMULATED
-    if page and not public:
-        raise ParameterError("a page shows how far releases miss: declare the data public with --public")
     cells = unique_cells(experiments)
-    check_installed(cells, page=page is not None)
     with terminal.step("read the data"):
         read = simulated_study_data(cells) if data == SIMULATED else read_study_data(Path(data), cells)
     name = data if data == SIMULATED else "public series"
@@ -90,10 +83,16 @@ def evaluate(
         terminal.say(
             "real against private is raw data: the folder is its owner's alone; declare --public data"
         )
-    if page:
-        unmet = write_page(Results.read(into), page)
-        terminal.say(f"page in {page}; {len(unmet)} of {len(FINDINGS)} findings do not hold in these results")
-    terminal.document({"results": str(into), "experiments": [one.number for one in experiments]})
+    means = Means.of(frame)
+    findings = checked(means)
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=240, fmt_str_lengths=60):
+        for one in experiments:
+            terminal.say(f"\n{one.number}. {one.title}\n{means.table(one.number)}")
+        terminal.say(f"\nfindings of docs/evaluation.md\n{findings}")
+    unmet = findings.filter(~pl.col("holds"))["asked"].to_list()
+    terminal.document(
+        {"results": str(into), "experiments": [one.number for one in experiments], "unmet": unmet}
+    )
 
 
 def chosen_experiments(only: Sequence[int], short: bool, trials: int | None) -> list[Experiment]:
