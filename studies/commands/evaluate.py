@@ -1,6 +1,5 @@
-"""`evaluate` and `learn-proxy`: the papers' experiments, and priors of public series."""
+"""`python -m studies evaluate`: the papers' experiments."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -10,14 +9,9 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from flows.cli.options import (
-    DEFAULT_CONFIG,
-    Config,
-    First,
     Json,
-    Last,
     WordsError,
     asks,
-    days_between,
     examples,
     flag,
     new_app,
@@ -28,8 +22,6 @@ from studies.papers.data import SIMULATED, read_study_data, simulated_study_data
 from studies.papers.findings import Means, checked
 from studies.papers.run import evaluate as run
 from studies.papers.store import Store, Terms
-from studies.public_proxy import learn_proxy as learn
-from tasks.config import load_settings
 
 app = new_app()
 
@@ -101,38 +93,3 @@ def chosen_experiments(only: Sequence[int], short: bool, trials: int | None) -> 
     if short:
         chosen = [one.short() for one in chosen]
     return chosen if trials is None else [one.limited(trials) for one in chosen]
-
-
-@app.command(
-    epilog=examples(
-        "python -m studies learn-proxy --data public --name 'data of 2013' --from 2013-01-01 --to 2013-12-31"
-    )
-)
-def learn_proxy(
-    data: Annotated[Path, asks("FOLDER", "Public dumps, region=…/date=…, in the stream's layout.")],
-    name: Annotated[str, asks("TEXT", "What they are, as the lineage of releases will say.")],
-    first: First,
-    last: Last,
-    country: Annotated[str | None, asks("CODE", "Whose public holidays they have, such as FR.")] = None,
-    config: Config = DEFAULT_CONFIG,
-    as_json: Json = False,
-) -> None:
-    """Fit the prior of HistoryInformed on a public series.
-
-    It is what the mechanism goes by before it has learned the stream's own.
-    """
-    settings, days, terminal = load_settings(config), days_between(first, last), Terminal(as_json)
-    with terminal.step(f"learn from {len(days)} public days"):
-        medians = learn(settings, data, days, country)
-    learned_from = f"{name}, {days[0]} to {days[-1]}"
-    terminal.say(
-        f"\nmedians of {json.dumps(learned_from, ensure_ascii=False)}, for with_medians in Python; what"
-    )
-    terminal.say("is learned of the stream itself soon outweighs them:\n")
-    if settings.covariates.given:
-        terminal.say(
-            "# [[covariates]] are not part of it: nights learn their effect from the stream's own blocks"
-        )
-    for key, row in medians.items():
-        terminal.say(f"{json.dumps(key)} = {row}")
-    terminal.document({"learned_from": learned_from, "medians": medians})
