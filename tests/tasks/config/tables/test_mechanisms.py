@@ -133,7 +133,7 @@ def test_the_configuration_hash_is_that_of_before_keys_went(load_text):
             (
                 ("Laplace", ('alpha = "10"', f'alpha = "10"\n{key} = "{value}"')),
                 {},
-                f"privacy.{key} must be left out: .* `optstream ledger amend`",
+                f"privacy.{key} must be left out: .*`optstream ledger amend`",
             )
             for key, values in {"calibration": ("strict", "paper"), "windows": ("sliding", "aligned")}.items()
             for value in values
