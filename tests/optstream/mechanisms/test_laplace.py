@@ -227,7 +227,6 @@ def test_the_plans_own_days_need_no_state_in_any_order():
         assert mechanism.recall([other]) is not None
     # the same day twice, as after a restatement
     assert mechanism.recall([own[0], own[0]]) is not None
-    assert joint(replace(MODEL, windows="aligned")).recall(Laplace(MODEL).plan(48)) is None
 
 
 def test_a_groups_noise_is_joint_and_of_the_scale_that_is_charged():
