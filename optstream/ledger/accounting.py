@@ -5,10 +5,9 @@ import json
 import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
@@ -41,7 +40,6 @@ from optstream.privacy import (
 from optstream.privacy.accountant import NO_COST
 from optstream.privacy.amendment import repriced
 from optstream.privacy.exact import exact_from_text
-from optstream.privacy.model import Windows
 from optstream.privacy.spends import check_currency, spend_from_document, spend_to_document
 
 # The privacy guarantees of a budget, amendment by amendment, and what a spend costs under each.
@@ -72,9 +70,10 @@ class Guarantees:
         Raises ParameterError for one in another currency than its own privacy guarantee.
         """
         check_currency((spend,), self.by_number[number].currency)
-        if number == self.now:
+        planned = self.by_number[number]
+        if number == self.now and planned.windows == "sliding":
             return spend
-        return repriced(spend, self.by_number[number], self.in_force)
+        return repriced(spend, planned, self.in_force)
 
     def read(self, document: str, number: int) -> Spend:
         """Return a spend read from the ledger's text, priced as by `price`."""
@@ -204,27 +203,12 @@ def hull(plan: Sequence[Spend]) -> range:
     )
 
 
-def covers(reserved: Sequence[Spend], settled: Sequence[Spend], window_length: int, windows: str) -> bool:
+def covers(reserved: Sequence[Spend], settled: Sequence[Spend], window_length: int) -> bool:
     """Return whether the settled spends charge no window more than the reserved ones do, window by window."""
-    if windows == "aligned":
-        for first_step, n_steps in {(spend.first_step, spend.n_steps) for spend in settled}:
-            # a window longer than its period is the whole period
-            starts = range(first_step, max(first_step, first_step + n_steps - window_length) + 1)
-            before, after = (_of_period(plan, first_step, n_steps) for plan in (reserved, settled))
-            if not _covers(before, after, window_length, starts):
-                return False
-        return True
     if not settled:
         return True
     steps = hull(settled)
-    return _covers(reserved, settled, window_length, range(steps.start - window_length + 1, steps.stop))
-
-
-def _of_period(plan: Sequence[Spend], first_step: int, n_steps: int) -> list[Spend]:
-    return [spend for spend in plan if (spend.first_step, spend.n_steps) == (first_step, n_steps)]
-
-
-def _covers(reserved: Sequence[Spend], settled: Sequence[Spend], window_length: int, starts: range) -> bool:
+    starts = range(steps.start - window_length + 1, steps.stop)
     before = charged_to_windows(reserved, window_length, starts)
     after = charged_to_windows(settled, window_length, starts)
     return all(plan >= outcome for plan, outcome in zip(before, after, strict=True))
@@ -252,28 +236,13 @@ class Charges:
         charged = charged_to_windows(self.spends, window_length, starts)
         return [math.inf if gone else amount for gone, amount in zip(lost, charged, strict=True)]
 
-    def by_period(self) -> list[tuple[tuple[int, int], "Charges"]]:
-        """Return the charges of each period by itself, by its first step and number of steps."""
-        periods = sorted({(spend.first_step, spend.n_steps) for spend in self.spends})
-        return [(period, self.only(partial(_is_of, period))) for period in periods]
-
-    def only(self, chosen: Callable[[Spend], bool]) -> "Charges":
-        """Return what the chosen ones of these spends are charged."""
-        return Charges(tuple(filter(chosen, self.spends)), tuple(filter(chosen, self.compromised)))
-
-    def worst(
-        self, window_length: int, windows: Windows, plan: Sequence[Spend], touching: range
-    ) -> WindowLoss:
+    def worst(self, window_length: int, plan: Sequence[Spend], touching: range) -> WindowLoss:
         """Return the worst window with `plan` included, of those that have one of the steps `touching`."""
-        lost = worst_window(self.compromised, window_length, windows, touching)
+        lost = worst_window(self.compromised, window_length, touching)
         if lost.epsilon > 0:
             return WindowLoss(math.inf, lost.first_step)
-        cost = worst_window([*self.spends, *plan], window_length, windows, touching)
+        cost = worst_window([*self.spends, *plan], window_length, touching)
         return WindowLoss(cost.epsilon, cost.first_step)
-
-
-def _is_of(period: tuple[int, int], spend: Spend) -> bool:
-    return (spend.first_step, spend.n_steps) == period
 
 
 @dataclass(frozen=True)
@@ -342,7 +311,7 @@ def cost_touching(
     only: conditions on the releases to look at.
     """
     charges = charged_to_grant(connection, grant, window_reach(grant, steps), *only)
-    return charges.worst(grant.window_length, grant.windows, plan, steps)
+    return charges.worst(grant.window_length, plan, steps)
 
 
 def window_reach(guarantee: GrantRow | PrivacyModel, steps: range) -> range:
@@ -406,7 +375,7 @@ def _loss(
 ) -> GuaranteeLoss:
     """Return the worst window, by the privacy guarantee in force, of those that touch one of the places."""
     model, charges = guarantees.in_force, charges_of(near, guarantees)
-    losses = [charges.worst(model.window_length, model.windows, plan, place) for place in places]
+    losses = [charges.worst(model.window_length, plan, place) for place in places]
     return GuaranteeLoss(guarantees.now, model, max(losses, key=lambda loss: loss.epsilon), free_from)
 
 
@@ -424,7 +393,7 @@ def outcome_is_covered(
             continue  # nothing was ever planned under it: a currency changes only before the first release
         by = guarantees.by(number)
         plan, drawn = ([by.price(spend, guarantees.now) for spend in some] for some in (reserved, outcome))
-        if not covers(plan, drawn, model.window_length, model.windows):
+        if not covers(plan, drawn, model.window_length):
             return False
     return True
 
@@ -488,26 +457,19 @@ class History:
 
     def cost(self, guarantees: Guarantees) -> WindowCost:
         """Return the worst window of all, by the privacy guarantee in force."""
-        model = guarantees.in_force
         repeated = [
             (guarantees.read(shape, amendment), first_steps)
             for (shape, amendment), first_steps in self._first_steps.items()
         ]
-        if model.windows == "sliding":
-            return worst_of_repeated(repeated, model.window_length)
-        written_out = (
-            replace(spend, first_step=spend.first_step + shift)
-            for spend, shifts in repeated
-            for shift in shifts
-        )
-        return worst_window(written_out, model.window_length, "aligned")
+        return worst_of_repeated(repeated, guarantees.in_force.window_length)
 
     def costs(self, guarantees: Guarantees) -> list[tuple[int, PrivacyModel, WindowCost]]:
         """Return for each privacy guarantee under which something was planned: its number, itself, the worst
         window that it answers for.
 
         Those are the windows that have a step of what was planned under it, charged by all that was planned,
-        before it and after. What an earlier privacy guarantee allowed is not held against a later one.
+        before it and after. What an earlier privacy guarantee allowed is not held against a later one. One of
+        aligned windows, as earlier versions had, answers for windows inside one period alone.
         """
         used = [guarantees.by(number) for number in sorted(self.amendments)] or [guarantees]
         return [(under.now, under.in_force, self._cost_answered_for(under, len(used) == 1)) for under in used]
@@ -518,7 +480,8 @@ class History:
         used.
         """
         cost = self.cost(guarantees)
-        if only or cost.epsilon <= guarantees.in_force.budget:
+        model = guarantees.in_force
+        if cost.epsilon <= model.budget or (only and model.windows == "sliding"):
             return cost
         return self._cost_of_planned(guarantees)
 
@@ -532,6 +495,13 @@ class History:
             for shift in shifts
         ]
         written_out.sort(key=lambda one: one[0].first_step)
+        if model.windows == "aligned":
+            periods: dict[tuple[int, int], list[Spend]] = {}
+            for spend, _ in written_out:
+                periods.setdefault((spend.first_step, spend.n_steps), []).append(spend)
+            own = {(one.first_step, one.n_steps) for one, amendment in written_out if amendment == number}
+            found = [worst_window(periods[period], model.window_length) for period in own]
+            return max(found, key=lambda one: one.epsilon)
         first_steps = [spend.first_step for spend, _ in written_out]
         longest = max(spend.n_steps for spend, _ in written_out)
         worst = NO_COST
@@ -539,7 +509,7 @@ class History:
             begin = bisect_right(first_steps, steps.start - model.window_length - longest)
             near = written_out[begin : bisect_left(first_steps, steps.stop + model.window_length)]
             charged = [spend for spend, _ in near]
-            cost = worst_window(charged, model.window_length, model.windows, touching=steps)
+            cost = worst_window(charged, model.window_length, touching=steps)
             worst = max(worst, cost, key=lambda one: one.epsilon)
         return worst
 
@@ -700,9 +670,6 @@ def shared_window(connection: Connection, grant: str, steps: range) -> SharedWin
     for member in members:
         only = ReleaseRow.stream_id == member.id
         charges = charged_to_grant(connection, row, window, only, guarantees=guarantees)
-        if row.windows == "aligned":
-            # a window has no step of another period
-            charges = charges.only(lambda one: one.first_step <= window.start < one.first_step + one.n_steps)
         (lost,) = charges.of_windows(row.window_length, range(window.start, window.start + 1))
         found.append((member.name, lost))
     total = sum((lost for _, lost in found), Fraction(0))
@@ -731,8 +698,7 @@ class Stretch:
 def charged_windows(connection: Connection, grant: str, steps: range) -> tuple[Stretch, ...]:
     """Return what each window with one of these steps is charged, equal neighbours together.
 
-    All streams of the privacy budget count. With aligned windows only those inside charged periods are
-    listed: any other has the whole privacy budget. Reads the history that these windows see; time O(spends *
+    All streams of the privacy budget count. Reads the history that these windows see; time O(spends *
     (period + window)).
 
     Args:
@@ -746,18 +712,9 @@ def charged_windows(connection: Connection, grant: str, steps: range) -> tuple[S
         LedgerError: There is no such privacy budget.
     """
     row = find_grant(connection, grant)
-    length = row.window_length
-    if row.windows == "sliding":
-        reach = window_reach(row, steps)
-        seen = charged_to_grant(connection, row, reach)
-        return tuple(_alike(seen, length, range(reach.start, steps.stop)))
-    found: list[Stretch] = []
-    for (first, n_steps), own in charged_to_grant(connection, row, steps).by_period():
-        # a window longer than its period is the whole period
-        last = first + max(n_steps - length, 0)
-        starts = range(max(first, min(steps.start - length + 1, last)), min(last, steps.stop - 1) + 1)
-        found += _alike(own, length, starts)
-    return tuple(found)
+    reach = window_reach(row, steps)
+    seen = charged_to_grant(connection, row, reach)
+    return tuple(_alike(seen, row.window_length, range(reach.start, steps.stop)))
 
 
 def last_charged(connection: Connection, grant: str) -> Stretch | None:

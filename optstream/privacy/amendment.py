@@ -24,7 +24,8 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
     say it. Where windows grow
     from w to w', a step spend stays as it is (its steps add up), a period spend costs at most ⌈w'/w⌉ times as
     much, a capped one has at most ⌈w'/w⌉ caps of points, and what other periods took is not deducted; nor is
-    it where windows were aligned and now slide. A joint spend stays as it is: its charge holds for any
+    it where it was planned for windows inside one period (`windows="aligned"`, as earlier versions had), for
+    all of them are counted now. A joint spend stays as it is: its charge holds for any
     changes of a group's steps (Lemma 16a). One who may change leaves within a period pays a period spend, or
     a joint one of several nodes, that was planned for one who may not step by step. A Gaussian spend stays as
     it is but for its alpha: k neighbours in a row cost k^2 times its charge, and its charge is of any changed
@@ -48,8 +49,7 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
                 return replace(spend, charges=tuple(n * one for n in range(spend.n_steps + 1)))
             return replace(spend, charges=tuple(charge * factor * n_windows for charge in spend.charges))
         case CappedSpend():
-            now_slide = (planned.windows, other.windows) == ("aligned", "sliding")
-            if n_windows == 1 and not now_slide:
+            if n_windows == 1 and planned.windows == "sliding":
                 return replace(spend, alpha_units=spend.alpha_units * factor)
             most = n_windows * spend.cap
             points = (min(n, most) for n in range(spend.n_steps + 1))

@@ -36,7 +36,8 @@ class PrivacyModel:
             them may lie in one leaf, as where regions are merged).
         leaves_per_step: Every level, whatever the tree, moves by at most so many alpha in all; 1 for unit
             "customer".
-        windows: "sliding" covers every window; "aligned" only those inside one period.
+        windows: "sliding": every window is covered, and every mechanism covers it. "aligned", windows inside
+            one period alone, is what stored documents of earlier versions may say.
         delta: Exact; 0 for pure differential privacy, whose noise is Laplace's or joint. Else in
             [1e-15, 1/1000], for Gaussian noise.
         rho: Exact, with a delta alone: what any window may be charged; None for the largest rho that gives

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 
 import numpy as np
 
@@ -52,12 +53,12 @@ def release_days(
     before later days ask; `values` begins after them. state: what the day before left. told: each day's
     measurements, in order; they hold a past each and are not kept.
     """
-    spends, found, errors = list[Spend](), list[Values](), list[Values]()
+    spent, found, errors = list[Sequence[Spend]](), list[Values](), list[Values]()
     for number, day in enumerate(values):
         first_step = (first_day + number) * STEPS_PER_DAY
         measured = mechanism.measure(day, noise=noise, first_step=first_step, state=state)
         state = measured.state
-        spends += measured.spends
+        spent.append(measured.spends)
         if told:
             told(measured)
         if number >= only_measured:
@@ -67,8 +68,8 @@ def release_days(
             errors += [] if own is None else [own[-values.shape[1] :]]
     return Released(
         np.array(found),
-        worst_window(spends, STEPS_PER_DAY).epsilon if accounted else None,
-        worst_window(spends, STEPS_PER_DAY, "aligned").epsilon if accounted else None,
+        worst_window(chain.from_iterable(spent), STEPS_PER_DAY).epsilon if accounted else None,
+        max(worst_window(day, STEPS_PER_DAY).epsilon for day in spent) if accounted else None,
         np.array(errors) if errors else None,
         state,
     )

@@ -158,7 +158,7 @@ def test_no_window_ever_costs_more_than_the_grant(make, data):
         state = mechanism.recall(spends, left)
         plan = mechanism.plan(length, at, state)
         release = mechanism.release(stream[:, at : at + length], noise=noise, first_step=at, state=state)
-        assert covers(plan, release.spends, window, "sliding")
+        assert covers(plan, release.spends, window)
         assert release.epsilon_alone == worst_window(release.spends, window).epsilon
         assert worst_window([*spends, *plan], window).epsilon <= mechanism.epsilon
         spends += release.spends

@@ -33,7 +33,7 @@ def plan_for(alpha_units, first_step, charge):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
-    [{"epsilon": "2"}, {"window_length": 5}, {"windows": "aligned"}, {"hierarchy": "x"}, {"alpha": "3"}],
+    [{"epsilon": "2"}, {"window_length": 5}, {"hierarchy": "x"}, {"alpha": "3"}],
 )
 def test_a_change_is_taken_when_it_is_declared(ledger, publish, kit, change):
     publish("day 0", kit.plan(0, "1/8"))
