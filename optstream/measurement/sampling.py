@@ -221,7 +221,11 @@ def choose_points(exact: NDArray[np.int64], choice: Choice, noise: NoiseSource) 
     rule.take(chosen[0])
     if scales is None:
         # Nothing was charged for asking, so nothing is asked: the last steps that may be points are.
-        return (*chosen, *_forced(rule, n_steps - (n_points - 1), n_steps))
+        for step in range(n_steps - (n_points - 1), n_steps):
+            if rule.allowed()[step]:
+                rule.take(step)
+                chosen.append(step)
+        return tuple(chosen)
     level_threshold = choice.threshold_units * n_nodes
     on_threshold = int(noise.discrete_laplace(float(scales.threshold), (1,))[0])
     on_queries = noise.discrete_laplace(float(scales.query), (n_steps,))
@@ -243,16 +247,6 @@ def choose_points(exact: NDArray[np.int64], choice: Choice, noise: NoiseSource) 
         chosen.append(found)
         rule.take(found)
     return tuple(chosen)
-
-
-def _forced(rule: WindowBudget, start: int, n_steps: int) -> list[int]:
-    """Return the remaining steps, as far as the rule lets them in. Privacy: none; a public rule (Lemma 7)."""
-    taken = []
-    for step in range(start, n_steps):
-        if rule.allowed()[step]:
-            rule.take(step)
-            taken.append(step)
-    return taken
 
 
 def _scores(exact: NDArray[np.int64], first: int, ends: Sequence[int]) -> Iterator[int]:
