@@ -88,7 +88,8 @@ class Fourier(SeriesMechanism):
     @property
     def scale(self) -> Fraction:
         """The scale of the noise on every coordinate, in units of the resolution, exactly a float."""
-        return self._scale(self.alpha_units * self.model.pure_epsilon / self.change.worst())
+        wanted = self.change.worst() / self.model.pure_epsilon
+        return self._scale(self.alpha_units / wanted)
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[PeriodSpend, ...]:
         """Return one spend for the period, which must have `shortest_period` steps or more."""

@@ -133,8 +133,8 @@ def mechanism_of(name: str, calibration: Calibration, point: Point) -> Mechanism
     if name == L1_ONLY:
         assert point.n_samples is not None
         assert point.threshold is not None
-        mechanism = PaperOptStream if calibration == "paper" else OptStream
-        return mechanism(
+        made = PaperOptStream if calibration == "paper" else OptStream
+        return made(
             PrivacyModel(point.epsilon, STEPS_PER_DAY, point.alpha),
             AggregationTree.from_parents({FORECAST_REGION: None}),
             sampling=L1Sampling(point.n_samples, point.threshold), features=[], level_shares=["1"],

@@ -129,8 +129,8 @@ def _optstream(
         assert point.threshold is not None
         sampling = L1Sampling(n_samples, point.threshold)
     papers = cell.calibration == "paper" or name.endswith("paper's weights")
-    mechanism = PaperOptStream if cell.calibration == "paper" else OptStream
-    return mechanism(
+    made = PaperOptStream if cell.calibration == "paper" else OptStream
+    return made(
         _model(cell),
         tree,
         sampling=sampling,
@@ -144,8 +144,8 @@ def _optstream(
 
 def _fourier(model: PrivacyModel, cell: Cell) -> Fourier:
     assert cell.point.n_samples is not None
-    mechanism = PaperFourier if cell.calibration == "paper" else Fourier
-    return mechanism(model, cell.point.n_samples)
+    made = PaperFourier if cell.calibration == "paper" else Fourier
+    return made(model, cell.point.n_samples)
 
 
 def _pegasus(model: PrivacyModel, cell: Cell) -> PeGaSus:

@@ -1,9 +1,8 @@
 """A cell's mechanism run over days, one after the other, states passed on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
 
 import numpy as np
 
@@ -53,12 +52,12 @@ def release_days(
     before later days ask; `values` begins after them. state: what the day before left. told: each day's
     measurements, in order; they hold a past each and are not kept.
     """
-    spent, found, errors = list[Sequence[Spend]](), list[Values](), list[Values]()
+    spends, found, errors = list[Spend](), list[Values](), list[Values]()
     for number, day in enumerate(values):
         first_step = (first_day + number) * STEPS_PER_DAY
         measured = mechanism.measure(day, noise=noise, first_step=first_step, state=state)
         state = measured.state
-        spent.append(measured.spends)
+        spends += measured.spends
         if told:
             told(measured)
         if number >= only_measured:
@@ -68,8 +67,8 @@ def release_days(
             errors += [] if own is None else [own[-values.shape[1] :]]
     return Released(
         np.array(found),
-        worst_window(chain.from_iterable(spent), STEPS_PER_DAY).epsilon if accounted else None,
-        max(worst_window(day, STEPS_PER_DAY).epsilon for day in spent) if accounted else None,
+        worst_window(spends, STEPS_PER_DAY).epsilon if accounted else None,
+        _worst_of_a_day(spends) if accounted else None,
         np.array(errors) if errors else None,
         state,
     )
@@ -103,3 +102,11 @@ def side_by_side(parts: Sequence[Released]) -> Released:
     aligned = [part.drawn_aligned for part in parts if part.drawn_aligned is not None]
     values = np.concatenate([part.values for part in parts], axis=1)
     return Released(values, max(drawn, default=None), max(aligned, default=None))
+
+
+def _worst_of_a_day(spends: Iterable[Spend]) -> Fraction:
+    """Return the worst window of those inside one day, which are the days."""
+    by_day: dict[int, list[Spend]] = {}
+    for spend in spends:
+        by_day.setdefault(spend.first_step, []).append(spend)
+    return max((worst_window(own, STEPS_PER_DAY).epsilon for own in by_day.values()), default=Fraction(0))

@@ -193,8 +193,11 @@ def _releases(columns: Columns) -> Columns:
 
 
 def _spends(columns: Columns) -> Columns:
-    documents, lengths = columns["document"], columns.pop("window_length")
-    priced = [_price(_shape(one), length) for one, length in zip(documents, lengths, strict=True)]
+    lengths = columns.pop("window_length")
+    priced = [
+        _price(_shape(document), length)
+        for document, length in zip(columns["document"], lengths, strict=True)
+    ]
     for place, name in enumerate(("kind", "level", "stage")):
         columns[name] = [facts[place] for facts in priced]
     for currency in ("epsilon", "rho"):

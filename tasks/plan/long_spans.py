@@ -47,7 +47,8 @@ def plan_horizons(settings: Settings, day: date, revision: int = 0) -> tuple[tup
     days = days_from(date(day.year - 1, 1, 1), date(day.year + 1, 12, 31))
     plans = list(_plans(settings, days, revision))
     mechanism = mechanism_for(settings, day, revision)
-    window = (mechanism.model.window_length, mechanism.epsilon)
+    model = mechanism.model
+    window = model.window_length, mechanism.epsilon
     found = [(n_days, loss_of_days(plans, n_days, DELTA, window=window)) for n_days in HORIZONS]
     return tuple(found)
 

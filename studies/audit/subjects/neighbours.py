@@ -65,8 +65,7 @@ class Neighbours:
             model: Of the mechanism that is audited.
 
         Raises:
-            ParameterError: If they do not differ, or by more than the model's window, alpha or leaves at a
-                step.
+            ParameterError: If they do not differ, or by more than window, alpha or leaves at a step.
         """
         gap = np.abs(np.concatenate(self.other, axis=1) - np.concatenate(self.one, axis=1))
         tolerance = 1e-9 * float(model.alpha)
@@ -144,7 +143,7 @@ def worst_cases(
 
     All steps of the first window, in the deepest leaf: all up, with signs that alternate, with the ends
     against the middle (which moves an L1 score most), by a customer who changes leaf at each step; its two
-    ends; one step; and, where there is more than one period, a window across every border.
+    ends; one step; and, where windows slide and there is more than one period, a window across every border.
     With unit "roaming" leaves_per_step leaves change at once.
 
     Args:

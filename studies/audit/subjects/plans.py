@@ -75,17 +75,17 @@ def short_l1(n_steps: int) -> OptStream:
     )  # fmt: skip
 
 
-def day(n_steps: int, mechanism: type[OptStream] = OptStream) -> OptStream:
+def day(mechanism: type[OptStream]) -> Build:
     """Return the mechanism of the paper: half-hours, ten points, parts of the day and the day."""
-    return mechanism(
+    return lambda n_steps: mechanism(
         PrivacyModel("1", 48, 10), FLAT, sampling=EquallySpaced(10), features=_day_features(n_steps),
         level_shares=HALVES,
     )  # fmt: skip
 
 
-def day_l1(n_steps: int, mechanism: type[OptStream] = OptStream) -> OptStream:
+def day_l1(mechanism: type[OptStream]) -> Build:
     """Return the same with L1 sampling, thirds, days of 46 steps or more."""
-    return mechanism(
+    return lambda n_steps: mechanism(
         PrivacyModel("1", 48, 10), FLAT, sampling=L1Sampling(10, "100"), features=_day_features(n_steps),
         level_shares=HALVES, shortest_period=46,
     )  # fmt: skip

@@ -31,13 +31,13 @@ def cost_of(mechanism, lengths):
     ).epsilon
 
 
-def test_the_papers_calibration_costs_24_and_a_half_times_epsilon():
+def test_equally_spaced_points_cost_24_and_a_half_times_epsilon():
     mechanism = optstream(EquallySpaced(10), ["1/2", "1/2"])
     assert float(mechanism.epsilon) == pytest.approx(24.5, rel=1e-12)
     assert mechanism.epsilon == cost_of(mechanism, [48]) == cost_of(mechanism, [48] * 3)
 
 
-def test_the_papers_calibration_costs_16_67_in_a_day_and_more_over_two():
+def test_l1_points_cost_16_67_inside_a_day():
     mechanism = optstream(L1Sampling(10, "50"), ["0", "1"])
     assert float(cost_of(mechanism, [48])) == pytest.approx(50 / 3, rel=1e-12)
     assert cost_of(mechanism, [48] * 4) == mechanism.epsilon > cost_of(mechanism, [48]) * 1.01
@@ -56,7 +56,7 @@ def test_the_last_steps_are_taken_unasked():
     assert sum(spend.weights.count(1) for spend in later.spends if spend.stage == "samples") == 10
 
 
-def test_the_papers_scale_of_coordinates_is_the_papers_and_its_true_cost_is_stated():
+def test_fourier_costs_the_root_of_3_8():
     for shortest, steps in ((None, 48), (24, 24), (100, 48)):
         mechanism = PaperFourier(DAY, shortest_period=shortest)
         # in units of 1/1000: sqrt(k min(w, p)) alpha / epsilon

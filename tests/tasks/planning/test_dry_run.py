@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from optstream.estimation.variances import noise_variances
-from optstream.mechanisms.optstream import error_bound
 from optstream.noise import simulated_noise
 from optstream.privacy import worst_window
 from tasks.config import load_settings
@@ -120,11 +119,10 @@ def test_bands_are_those_of_the_days_own_points(settings_with):
 
 
 def test_derived_levels_cost_nothing_and_have_a_band(settings_with):
-    found = dry_run(settings_with(('levels = ["1/2", "1/2"]', 'levels = ["0", "1"]')), [DAY], 1.0)
+    found = dry_run(settings_with(('levels = ["1/2", "1/2"]', 'levels = ["0", "1"]')), [DAY])
     root, leaves = found.periods[0].levels
     assert (root.stages, root.epsilon) == ((), 0)
     assert root.band.typical == pytest.approx(leaves.band.typical * 2**0.5)
-    assert [suggestion.level for suggestion in found.suggestions] == [1]
 
 
 def test_days_that_are_alike_are_shown_once(settings_with):
@@ -133,27 +131,10 @@ def test_days_that_are_alike_are_shown_once(settings_with):
     assert [len(period.days) for period in found.periods] == [74, 1, 25]
 
 
-def test_one_number_of_points_serves_all_nodes(settings_with):
-    """The least mean of the nodes' own bounds, by exhaustive search: FR moves by 2 L, its regions by L."""
-    settings = settings_with()
-    for lipschitz in (0.5, 20.0, 300.0):
-        found = {one.level: one for one in dry_run(settings, [DAY], lipschitz).suggestions}
-        assert set(found) == {0, 1, None}
-        bounds = {
-            k: np.mean([error_bound(48, k, 0.25, 10, moves * lipschitz) for moves in (2, 1, 1)])
-            for k in range(2, 49)
-        }
-        assert found[None].error == pytest.approx(min(bounds.values()))
-        assert bounds[found[None].n_samples] == pytest.approx(min(bounds.values()))
-        assert found[None].error_as_configured == pytest.approx(bounds[10])
-        assert found[0].error_as_configured == pytest.approx(error_bound(48, 10, 0.25, 10, 2 * lipschitz))
-
-
 def test_the_document_is_plain_and_exact(settings_with):
-    document = dry_run_document(dry_run(settings_with(), [DAY], 1.0))
-    assert document["format"] == "optstream.dry-run/1"
+    document = dry_run_document(dry_run(settings_with(), [DAY]))
+    assert document["format"] == "optstream.dry-run/2"
     assert document["plan"] == {"epsilon": "1", "epsilon_float": 1.0}
     (period,) = document["periods"]
     assert period["dates"] == ["2025-01-15"]
     assert set(period["levels"][0]["noise_only_standard_deviation"]) == {"typical", "least", "most"}
-    assert document["suggestions"][0]["level"] == 0

@@ -19,9 +19,7 @@ from optstream.stream import AggregationTree
 
 def changed(kit, alpha="1", stream="load", **more):
     terms = kit.terms(stream, **more)
-    model = PrivacyModel(
-        terms.model.epsilon, terms.model.window_length, alpha, resolution="1", windows=terms.model.windows
-    )
+    model = PrivacyModel(terms.model.epsilon, terms.model.window_length, alpha, resolution="1")
     return StreamTerms(stream, terms.grant, model, terms.hierarchy_hash, terms.calibration, terms.calendar)
 
 
