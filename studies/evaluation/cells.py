@@ -59,12 +59,7 @@ class Cell:
     def entropy(self, seed: int, trial: int) -> list[int]:
         """Return what one trial's noise is seeded with: a function of what is run, not of blocks or order.
 
-        Args:
-            seed: Of the evaluation.
-            trial: Number of the trial.
-
-        Returns:
-            Integers for `simulated_noise`.
+        seed: of the evaluation. trial: number of the trial.
         """
         what = asdict(replace(self, trials=(0, 0)))
         words = np.frombuffer(hashlib.sha256(_text(what)).digest()[:16], dtype="<u4")

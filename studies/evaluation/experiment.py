@@ -57,21 +57,13 @@ class Experiment:
     blocks: tuple[Block, ...]
 
     def cells(self) -> tuple[Cell, ...]:
-        """Return what is to be run, each cell once.
-
-        Returns:
-            The cells, in the order of the blocks.
-        """
+        """Return what is to be run, each cell once."""
         return tuple(dict.fromkeys(cell for block in self.blocks for cell in block.cells()))
 
     def limited(self, trials: int) -> "Experiment":
         """Return the experiment with fewer trials.
 
-        Args:
-            trials: At most so many of each cell. They are the first ones of the full form, draw for draw.
-
-        Returns:
-            The smaller experiment.
+        trials: at most so many of each cell. They are the first ones of the full form, draw for draw.
         """
         blocks = (replace(block, trials=min(block.trials, trials)) for block in self.blocks)
         return replace(self, blocks=tuple(blocks))
@@ -79,9 +71,8 @@ class Experiment:
     def short(self) -> "Experiment":
         """Return a short version, for a first look.
 
-        Returns:
-            February instead of months and year, nine weeks instead of four years, one day instead of two;
-            three trials at most, and one of what takes long: forecasts and whatever learns from its past.
+        Returns february instead of months and year, nine weeks instead of four years, one day instead of two;
+        three trials at most, and one of what takes long: forecasts and whatever learns from its past.
         """
         return replace(self, blocks=tuple(_shortened(block) for block in self.blocks if block.in_short))
 
@@ -125,10 +116,6 @@ def grid(
 def unique_cells(experiments: Iterable[Experiment]) -> list[Cell]:
     """Return the cells of several experiments; one that several share is there once.
 
-    Args:
-        experiments: Which.
-
-    Returns:
-        The cells, in the order in which they are first met.
+    Returns the cells, in the order in which they are first met.
     """
     return list(dict.fromkeys(cell for experiment in experiments for cell in experiment.cells()))

@@ -16,9 +16,7 @@ MOST_ITERATIONS = 100
 class Forecast:
     """A forecast of a series.
 
-    Attributes:
-        values: Of the steps ahead.
-        converged: Whether the estimation said that it had.
+    values: of the steps ahead. converged: whether the estimation said that it had.
     """
 
     values: Values

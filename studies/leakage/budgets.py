@@ -15,10 +15,7 @@ from studies.leakage.suprema import border, supremum
 class Budgets:
     """Algorithm 8's epsilons, for two steps or more.
 
-    Attributes:
-        first: Of the first step.
-        middle: Of each step between.
-        last: Of the last step.
+    first: of the first step. middle: of each step between. last: of the last step.
     """
 
     first: float
@@ -28,14 +25,7 @@ class Budgets:
     def series(self, n_steps: int) -> Floats:
         """Return one epsilon a step.
 
-        Args:
-            n_steps: Of the history.
-
-        Returns:
-            Shape (n_steps,).
-
-        Raises:
-            ParameterError: Fewer than two steps.
+        n_steps: of the history. Returns shape (n_steps,). Raises ParameterError for fewer than two steps.
         """
         whole(n_steps, "n_steps", 2)
         return np.array([self.first, *[self.middle] * (n_steps - 2), self.last])
@@ -51,17 +41,9 @@ def constant_budget(alpha: float, *, backward: Known, forward: Known) -> float:
     The sum of both suprema, minus epsilon, rises with epsilon; bisection, rounded down by what rounding may
     hide of the suprema. Source: Cao et al. 2018, Algorithm 7.
 
-    Args:
-        alpha: The bound on the total leakage at any step, > 0.
-        backward: As `total_leakage`.
-        forward: Likewise.
-
-    Returns:
-        0 where a supremum is infinite at any epsilon > 0 (identity): then `exact_budgets` can still bound a
-        finite history.
-
-    Raises:
-        ParameterError: Alpha is not above 0, or as `LossFunction`.
+    alpha: the bound on the total leakage at any step, > 0. Returns 0 where a supremum is infinite at any
+    epsilon > 0 (identity): then `exact_budgets` can still bound a finite history. Raises ParameterError if
+    alpha is not above 0, or as `LossFunction`.
     """
     bound, before, after = _positive(alpha), loss_of(backward), loss_of(forward)
 
@@ -84,16 +66,8 @@ def exact_budgets(alpha: float, *, backward: Known, forward: Known) -> Budgets:
     solve it (identity both ways: all do), the middle one. A single step has epsilon alpha. Source: Cao et al.
     2018, Algorithm 8.
 
-    Args:
-        alpha: The bound on the total leakage at any step, > 0.
-        backward: As `total_leakage`.
-        forward: Likewise.
-
-    Returns:
-        Epsilons of the first step, the last and those between.
-
-    Raises:
-        ParameterError: As `constant_budget`.
+    alpha: the bound on the total leakage at any step, > 0. Returns epsilons of the first step, the last and
+    those between. Raises ParameterError as `constant_budget`.
     """
     bound, before, after = _positive(alpha), loss_of(backward), loss_of(forward)
     # equal within rounding counts as solved, from either side

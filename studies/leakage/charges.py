@@ -15,14 +15,8 @@ def step_charges(spend: Spend) -> Floats:
     recursions of leakage hold for measurements that are joint over steps too (docs/methods/leakage.md,
     section 3).
 
-    Args:
-        spend: Of one measurement.
-
-    Returns:
-        Shape (n_steps,).
-
-    Raises:
-        ParameterError: A spend of no known kind: it has no price.
+    spend: of one measurement. Returns shape (n_steps,). Raises ParameterError for a spend of no known kind:
+    it has no price.
     """
     match spend:
         case StepSpend():
@@ -41,15 +35,8 @@ def step_charges(spend: Spend) -> Floats:
 def period_charge(spend: Spend, window_length: int) -> float:
     """Return what the spend loses when all steps of its period change.
 
-    Args:
-        spend: Of one measurement.
-        window_length: A capped spend holds its cap in every window, a longer period perhaps several times.
-
-    Returns:
-        Epsilon.
-
-    Raises:
-        ParameterError: A spend of no known kind.
+    spend: of one measurement. window_length: a capped spend holds its cap in every window, a longer period
+    perhaps several times. Raises ParameterError for a spend of no known kind.
     """
     match spend:
         case StepSpend():

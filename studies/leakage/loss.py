@@ -20,15 +20,12 @@ class LossFunction:
 
     Source: Cao et al. 2018, equations 11 to 14, Algorithms 2 to 5.
 
-    Args:
-        transition: (n_states, n_states), row-stochastic. Row i is what the adversary expects of the
-            neighbouring value given that this one is i: a backward matrix, Pr(l_t-1 = j | l_t = i), for
-            backward leakage, a forward matrix, Pr(l_t+1 = j | l_t = i), for forward leakage. The states are
-            values of one customer within alpha of each other: epsilons are what a change of alpha costs.
-
-    Raises:
-        ParameterError: A matrix that is not square, has no state, an entry that is negative or not finite, or
-            a row that does not add up to 1 within 1e-9; and an `a` that is negative or not finite.
+    transition: (n_states, n_states), row-stochastic. Row i is what the adversary expects of the neighbouring
+    value given that this one is i: a backward matrix, Pr(l_t-1 = j | l_t = i), for backward leakage, a
+    forward matrix, Pr(l_t+1 = j | l_t = i), for forward leakage. The states are values of one customer within
+    alpha of each other: epsilons are what a change of alpha costs. Raises ParameterError for a matrix that is
+    not square, has no state, an entry that is negative or not finite, or a row that does not add up to 1
+    within 1e-9; and an `a` that is negative or not finite.
     """
 
     def __init__(self, transition: ArrayLike) -> None:
@@ -49,14 +46,7 @@ class LossFunction:
         return shaped_as(losses, a)
 
     def at(self, a: float) -> float:
-        """Return L of one float, unchecked, in about a microsecond.
-
-        Args:
-            a: Known to be finite and at least 0.
-
-        Returns:
-            At most `a`.
-        """
+        """Return L of one float, unchecked, in about a microsecond. a: known to be finite and at least 0."""
         if not self._corners:
             return 0.0
         q, d = self._corners[bisect_right(self._starts, a) - 1]

@@ -15,17 +15,10 @@ def backward_leakage(epsilons: Amounts, transition: Known) -> Amounts:
 
     Source: Cao et al. 2018, equations 10 to 12.
 
-    Args:
-        epsilons: What each step's release loses when only that step changes, by at most alpha, shape
-            (n_steps,); a scalar is one step.
-        transition: The backward matrix, row i is Pr(l_t-1 | l_t = i), or a `LossFunction` of it; None: the
-            adversary does not know it, and BPL = epsilon.
-
-    Returns:
-        BPL, of the epsilons' shape.
-
-    Raises:
-        ParameterError: Epsilons that are negative, not finite or not 1-D, or as `LossFunction`.
+    epsilons: what each step's release loses when only that step changes, by at most alpha, shape (n_steps,);
+    a scalar is one step. transition: the backward matrix, row i is Pr(l_t-1 | l_t = i), or a `LossFunction`
+    of it; None: the adversary does not know it, and BPL = epsilon. Raises ParameterError for epsilons that
+    are negative, not finite or not 1-D, or as `LossFunction`.
     """
     return shaped_as(followed(checked_series(epsilons), loss_of(transition)), epsilons)
 
@@ -37,15 +30,8 @@ def forward_leakage(epsilons: Amounts, transition: Known) -> Amounts:
 
     Source: Cao et al. 2018, equations 13 and 14.
 
-    Args:
-        epsilons: As `backward_leakage`.
-        transition: The forward matrix, row i is Pr(l_t+1 | l_t = i), or a `LossFunction` of it, or None.
-
-    Returns:
-        FPL, of the epsilons' shape.
-
-    Raises:
-        ParameterError: As `backward_leakage`.
+    transition: the forward matrix, row i is Pr(l_t+1 | l_t = i), or a `LossFunction` of it, or None. Raises
+    ParameterError as `backward_leakage`.
     """
     series = checked_series(epsilons)
     return shaped_as(followed(series[::-1], loss_of(transition))[::-1], epsilons)
@@ -56,16 +42,8 @@ def total_leakage(epsilons: Amounts, *, backward: Known, forward: Known) -> Amou
 
     Source: Cao et al. 2018, equation 15.
 
-    Args:
-        epsilons: As `backward_leakage`.
-        backward: The transition matrix as in `backward_leakage`; None where the adversary does not know it.
-        forward: The one as in `forward_leakage`, or None.
-
-    Returns:
-        Of the epsilons' shape.
-
-    Raises:
-        ParameterError: As `backward_leakage`.
+    backward: the transition matrix as in `backward_leakage`; None where the adversary does not know it.
+    forward: the one as in `forward_leakage`, or None. Raises ParameterError as `backward_leakage`.
     """
     series = checked_series(epsilons)
     total = backward_leakage(series, backward) + forward_leakage(series, forward) - series
@@ -79,17 +57,8 @@ def sequence_leakage(epsilons: ArrayLike, length: int, *, backward: Known, forwa
     whole history it is the sum of the epsilons: correlation adds nothing to what protects all steps at once.
     Source: Cao et al. 2018, Theorem 3 and Corollary 1.
 
-    Args:
-        epsilons: As `backward_leakage`.
-        length: Steps of a sequence.
-        backward: As `total_leakage`.
-        forward: Likewise.
-
-    Returns:
-        Shape (n_steps - length + 1,); entry t is about the steps t .. t + length - 1.
-
-    Raises:
-        ParameterError: Length is no integer in [1, n_steps], or as `total_leakage`.
+    length: steps of a sequence. Returns shape (n_steps - length + 1,); entry t is about the steps t .. t +
+    length - 1. Raises ParameterError for a length that is no integer in [1, n_steps], or as `total_leakage`.
     """
     series = checked_series(epsilons)
     if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= series.size:

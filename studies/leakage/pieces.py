@@ -23,13 +23,10 @@ Points = tuple[Floats, Floats]
 class Pieces:
     """The pieces of L, all of shape (n_pieces,); no piece where L is 0 everywhere.
 
-    From a = starts[k] up to the next start, L(a) = log((q[k] (e^a - 1) + 1) / (d[k] (e^a - 1) + 1)).
-    Along the pieces both q and d fall: large a belongs to the columns that tell two rows apart best.
+    From a = starts[k] up to the next start, L(a) = log((q[k] (e^a - 1) + 1) / (d[k] (e^a - 1) + 1)). Along
+    the pieces both q and d fall: large a belongs to the columns that tell two rows apart best.
 
-    Attributes:
-        starts: Rising, starts[0] = 0.
-        q: Of each piece.
-        d: Of each piece.
+    starts: rising, starts[0] = 0. q: of each piece. d: of each piece.
     """
 
     starts: Floats

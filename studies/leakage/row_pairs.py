@@ -19,15 +19,8 @@ def loss_by_row_pairs(transition: ArrayLike, a: float) -> float:
     most e^a; at the optimum some columns have the greater entry. Start from those with q_j > d_j, drop those
     whose q_j/d_j is below the whole's ratio, until none is. O(n_states^3) and more.
 
-    Args:
-        transition: (n_states, n_states), rows add up to 1.
-        a: The leakage one step away, at least 0.
-
-    Returns:
-        At most `a`.
-
-    Raises:
-        ParameterError: As `LossFunction`.
+    transition: (n_states, n_states), rows add up to 1. a: the leakage one step away, at least 0. Raises
+    ParameterError as `LossFunction`.
     """
     rows, amount = checked_transition(transition), checked_number(a, "a")
     with np.errstate(divide="ignore"):

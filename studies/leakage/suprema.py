@@ -24,15 +24,8 @@ def supremum(transition: Known, epsilon: Amounts) -> Amounts:
 
     Source: Cao et al. 2018, Theorem 11 and Algorithm 6.
 
-    Args:
-        transition: As `backward_leakage` (or forward).
-        epsilon: Of each step, a scalar, or an array of such cases.
-
-    Returns:
-        Of the same shape.
-
-    Raises:
-        ParameterError: As `LossFunction`.
+    transition: as `backward_leakage` (or forward). epsilon: of each step, a scalar, or an array of such
+    cases. Raises ParameterError as `LossFunction`.
     """
     pieces, epsilons = loss_of(transition).pieces, checked(epsilon, "epsilon")
     found = epsilons.copy()
@@ -65,16 +58,8 @@ def repeated_leakage(epsilons: ArrayLike, *, backward: Known, forward: Known) ->
     BPL + FPL - epsilons is then the supremum of the total leakage at each step of the period. inf everywhere
     if the mean epsilon is at least log(1/q) for a piece with d = 0: Theorem 11, for epsilons that differ.
 
-    Args:
-        epsilons: Of each step of the period, shape (n_steps,), at least one.
-        backward: As `total_leakage`.
-        forward: Likewise.
-
-    Returns:
-        BPL and FPL, each of shape (n_steps,).
-
-    Raises:
-        ParameterError: An empty period, or as `total_leakage`.
+    epsilons: of each step of the period, shape (n_steps,), at least one. Returns BPL and FPL, each of shape
+    (n_steps,). Raises ParameterError for an empty period, or as `total_leakage`.
     """
     series = checked_series(epsilons)
     if not series.size:

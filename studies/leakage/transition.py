@@ -44,18 +44,12 @@ def checked_transition(transition: ArrayLike, name: str = "transition") -> Float
 def stationary_distribution(transition: ArrayLike) -> Floats:
     """Return the distribution that a chain keeps, all of it greater than 0.
 
-    Source: Grassmann, Taksar and Heyman, Operations Research 1985: elimination without subtractions, so
-    that small probabilities keep their relative precision.
+    Source: Grassmann, Taksar and Heyman, Operations Research 1985: elimination without subtractions, so that
+    small probabilities keep their relative precision.
 
-    Args:
-        transition: Of the chain, (n_states, n_states).
-
-    Returns:
-        Shape (n_states,).
-
-    Raises:
-        ParameterError: A matrix that is not legal, or a reducible chain (one that cannot come from every
-            state to every other): it keeps several distributions, or none without a 0.
+    transition: of the chain, (n_states, n_states). Returns shape (n_states,). Raises ParameterError for a
+    matrix that is not legal, or a reducible chain (one that cannot come from every state to every other): it
+    keeps several distributions, or none without a 0.
     """
     reduced = checked_transition(transition).copy()
     n_states = len(reduced)
@@ -79,17 +73,10 @@ def backward_transition(transition: ArrayLike, prior: ArrayLike | None = None) -
 
         backward[i, j] = Pr(l_t-1 = j | l_t = i) = prior[j] transition[j, i] / sum_k prior[k] transition[k, i]
 
-    Args:
-        transition: Forward, row i is the distribution of the next value given i, Pr(l_t = j | l_t-1 = i).
-        prior: Distribution of the value at a step, shape (n_states,); None is the stationary one, the only
-            one for which the result is the same at every step.
-
-    Returns:
-        Of the same shape as `transition`.
-
-    Raises:
-        ParameterError: A prior that is no distribution, a state that is never entered under it (what came
-            before it is then not defined), or as `stationary_distribution`.
+    transition: forward, row i is the distribution of the next value given i, Pr(l_t = j | l_t-1 = i). prior:
+    distribution of the value at a step, shape (n_states,); None is the stationary one, the only one for which
+    the result is the same at every step. Raises ParameterError for a prior that is no distribution, a state
+    that is never entered under it (what came before it is then not defined), or as `stationary_distribution`.
     """
     forward = checked_transition(transition)
     before = stationary_distribution(forward) if prior is None else _checked_prior(prior, len(forward))
