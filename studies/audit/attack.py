@@ -14,10 +14,9 @@ import numpy as np
 from optstream.errors import ParameterError
 from optstream.noise import NoiseSource
 from optstream.privacy.exact import whole
-from studies.audit.bounds import epsilon_bound
 from studies.audit.events import choose_events
 from studies.audit.result import AuditResult
-from studies.audit.statistics import learn
+from studies.audit.statistics import epsilon_bound, learn
 from studies.audit.subjects.subject import Outputs, Subject
 
 ERROR = 1e-9

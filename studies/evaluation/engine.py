@@ -8,8 +8,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 
-from studies.evaluation.cells import Cell, CellResult
 from studies.evaluation.data import StudyData
+from studies.evaluation.experiments import Cell, CellResult
 from studies.evaluation.studies import run_trial
 
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
