@@ -5,8 +5,6 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from tasks.trusted.verdicts import newest_results
-from tests.tasks.conftest import DAY
 from tests.tasks.monitoring.conftest import WATCH, Watched
 from tests.tasks.two_regions import CONFIGURATION
 
@@ -89,15 +87,6 @@ def test_an_expectation_of_a_user_that_raises_stops_no_day(watched, method, erro
     assert len([one for one in words if f"could not be evaluated: {error}" in one]) == len(SUITES)
 
 
-def test_suites_change_no_byte_of_a_release(watched, tmp_path_factory):
-    """The configuration's hash, which each release states, is that of the same configuration without."""
-    plain = tmp_path_factory.mktemp("plain") / "optstream.toml"
-    plain.write_text(CONFIGURATION + WATCH)
-    from tasks.config import load_settings
-
-    assert load_settings(plain).configuration_hash == watched.settings.configuration_hash
-
-
 def test_each_day_is_judged_by_itself_and_users_aggregates_are_of_one_day(small, days):
     stream = small()
     file = stream.settings.file
@@ -116,15 +105,3 @@ def test_each_day_is_judged_by_itself_and_users_aggregates_are_of_one_day(small,
     assert first.alarms == ()
     assert [line for line in second.alarms if "raw/odd" in line] != []
     assert second.error is None
-
-
-def test_the_newest_results_of_a_day_count_and_others_cannot_hide_them(small):
-    stream = small()
-    for region in ("84", "11"):
-        stream.write(region, stream.rows(1.0))
-    (judged,) = stream.judge(DAY)
-    folder = judged.results.parent
-    (folder / f".{judged.results.name}.7-7").write_text("{")
-    (folder / "2025-01-15-20250116T030000000000.json").write_text('{"success": false}')
-    found = {suite: document["success"] for _, suite, document in newest_results(stream.settings, {DAY})}
-    assert found == {"raw": True, "private_period": True, "": False}

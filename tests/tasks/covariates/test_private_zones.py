@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from tasks.trusted import covariates as module
 from tasks.trusted.covariates import private_zones
 
 
@@ -44,25 +43,3 @@ def test_one_file_that_is_not_usable_hides_no_other(tmp_path, damaged):
         bad.symlink_to(bad)
     found = zones(settings_of(tmp_path / "load", str(bad)), gas.parent / "weather.csv")
     assert tmp_path / "gas/dumps" in found
-
-
-def test_a_link_into_very_many_folders_is_looked_at_in_the_nearest(tmp_path, monkeypatch):
-    """Whoever delivers a file may have it lead anywhere, and each folder may hold a long configuration."""
-    deep = tmp_path.joinpath("water", *"a" * 300)
-    stream(tmp_path / "water")
-    stream(deep / "near")
-    (deep / "near/file.csv").touch()
-    (tmp_path / "link.csv").symlink_to(deep / "near/file.csv")
-    read, genuine = [], module.read_toml
-
-    def counted(path):
-        read.append(path)
-        return genuine(path)
-
-    monkeypatch.setattr(module, "read_toml", counted)
-    for folder in deep.parents:
-        (folder / "optstream.toml").exists() or (folder / "optstream.toml").touch()
-        if folder == tmp_path:
-            break
-    assert deep / "near/dumps" in zones(settings_of(tmp_path / "load"), tmp_path / "link.csv")
-    assert len(read) <= 2 * module.MOST_ABOVE

@@ -9,12 +9,10 @@ import polars as pl
 import pytest
 
 from optstream.errors import ConfigurationError
-from optstream.storage.parquet import Limits
 from optstream.stream.calendar import ORIGIN
-from tasks.trusted import covariates as public_series
 from tasks.trusted import covariates as reading
 from tasks.trusted.covariates import read_covariates, read_here
-from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, released_by
+from tests.tasks.two_regions import FEW_BLOCKS, released_by
 
 FIRST = date(2016, 2, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(4)]
@@ -156,12 +154,6 @@ def test_what_cannot_be_used_is_gone_without_and_said(configured, tmp_path, writ
     assert len(said) < 500
 
 
-def test_a_file_that_claims_more_than_anybody_reads_is_not_decoded(configured, tmp_path, monkeypatch):
-    by_node().write_parquet(tmp_path / "warmth.parquet")
-    monkeypatch.setattr(public_series, "LIMITS", Limits(rows=7, columns=3))
-    assert "must be a Parquet file of at most 7 rows" in gone_without(configured())
-
-
 def test_no_other_file_is_read_than_the_one_whose_hash_is_named(configured, tmp_path):
     by_node().write_csv(tmp_path / "warmth.csv")
     settings = configured()
@@ -224,27 +216,10 @@ def test_nothing_that_a_process_says_is_taken_for_granted(configured, monkeypatc
     assert "the process that reads it ended over it" in gone_without(configured(), None)
 
 
-def test_a_file_that_ends_the_process_that_reads_it_is_gone_without(configured, tmp_path, monkeypatch):
-    by_node().write_csv(tmp_path / "warmth.csv")
-    assert read_covariates(configured(), DAYS[-1]).read == (one(configured()),)
-    monkeypatch.setattr(reading, "MOST_SECONDS", 0.0)
-    assert "the process that reads it ended over it" in gone_without(configured(), None)
-
-
 @pytest.mark.parametrize("place", ["dumps", "dumps/region=84", "trusted/x.csv"])
 def test_a_private_place_is_refused(configured, place):
     with pytest.raises(ConfigurationError, match=r"1: path must not lie in \w+\.folder, which is private"):
         configured(entry_at(place))
-
-
-def test_where_a_file_lies_shapes_no_release_and_what_it_is_does(configured):
-    hashes = {
-        configured(text).configuration_hash
-        for text in (ENTRY, ENTRY.replace('path = "warmth.csv"', 'path = "elsewhere.csv"'))
-    }
-    assert len(hashes) == 1
-    assert configured("").configuration_hash not in hashes
-    assert configured(ENTRY + "publication_lag_days = 2\n").configuration_hash not in hashes
 
 
 @pytest.mark.parametrize(
@@ -273,8 +248,3 @@ def test_a_wrong_key_is_named_with_its_range(configured, text, problem):
     with pytest.raises(ConfigurationError) as caught:
         configured("", ahead)
     assert problem in str(caught.value)
-
-
-def test_other_mechanisms_take_none(configured):
-    with pytest.raises(ConfigurationError, match=r'\[\[covariates\]\] is for mechanism\.name "HistoryInf'):
-        configured(before=CONFIGURATION)

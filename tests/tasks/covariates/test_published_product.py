@@ -81,20 +81,6 @@ def test_a_night_goes_by_what_was_published_before_it(products):
     assert stated(electricity, NEXT)[0]["values_sha256"] == "none"
 
 
-@pytest.mark.parametrize(
-    ("found", "instead", "told"),
-    [
-        ('value = "load_mw"', 'value = "gas_mw"', "publishes the column 'load_mw': name that as value"),
-        ("../gas/published", "../gas/publisht", "found nothing"),
-    ],
-)
-def test_a_folder_that_is_no_such_stream_costs_its_covariate_and_says_why(products, found, instead, told):
-    products["gas"].release(DAY)
-    products["electricity"].configure(found, instead)
-    unread = read_covariates(products["electricity"].settings, DAY, covariate_of).unread
-    assert told in unread[0].why
-
-
 def test_a_changed_file_is_not_read(products):
     gas = products["gas"]
     gas.release(DAY)

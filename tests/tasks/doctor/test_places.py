@@ -3,7 +3,6 @@
 import fcntl
 import os
 import shutil
-from types import SimpleNamespace
 
 import pytest
 
@@ -115,16 +114,6 @@ def test_the_reverse_does_not_load_and_the_doctor_says_so(open_installation):
         (open_installation.folder / "optstream.toml").write_text(text)
 
 
-def test_a_trusted_folder_among_the_dumps_is_told(open_installation, around):
-    (open_installation.folder / "trusted").rename(open_installation.folder / "dumps/trusted")
-    open_installation.configure('folder = "trusted"', 'folder = "dumps/trusted"')
-    open_installation.configure("sqlite:///trusted/", "sqlite:///dumps/trusted/")
-    assert [entry[:2] for entry in around(open_installation)] == [
-        ("warning", str(open_installation.folder / "dumps/trusted")),
-        ("warning", str(open_installation.folder / "dumps")),
-    ]
-
-
 @pytest.mark.parametrize(
     "place", ["published", "published/data", "published/.incoming", "published/catalogue.json", "."]
 )
@@ -141,34 +130,6 @@ def test_a_published_place_that_anybody_may_write_is_wrong_and_stops_every_run(
         check_trusted(open_installation.settings)
     os.system(f"chmod o-w {path}")
     check_trusted(open_installation.settings)
-
-
-def test_where_others_cannot_rename_what_leads_to_it_is_sound(open_installation, around):
-    open_installation.folder.chmod(0o1777)
-    check_trusted(open_installation.settings)
-    assert around(open_installation) == []
-
-
-def test_a_published_folder_that_a_group_may_write_is_told(open_installation, around, monkeypatch):
-    path = open_installation.folder / "published"
-    path.chmod(0o775)
-    monkeypatch.setattr(permissions, "_is_private_group", lambda _place: True)
-    assert around(open_installation) == []
-    monkeypatch.setattr(permissions, "_is_private_group", lambda _place: False)
-    ((severity, found, words),) = around(open_installation)
-    assert (severity, found) == ("warning", str(path))
-    assert f"chmod g-w {path}" in words
-    check_trusted(open_installation.settings)
-
-
-@pytest.mark.parametrize(("members", "is_private"), [([], True), (["root"], True), (["root", "eve"], False)])
-def test_a_group_of_one_s_own_is_no_group_of_others(tmp_path, monkeypatch, members, is_private):
-    facts = tmp_path.stat()
-    owner = SimpleNamespace(pw_name="root", pw_gid=facts.st_gid)
-    group = SimpleNamespace(gr_gid=facts.st_gid, gr_mem=members)
-    monkeypatch.setattr(permissions.pwd, "getpwuid", lambda _user: owner)
-    monkeypatch.setattr(permissions.grp, "getgrgid", lambda _group: group)
-    assert permissions._is_private_group(tmp_path) is is_private
 
 
 def test_under_an_open_umask_a_run_makes_nothing_that_others_may_write(open_installation):
@@ -219,13 +180,6 @@ def test_a_file_system_without_links_or_locks_is_wrong_and_the_probe_is_gone(
     ]
     assert "no hard links and no locks (flock)" in found[0][2]
     assert sorted(open_installation.folder.rglob("*")) == before
-
-
-def test_a_ledger_on_a_network_file_system_is_wrong(open_installation, around, monkeypatch):
-    monkeypatch.setattr(places, "_network_file_system", lambda folder: "nfs4")
-    ((severity, place, words),) = around(open_installation)
-    assert (severity, place) == ("wrong", str(open_installation.folder / "trusted/ledger.sqlite"))
-    assert "nfs4" in words
 
 
 def test_the_mount_of_a_folder_is_the_innermost(tmp_path, monkeypatch):

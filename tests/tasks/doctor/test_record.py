@@ -1,9 +1,8 @@
 """What the doctor says of ledger, published folder and dumps beside each other."""
 
 import os
-import shutil
 import time
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -52,34 +51,12 @@ def test_a_ledger_that_is_gone_or_another_is_wrong(open_installation, around):
     assert all("another" in words for _, _, words in found)
 
 
-def test_a_stream_that_has_not_begun_is_only_noted(open_installation, around):
-    for name in ("trusted", "published"):
-        shutil.rmtree(open_installation.folder / name)
-    assert [entry[0] for entry in around(open_installation)] == ["note"]
-    assert not (open_installation.folder / "trusted").exists()
-
-
 def test_dumps_without_any_marker_are_told(open_installation, around):
     open_installation.configure("[input]", '[input]\nmarker = "DONE"')
     ((severity, place, words),) = around(open_installation)
     assert (severity, place) == ("warning", str(open_installation.folder / "dumps"))
     assert "DONE" in words
     assert "input.marker" in words
-
-
-def test_each_layout_needs_its_own_marker(open_installation, around):
-    change = f'value = "load_mw"\n[[input.changes]]\nvalid_from = {NEXT}\nfile_list = "_FILES"\n[published]'
-    open_installation.configure('value = "load_mw"\n[published]', change)
-    assert around(open_installation) == []
-    open_installation.simulate(NEXT, NEXT + timedelta(days=1))
-    (open_installation.folder / "dumps").chmod(0o700)
-    assert around(open_installation) == []
-    for listed in open_installation.folder.glob("dumps/*/*/_FILES"):
-        listed.rename(listed.with_name("_SUCCESS"))
-    ((severity, place, words),) = around(open_installation)
-    assert (severity, place) == ("warning", str(open_installation.folder / "dumps"))
-    assert f"dumps of {NEXT} and later are there, and none has _FILES" in words
-    assert f"correct file_list of [[input.changes]] from {NEXT}" in words
 
 
 @pytest.mark.parametrize(
@@ -121,11 +98,6 @@ def test_a_broken_catalogue_and_a_ledger_that_does_not_answer_are_findings(open_
     assert [entry[:2] for entry in around(open_installation)] == [
         ("wrong", str(open_installation.folder / "published"))
     ]
-
-
-def test_the_last_event_of_nobody_is_none(open_installation):
-    assert open_installation.ledger.last_event_at("nobody") is None
-    assert datetime.now(UTC) > open_installation.ledger.last_event_at("two-regions")
 
 
 def test_leases_that_no_run_can_have_days_left_and_files_from_the_future_are_told(open_installation, around):

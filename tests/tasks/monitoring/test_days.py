@@ -7,9 +7,8 @@ import polars as pl
 import pytest
 
 from optstream.errors import LedgerError
-from optstream.noise import simulated_noise
 from tasks.monitor.view import Severity
-from tests.tasks.two_regions import READING, STEPS
+from tests.tasks.two_regions import STEPS
 
 ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)
 
@@ -44,11 +43,6 @@ def test_a_day_without_any_dump_is_a_gap_of_the_root(watched):
     assert watched.alarms() == [("late", 2, "FR")]
 
 
-def test_an_input_folder_that_is_gone_is_late_at_every_node(watched):
-    shutil.rmtree(watched.folder / "dumps")
-    assert watched.states() == {1: "late", 2: "late"}
-
-
 def test_a_dump_that_breaks_its_contract_is_an_alarm_before_it_is_due(watched):
     broken = watched.folder / "dumps/region=84/date=2016-06-02/part-0.parquet"
     pl.read_parquet(broken).with_columns(load_mw=pl.lit(None, pl.Float64)).write_parquet(broken)
@@ -56,18 +50,6 @@ def test_a_dump_that_breaks_its_contract_is_an_alarm_before_it_is_due(watched):
     watched.released(ONE, TWO)
     assert watched.states() == {1: "published", 2: "failed"}
     assert watched.alarms() == [("failed", 2, None)]
-
-
-def test_of_several_verdicts_the_newest_counts(watched):
-    broken = watched.folder / "dumps/region=84/date=2016-06-02/part-0.parquet"
-    rows = pl.read_parquet(broken)
-    rows.with_columns(load_mw=pl.lit(None, pl.Float64)).write_parquet(broken)
-    watched.released(ONE, TWO)
-    assert watched.states()[2] == "failed"
-    rows.write_parquet(broken)
-    watched.later(hours=1)
-    watched.release(TWO, steps=READING)
-    assert watched.states()[2] == "missing"
 
 
 def test_a_run_that_lives_runs_and_one_that_is_too_long_is_stuck(watched):
@@ -169,13 +151,6 @@ def test_noise_that_others_know_is_an_alarm_and_the_next_day_has_no_headroom(wat
     assert watched.alarms() == [("compromised", 2, None), ("budget", 3, None)]
 
 
-def test_a_drawn_day_of_seeded_noise_is_never_published_and_found(watched):
-    watched.released(ONE)
-    watched.release(TWO, noise=simulated_noise(1))
-    watched.later(hours=1)
-    assert watched.alarms() == [("failed", 2, None)]
-
-
 def test_raw_readings_that_expire_warn_a_week_before(watched):
     watched.configure("[input]\n", "[input]\nraw_retention_days = 10\n")
     watched.released(TWO)
@@ -193,13 +168,6 @@ def test_raw_readings_that_expire_warn_a_week_before(watched):
     assert kinds["2016-06-04T22:00:00"][0].severity is Severity.WARNING
     assert "in 7 days" in kinds["2016-06-04T22:00:00"][0].words
     assert "in 0 days" in kinds["2016-06-11T21:59:00"][0].words
-
-
-def test_the_budget_is_what_the_ledger_grants_whatever_the_configuration_says_by_now(watched):
-    watched.released(ONE, TWO)
-    before = watched.watch().facts.budget
-    watched.configure('epsilon = "1"', 'epsilon = "4"')
-    assert watched.watch().facts.budget == before
 
 
 def test_looking_makes_no_ledger_and_changes_no_file(watched):

@@ -39,17 +39,3 @@ def test_it_is_a_warning_of_that_day_until_the_next(installation):
     assert str(DARK) in alarm.words
     installation.release(AFTER)
     assert unlike(installation) == []
-
-
-@pytest.mark.nightly
-def test_measurements_that_are_gone_or_another_mechanisms_are_no_news(installation):
-    installation.released(*DAYS[:9])
-    assert unlike(installation)
-    settings = installation.folder / "optstream.toml"
-    kept = settings.read_text()
-    settings.write_text(kept.replace('levels = ["1/2", "1/2"]', 'levels = ["0", "1"]'))
-    assert unlike(installation) == []
-    settings.write_text(kept)
-    for path in installation.settings.measurements_of(DARK, 0).iterdir():
-        path.unlink()
-    assert unlike(installation) == []

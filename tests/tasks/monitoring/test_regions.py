@@ -105,13 +105,6 @@ def test_a_leaf_whose_marker_is_late_was_not_renamed(watched):
     assert (alarm.node, alarm.suggestion) == ("new", None)
 
 
-def test_unknown_regions_of_released_days_and_of_days_before_the_stream_are_no_alarm(watched):
-    watched.release(date(2016, 6, 1), TWO)
-    for day in (date(2016, 5, 1), TWO):
-        (watched.folder / f"dumps/region=old/date={day}").mkdir(parents=True)
-    assert watched.watch().alarms == ()
-
-
 def test_cells_that_lack_touch_their_nodes_of_the_margin_and_are_covered_by_regions():
     tree = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
     lattice = Margin("sector", ("industry", "homes")).on(tree)

@@ -6,8 +6,6 @@ import pytest
 
 from flows.cli.output import Terminal
 from flows.cli.watch import show_view
-from tasks.monitor import facts as facts_module
-from tasks.monitor.alarms import DEPENDS
 from tasks.monitor.days import Severity
 from tasks.monitor.facts import Suspect
 from tasks.monitor.view import Kind
@@ -15,45 +13,6 @@ from tests.tasks.two_regions import in_another_unit
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 QUIET = Suspect(0.0, 0.0, 0.0)
-
-
-@pytest.fixture
-def told(watched, monkeypatch):
-    """`told({day: {region: Suspect}})`: what the validation results say, of two published days."""
-    known = {}
-
-    def readings(_settings, days):
-        return {day: known[day] for day in days & known.keys()}
-
-    monkeypatch.setattr(facts_module, "suspect_readings", readings)
-    watched.release(FIRST, SECOND)
-
-    def tell(found):
-        known.update(found)
-        return watched
-
-    return tell
-
-
-def test_what_is_usual_is_no_alarm_and_more_is(told):
-    installation = told({SECOND: {"84": Suspect(0.04, 0.05, 0.0), "11": QUIET}})
-    assert installation.alarms() == []
-    installation = told({SECOND: {"84": Suspect(1.0, 0.0, 0.0), "11": Suspect(0.0, 0.06, 0.5)}})
-    assert set(installation.alarms()) == {("suspect-readings", 2, "84"), ("suspect-readings", 2, "11")}
-    words = {alarm.node: alarm.words for alarm in installation.watch().alarms}
-    assert "100 % clamped" in words["84"]
-    assert "6 % absent, 50 % doubled" in words["11"]
-    assert all(DEPENDS in text for text in words.values())
-    installation.configure("max_runtime", 'suspect_share = "1/2"\nmax_runtime')
-    assert installation.alarms() == [("suspect-readings", 2, "84")]
-
-
-def test_a_day_that_is_accepted_or_withdrawn_alarms_no_more(told):
-    installation = told({FIRST: {"84": Suspect(1.0, 0.0, 0.0)}, SECOND: {"84": Suspect(1.0, 0.0, 0.0)}})
-    assert [day for _, day, _ in installation.alarms()] == [1, 2]
-    installation.withdraw(FIRST)
-    installation.configure("max_runtime", "accepted_gaps = [2016-06-02]\nmax_runtime")
-    assert installation.alarms() == []
 
 
 SPAN = [FIRST + timedelta(days=number) for number in range(11)]

@@ -1,12 +1,10 @@
 """A guarantee or a plan that changes under released days: which days wait, and what the statements say."""
 
-import json
 import shutil
 from datetime import date, timedelta
 
 import pytest
 
-from optstream.catalogue import find_catalogue
 from optstream.errors import LedgerError
 from tasks.ledger.show import read_book
 from tasks.operate.amend import declare, rehearse
@@ -59,52 +57,6 @@ def test_a_dry_run_says_that_an_open_draw_refuses_the_amendment(released):
             LedgerError, match=f"{DAYS[2]} of stream 'two-regions' is drawn and not published"
         ):
             act(terms_of(released.settings), "smaller customers", released.now)
-
-
-def test_nothing_waits_for_a_guarantee_that_asks_for_more_noise(released):
-    released.configure('alpha = "1"', 'alpha = "10"')
-    with pytest.raises(LedgerError, match="nothing to amend"):
-        rehearse(released.settings, released.ledger)
-    released.configure('epsilon = "1"', 'epsilon = "2"')
-    refused = rehearse(released.settings, released.ledger).refused
-    assert [day for day, _ in refused] == [DAYS[2]]
-    # half of epsilon: the window across holds what was spent, so it waits for the new guarantee itself
-    released.configure('epsilon = "2"', 'epsilon = "1/2"')
-    waits = rehearse(released.settings, released.ledger)
-    assert [broken.number for _, broken in waits.refused] == [1]
-    assert waits.first == DAYS[3]
-
-
-@pytest.mark.parametrize(
-    "mechanism", ['name = "BudgetDistribution"', 'name = "HistoryInformed"\nn_blocks = 4\nblock_length = 1']
-)
-def test_a_mechanism_that_looks_at_what_was_spent_is_asked_as_a_run_would(installation, mechanism):
-    path = installation.folder / "optstream.toml"
-    text = path.read_text().replace('name = "OptStream"', mechanism)
-    path.write_text(text[: text.index("[sampling]")] + text[text.index("[input]") :])
-    installation.configure('alpha = "1"', 'alpha = "10"')
-    installation.simulate(*DAYS)
-    installation.released(*DAYS[:2])
-    installation.configure('alpha = "10"', 'alpha = "1"')
-    waits = rehearse(installation.settings, installation.ledger)
-    installation.ledger.amend(terms_of(installation.settings), "smaller customers", installation.now)
-    done = installation.release(*DAYS[2:])
-    expected = dict.fromkeys(DAYS[2:], Status.PUBLISHED) | {day: Status.REFUSED for day, _ in waits.refused}
-    assert {day: done[day].outcome.status for day in DAYS[2:]} == expected
-    assert installation.ledger.verify() == []
-
-
-def test_a_day_after_a_change_of_plan_states_what_windows_over_both_plans_cost(installation):
-    installation.released(DAYS[0])
-    installation.configure('restatement_share = "0"', 'restatement_share = "9/10"')
-    installation.release(DAYS[1])
-    folder = installation.folder / "published"
-    manifest = folder / find_catalogue(folder).entry(DAYS[1]).manifest
-    stated = json.loads(manifest.read_text())["statement"]
-    assert "with epsilon at most 0.1;" in stated["privacy_in_words"]
-    first = installation.settings.calendar.first_step(DAYS[1])
-    assert installation.ledger.window_spent("people", first, 1).epsilon > 0.9
-    assert "costs at most 1 with all of them together" in stated["privacy_in_words"]
 
 
 def declared(released):

@@ -14,7 +14,6 @@ from tasks.release.stages import Status
 from tasks.trusted.files import take_raw
 from tests.by_night import few
 from tests.tasks.release.streams.test_known_attacks import opened_before, pegasus
-from tests.tasks.two_regions import STEPS
 
 __all__ = ["pegasus"]
 
@@ -104,17 +103,6 @@ def test_days_that_nobody_can_read_any_more_count_as_joined(pegasus):
     assert pegasus.compromise(FOUR[2]) == FOUR
 
 
-def test_a_day_that_left_nothing_joins_nothing(pegasus):
-    """VOID before its measurements were recorded: the next day began groups of its own."""
-    pegasus.simulate(*DAYS)
-    pegasus.released(DAYS[0])
-    pegasus.release(DAYS[1], steps=STEPS[:5])
-    pegasus.ledger.void("two-regions", DAYS[1].isoformat(), 0, "given up", pegasus.now)
-    pegasus.later(hours=1)
-    pegasus.release(DAYS[2])
-    assert pegasus.compromise(DAYS[1]) == DAYS[:2]
-
-
 def test_a_day_that_is_being_drawn_is_given_up(pegasus, monkeypatch):
     """It has taken the threshold of the day before: what it draws is destroyed, not published."""
     from optstream.mechanisms import Hierarchical
@@ -186,28 +174,3 @@ def test_mechanisms_that_remember_outputs_only_share_no_noise(installation, mech
     installation.released(*DAYS[:3])
     assert all(installation.record(day).state is ReleaseState.PUBLISHED for day in DAYS[:3])
     assert installation.compromise(DAYS[1]) == [DAYS[1]]
-
-
-def test_groups_from_below_are_groups_too(installation):
-    configure(installation, 'name = "PeGaSus"\ngroups = "children"\nthreshold = "100000"')
-    installation.released(*DAYS[:3])
-    assert installation.compromise(DAYS[1]) == DAYS[:3]
-
-
-def test_a_draw_that_is_called_off_while_it_is_marked_stays_marked_and_is_told(pegasus, monkeypatch):
-    """Nothing was drawn, which nobody can know who found the draw begun: the command says what it did."""
-    pegasus.configure("window = 48", "window = 1")
-    pegasus.release(DAYS[0])
-    run, (day,) = pegasus.through(STEPS[:5], DAYS[1])
-    pegasus.ledger.begin_draw(day.reservation, run.clock())
-    genuine = Ledger.compromise
-
-    def compromise(self, *arguments):
-        if pegasus.record(DAYS[1]).drawing:
-            pegasus.ledger.call_off_draw(day.reservation, run.clock())
-        return genuine(self, *arguments)
-
-    monkeypatch.setattr(Ledger, "compromise", compromise)
-    assert DAYS[1] in pegasus.compromise(DAYS[1])
-    assert pegasus.record(DAYS[1]).compromised == "a stolen disk"
-    assert pegasus.raw_files() == []

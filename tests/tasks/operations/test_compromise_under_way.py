@@ -5,7 +5,7 @@ from datetime import date
 from optstream.catalogue import find_catalogue, read_catalogue
 from optstream.ledger import ReleaseState
 from tasks.release import publish
-from tasks.release.stages import Drawn, Status
+from tasks.release.stages import Status
 from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
@@ -46,15 +46,6 @@ def test_a_run_that_is_about_to_draw_draws_nothing(installation):
     assert work.outcome.status is Status.REFUSED, work.outcome
     assert installation.record(DAYS[1]).state is ReleaseState.RESERVED
     assert installation.ledger.verify() == []
-
-
-def test_days_outside_the_lost_windows_go_on(installation):
-    later = date(2016, 6, 5)
-    installation.simulate(later)
-    installation.released(DAYS[0])
-    run, works = installation.through(STEPS[:5], later)
-    installation.compromise(DAYS[0])
-    assert isinstance(STEPS[5](run, works)[0], Drawn)
 
 
 def test_one_that_is_listed_and_not_recorded_is_told_and_withdrawn(installation):

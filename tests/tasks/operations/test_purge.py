@@ -8,12 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from optstream.catalogue import withdraw
 from tasks.operate.purge import purge
 from tasks.release.lineage import emit_lineage
-from tasks.release.run import void
-from tasks.release.stages import Requested
-from tasks.trusted.files import exclusive_in, take_raw
+from tasks.trusted.files import exclusive_in
 from tests.failing import Death
 from tests.tasks.two_regions import RELEASING, STEPS
 
@@ -62,12 +59,6 @@ def test_each_kind_goes_after_its_own_retention_and_the_rest_stays(released):
     assert released.ledger.verify() == []
 
 
-def test_the_age_of_a_file_is_what_was_recorded_not_when_it_was_touched(released):
-    for path in (released.folder / "trusted").rglob("*"):
-        os.utime(path, (0, 0))
-    assert removed(released) == NOTHING
-
-
 def test_what_is_under_way_is_left(installation):
     installation.release(DAYS[0], steps=STEPS[: -len(RELEASING)] + RELEASING[:1])
     installation.release(DAYS[1], steps=STEPS[:-1])
@@ -91,17 +82,6 @@ def test_staged_bytes_are_kept_while_the_published_folder_lacks_them(released):
     assert "2016-06-01-r0 is kept: the published folder does not hold its release" in note
     path.write_bytes(data)
     assert removed(released)["staged files"] == 2
-
-
-def test_verdicts_of_days_without_a_release_and_half_written_ones_go_by_their_names(released):
-    folder = released.folder / "trusted/validation/two-regions"
-    names = ["2016-06-05-20160701T000000000000.json", ".2016-06-05-20160701T000000000000.json.77-1"]
-    others = ["notes.txt", "2016-06-05-20169901T000000000000.json"]
-    for name in [*names, *others]:
-        (folder / name).touch()
-    released.later(days=91)
-    assert removed(released)["validation results"] == RESULTS + 2
-    assert sorted(path.name for path in folder.iterdir()) == sorted(others)
 
 
 def raw_of(installation, day):
@@ -156,20 +136,6 @@ def test_raw_state_before_a_day_that_was_given_up(installation, later_is_drawn):
     path = raw_of(installation, DAYS[0])
     assert removed(installation)["raw states"] == int(later_is_drawn)
     assert path.exists() is not later_is_drawn
-
-
-def test_raw_state_that_is_purged_as_it_is_taken_is_no_error(tmp_path, monkeypatch):
-    folder, digest = tmp_path, "a" * 64
-    path = folder / f"1-{'a' * 32}.raw"
-    path.write_bytes(b"raw")
-    genuine = type(path).read_bytes
-
-    def overtaken(self):
-        self.unlink()
-        return genuine(self)
-
-    monkeypatch.setattr(type(path), "read_bytes", overtaken)
-    assert take_raw(folder, digest) is None
 
 
 def test_only_this_streams_readable_old_events_leave_the_lineage(released):
@@ -252,17 +218,3 @@ def test_death_at_any_step_leaves_the_rest_to_the_next_call(released, monkeypatc
     assert (released.folder / "trusted/lineage/events.jsonl").read_bytes() == b""
     left = [path for path in (released.folder / "trusted/lineage").iterdir() if "events" in path.name]
     assert [path.name for path in left] == ["events.jsonl"]
-
-
-def test_staged_bytes_of_a_void_release_go_too(installation):
-    installation.release(DAYS[0], steps=STEPS[:-1])
-    void(installation.run(), Requested(DAYS[0]), "given up")
-    installation.later(days=31)
-    assert removed(installation)["staged files"] == 2
-
-
-def test_staged_bytes_of_a_withdrawn_day_go(released):
-    head = released.ledger.head("two-regions")
-    withdraw(released.folder / "published", DAYS[0], lambda *_: head, stream="two-regions")
-    released.later(days=31)
-    assert removed(released)["staged files"] == 4

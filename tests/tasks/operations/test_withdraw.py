@@ -131,9 +131,3 @@ def test_a_folder_that_was_lost_and_published_again_lacks_nothing_of_a_withdrawn
     (again,) = installation.take_back(DAY)
     assert (again.status, "lists nothing of it" in again.message) == (Status.WITHDRAWN, True), again
     assert installation.problems() == []
-
-
-def test_what_was_never_released_cannot_be_withdrawn(installation):
-    installation.released(NEXT)
-    (outcome,) = installation.take_back(DAY)
-    assert (outcome.status, "never released" in outcome.message) == (Status.FAILED, True)

@@ -7,8 +7,7 @@ from fractions import Fraction
 import pytest
 
 from optstream.catalogue.backends.local import LocalTransaction
-from optstream.errors import HeldError, LedgerError
-from optstream.ledger import ReleaseState
+from optstream.errors import LedgerError
 from tasks.config import load_settings
 from tasks.plan.backfill import cost_of, plan_backfill
 from tasks.release import run as release
@@ -86,33 +85,6 @@ def test_the_days_that_would_be_refused_are_those_that_are(installation, there):
     refused = tuple(day for day, work in done.items() if work.outcome.status is Status.REFUSED)
     assert refused == priced.refused
     assert priced.before == Fraction(1)
-
-
-def test_another_guarantee_has_no_price(installation, there):
-    installation.released(there[0])
-    file = installation.folder / "optstream.toml"
-    file.write_text(file.read_text().replace('alpha = "1"', 'alpha = "2"'))
-    with pytest.raises(LedgerError, match="under another alpha: restore"):
-        cost_of(load_settings(file), installation.ledger, there[1:])
-
-
-def test_a_day_with_another_run_says_until_when(installation, there):
-    installation.release(there[0], steps=STEPS[:5], owner="first")
-    outcome = installation.release(there[0], owner="second")[there[0]].outcome
-    assert outcome.status is Status.BUSY
-    assert not outcome.status.is_good
-    assert outcome.free_at == installation.record(there[0]).lease_until
-    with pytest.raises(HeldError):
-        installation.ledger.reserve(
-            "two-regions",
-            str(there[0]),
-            0,
-            installation.record(there[0]).spends,
-            "second",
-            installation.now,
-            release.LEASE,
-        )
-    assert installation.record(there[0]).state is ReleaseState.RESERVED
 
 
 def test_the_first_days_of_a_folder_may_be_published_by_another_run_meanwhile(

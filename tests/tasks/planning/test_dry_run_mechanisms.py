@@ -2,16 +2,13 @@
 
 from datetime import date
 
-import numpy as np
 import pytest
 
 from optstream import mechanisms
-from optstream.noise import simulated_noise
 from tasks.config import load_settings
 from tasks.config.schema import MECHANISMS
 from tasks.plan.dry_run import dry_run
 from tasks.plan.expected import dry_run_document
-from tasks.release.mechanism import mechanism_for
 from tests.tasks.planning.test_dry_run import priced
 from tests.tasks.two_regions import released_by
 
@@ -49,14 +46,3 @@ def test_bands_are_shown_only_where_the_draw_does_not_decide_them(settings_of, n
     assert all((level.band is not None) == known for level in levels)
     if name in KNOWN:
         assert levels[1].stages[0].noise[0].scale == pytest.approx(2 * KNOWN[name], rel=1e-9)
-
-
-def test_the_bands_of_laplace_are_those_of_its_releases(settings_of):
-    """400 releases with seeded noise, far from the bound: their spread is the band, within 8 percent."""
-    settings = settings_of("Laplace")
-    levels = dry_run(settings, [DAY]).periods[0].levels
-    mechanism, noise = mechanism_for(settings, DAY), simulated_noise(5)
-    drawn = [mechanism.release(np.full((2, 48), 1e6), noise=noise).values for _ in range(400)]
-    spread = np.std(drawn, axis=0)
-    assert np.sqrt((spread[0] ** 2).mean()) == pytest.approx(levels[0].band.typical, rel=0.08)
-    assert np.sqrt((spread[1:] ** 2).mean()) == pytest.approx(levels[1].band.typical, rel=0.08)

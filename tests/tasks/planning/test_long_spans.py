@@ -4,7 +4,6 @@ from datetime import date
 
 import pytest
 
-from tasks.config import load_settings
 from tasks.plan import long_spans
 from tasks.plan.dry_run import dry_run
 from tasks.plan.long_spans import long_spans_of, plan_horizons
@@ -61,15 +60,3 @@ def test_another_process_takes_it_from_the_file_and_a_damaged_one_costs_time_alo
     settings.long_spans_file.unlink()
     settings.long_spans_file.mkdir()  # cannot be written either
     assert long_spans_of(settings, DAY, 0) == found
-
-
-@pytest.mark.nightly
-def test_another_plan_or_year_is_composed_anew(small, composed):
-    settings = small().settings
-    first = long_spans_of(settings, DAY, 0)
-    long_spans_of(settings, NEXT_YEAR, 0)
-    assert composed == [DAY, NEXT_YEAR]
-    file = settings.file
-    file.write_text(file.read_text().replace('epsilon = "1"', 'epsilon = "2"'))
-    assert long_spans_of(load_settings(file), DAY, 0)[0].epsilon > first[0].epsilon
-    assert composed == [DAY, NEXT_YEAR, DAY]

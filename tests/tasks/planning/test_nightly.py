@@ -4,7 +4,6 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from tasks.plan.nightly import days_of_night, looks_of, night_of
 from tasks.release.stages import Requested, Status
@@ -48,12 +47,6 @@ def test_every_look_and_a_last_one_at_the_hour(load, begins, every, until):
     expected = sorted({*range(begins, until, every), until})
     assert times(crons) == [(minute // 60, minute % 60) for minute in expected]
     assert all(cron.endswith(" * * 1-5") for cron in crons)
-
-
-def test_a_night_that_begins_after_its_end_is_refused_also_by_the_defaults(load):
-    settings = load('[watch]\nlate_after = "02:00"')
-    with pytest.raises(ConfigurationError, match=r"must begin before watch\.late_after, 02:00"):
-        looks_of(settings)
 
 
 def days(settings, now=EARLY):

@@ -4,13 +4,10 @@ import os
 import subprocess
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import Pipe, get_context
+from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
-
-from tasks.ingest.sandbox import end_with_parent
 
 REPOSITORY = str(Path(__file__).parents[3])
 LONGEST_WAIT = 60.0
@@ -118,12 +115,3 @@ def test_a_pool_s_workers_end_when_its_owner_is_killed(watched):
         for pid in filter(lives, workers):
             os.kill(pid, 9)
         pool.communicate()
-
-
-def test_a_pool_whose_owner_lives_works_and_ends_by_itself():
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
-        assert pool.submit(os.getppid).result() == os.getpid()
-
-
-def test_outside_of_a_pool_nothing_is_watched():
-    assert started("from tasks.ingest.sandbox import end_with_parent; end_with_parent()").wait() == 0

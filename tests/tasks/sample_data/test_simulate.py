@@ -1,6 +1,6 @@
 """Simulated dumps: the same whatever is asked beside them, whole or absent, and near the public means."""
 
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -54,17 +54,6 @@ def test_the_marker_comes_last_and_a_killed_dump_is_completed(
     assert sorted(path.name for path in folder.iterdir()) == ["_SUCCESS", "part-0.parquet"]
 
 
-def test_a_write_that_fails_leaves_no_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full_disk(frame: pl.DataFrame, file: Path) -> None:
-        file.write_bytes(b"half a")
-        raise OSError("no space left")
-
-    monkeypatch.setattr(pl.DataFrame, "write_parquet", full_disk)
-    with pytest.raises(OSError, match="no space"):
-        simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[MONDAY])
-    assert list((tmp_path / "region=84").iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("day", "n_steps"), [(date(2016, 3, 27), 46), (date(2016, 10, 30), 50), (MONDAY, 48)]
 )
@@ -74,17 +63,6 @@ def test_an_elapsed_day_has_its_own_length_in_utc(tmp_path: Path, day: date, n_s
     assert stamps.dtype == pl.Datetime("us", "UTC")
     assert stamps.to_list() == list(PARIS.utc_times(day))
     assert len(stamps) == n_steps
-
-
-@pytest.mark.parametrize("day", [date(2016, 3, 27), date(2016, 10, 30)])
-def test_a_fixed_day_has_every_slot_of_the_wall_clock(tmp_path: Path, day: date) -> None:
-    fixed = Calendar(30, "Europe/Paris", "fixed")
-    simulate(tmp_path, leaves=["84"], calendar=fixed, days=[day], layout_of=lambda day: Layout("mw", "when"))
-    rows = read(tmp_path, "84", day)
-    assert rows.schema == {"when": pl.Datetime("us"), "mw": pl.Float64}
-    assert rows["when"].to_list() == [
-        datetime(day.year, day.month, day.day) + k * timedelta(minutes=30) for k in range(48)
-    ]
 
 
 def test_metered_dumps_have_a_row_a_customer_and_step(tmp_path: Path) -> None:

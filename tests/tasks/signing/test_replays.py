@@ -78,21 +78,6 @@ def test_an_old_catalogue_gets_no_new_number_by_the_next_night(signed):
     assert signed.problems() == []
 
 
-def test_a_lost_catalogue_is_published_again_before_the_next_night_signs(signed):
-    signed.release(DAY)
-    folder = signed.settings.published_folder
-    entry = listed(signed).entry(DAY)
-    if isinstance(folder, type(signed.folder)):
-        (folder / "catalogue.json").unlink()
-        assert statuses(signed.release(NEXT)) == [Status.FAILED]
-        assert [one.status for one in signed.publish_again(DAY)] == [Status.PUBLISHED]
-        signed.later(hours=1)
-        assert statuses(signed.release(NEXT)) == [Status.PUBLISHED]
-        assert listed(signed).sequence == 3
-        assert listed(signed).entry(DAY).file_hash == entry.file_hash
-        assert days_in(signed) == [DAY, NEXT]
-
-
 def test_an_older_revision_is_not_signed_again(signed):
     signed.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     signed.release(DAY)
@@ -149,14 +134,6 @@ def test_a_forged_value_column_is_not_signed_by_a_withdrawal(signed):
     assert "another stream or value column" in told.message
 
 
-def test_what_is_refused_removes_no_manifest(signed):
-    signed.release(DAY)
-    put_listed(signed, entries=(replace(listed(signed).entries[0], ledger_head="nobody-s"),))
-    manifest = get(signed, listed(signed).entry(DAY).manifest)
-    assert signed.publish_again(DAY)[0].status is Status.FAILED
-    assert get(signed, listed(signed).entry(DAY).manifest) == manifest
-
-
 def test_no_run_begins_with_a_broken_key(installation):
     """Else its days would be drawn, and none published."""
     sign_with(installation, "signing.pem")
@@ -171,23 +148,3 @@ def test_no_run_begins_with_a_broken_key(installation):
     with pytest.raises(ConfigurationError, match=r"nothing was read or drawn: the public key .*gone\.pub"):
         check_trusted(installation.settings)
     assert public.is_file()
-
-
-def test_without_a_key_forged_revisions_stop_no_night(installation):
-    """The catalogue's time counts revisions, and anyone may have written millions."""
-    installation.release(DAY)
-    entry = listed(installation).entries[0]
-    old = (
-        replace(entry, period=DAY.replace(year=1970, month=month, day=day), revision=2**31 - 1)
-        for month in range(1, 13)
-        for day in range(1, 29)
-    )
-    put_listed(installation, entries=(*old, entry))
-    assert statuses(installation.release(NEXT)) == [Status.PUBLISHED]
-
-
-def test_a_key_is_not_made_under_its_public_key_s_name(installation):
-    sign_with(installation, "signing.pub")
-    with pytest.raises(ConfigurationError, match=r"must not end in \.pub"):
-        new_key(installation.settings.signing_key_file)
-    assert not installation.settings.signing_key_file.exists()

@@ -19,13 +19,11 @@ from optstream.catalogue import withdraw as withdraw_published
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.read import read_statement
 from optstream.catalogue.signing import Signer
-from optstream.errors import ConfigurationError, LedgerError, PublicationError
-from tasks.monitor.view import Kind, watch
+from optstream.errors import ConfigurationError, PublicationError
 from tasks.operate.keys import new_key, read_key
 from tasks.operate.permissions import check_trusted
 from tasks.release.stages import Status
 from tasks.schemas.json_schema import schema_of
-from tests.failing import raising
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 
@@ -78,24 +76,6 @@ def test_what_a_night_publishes_is_signed_and_verified(signed):
     assert list(Draft202012Validator(schema_of("optstream.catalogue/2")).iter_errors(document)) == []
     assert signed.take_back(DAY)[0].status is Status.WITHDRAWN
     assert days_in(signed) == [NEXT]
-    assert signed.problems() == []
-
-
-def test_a_listed_day_that_was_given_up_over_known_noise_and_taken_out_stops_no_night(signed, monkeypatch):
-    """Its run died before the ledger had it as published, so the ledger calls it void, not withdrawn."""
-    monkeypatch.setattr("tasks.release.publish.record_published", raising(LedgerError("away")))
-    assert statuses(signed.release(DAY)) == [Status.FAILED]
-    monkeypatch.undo()
-    assert signed.compromise(DAY) == [DAY]
-    assert str(signed.record(DAY).state) == "VOID"
-    alarms = watch(signed.settings, signed.ledger, signed.now, live=False).alarms
-    assert Kind.WITHDRAWN in [alarm.kind for alarm in alarms]
-    assert signed.take_back(DAY)[0].status is Status.WITHDRAWN
-    assert signed.problems() == []
-    later = date(2016, 6, 4)  # whose windows see nothing of that day
-    signed.simulate(later)
-    assert statuses(signed.release(later)) == [Status.PUBLISHED]
-    assert days_in(signed) == [later]
     assert signed.problems() == []
 
 
@@ -198,12 +178,6 @@ def test_a_new_key_is_its_owner_s_alone_and_never_overwritten(installation):
     path.write_bytes(kept)
     path.chmod(0o640)
     with pytest.raises(ConfigurationError, match=f"chmod 600 {path}"):
-        check_trusted(installation.settings)
-
-
-def test_without_its_key_no_run_begins(installation):
-    sign_with(installation, "signing.pem")
-    with pytest.raises(ConfigurationError, match=r"nothing was read or drawn.*`optstream keys new`"):
         check_trusted(installation.settings)
 
 

@@ -42,11 +42,6 @@ def test_a_power_cut_does_not_bring_a_discarded_draw_back(tmp_path, synced):
     assert synced[-1] == ["1.intact"]
 
 
-def test_nothing_is_destroyed_where_nothing_is(tmp_path):
-    destroy_raw(tmp_path / "day")
-    DrawingFile(tmp_path / "day", 1).discard()
-
-
 def test_a_file_that_a_full_disk_cut_short_gives_its_space_back(tmp_path):
     """A run after the other would leave its part, and the disk stay full."""
     write_private(tmp_path / "staged", b"before")

@@ -117,14 +117,3 @@ def test_sums_err_as_plain_covariances_of_all_leaves_and_steps_say(size, small):
     together = 0.5 * (of_both[:, 2] - of_both[:, 0] - of_both[:, 1])
     earlier = np.array([terms.of_sum(node) @ terms.earlier[:, 0] for node in nodes])
     assert (np.abs(earlier - together) < 5e-3 * of_both[:, 0]).all()
-
-
-def test_a_leaf_beside_nodes_above_small_leaves_varies_as_it_is_expected_to():
-    """It is no small leaf, and in no one's place among them."""
-    parents = {"city": None, "alone": "city", "p0": "city", "p1": "city"}
-    tree = AggregationTree.from_parents(parents | {f"l{n}": f"p{n % 2}" for n in range(6)})
-    found = errors_of(tree, 2, STEPS)
-    nodes, times = np.eye(len(tree.nodes)), np.eye(24)
-    assert found.expected.shape == (len(tree.leaves), 24)
-    np.testing.assert_allclose(found.products(nodes, times).variances(), variances(found, nodes, times), 2e-3)
-    assert error_terms(SumsOfTimes(found, times, 0, 1.0), tree, 24) is not None

@@ -56,16 +56,6 @@ def test_busy_leaves_are_busy_and_empty_ones_nearly_0():
     assert (fit.count_variances[:3, measured] < 1).all()
 
 
-def test_small_leaves_are_told_what_nodes_above_are_by_themselves_not_with_those_below():
-    """The city's doubt is of its own blocks; its boroughs, however sure, are joined with it afterwards."""
-    known = histories()
-    fit = shared_fit(BELIEF, known, TREE, 2, range(0, 24), 2.0)
-    known[1] = history(1, known[1].starts, 2, 0.5)
-    surer = shared_fit(BELIEF, known, TREE, 2, range(0, 24), 2.0)
-    assert surer.unsure[0] == pytest.approx(fit.unsure[0])
-    assert (surer.unsure[1:] < 0.1 * fit.unsure[1:]).all()
-
-
 def test_nodes_are_as_sure_as_the_leaves_that_they_are_the_sums_of():
     """City and boroughs with blocks of noise 400, and zones with 2: errors are those of zones, what nodes
     give way by is not.

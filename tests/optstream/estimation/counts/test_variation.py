@@ -76,26 +76,6 @@ def test_it_is_the_posterior_of_independent_leaves_given_noisy_sums(scales):
     assert not varied.told[:, outside].any()
 
 
-def test_of_one_series_it_is_exact_where_the_expectation_is_in_doubt_too():
-    """x ~ N(m, v), y = x + p + noise: the mean of x + p given y, and its variance, as the docstring says."""
-    mean, doubt, counted, noise, value = 300.0, 50.0, 300.0, 200.0, 350.0
-    gain = doubt / (doubt + counted + noise)
-    expected, left = mean + gain * (value - mean), doubt * (1.0 - gain)
-    ratio = counted / (counted + noise)
-    found = expected + ratio * (value - expected)
-    both = doubt + counted
-    assert found == pytest.approx(mean + both / (both + noise) * (value - mean))
-    variance = (1.0 - ratio) ** 2 * left + (1.0 - ratio) * counted
-    assert variance == pytest.approx(both * noise / (both + noise))
-    single = AggregationTree(("one",), (-1,))
-    known = {0: BlockHistory(np.array([5]), np.array([1]), np.array([10.0]), np.array([[value]]))}
-    varied = count_variation(single, np.array([[expected]]), known, range(5, 6))
-    counted_again = expected + varied.moved[0, 0]
-    told = expected / (expected + noise)
-    assert varied.moved[0, 0] == pytest.approx(told * (value - expected))
-    assert varied.told[0, 0] == pytest.approx(counted_again / (counted_again + noise))
-
-
 def test_large_counts_that_were_measured_are_known_to_the_noise_and_bands_hold():
     """9,000 counts of each leaf, false alarm below 1e-6; the control takes them for unmeasured."""
     random = np.random.default_rng(8)

@@ -46,17 +46,6 @@ def test_prediction_and_correction_are_the_conditional_distribution(gaps, ahead,
     assert prior.variance == pytest.approx(variance, rel=1e-4, abs=1e-4)
 
 
-def test_the_papers_recursion_by_hand():
-    filtered = ConstantState(10.0, 40.0, {})
-    filtered.correct(3, np.array([100.0, -8.0]))
-    prior = filtered.prior(5)
-    assert np.array_equal(prior.mean, [100.0, -8.0])
-    assert prior.variance == 60.0
-    posterior = filtered.correct(5, np.array([110.0, 12.0]))
-    assert np.allclose(posterior.mean, [106.0, 4.0])
-    assert posterior.variance == pytest.approx(24.0)
-
-
 def test_a_line_through_the_last_two_and_its_noise():
     line = StraightLine(2.0, {})
     assert line.prior(0) is None

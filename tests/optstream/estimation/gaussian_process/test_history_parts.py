@@ -19,7 +19,7 @@ from optstream.history.tree import Seen, TreePosterior
 from optstream.measurement.blocks import BLOCKS, measure_blocks
 from optstream.noise import joint_variance, simulated_noise
 from optstream.privacy import JointSpend, StepSpend
-from optstream.stream import Measured, PrivatePeriod
+from optstream.stream import PrivatePeriod
 from optstream.stream.public_days import PublicDays
 
 SLOTS = 12
@@ -41,17 +41,6 @@ def test_packed_sums_are_the_same_whole_numbers(most):
     assert unpacked(packed(np.zeros((3, 0)))).shape == (3, 0)
 
 
-def test_whole_numbers_take_as_few_bits_as_they_need_from_document_to_document():
-    history = BlockHistory.from_document(history_of(5).to_document(), 2)
-    assert history.sums.dtype == np.int32
-    wide = replace(history, starts=history.starts + 100, sums=history.sums.astype(np.int64) + 2**40)
-    assert history.joined(history).sums.dtype == np.int32
-    both = BlockHistory.from_document(history.joined(wide).to_document(), 2)
-    assert np.array_equal(both.sums, np.hstack([history.sums, wide.sums]))
-    assert np.array_equal(BlockHistory.empty(2).joined(history).sums, history.sums)
-    assert BlockHistory.empty(2).joined(history).sums.dtype == np.int32
-
-
 def test_a_state_of_a_version_that_wrote_lists_is_read():
     history = history_of(5, n_series=3)
     written = {**history.to_document(), "sums": history.sums.astype(int).tolist()}
@@ -69,11 +58,6 @@ def test_a_history_survives_its_document():
     assert BlockHistory.from_document(None, 3).sums.shape == (3, 0)
     with pytest.raises(ParameterError, match="the state is of 2 series; the period has 3"):
         BlockHistory.from_document(history.to_document(), 3)
-
-
-def test_measurements_of_another_kind_are_refused():
-    with pytest.raises(ParameterError, match="no sums over blocks"):
-        BlockHistory.of(Measured.from_public([[1.0, 2.0]], []))
 
 
 def test_each_block_of_joint_noise_keeps_its_own_variance():

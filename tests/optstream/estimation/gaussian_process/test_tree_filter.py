@@ -9,7 +9,7 @@ import pytest
 from optstream.estimation.error_terms import times_before
 from optstream.history.filter import TreeFit
 from optstream.history.learn import step_blocks
-from optstream.history.posterior import Conditioned, DoubtOfLeaves, Fitted, series_of
+from optstream.history.posterior import Conditioned, Fitted, series_of
 from optstream.history.tree import TreePosterior
 from optstream.stream.public_days import PublicDays
 from tests.optstream.estimation.gaussian_process.test_tree_posterior import SLOTS, case
@@ -43,12 +43,3 @@ def test_rows_are_as_sure_as_the_file_says(nothing_in):
     plain = series_of(fit.found, step_blocks(steps, fit.days))[1]
     assert rows.min() > 0.0
     assert (rows < 0.4 * plain).any()  # or nothing was ever that much surer
-
-
-@pytest.mark.parametrize(("steps_per_day", "n_steps"), [(1, 1), (1, 7), (2, 1)])
-def test_where_a_value_is_a_day_the_factor_of_values_is_its_own(steps_per_day, n_steps):
-    fit, steps = fit_of(steps_per_day), range(192, 192 + n_steps)
-    doubt = doubt_of(fit, steps)
-    assert isinstance(doubt, DoubtOfLeaves)
-    plain = series_of(fit.found, step_blocks(steps, fit.days))[1]
-    assert np.array_equal(fit.series(steps, doubt)[1], plain)

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.errors import ParameterError
 from optstream.estimation import make_consistent
 from optstream.estimation.variances import (
     noise_through_tree,
@@ -16,7 +15,7 @@ from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
-from optstream.stream import AggregationTree, Feature, Measured
+from optstream.stream import AggregationTree, Feature
 
 FRANCE = AggregationTree.from_parents({"FR": None} | {f"region {number}": "FR" for number in range(5)})
 RAGGED = AggregationTree.from_parents(
@@ -119,13 +118,3 @@ def test_whole_series_of_any_covariance_go_through_the_tree():
     for node in range(len(RAGGED.nodes)):
         at = slice(3 * node, 3 * node + 3)
         assert np.allclose(found[node], expected[at, at], rtol=1e-8, atol=1e-8 * np.abs(expected).max())
-
-
-def test_what_cannot_be_told_is_refused():
-    points = AggregationTree.from_parents({"all": None, "a": "all", "b": "all"})
-    public = Measured.from_public(np.ones((3, 8)), [])
-    with pytest.raises(ParameterError, match="needs the variances"):
-        noise_variances(public, points, [], "paper")
-    made = Measured.from_public(np.ones((3, 8)), [], [1.0], positions=[0, 4])
-    with pytest.raises(ParameterError, match="not a reconstruction"):
-        noise_variances(made, points, [], "variance")

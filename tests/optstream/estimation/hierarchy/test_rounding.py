@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.rounding import GOLDEN, rounded_units
+from optstream.estimation.rounding import rounded_units
 from optstream.stream import AggregationTree
 from tests.optstream.estimation.hierarchy.cases import random_tree, wide_tree
 
@@ -93,16 +93,3 @@ def test_unbiased_keeps_the_mean_of_small_leaves_and_nearest_does_not():
     }
     assert means["unbiased"] == pytest.approx(steady[:, 0], abs=0.01)
     assert (means["nearest"] == 0).sum() > 20
-
-
-def test_the_offset_goes_on_from_day_to_day():
-    """Two days are the two halves of both: no step of the day is favoured."""
-    tree = wide_tree(6, 3)
-    values = tree.add_up(np.random.default_rng(3).uniform(0, 1, (6, 96)))
-    whole = rounded_units(values, tree, Fraction(1), "unbiased", first_step=480)
-    days = [
-        rounded_units(values[:, start : start + 48], tree, Fraction(1), "unbiased", first_step=480 + start)
-        for start in (0, 48)
-    ]
-    assert np.array_equal(whole, np.concatenate(days, axis=1))
-    assert len({round(step * GOLDEN % 1.0, 3) for step in range(480, 576)}) == 96

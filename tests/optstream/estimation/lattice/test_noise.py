@@ -6,20 +6,9 @@ import numpy as np
 import pytest
 
 from optstream.estimation.lattice import noise_of_columns, noise_through_lattice
-from optstream.estimation.variances import reconciled_variances
-from tests.optstream.estimation.hierarchy.cases import standard_errors
 from tests.optstream.estimation.lattice.lattice_cases import product, random_program
 
 SEEDS = range(12)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_standard_errors_are_those_of_the_inverse_normal_matrix(seed):
-    problem, lattice = random_program(seed)
-    with np.errstate(divide="ignore"):
-        own = 1.0 / problem.weights
-    found = np.sqrt(reconciled_variances(problem.weights, own, lattice))
-    assert np.allclose(found, standard_errors(problem, lattice), rtol=1e-9)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -33,15 +33,6 @@ def test_every_node_is_rounded_up_or_down_and_the_root_to_the_nearest(seed, rule
     assert np.array_equal(found, rounded(values, lattice, rule=rule))
 
 
-def test_where_regions_and_sectors_cannot_each_go_to_the_nearest_all_go_together():
-    """Halves on a diagonal: rounding regions first would leave no way to round the sectors."""
-    lattice = product(2, 2)
-    values = lattice.add_up(np.array([[0.5], [0.0], [0.0], [0.5]]))
-    found = rounded(values, lattice)[:, 0]
-    assert found[0] == 1
-    assert sorted(found[lattice.leaf_indices].tolist()) == [0, 0, 0, 1]
-
-
 def test_it_costs_no_more_than_any_other_rounding():
     """Of all roundings of 2 times 3 cells, by trying them."""
     lattice, rng = product(2, 3), np.random.default_rng(5)

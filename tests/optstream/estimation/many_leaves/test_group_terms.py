@@ -1,7 +1,5 @@
 """The errors of many nodes, in groups, are those that matrices of all nodes tell."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -12,9 +10,8 @@ from optstream.history.blocks import Blocks
 from optstream.history.filter import DoubtOfDays
 from optstream.history.posterior import Conditioned, DoubtOfLeaves, Fitted
 from optstream.history.prior import TemporalPrior
-from optstream.history.tree import LeafCovariance, LeafSpans, Seen, TreePosterior
+from optstream.history.tree import Seen, TreePosterior
 from optstream.stream import AggregationTree
-from tests.optstream.estimation.gaussian_process.dense import Dense
 from tests.optstream.estimation.gaussian_process.test_tree_posterior import SLOTS, blocks_of
 
 N_RUNS = 2
@@ -115,43 +112,3 @@ def test_terms_in_groups_give_any_sum_to_the_tolerance(many, seed, noise):
         shared = 0.5 * (of_both[:, 2] - of_both[:, 0] - of_both[:, 1])
         earlier = np.array([terms.of_sum(one) @ terms.earlier[:, lag] for one in nodes])
         np.testing.assert_allclose(earlier, shared, atol=1e-3 * of_both[:, 0].max(), rtol=1e-2)
-
-
-def test_more_than_400_nodes_err_as_the_dense_process_says():
-    random = np.random.default_rng(5)
-    parents = {"root": None, **{f"r{n}": "root" for n in range(15)}}
-    tree = AggregationTree.from_parents(parents | {f"l{n}": f"r{n % 15}" for n in range(434)})
-    seen, asked = seen_of(random, tree, 3), Blocks.at(np.arange(190, 192), kinds=np.full(2, 1))
-    assert len(tree.nodes) == 450
-    prior = TemporalPrior.broad(SLOTS)
-    doubt = LeafCovariance(LeafSpans(TreePosterior(prior, seen)), asked)
-    leaves = np.vstack([np.ones(434), random.normal(size=(9, 434)), random.random((10, 434)) < 0.1])
-    times = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, -1.0]])
-    whole = Dense(prior, seen).spread(asked).reshape(450, 2, 450, 2)
-    of_leaves = whole[tree.leaf_indices][:, :, tree.leaf_indices]
-    exact = np.einsum("pi,qs,isjt,pj,qt->pq", leaves, times, of_leaves, leaves, times, optimize=True)
-    products = doubt.products(leaves, times)
-    assert products.groups
-    np.testing.assert_allclose(products.variances(), exact, rtol=1e-5)
-
-
-def test_what_covariates_leave_open_is_in_groups_too(many):
-    random = np.random.default_rng(2)
-    tree = ragged(random, 40)
-    seen, coefficients = seen_of(random, tree, 20), np.eye(2)
-    weights, moved = random.normal(size=(len(tree.leaves), 2)), random.normal(size=(2, 2, SLOTS + N_RUNS))
-    nodes, steps = sums_of_nodes(random, tree, 20), np.ones(SLOTS)
-
-    def with_covariates(are_many):
-        many(are_many)
-        found = doubt_of(seen)
-        found.doubt.fitted.known.__dict__["effect"] = SimpleNamespace(covariance=coefficients)
-        found.doubt.__dict__["_left"] = (weights, moved)
-        return found
-
-    leaves, day = nodes @ leaves_below(tree).toarray(), np.r_[steps, np.zeros(N_RUNS)][None]
-    exact = with_covariates(False).variances(leaves, day)[:, 0]
-    times = np.eye(SLOTS + N_RUNS)
-    terms = error_terms(SumsOfTimes(with_covariates(True), times, N_RUNS, 1.0), tree, SLOTS)
-    np.testing.assert_allclose([terms.variance(one, steps) for one in nodes], exact, rtol=TOLERANCE)
-    assert (exact > 1.01 * doubt_of(seen).variances(leaves, day)[:, 0]).any()

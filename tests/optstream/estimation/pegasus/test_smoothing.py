@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.errors import ParameterError
 from optstream.estimation.smoothing import NOISE_LEFT, SMOOTHERS, smooth, smoothed_window_sums
 from optstream.stream import Measured
 
@@ -83,14 +82,3 @@ def test_the_noise_that_is_left_is_that_of_laplace_noise(smoother, size):
     left = 2 * NOISE_LEFT[smoother](np.array([size]))[0]
     assert left == pytest.approx(np.var(direct), rel=0.09)
     assert size == 1 or left != pytest.approx(2.0, rel=0.09)
-
-
-@pytest.mark.parametrize("length", [0, 13, True, 2.0])
-def test_a_window_outside_the_period_is_named(length):
-    with pytest.raises(ParameterError, match=r"length must be an integer in \[1, 12\]; got"):
-        smoothed_window_sums(measured_of(NOISY, GROUPS), "median", length)
-
-
-def test_another_smoother_is_refused():
-    with pytest.raises(ParameterError, match="smoother must be one of average, median, james_stein"):
-        smooth(measured_of(NOISY, GROUPS), "mean")

@@ -33,13 +33,6 @@ def test_the_day_before_has_the_old_tree_and_the_day_itself_the_new_one():
     assert hierarchy.leaves() == ("21", "42", "53", "84", "44")
 
 
-def test_a_renamed_unit_keeps_its_place_and_what_lies_below_it():
-    assert after(renamed={"EAST": "EST", "42": "44"}).nodes == ("FR", "EST", "WEST", "21", "44", "53", "84")
-    assert (
-        after(renamed={"EAST": "EST", "42": "44"}).parents == AggregationTree.from_parents(dict(FR)).parents
-    )
-
-
 def test_parts_stand_where_the_split_unit_stood_and_a_merged_unit_where_its_first_did():
     split = after(split={"42": {"42N": Fraction(2), "42S": Fraction(1)}})
     assert split.leaves == ("21", "42N", "42S", "53", "84")
@@ -81,12 +74,6 @@ def test_what_is_no_change_is_refused_by_change_code_and_rule(operations, rule):
         after(**operations)
     assert str(caught.value).startswith("change 1, from 2016-07-01: ")
     assert rule in str(caught.value)
-
-
-def test_a_code_is_never_used_again_not_even_by_the_unit_that_had_it():
-    back = (TreeChange(FIRST, renamed={"42": "44"}), TreeChange(SECOND, renamed={"44": "42"}))
-    with pytest.raises(ParameterError, match=r"change 2, .*: '42' is a code that was used before"):
-        DatedHierarchy(FR, back)
 
 
 def test_more_than_can_be_worked_out_is_refused():

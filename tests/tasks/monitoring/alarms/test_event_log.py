@@ -1,42 +1,18 @@
 """One line a transition, as OpenTelemetry has log records."""
 
 import json
-import stat
-from datetime import date, timedelta
+from datetime import date
 
-from optstream.ledger import ReleaseEvent
 from tasks.monitor.notify import (
     LOGGED,
     append_lines,
-    ledger_line_of,
     line_of,
     log_transitions,
-    seen,
-    transitions,
 )
 from tasks.monitor.view import Kind, Severity
 from tests.tasks.ui.conftest import AT, FIRST, alarm
 
 LATE, VOID = alarm(node="84"), alarm(Kind.VOID)
-
-
-def test_an_alarm_begins_once_and_ends_once():
-    """Whoever hears of it, and whether anybody does."""
-    for channels in ((), ("events",)):
-        memory, told = {}, []
-        for alarms in ([LATE], [LATE], [LATE, VOID], [VOID], [], [], [LATE]):
-            after = seen(memory, alarms, channels, AT)
-            told.append([(what, one.kind) for what, one in transitions(memory, after)])
-            memory = after
-        assert told == [
-            [("alarm", Kind.LATE)],
-            [],
-            [("alarm", Kind.VOID)],
-            [("resolved", Kind.LATE)],
-            [("resolved", Kind.VOID)],
-            [],
-            [("alarm", Kind.LATE)],
-        ]
 
 
 def record_of(what, one):
@@ -66,20 +42,6 @@ def test_a_line_is_a_log_record_of_opentelemetry():
     assert [one["key"] for one in record_of("alarm", alarm(day=None))[1]["attributes"]] == ["optstream.kind"]
 
 
-def test_a_hostile_name_is_one_line():
-    assert "\n" not in line_of("alarm", alarm(node='a\n"}{'), AT)
-
-
-def test_lines_are_added_and_for_the_owner_alone(tmp_path):
-    file = tmp_path / "new" / "events.jsonl"
-    append_lines(file, [])
-    assert not file.exists()
-    append_lines(file, [line_of("alarm", LATE, AT), line_of("alarm", VOID, AT)])
-    append_lines(file, [line_of("resolved", LATE, AT + timedelta(hours=1))])
-    assert [json.loads(line)["resourceLogs"] != [] for line in file.read_text().splitlines()] == [True] * 3
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-
-
 def test_what_a_crash_left_of_a_line_spoils_no_other(tmp_path):
     file = tmp_path / "events.jsonl"
     file.write_bytes(b'{"resourceLogs":[{"reso')
@@ -88,22 +50,6 @@ def test_what_a_crash_left_of_a_line_spoils_no_other(tmp_path):
     torn, *whole = file.read_text().splitlines()
     assert torn == '{"resourceLogs":[{"reso'
     assert [line_of("alarm", LATE, AT), line_of("resolved", LATE, AT)] == whole
-
-
-def test_an_event_of_the_ledger_has_its_own_time_and_no_amount():
-    event = ReleaseEvent(AT - timedelta(minutes=5), "draw begun", 1, str(FIRST), 17)
-    resource, record = parts_of(ledger_line_of("two-regions", event, AT))
-    assert resource["attributes"][1]["value"] == {"stringValue": "two-regions"}
-    assert int(record["observedTimeUnixNano"]) - int(record["timeUnixNano"]) == 300 * 10**9
-    assert record["eventName"] == "optstream.ledger.draw-begun"
-    assert record["body"] == {"stringValue": f"day {FIRST}, revision 1, draw begun"}
-    attributes = {one["key"]: one["value"]["stringValue"] for one in record["attributes"]}
-    assert attributes == {
-        "optstream.kind": "draw begun", "optstream.day": str(FIRST), "optstream.revision": "1",
-        "optstream.number": "17",
-    }  # fmt: skip
-    of_stream = ReleaseEvent(AT, "enrolled", 0)
-    assert parts_of(ledger_line_of("two-regions", of_stream, AT))[1]["body"] == {"stringValue": "enrolled"}
 
 
 def names(file):

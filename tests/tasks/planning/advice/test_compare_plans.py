@@ -52,33 +52,12 @@ def test_what_is_gained_within_the_priors_reach_changes_nothing(load_text):
     assert found.best is found.configured
 
 
-def test_noise_above_the_size_is_as_good_as_nothing(load_text):
-    noisy = load_text(CONFIGURATION, ('alpha = "1"', 'alpha = "10000"'))
-    judged = Judge.of(noisy, 5000.0).judged(Choice("as configured", {}, noisy))
-    assert any("as good as nothing" in one for one in judged.warnings)
-
-
-def test_an_informed_plan_without_its_size_keeps_its_blocks(load_text):
-    """It is judged as it would run, not as it would once it were told the size."""
-    blind = load_text(INFORMED, COARSE, ("scale = 5000\n", ""))
-    found = compare_plans(blind, 5000.0)
-    assert found.configured.choice.settings.mechanism.n_blocks == 8
-    assert found.configured.expected[0].error > 0
-
-
 def test_other_mechanisms_are_judged_by_their_whole_error(load_text):
     """Of five samples a day noise is not all that is missed: what lies between them is."""
     fine = load_text(CONFIGURATION, ('alpha = "1"', 'alpha = "0.001"'), ("n_samples = 10", "n_samples = 5"))
     judged = Judge.of(fine, 5000.0).judged(Choice("as configured", {}, fine))
     noise = dry_run(fine, [DAY]).periods[0].levels[1].expected.error
     assert judged.expected[1].error > 100 * noise
-
-
-def test_leaves_of_metered_readings_may_be_larger_than_a_customers_bounds(load_text):
-    narrow = ('bounds = ["0", "20000"]', 'bounds = ["0", "2"]')
-    metered = load_text(CONFIGURATION, ('schema = "aggregated"', 'schema = "metered"'), narrow)
-    series = Judge.of(metered, 5000.0).series
-    assert all(1000 < period.mean() < 20000 for draw in series for period in draw)
 
 
 def test_drawn_series_vary_as_the_prior_says():
@@ -124,9 +103,3 @@ def test_beside_a_delta_both_currencies_are_compared(load_text):
     assert all(plan.choice.keys["privacy"] == {"delta": None} for plan in laplace)
     # at 48 steps and two levels Gaussian noise has less than either noise of Laplace
     assert found.configured.relative < min(plan.relative for plan in laplace)
-
-
-def test_streams_that_share_a_budget_keep_its_currency(load_text):
-    text = GAUSSIAN.replace('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nstream_share = "1/2"')
-    found = compare_plans(load_text(text, COARSE), 5000.0)
-    assert {plan.choice.settings.mechanism.name for plan in found.plans} == {"Gaussian"}

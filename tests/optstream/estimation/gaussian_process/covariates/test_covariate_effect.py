@@ -100,32 +100,3 @@ def test_what_is_told_of_nothing_changes_nothing():
     for covariate in (constant, nowhere):
         found = series_of(fit(Question(PRIOR, seen, DAYS, (), False, (covariate,))), steps)
         assert all(np.array_equal(one, other) for one, other in zip(found, plain, strict=True))
-
-
-def test_the_columns_of_a_long_past_are_never_in_memory_at_once(monkeypatch):
-    """Counts ask for every step of the weeks that are looked at: 16,000 of 5 minutes, at each node."""
-    seen = seen_of(np.random.default_rng(5))
-    effect = fit(Question(PRIOR, seen, DAYS, (), False, (temperature(np.random.default_rng(5)),))).effect
-    assert effect is not None
-    steps, asked = Blocks.at(np.arange(SLOTS * N_DAYS)), []
-    whole = effect.means(steps)
-    at_once = columns_of
-
-    def watched(covariates, tree, sizes, blocks, steps_per_day):
-        asked.append(blocks.clock.size)
-        return at_once(covariates, tree, sizes, blocks, steps_per_day)
-
-    monkeypatch.setattr(covariate_effect, "columns_of", watched)
-    monkeypatch.setattr(covariate_effect, "MOST_STEPS", 100)
-    assert np.allclose(effect.means(steps), whole, rtol=1e-12, atol=1e-12)
-    assert asked == [100, 100, 40]
-
-
-def test_another_covariate_is_another_question():
-    seen = seen_of(np.random.default_rng(6))
-    known = temperature(np.random.default_rng(6), rows=1)
-    question = Question(PRIOR, seen, DAYS, (), False, (known,))
-    other = replace(known, values=known.values + np.arange(N_DAYS))
-    assert question == replace(question, covariates=(replace(known),))
-    assert question != replace(question, covariates=(other,))
-    assert question != replace(question, covariates=())

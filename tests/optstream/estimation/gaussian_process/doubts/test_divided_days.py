@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.history.blocks import Blocks
 from optstream.history.filter import MORE_OF_DAYS, DoubtOfDays
 from optstream.history.posterior import Conditioned, DoubtOfLeaves, Fitted
 from optstream.history.tree import TreePosterior
@@ -62,57 +61,3 @@ def test_days_before_are_told_of_as_the_day_is():
     plain = whole.doubt.products(single, FACTOR**-0.5 * times).variances()[:, 0]
     more = (2.0 * n) ** 2 * found[0].diagonal() + 2.0 * 2.0 * n * 3.0 * found[1].diagonal()
     assert np.allclose(DoubtOfDays(whole.doubt, n).variances(single, times)[:, 0], plain + more, rtol=1e-9)
-
-
-def in_doubt(doubt):
-    """How much is in doubt at each step, of mean 1: by the dense process."""
-    posterior = doubt.doubt.fitted.posterior
-    variances = Dense(posterior.prior, posterior.seen).at(doubt.doubt.asked)[1]
-    found = np.sqrt(variances[posterior.seen.tree.leaf_indices]).mean(axis=0)
-    return found / found.mean()
-
-
-def known_well(clock):
-    """The day's doubt where these of its steps alone were measured, and very well."""
-    prior, seen, asked = case("ragged", "hardly any noise")
-    residuals = seen.residuals[:, : len(clock)]
-    posterior = TreePosterior(prior, replace(seen, blocks=Blocks.at(clock), residuals=residuals))
-    known = Conditioned(posterior, FACTOR)
-    known.__dict__["published"] = posterior
-    return DoubtOfDays(DoubtOfLeaves(Fitted(known, False), asked), asked.clock.size)
-
-
-def test_the_covariance_is_symmetric_and_of_no_negative_variance():
-    doubt = known_well(np.array([192, 195, 199]))
-    single, times = np.eye(len(doubt.doubt.fitted.posterior.seen.sizes)), np.eye(doubt.n_steps)
-    found = doubt.products(single, times)
-    columns = np.einsum("pa,asbt,qb->psqt", found.columns, found.forms, found.columns)
-    every = np.einsum("kpq,kst->psqt", found.nodes, found.times) + columns
-    matrix = every.reshape(single.shape[0] * doubt.n_steps, -1)
-    assert np.allclose(matrix, matrix.T, rtol=1e-12, atol=1e-12 * matrix.max())
-    least = np.linalg.eigvalsh(matrix)[0]
-    assert least > -1e-9 * matrix.max()
-
-
-def test_what_sums_to_nothing_over_the_day_is_as_sure_as_the_factor_says():
-    """Weighted by how much of the day's doubt a step has."""
-    doubt = doubt_of()
-    times, shares = np.random.default_rng(3).normal(size=(3, doubt.n_steps)), in_doubt(doubt)
-    times -= (times * shares).mean(axis=1, keepdims=True)
-    single = np.eye(len(doubt.doubt.fitted.posterior.seen.sizes))
-    assert np.allclose(
-        doubt.variances(single, times), doubt.doubt.products(single, times).variances(), rtol=1e-9
-    )
-
-
-def test_sums_of_sums_have_the_variances_of_their_leaves_and_steps():
-    """What a file of errors is made from beside what rows are."""
-    doubt, rng = doubt_of(), np.random.default_rng(1)
-    leaves = rng.normal(size=(3, len(doubt.doubt.fitted.posterior.seen.sizes)))
-    times = rng.normal(size=(4, doubt.n_steps))
-    whole = doubt.products(leaves, times)
-    assert np.allclose(whole.variances(), doubt.variances(leaves, times), rtol=1e-9)
-    parts = rng.normal(size=(2, 3)), rng.normal(size=(2, 4))
-    assert np.allclose(
-        whole.variances(*parts), doubt.variances(parts[0] @ leaves, parts[1] @ times), rtol=1e-9
-    )

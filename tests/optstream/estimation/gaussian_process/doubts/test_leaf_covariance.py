@@ -28,16 +28,3 @@ def test_it_is_the_dense_process(tree_name, noise_name, asking):
         assert np.allclose(
             diagonal, posterior.variances(asked)[leaves], rtol=1e-7, atol=1e-8 * expected.max()
         )
-
-
-def test_of_sums_it_is_that_of_their_leaves_and_steps():
-    prior, seen, asked = case("ragged", "all measured")
-    random = np.random.default_rng(3)
-    n, n_leaves = asked.clock.size, len(seen.tree.leaves)
-    times, leaves = random.normal(size=(3, n)), random.normal(size=(2, n_leaves))
-    doubt = LeafCovariance(LeafSpans(TreePosterior(prior, seen)), asked)
-    whole = written_out(doubt.products(np.eye(n_leaves), np.eye(n)))
-    expected = np.einsum("pi,as,isjt,qj,bt->paqb", leaves, times, whole, leaves, times)
-    products = doubt.products(leaves, times)
-    assert np.allclose(written_out(products), expected, rtol=1e-8)
-    assert np.allclose(products.variances(), np.einsum("papa->pa", expected), rtol=1e-8)
