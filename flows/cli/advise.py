@@ -12,7 +12,6 @@ from rich.table import Table
 
 from flows.cli.options import DEFAULT_CONFIG, Json, WordsError, asks, examples, new_app
 from flows.cli.output import Terminal, plain_table
-from optstream.errors import ParameterError
 from tasks.config import load_settings
 from tasks.plan.advise import (
     Comparison,
@@ -126,7 +125,6 @@ app = new_app()
     epilog=examples(
         "optstream advise --scale 5000",
         "optstream advise --config electricity.toml --config gas.toml --write e2.toml --write g2.toml",
-        "optstream advise --picture plans.svg",
     )
 )
 def advise(
@@ -148,7 +146,6 @@ def advise(
             "mechanism.scale; given once, or once for each configuration.",
         ),
     ] = None,
-    picture: Annotated[Path | None, asks("FILE", "Draw the expected errors, as .svg or .png.")] = None,
     write: Annotated[
         list[Path] | None,
         asks(
@@ -169,8 +166,6 @@ def advise(
         raise WordsError("--scale must be a finite number greater than 0")
     if write and len(write) != len(streams):
         raise WordsError(f"--write is given once for each of {len(streams)} configurations")
-    if picture is not None and picture.suffix not in (".svg", ".png"):
-        raise ParameterError(f"a chart is written as .svg or .png; got {picture.name}")
     terminal = Terminal(as_json)
     with terminal.step("compare plans"):
         advice = advise_plans(streams, scales * (len(streams) // len(scales)))
@@ -178,8 +173,3 @@ def advise(
     for settings, one, path in zip(streams, advice.streams, write or (), strict=False):
         write_proposal(settings, one.keys, path)
         terminal.say(f"wrote {path}")
-    if picture is not None:
-        from tasks.plan.advise import draw_plans  # altair takes a second
-
-        draw_plans(advice, picture)
-        terminal.say(f"drew {picture}")

@@ -57,7 +57,7 @@ from tasks.plan.backfill import (
     plan_document,
     words_of,
 )
-from tasks.plan.expected import Currencies, DryRun, Level, Period, dry_run_document
+from tasks.plan.expected import DryRun, Level, Period, dry_run_document
 from tasks.release.due import due
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of, outcomes_document
@@ -92,11 +92,6 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
         terminal.console.print(_bands(period))
         if not found.points_known:
             terminal.say("the draw chooses the points; these are for equally spaced ones")
-    if found.suggestions:
-        terminal.say(
-            f"\nsuggested n_samples, by a bound on the mean error of {found.model.window_length} steps"
-        )
-        terminal.console.print(_suggestions(found))
     for warning in found.warnings:
         terminal.say("\n" + fill(warning, WIDTH))
     verdict = "fits" if found.fits else "does not fit: the ledger will refuse days"
@@ -111,8 +106,6 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
         else "budget.restatement_share is 0: no day can be measured again"
     )
     terminal.say(fill(shares, WIDTH))
-    if found.currencies is not None:
-        _show_currencies(found, found.currencies, terminal)
     for n_days, loss in found.horizons:
         terminal.say(
             f"a customer's {n_days} days: epsilon up to {at_most(loss.epsilon)} "
@@ -123,25 +116,6 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
 def granted(found: DryRun, grant: Fraction) -> str:
     """Return what any window may lose, in the currency of a plan."""
     return found.model.in_words if found.currency == "rho" else f"{float(grant):g}"
-
-
-def _show_currencies(found: DryRun, told: Currencies, terminal: Terminal) -> None:
-    """The noise of a measured step under either currency, and which has less."""
-    epsilon = f"epsilon {float(found.model.epsilon):g}"
-    delta = float(told.delta)
-    terminal.say("\nstandard deviation of a step's own noise at each level, by currency")
-    table = plain_table("level", epsilon, f"{epsilon}, delta {delta:g}", n_texts=1)
-    names = {level.level: short_name(level) for level in found.periods[0].levels}
-    for one in told.levels:
-        table.add_row(names[one.level], f"{one.epsilon:.4g}", f"{one.rho:.4g}")
-    terminal.console.print(table)
-    how = "" if found.currency == "rho" else f': [mechanism] name = "Gaussian", [privacy] delta = "{delta:g}"'
-    less = {
-        "epsilon": "Laplace noise, in epsilon alone, has less",
-        "rho": f"Gaussian noise has less{how}",
-        None: "each has less at some level",
-    }
-    terminal.say(less[told.better])
 
 
 def _days(period: Period) -> str:
@@ -186,15 +160,6 @@ def _bands(period: Period) -> Table:
         assert level.band is not None
         figures = (level.band.typical, level.band.least, level.band.most)
         table.add_row(short_name(level), str(level.n_nodes), *(f"{value:.6g}" for value in figures))
-    return table
-
-
-def _suggestions(found: DryRun) -> Table:
-    table = plain_table("level", "n_samples", "bound", "bound as configured", n_texts=1)
-    for suggestion in found.suggestions:
-        level = "all" if suggestion.level is None else str(suggestion.level)
-        bounds = (f"{suggestion.error:.6g}", f"{suggestion.error_as_configured:.6g}")
-        table.add_row(level, str(suggestion.n_samples), *bounds)
     return table
 
 
@@ -256,15 +221,6 @@ def run(
             "that [budget] restatement_share keeps back.",
         ),
     ] = False,
-    lipschitz: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="NUMBER",
-            help="With --dry-run: the most by which a leaf moves from a step to the next, from public "
-            "knowledge, never from the readings; suggests n_samples.",
-        ),
-    ] = None,
     dask: Annotated[
         str | None, asks("ADDRESS", "Large dumps on the Dask cluster there, such as tcp://host:8786.")
     ] = None,
@@ -274,17 +230,15 @@ def run(
     Safe to interrupt and to repeat. Exit code 1 if any day is left. Several configurations: each stream in
     turn, and one that fails stops no other.
     """
-    if lipschitz is not None and not dry_run:
-        raise WordsError("--lipschitz is for --dry-run")
 
     def of_stream(settings: Settings, terminal: Terminal) -> Done:
         days = periods_asked(settings, day)
         if dry_run:
-            return _price(settings, days, lipschitz, terminal)
+            return _price(settings, days, terminal)
         return _release(settings, days, config, terminal, restate=restate, dask=dask)
 
     if dry_run and len(files := files_of(config)) > 1:
-        raise typer.Exit(_price_together(files, day, lipschitz, Terminal(as_json)))
+        raise typer.Exit(_price_together(files, day, Terminal(as_json)))
     raise typer.Exit(each_stream(config, as_json, of_stream))
 
 
@@ -322,23 +276,21 @@ def _over(settings: Settings, days: list[date]) -> list[Ended] | None:
         return over_already(asking(settings, ledger), days)
 
 
-def _price(settings: Settings, days: list[date], lipschitz: float | None, terminal: Terminal) -> Done:
+def _price(settings: Settings, days: list[date], terminal: Terminal) -> Done:
     """Show what the days would cost; code 1 if the plan does not fit the privacy budget."""
     with work("compute noise and expected errors of every node"):
         from tasks.plan.dry_run import dry_run as price  # it loads the mechanisms
 
-        found = price(settings, days, lipschitz)
+        found = price(settings, days)
     show_dry_run(found, terminal)
     return Done(0, "the plan fits") if found.fits else Done(1, "the plan does not fit")
 
 
-def _price_together(files: list[Path], days: list[date], lipschitz: float | None, terminal: Terminal) -> int:
+def _price_together(files: list[Path], days: list[date], terminal: Terminal) -> int:
     """Show what the days of several streams would cost together; 1 if they do not fit a privacy budget."""
     # what compares streams takes half a second
     from tasks.plan.dry_run import price_products
 
-    if lipschitz is not None:
-        raise WordsError("--lipschitz is for one configuration: streams move by different amounts")
     streams, broken = read_streams(files)
     for why in broken.values():
         raise ConfigurationError(why)  # what one plans with is taken from the others

@@ -24,7 +24,7 @@ from optstream.ledger import transitions as leases
 from optstream.ledger import transitions as revisions
 from optstream.ledger import transitions as withdrawals
 from optstream.ledger.database import lease_time, open_engine, reading, writing
-from optstream.ledger.verify import problems_by_processes
+from optstream.ledger.verify import verify
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -194,21 +194,17 @@ class Ledger:
     batches = series(export.batches)
     lease_time = question(lease_time)
 
-    def verify(self, processes: int = 1) -> list[str]:
+    def verify(self) -> list[str]:
         """Return every edit, gap and reordering that hash chain and replay of the events show.
 
         Compare the catalogue's heads as well (`missing_heads`): a chain that was cut at its end is whole in
         itself, and a stream of which every row was deleted is missed by nobody here. Not seen are a renewed
         lease, the number of a row, and a change that leaves the meaning, as a space in a stream's terms.
 
-        Args:
-            processes: At most so many share out a large ledger; all judge the ledger of one moment. They are
-                spawned, so a script that asks for more than one does it below `if __name__ == "__main__":`.
-
         Returns:
             A line in words for each problem; empty where the ledger is whole.
         """
-        return problems_by_processes(self._engine, processes)
+        return verify(self._engine)
 
     def close(self) -> None:
         """Close the database's connections."""

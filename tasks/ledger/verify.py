@@ -1,6 +1,5 @@
 """Compare the ledger with the published folder and the stored measurements. Nothing is changed."""
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -149,7 +148,7 @@ def verify(settings: Settings, ledger: Ledger | None) -> Verification:
             tuple(problems), tuple(notes), 0, 0 if catalogue is None else len(catalogue.entries)
         )
     own = settings.stream.name
-    problems = [f"ledger: {line}" for line in ledger.verify(processes=os.cpu_count() or 1)] + problems
+    problems = [f"ledger: {line}" for line in ledger.verify()] + problems
     found = list(compare(settings, ledger))
     if found:
         again = set(compare(settings, ledger))

@@ -19,7 +19,12 @@ from optstream.errors import DumpError, ParameterError
 from tasks.config.example import EXAMPLE
 from tasks.operate.simulate import FRENCH_REGIONS, write_dump
 
-# What the header row and the cells of words may say: columns, regions, natures.
+# The text of a file becomes a frame. Pure; what is wrong is refused with the number of its line.
+#
+# A file of a region and a year is Latin-1 text with tabs, and named .xls: a header row, four rows an hour of
+# which only the half-hours carry readings, and a last line of legal words. Every local day has the same 48
+# half-hours, also where the clocks change: in spring the hour from 02:00 is filled in, in autumn the hour
+# that happens twice is there once. Dates and times are wall clock.
 
 REQUIRED = {
     "perimetre": "Périmètre",
@@ -28,14 +33,15 @@ REQUIRED = {
     "heures": "Heures",
     "consommation": "Consommation",
 }
-# What RTE has put beside them over the years: production, exchanges, and since 2020 batteries and ratios.
-BESIDE = {
-    "thermique", "nucleaire", "eolien", "solaire", "hydraulique", "pompage", "bioenergies", "ech-physiques",
-    "stockage-batterie", "destockage-batterie", "eolien-terrestre", "eolien-offshore",
-}  # fmt: skip
-BESIDE_PREFIXES = ("tco-", "tch-", "flux-physiques-")
-NATIONAL = {"prevision-j", "prevision-j-1", "fioul", "charbon", "gaz", "taux-de-co2"}
 NATURES = {"donnees-definitives", "donnees-consolidees"}
+WORKBOOK = b"\xd0\xcf\x11\xe0"
+ABSENT = ["", "ND", "-", "DC"]
+"""Empty, not available, no such thing here, confidential: RTE's words for a cell without a reading."""
+FOOTER = "RTE "
+# Not \d, which other scripts' digits match too.
+DAY = r"^(19[7-9]|2[01][0-9])[0-9]-[0-9]{2}-[0-9]{2}$"
+TIME = r"^([01][0-9]|2[0-3]):(00|15|30|45)$"
+NUMBER = r"^-?[0-9]{1,9}([.,][0-9]{1,6})?$"
 
 
 def plain(name: str) -> str:
@@ -48,72 +54,6 @@ REGION_CODES = {plain(region.name): code for code, region in FRENCH_REGIONS.item
 """INSEE's code of each of the 12 mainland regions, by its plain name."""
 
 
-def place_columns(names: Sequence[str], line: int) -> tuple[dict[str, int], int]:
-    """Where each required column stands, and how many columns have a name.
-
-    Raises DumpError, naming the line, for a column that is unknown, missing, repeated or without a name.
-    """
-    found = [plain(name) for name in names]
-    while found and not found[-1]:
-        found.pop()  # RTE ends its rows with a tab
-    for name, given in zip(found, names, strict=False):
-        if name in NATIONAL or name.startswith("ech-comm-"):
-            raise DumpError(
-                f"line {line}: {given!r:.80} is a column of the national file; leave it out: the nation is "
-                "the sum of the regions' files"
-            )
-        if name not in REQUIRED and name not in BESIDE and not name.startswith(BESIDE_PREFIXES):
-            raise DumpError(
-                f"line {line}: {given!r:.80} is not a column of RTE's regional files, whose header row is "
-                "Périmètre, Nature, Date, Heures, Consommation, …, with tabs between; import the file as "
-                "RTE hands it out"
-            )
-    missing = [title for name, title in REQUIRED.items() if name not in found]
-    if missing:
-        raise DumpError(f"line {line}: the header row lacks the column {', '.join(missing)}")
-    if len(set(found)) < len(found):
-        raise DumpError(f"line {line}: the header row must name each column once")
-    return {name: found.index(name) for name in REQUIRED}, len(found)
-
-
-def region_code(perimeter: str, line: int) -> str:
-    """INSEE's code of the region that a file names. Raises DumpError for any other place."""
-    name = plain(perimeter)
-    if name == "france":
-        raise DumpError(
-            f"line {line}: this is the national file; leave it out: the nation is the sum of the regions' "
-            "files"
-        )
-    if name not in REGION_CODES:
-        raise DumpError(
-            f"line {line}: {perimeter!r:.80} is none of the 12 regions: "
-            + ", ".join(region.name for region in FRENCH_REGIONS.values())
-        )
-    return REGION_CODES[name]
-
-
-# The text of one file becomes a frame. Pure; whatever is wrong is refused with the number of its line.
-#
-# A file of a region and a year is Latin-1 text with tabs, and named .xls: a header row, four rows an hour
-# of
-# which only the half-hours carry readings, and a last line of legal words. Every local day has the same 48
-# half-hours, also where the clocks change: in spring the hour from 02:00 is filled in, in autumn the hour
-# that
-# happens twice is there once. Dates and times are wall clock.
-
-MOST_LINES = 1_000_000
-LONGEST_LINE = 10_000
-TOO_LONG = f"longer than {LONGEST_LINE} bytes, which none of RTE's lines is"
-WORKBOOK = b"\xd0\xcf\x11\xe0"
-ABSENT = ["", "ND", "-", "DC"]
-"""Empty, not available, no such thing here, confidential: RTE's words for a cell without a reading."""
-FOOTER = "RTE "
-# Not \d, which other scripts' digits match too.
-DAY = r"^(19[7-9]|2[01][0-9])[0-9]-[0-9]{2}-[0-9]{2}$"
-TIME = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
-NUMBER = r"^-?[0-9]{1,9}([.,][0-9]{1,6})?$"
-
-
 def parse(content: bytes) -> tuple[str, pl.DataFrame]:
     """The region's code, and a row a half-hour: timestamp (wall clock), load_mw (null where absent), line.
 
@@ -122,9 +62,13 @@ def parse(content: bytes) -> tuple[str, pl.DataFrame]:
     """
     lines = _lines(content)
     header = next((number for number, line in enumerate(lines, 1) if line and not line.isspace()), 1)
-    if len(lines[header - 1]) > LONGEST_LINE:
-        raise DumpError(f"line {header}: {TOO_LONG}")
-    places, n_named = place_columns(lines[header - 1].split("\t"), header)
+    names = [plain(name) for name in lines[header - 1].rstrip().split("\t")]
+    for name, title in REQUIRED.items():
+        if names.count(name) != 1:
+            raise DumpError(
+                f"line {header}: the header row of RTE's regional files has the column {title} once, with "
+                f"tabs between columns, here {names.count(name)} times: import the file as RTE hands it out"
+            )
     rows = pl.DataFrame({"text": lines[header:]}, schema={"text": pl.String})
     rows = rows.with_row_index("line", header + 1).filter(pl.col("text").str.strip_chars() != "")
     last = rows["text"][-1].strip() if rows.height else ""
@@ -132,8 +76,12 @@ def parse(content: bytes) -> tuple[str, pl.DataFrame]:
         rows = rows[:-1]
     if rows.is_empty():
         raise DumpError(f"line {header}: no row follows the header")
-    _refuse(rows, {TOO_LONG: pl.col("text").str.len_bytes() > LONGEST_LINE})
-    cells = _cells(rows, places, n_named)
+    split = rows.select("line", cells=pl.col("text").str.split("\t"))
+    few = pl.col("cells").list.len() < len(names)
+    _refuse(split, {f"a row must have the header's {len(names)} cells, with tabs between": few})
+    cells = split.select(
+        "line", **{name: pl.col("cells").list.get(names.index(name)).str.strip_chars() for name in REQUIRED}
+    )
     return _region(cells), _readings(cells)
 
 
@@ -143,8 +91,6 @@ def _lines(content: bytes) -> list[str]:
             "line 1: this is a workbook or an archive, not text; import the file as RTE hands it out, which "
             "is text although it is named .xls"
         )
-    if content.count(b"\n") >= MOST_LINES:
-        raise DumpError(f"line {MOST_LINES}: longer than any of RTE's files; import them one by one")
     try:
         text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8")  # converted by its owner
     except UnicodeDecodeError:
@@ -153,61 +99,48 @@ def _lines(content: bytes) -> list[str]:
     return text.split("\n")
 
 
-def _cells(rows: pl.DataFrame, places: dict[str, int], n_named: int) -> pl.DataFrame:
-    """The required cells of each row, checked one by one. Cells to the right of the header's are left."""
-    split = rows.select("line", cells=pl.col("text").str.split("\t"))
-    _refuse(
-        split,
-        {
-            f"a row must have the header's {n_named} cells, with tabs between; only RTE's legal line may "
-            "come last instead": pl.col("cells").list.len() < n_named
-        },
-    )
-    named = {name: pl.col("cells").list.get(place).str.strip_chars() for name, place in places.items()}
-    cells = split.select("line", **named)
-    return cells.with_columns(
-        day=pl.when(pl.col("date").str.contains(DAY)).then("date").str.to_date("%Y-%m-%d", strict=False),
-        absent=pl.col("consommation").is_in(ABSENT),
-        minute=pl.when(pl.col("heures").str.contains(TIME)).then(
-            pl.col("heures").str.slice(3).cast(pl.Int64, strict=False)
-        ),
-    )
-
-
 def _region(cells: pl.DataFrame) -> str:
-    code = region_code(cells["perimetre"][0], cells["line"][0])
+    """INSEE's code of the one region that the rows name."""
     another = pl.col("perimetre") != pl.col("perimetre").first()
     _refuse(cells, {"Périmètre must name one region throughout the file": another})
-    natures = cells.group_by("nature").agg(pl.col("line").min()).sort("line")
-    for nature, line in natures.iter_rows():
+    perimeter, line = cells["perimetre"][0], cells["line"][0]
+    if plain(perimeter) not in REGION_CODES:
+        raise DumpError(
+            f"line {line}: {perimeter!r:.80} is none of the 12 regions "
+            f"({', '.join(region.name for region in FRENCH_REGIONS.values())}); leave out the national file: "
+            "the nation is the sum of the regions' files"
+        )
+    for nature, line in cells.group_by("nature").agg(pl.col("line").min()).sort("line").iter_rows():
         if plain(nature) not in NATURES:
             raise DumpError(
                 f'line {line}: Nature must be "Données définitives" or "Données consolidées"; got '
                 f"{nature!r:.80}: figures in real time are estimates, which RTE replaces"
             )
-    return code
+    return REGION_CODES[plain(perimeter)]
 
 
 def _readings(cells: pl.DataFrame) -> pl.DataFrame:
-    read, minute = ~pl.col("absent"), pl.col("minute")
+    is_read, time = ~pl.col("consommation").is_in(ABSENT), pl.col("heures")
+    cells = cells.with_columns(
+        day=pl.when(pl.col("date").str.contains(DAY)).then("date").str.to_date("%Y-%m-%d", strict=False)
+    )
+    is_half_hour = time.str.slice(3).is_in(["00", "30"])
     between = "Consommation has a reading between two half-hours; only files of half-hours can be imported"
     _refuse(
         cells,
         {
             "Date must be a day such as 2016-02-29": pl.col("day").is_null(),
-            "Heures must be a time such as 00:30, on a quarter of an hour": (minute % 15 != 0).fill_null(
-                True
-            ),
-            "Consommation must be a number, or empty, ND, - or DC": read
+            "Heures must be a time such as 00:30, on a quarter of an hour": ~time.str.contains(TIME),
+            "Consommation must be a number, or empty, ND, - or DC": is_read
             & ~pl.col("consommation").str.contains(NUMBER),
-            between: read & (minute % 30 != 0),
+            between: is_read & ~is_half_hour,
         },
     )
-    hours = pl.col("heures").str.slice(0, 2).cast(pl.Int64)
-    minutes = pl.duration(minutes=60 * hours + minute, time_unit="us")
-    decimal = pl.when(read).then(pl.col("consommation").str.replace(",", ".", literal=True))
-    rows = cells.filter(minute % 30 == 0).select(
-        (pl.col("day").cast(pl.Datetime("us")) + minutes).alias("timestamp"),
+    hours, minutes = (time.str.slice(start, 2).cast(pl.Int64) for start in (0, 3))
+    since_midnight = pl.duration(minutes=60 * hours + minutes, time_unit="us")
+    decimal = pl.when(is_read).then(pl.col("consommation").str.replace(",", ".", literal=True))
+    rows = cells.filter(is_half_hour).select(
+        (pl.col("day").cast(pl.Datetime("us")) + since_midnight).alias("timestamp"),
         decimal.cast(pl.Float64).alias("load_mw"),
         "line",
     )
@@ -242,7 +175,7 @@ BROKEN_ZIP = (
 
 @dataclass(frozen=True)
 class RegionLoad:
-    """One file of RTE's as read. region: INSEE's code. rows: as `table.parse` returns them."""
+    """One file of RTE's as read. region: INSEE's code. rows: as `parse` returns them."""
 
     file: str
     region: str
@@ -256,23 +189,31 @@ def read_load(path: Path) -> RegionLoad:
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST_BYTES + 1)
+        region, rows = parse(text_of(content))
     except OSError as error:
         raise DumpError(f"{path} cannot be read: {error.strerror or 'it is no file'}") from None
-    try:
-        region, rows = parse(text_of(content))
     except DumpError as error:
         raise DumpError(f"{path}: {error}") from None
     return RegionLoad(path.name, region, rows)
 
 
 def text_of(content: bytes) -> bytes:
-    """The text itself, unpacked in memory if it is zipped; what the archive calls it is never used as a path.
+    """The text itself, unpacked in memory if it is zipped; the names in an archive are never used as paths.
 
     Raises DumpError for an archive that is damaged or holds anything but one text, and for too many bytes.
     """
     if content.startswith(ZIP) and len(content) <= LARGEST_BYTES:
         try:
-            content = _unzipped(content)
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                members = [member for member in archive.infolist() if not member.is_dir()]
+                if len(members) != 1:
+                    raise DumpError(
+                        f"the archive must hold one text, as RTE's do; it holds {len(members)} files: unpack "
+                        "it and import the regions' texts"
+                    )
+                with archive.open(members[0]) as text:
+                    # the size that the archive states is not believed: reading stops here
+                    content = text.read(LARGEST_BYTES + 1)
         except BROKEN_ZIP:
             raise DumpError("the archive is damaged or encrypted; fetch it from RTE again") from None
     if len(content) > LARGEST_BYTES:
@@ -281,19 +222,6 @@ def text_of(content: bytes) -> bytes:
             "meant?"
         )
     return content
-
-
-def _unzipped(content: bytes) -> bytes:
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = [member for member in archive.infolist() if not member.filename.endswith("/")]
-        if len(members) != 1:
-            raise DumpError(
-                f"the archive must hold one text, as RTE's do; it holds {len(members)} files: unpack it and "
-                "import the regions' texts"
-            )
-        with archive.open(members[0]) as text:
-            # What the archive says of its size is not believed: reading stops here.
-            return text.read(LARGEST_BYTES + 1)
 
 
 # What was read becomes dumps, a region and day each, and a configuration that reads them.

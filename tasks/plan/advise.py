@@ -6,12 +6,10 @@ from datetime import date
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import altair as alt
 import numpy as np
 import tomlkit
-import vl_convert
 from numpy.typing import NDArray
 
 from optstream.errors import ConfigurationError, ParameterError
@@ -353,103 +351,6 @@ def _plan_document(plan: Judged) -> dict[str, Any]:
         "relative_error": plan.relative,
         "warnings": list(plan.warnings),
     }
-
-
-# What all charts share: colours that print in grey, and how a chart becomes a file.
-
-FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
-INK, BLUE, RED, GREY, GRID = "#1a1a1a", "#08519c", "#a50f15", "#636363", "#e4e4e4"
-PIXELS_PER_POINT = 2
-Layers = alt.LayerChart | alt.FacetChart
-"""What Altair makes of layers."""
-Chart = TypeVar("Chart", alt.VConcatChart, Layers)
-
-
-def inline(rows: Sequence[Mapping[str, Any]]) -> alt.Data:
-    """The rows as a chart's own data."""
-    return alt.Data(values=list(rows))  # type: ignore[no-untyped-call]  # Altair leaves Data without types
-
-
-def heading(title: str, subtitle: str) -> alt.TitleParams:
-    """Return a chart's title, with a line below it."""
-    return alt.TitleParams(
-        title, subtitle=subtitle, anchor="start", fontSize=17, subtitleFontSize=12.5, subtitleColor=INK,
-        offset=14,
-    )  # fmt: skip
-
-
-def framed(chart: Chart) -> Chart:
-    """Return the chart in the font and colours of all."""
-    made: Chart = (
-        chart.configure(font=FONT)
-        .configure_view(stroke=None)
-        .configure_axis(labelColor=INK, titleColor=INK, gridColor=GRID, domainColor=INK, tickColor=INK)
-    )
-    return made
-
-
-def write_file(chart: alt.TopLevelMixin, path: Path) -> None:
-    """Write a chart. Raises ParameterError unless path ends in .svg or .png."""
-    document = chart.to_json()
-    if path.suffix == ".svg":
-        path.write_text(vl_convert.vegalite_to_svg(document), encoding="utf-8")
-    elif path.suffix == ".png":
-        path.write_bytes(vl_convert.vegalite_to_png(document, scale=PIXELS_PER_POINT))
-    else:
-        raise ParameterError(f"a chart is written as .svg or .png; got {path.name}")
-
-
-# The picture of `optstream advise`: expected errors of all plans, level by level.
-
-WIDTH, ROW_HEIGHT = 210, 17
-KINDS = {"best": BLUE, "as configured": RED, "other": GREY}
-SHAPES = ["circle", "diamond", "square"]
-
-
-def draw_plans(advice: PlanAdvice, path: Path) -> None:
-    """Draw the expected error of every plan by the size of its node, a panel a level, a row of them a stream.
-    Raises ParameterError unless path ends in .svg or .png.
-    """
-    streams = [_panels(one) for one in advice.streams]
-    chart = alt.vconcat(*streams, title=heading("Expected errors of plans", "from public facts alone"))
-    write_file(framed(chart.resolve_scale(x="shared")), path)
-
-
-def _panels(advice: StreamAdvice) -> alt.FacetChart:
-    compared = advice.compared
-    marked = {id(compared.configured): "as configured", id(compared.best): "best"}
-    rows = [
-        {
-            "plan": plan.choice.label,
-            "level": compared.levels[level],
-            "error": one.error / one.size,
-            "kind": marked.get(id(plan), "other"),
-        }
-        for plan in compared.plans
-        for level, one in enumerate(plan.expected)
-        if one.size
-    ]
-    order = [plan.choice.label for plan in compared.plans]
-    kinds = alt.Scale(domain=list(KINDS), range=list(KINDS.values()))
-    legend = alt.Legend(title=None, orient="bottom")
-    points = (
-        alt.Chart()
-        .mark_point(size=60, filled=True, opacity=1)
-        .encode(
-            x=alt.X(
-                "error:Q",
-                title="error by typical size",
-                scale=alt.Scale(type="log"),
-                axis=alt.Axis(tickCount=3, labelOverlap=True),
-            ),
-            y=alt.Y("plan:N", sort=order, title=None, axis=alt.Axis(labelLimit=340, grid=True)),
-            color=alt.Color("kind:N", scale=kinds, legend=legend),
-            shape=alt.Shape("kind:N", scale=alt.Scale(domain=list(KINDS), range=SHAPES), legend=legend),
-        )
-    )
-    layers = alt.layer(points, data=inline(rows)).properties(width=WIDTH, height=ROW_HEIGHT * len(order))
-    header = alt.Header(title=compared.settings.stream.name, labelColor=INK, titleColor=INK)
-    return layers.facet(column=alt.Column("level:N", header=header, sort=list(compared.levels)))
 
 
 # A configuration with the proposed keys in it, comments and all else as the operator wrote them.

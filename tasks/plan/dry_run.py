@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from optstream.errors import ParameterError
-from optstream.mechanisms.optstream import error_bound, suggest_n_samples
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, GaussianSpend, JointSpend, Spend, StepSpend, worst_window
 from tasks.config import Settings
@@ -21,10 +19,8 @@ from tasks.plan.expected import (
     DryRun,
     Level,
     Noise,
-    NumberOfPoints,
     Period,
     Stage,
-    compare_currencies,
     dry_run_document,
     expected_errors,
     warnings_of,
@@ -34,20 +30,13 @@ from tasks.release.mechanism import Mechanism, mechanism_for
 from tasks.trusted.covariates import read_covariates
 
 
-def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = None) -> DryRun:
+def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
     """Price the release of these days. Reads public covariates, of a dump one footer, and no ledger; spends
     nothing.
 
-    lipschitz: the most by which a leaf moves from a step to the next, for a suggestion of n_samples.
-    Raises ParameterError if the parameters do not fit each other, or for a suggestion where points are
-    not equally spaced.
+    Raises ParameterError if the parameters do not fit each other.
     """
     mechanism = mechanism_for(settings, days[0])
-    if lipschitz is not None and not mechanism.noise_per_point():
-        raise ParameterError(
-            'a suggested n_samples is for OptStream with sampling.method "equally_spaced": '
-            "leave out --lipschitz"
-        )
     alike: dict[Any, list[date]] = {}
     for day in dict.fromkeys(days):
         residue = settings.calendar.first_step(day) % settings.privacy.window
@@ -60,7 +49,6 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
         epsilon=mechanism.epsilon,
         points_known=mechanism.noise_is_known,
         periods=periods,
-        suggestions=() if lipschitz is None else _suggestions(settings, mechanism, lipschitz),
         horizons=plan_horizons(settings, days[0]),
         warnings=(
             *(one.why for one in read_covariates(settings, max(days)).unread),
@@ -68,7 +56,6 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
             *filter(None, [clock_before_ingest(settings, days[0])]),
         ),
         model=settings.model,
-        currencies=compare_currencies(settings, days[0]),
         kept_back=settings.budget.restatement_share,
     )
 
@@ -105,7 +92,7 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
 
 
 def _worst(model: Any, spends: Sequence[Spend]) -> Fraction:
-    return worst_window(spends, model.window_length, model.windows).epsilon
+    return worst_window(spends, model.window_length).epsilon
 
 
 def _stage(mechanism: Mechanism, spend: Spend, n_steps: int) -> Stage:
@@ -142,36 +129,6 @@ def _bands(mechanism: Mechanism, n_steps: int, first_step: int) -> list[Band] | 
     assert variances is not None  # it is known
     levels = (variances[nodes.start : nodes.stop] for nodes in mechanism.tree.levels)
     return [Band(*(math.sqrt(v) for v in (level.mean(), level.min(), level.max()))) for level in levels]
-
-
-def _suggestions(settings: Settings, mechanism: Mechanism, lipschitz: float) -> tuple[NumberOfPoints, ...]:
-    """For each measured level, and for all measured nodes together, since one n_samples serves them all.
-
-    A node moves at most as its leaves do together, and the bound is linear in the Lipschitz constant and
-    in alpha / epsilon, so their means over nodes bound the nodes' mean error.
-    """
-    tree, window = mechanism.tree, mechanism.model.window_length
-    found: list[tuple[int | None, float, float]] = []
-    steepness, noise = [], []
-    for level, unit in mechanism.noise_per_point().items():
-        nodes = tree.levels[level]
-        moves = lipschitz * tree.leaves_below[nodes.start : nodes.stop]
-        found.append((level, unit, float(moves.mean())))
-        steepness += moves.tolist()
-        noise += [unit] * len(nodes)
-    if len(found) > 1:
-        found.append((None, float(np.mean(noise)), float(np.mean(steepness))))
-    assert settings.sampling is not None  # points are equally spaced
-    configured = settings.sampling.n_samples
-    return tuple(
-        NumberOfPoints(
-            level,
-            (best := suggest_n_samples(window, 1.0, unit, moves)).n_samples,
-            best.error,
-            error_bound(window, configured, 1.0, unit, moves),
-        )
-        for level, unit, moves in found
-    )
 
 
 # What several products of one privacy budget would cost together, and how far each is from the truth.

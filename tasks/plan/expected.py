@@ -11,80 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.measurement.priced import LinearSpend, answer_variances
-from optstream.measurement.sums import SAMPLES
 from optstream.noise import joint_variance, simulated_noise
-from optstream.privacy import PrivacyModel, Spend
+from optstream.privacy import PrivacyModel
 from optstream.privacy.horizon import HorizonLoss
 from tasks.config import Settings
-from tasks.config.schema import MECHANISMS
-from tasks.plan.candidates import changed
-from tasks.release.mechanism import Mechanism, mechanism_for
-
-# Which currency errs less for a plan that measures every step: epsilon, or rho at the same epsilon.
-
-USUAL_DELTA = Fraction(1, 10**6)
-"""That Gaussian noise is compared at where the configuration has none."""
-MADE_OF = {"epsilon": "Laplace", "rho": "Gaussian"}
-"""What measures every step, by the currency of its price."""
-
-
-@dataclass(frozen=True)
-class LevelNoise:
-    """A level's own noise on a step, before levels are made consistent: standard deviations, root mean square
-    over a period, in the unit of the readings. epsilon: of Laplace or joint noise. rho: of Gaussian noise.
-    """
-
-    level: int
-    epsilon: float
-    rho: float
-
-
-@dataclass(frozen=True)
-class Currencies:
-    """The same plan in either currency, under the configured epsilon. delta: of Gaussian noise."""
-
-    delta: Fraction
-    levels: tuple[LevelNoise, ...]
-
-    @property
-    def better(self) -> str | None:
-        """The currency with less noise at every level; None where they differ in that."""
-        less = {"rho" if one.rho < one.epsilon else "epsilon" for one in self.levels}
-        return less.pop() if len(less) == 1 else None
-
-
-def compare_currencies(settings: Settings, day: date) -> Currencies | None:
-    """Return the noise of a day in either currency; free, from scales alone.
-
-    None for a plan that does not measure every step: there is none of Gaussian noise to compare with.
-    """
-    own = mechanism_for(settings, day)
-    steps = settings.calendar.n_steps(day), settings.calendar.first_step(day)
-    if not all(_is_of_each_step(spend) for spend in own.plan(*steps)):
-        return None
-    delta = settings.privacy.delta or USUAL_DELTA
-    noises: dict[str, dict[int, float]] = {}
-    for currency, name in MADE_OF.items():
-        privacy = settings.privacy.model_copy(update={"delta": delta if currency == "rho" else None})
-        # the configured kind of Laplace noise, where it says one
-        is_own = settings.mechanism.kind.currency == currency
-        section: Any = settings.mechanism if is_own else MECHANISMS[name](name=name)
-        mechanism = mechanism_for(changed(settings, mechanism=section, privacy=privacy), day)
-        noises[currency] = {
-            spend.level: _deviation(spend, settings.model.resolution) for spend in mechanism.plan(*steps)
-        }
-    found = [LevelNoise(level, noises["epsilon"][level], noises["rho"][level]) for level in noises["rho"]]
-    return Currencies(delta, tuple(found))
-
-
-def _is_of_each_step(spend: Spend) -> bool:
-    return isinstance(spend, LinearSpend) and spend.stage == SAMPLES and set(spend.weights) == {1}
-
-
-def _deviation(spend: Spend, resolution: Fraction) -> float:
-    assert isinstance(spend, LinearSpend)
-    return math.sqrt(float(answer_variances(spend, spend.n_steps).mean())) * float(resolution)
+from tasks.release.mechanism import Mechanism
 
 
 @dataclass(frozen=True)
@@ -166,16 +97,6 @@ class Period:
 
 
 @dataclass(frozen=True)
-class NumberOfPoints:
-    """The suggested n_samples for a level, or for all (None), and the bounds on the mean error a step."""
-
-    level: int | None
-    n_samples: int
-    error: float
-    error_as_configured: float
-
-
-@dataclass(frozen=True)
 class DryRun:
     """What releasing some days would cost, and how noisy it would be; amounts in the currency of `model`.
 
@@ -183,19 +104,16 @@ class DryRun:
     chooses them; then OptStream's bands are those of equally spaced ones, and others have none. horizons:
     numbers of days, and what all readings of one customer in so many lose by this plan. warnings: of
     covariates that cannot be read, and of levels that are as good as nothing. model: the whole stream's.
-    currencies: of the first day, where every step is measured. kept_back: the share of the budget that is
-    left to restatements.
+    kept_back: the share of the budget that is left to restatements.
     """
 
     stream: str
     epsilon: Fraction
     points_known: bool
     periods: tuple[Period, ...]
-    suggestions: tuple[NumberOfPoints, ...]
     horizons: tuple[tuple[int, HorizonLoss], ...]
     warnings: tuple[str, ...]
     model: PrivacyModel
-    currencies: Currencies | None
     kept_back: Fraction
 
     @property
@@ -216,7 +134,7 @@ def dry_run_document(found: DryRun) -> dict[str, Any]:
     """`optstream run --dry-run --json`: versioned, for machines; each amount is called by its currency."""
     price = partial(_price, found.currency)
     return {
-        "format": "optstream.dry-run/1",
+        "format": "optstream.dry-run/2",
         "stream": found.stream,
         "window_steps": found.model.window_length,
         "plan": price(found.epsilon),
@@ -232,7 +150,6 @@ def dry_run_document(found: DryRun) -> dict[str, Any]:
             }
             for period in found.periods
         ],
-        "suggestions": [asdict(suggestion) for suggestion in found.suggestions],
         "horizons": [
             {
                 "n_days": n_days,
@@ -246,7 +163,6 @@ def dry_run_document(found: DryRun) -> dict[str, Any]:
         "warnings": list(found.warnings),
         "currency": found.currency,
         **_in_rho(found),
-        **({} if found.currencies is None else {"currencies": _currencies_document(found.currencies)}),
     }
 
 
@@ -256,11 +172,6 @@ def _in_rho(found: DryRun) -> dict[str, Any]:
         return {}
     told = found.model.told_epsilon(found.epsilon)
     return {"delta": str(found.model.delta), "plan_at_delta": _price("epsilon", told)}
-
-
-def _currencies_document(found: Currencies) -> dict[str, Any]:
-    levels = [asdict(one) for one in found.levels]
-    return {"delta": str(found.delta), "better": found.better, "levels": levels}
 
 
 def _level_document(level: Level, price: Callable[[Fraction], dict[str, Any]]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from optstream.estimation.variances import noise_variances
-from optstream.mechanisms.optstream import error_bound
 from optstream.noise import simulated_noise
 from optstream.privacy import worst_window
 from tasks.config import load_settings
@@ -107,24 +106,7 @@ def test_bands_are_those_of_the_days_own_points(settings_with):
 
 
 def test_derived_levels_cost_nothing_and_have_a_band(settings_with):
-    found = dry_run(settings_with(('levels = ["1/2", "1/2"]', 'levels = ["0", "1"]')), [DAY], 1.0)
+    found = dry_run(settings_with(('levels = ["1/2", "1/2"]', 'levels = ["0", "1"]')), [DAY])
     root, leaves = found.periods[0].levels
     assert (root.stages, root.epsilon) == ((), 0)
     assert root.band.typical == pytest.approx(leaves.band.typical * 2**0.5)
-    assert [suggestion.level for suggestion in found.suggestions] == [1]
-
-
-def test_one_number_of_points_serves_all_nodes(settings_with):
-    """The least mean of the nodes' own bounds, by exhaustive search: FR moves by 2 L, its regions by L."""
-    settings = settings_with()
-    for lipschitz in (0.5, 20.0, 300.0):
-        found = {one.level: one for one in dry_run(settings, [DAY], lipschitz).suggestions}
-        assert set(found) == {0, 1, None}
-        bounds = {
-            k: np.mean([error_bound(48, k, 0.25, 10, moves * lipschitz) for moves in (2, 1, 1)])
-            for k in range(2, 49)
-        }
-        assert found[None].error == pytest.approx(min(bounds.values()))
-        assert bounds[found[None].n_samples] == pytest.approx(min(bounds.values()))
-        assert found[None].error_as_configured == pytest.approx(bounds[10])
-        assert found[0].error_as_configured == pytest.approx(error_bound(48, 10, 0.25, 10, 2 * lipschitz))

@@ -1,4 +1,4 @@
-"""`optstream advise` from the command line: public facts alone, tables, a picture, a configuration."""
+"""`optstream advise` from the command line: public facts alone, tables, a configuration."""
 
 import json
 import subprocess
@@ -60,12 +60,11 @@ def test_no_folder_is_opened_and_no_ledger(tmp_path, there):
 def test_a_proposal_is_written_and_accepted(tmp_path):
     file, proposed = tmp_path / "optstream.toml", tmp_path / "proposed.toml"
     file.write_text(COARSE)
-    result = run("--config", file, "--scale", 5000, "--write", proposed, "--picture", tmp_path / "p.svg")
+    result = run("--config", file, "--scale", 5000, "--write", proposed)
     assert result.exit_code == 0, result.output
     assert "best" in result.stdout
     assert "as configured" in result.stdout
     assert "is expected to err" in result.stdout
-    assert (tmp_path / "p.svg").read_text().startswith("<svg")
     text = proposed.read_text()
     assert "# kW of the largest customer" in text
     assert load_settings(proposed).mechanism.name == "HistoryInformed"
@@ -85,7 +84,6 @@ def test_a_proposal_is_written_and_accepted(tmp_path):
         (["--scale", "0"], "--scale must be a finite number greater than 0"),
         (["--scale", "1", "--scale", "2"], "--scale is given once"),
         (["--scale", "5", "--write", "a.toml", "--write", "b.toml"], "--write is given once for each of 1"),
-        (["--scale", "5", "--picture", "plans.pdf"], ".svg or .png; got plans.pdf"),
         ([], "--scale, from public knowledge"),
     ],
 )

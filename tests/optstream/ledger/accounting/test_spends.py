@@ -25,8 +25,8 @@ def random_spend(random, first_step, n_steps):
     return PeriodSpend(0, "joint", first_step, (Fraction(0), *rises))
 
 
-def guarantee_of(window_length, windows="sliding"):
-    return Guarantees({0: PrivacyModel("1", window_length, "1", windows=windows)}, 0)
+def guarantee_of(window_length):
+    return Guarantees({0: PrivacyModel("1", window_length, "1")}, 0)
 
 
 @pytest.mark.parametrize("window_length", [1, 3, 7, 12])
@@ -70,10 +70,9 @@ def add_plan(history, plan):
         history.add(position, first_step, document)
 
 
-@pytest.mark.parametrize("windows", ["sliding", "aligned"])
-def test_plans_that_recur_cost_what_their_spends_do(windows):
+def test_plans_that_recur_cost_what_their_spends_do():
     """Plans alike but for their steps, plans of several first steps, capped ones, and their mixtures."""
-    random = Random(windows)
+    random = Random(1)
     for _ in range(60):
         shapes = [[random_spend(random, 0, 5) for _ in range(random.randrange(1, 4))] for _ in range(2)]
         history, everything = History(), []
@@ -85,7 +84,7 @@ def test_plans_that_recur_cost_what_their_spends_do(windows):
                 plan.append(next(spend for spend in random_history(random) if isinstance(spend, CappedSpend)))
             add_plan(history, spend_rows(plan))
             everything += plan
-        assert history.cost(guarantee_of(3, windows)).epsilon == worst_window(everything, 3, windows).epsilon
+        assert history.cost(guarantee_of(3)).epsilon == worst_window(everything, 3).epsilon
 
 
 def test_a_plan_recurs_only_with_every_word_of_it(kit):
@@ -109,8 +108,7 @@ def test_a_plan_recurs_only_with_every_word_of_it(kit):
         history.cost(guarantee_of(4))
 
 
-@pytest.mark.parametrize("windows", ["sliding", "aligned"])
-def test_covers_is_what_the_accountant_says_of_any_company(windows):
+def test_covers_is_what_the_accountant_says_of_any_company():
     """Covered: no spend beside them makes the settled ones dearer. A probe picks out each window in turn."""
     random = Random(7)
     window_length, seen = 3, set()
@@ -118,15 +116,14 @@ def test_covers_is_what_the_accountant_says_of_any_company(windows):
         reserved = [random_spend(random, 0, 5) for _ in range(2)]
         settled = [random_spend(random, 0, 5)]
         dearer = False
-        # a probe's spend must belong to the same period to be added under "aligned"
-        period = range(-2, 7) if windows == "sliding" else range(5)
-        for start in range(-2, 5) if windows == "sliding" else range(3):
+        period = range(-2, 7)
+        for start in range(-2, 5):
             inside = tuple(Fraction(100 * (start <= step < start + window_length)) for step in period)
             probe = StepSpend(0, "probe", period.start, inside, Fraction(1), 1)
-            before = worst_window([*reserved, probe], window_length, windows)
-            after = worst_window([*settled, probe], window_length, windows)
+            before = worst_window([*reserved, probe], window_length)
+            after = worst_window([*settled, probe], window_length)
             dearer |= after.epsilon > before.epsilon
-        covered = covers(reserved, settled, window_length, windows)
+        covered = covers(reserved, settled, window_length)
         assert covered != dearer
         seen.add(covered)
     assert seen == {True, False}

@@ -17,9 +17,7 @@ from optstream.privacy import PrivacyModel, StepSpend
 
 def changed(kit, alpha="1", stream="load", **more):
     terms = kit.terms(stream, **more)
-    model = PrivacyModel(
-        terms.model.epsilon, terms.model.window_length, alpha, resolution="1", windows=terms.model.windows
-    )
+    model = PrivacyModel(terms.model.epsilon, terms.model.window_length, alpha, resolution="1")
     return StreamTerms(stream, terms.grant, model, terms.hierarchy_hash, terms.calibration, terms.calendar)
 
 
@@ -31,7 +29,7 @@ def plan_for(alpha_units, first_step, charge):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
-    [{"epsilon": "2"}, {"window_length": 5}, {"windows": "aligned"}, {"hierarchy": "x"}, {"alpha": "3"}],
+    [{"epsilon": "2"}, {"window_length": 5}, {"hierarchy": "x"}, {"alpha": "3"}],
 )
 def test_a_change_is_taken_when_it_is_declared(ledger, publish, kit, change):
     publish("day 0", kit.plan(0, "1/8"))

@@ -28,14 +28,9 @@ def test_every_half_hour_is_read_also_where_the_clock_changes(made):
 @pytest.mark.parametrize(
     ("line", "cells", "message"),
     [
-        (1, {4: "Conso"}, "line 1: 'Conso' is not a column"),
-        (1, {5: "Prévision J-1"}, "line 1: 'Prévision J-1' is a column of the national file"),
-        (1, {5: "Ech. comm. Suisse"}, "line 1: .* national file"),
-        (1, {4: "Eolien"}, "line 1: the header row lacks the column Consommation"),
-        (1, {5: "Date"}, "line 1: the header row must name each column once"),
-        (1, {5: ""}, "line 1: '' is not a column"),
-        (2, {0: "France"}, "line 2: this is the national file"),
-        (2, {0: "Alsace"}, "line 2: 'Alsace' is none of the 12 regions"),
+        (1, {4: "Conso"}, "line 1: .* the column Consommation once.* here 0 times"),
+        (1, {5: "Date"}, "line 1: .* the column Date once.* here 2 times"),
+        (9, {0: "France"}, "line 9: Périmètre must name one region"),
         (9, {0: "Bretagne"}, "line 9: Périmètre must name one region"),
         (9, {1: "Données temps réel"}, "line 9: Nature must be"),
         (9, {2: "25/03/2016"}, "line 9: Date must be a day"),
@@ -47,7 +42,6 @@ def test_every_half_hour_is_read_also_where_the_clock_changes(made):
         (10, {4: "NaN"}, "line 10: Consommation must be a number"),
         (11, {4: "1300"}, "line 11: Consommation has a reading between two half-hours"),
         (10, {3: "01:30"}, "line 10: another reading of a half-hour that stands above; .* 48"),
-        (12, {0: "x" * 10_001}, "line 12: longer than 10000 bytes"),
     ],
 )  # fmt: skip
 def test_what_is_not_as_rte_writes_it_is_refused_with_its_line(made, line, cells, message):
@@ -57,3 +51,8 @@ def test_what_is_not_as_rte_writes_it_is_refused_with_its_line(made, line, cells
         row[place] = text
     lines[line - 1] = "\t".join(row)
     refused(made, lines, message)
+
+
+@pytest.mark.parametrize("perimeter", ["France", "Alsace"])
+def test_a_file_of_no_region_is_refused(made, perimeter):
+    refused(made, made.rte_lines(perimeter=perimeter), f"line 2: '{perimeter}' is none of the 12 regions")
