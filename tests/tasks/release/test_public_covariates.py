@@ -10,8 +10,8 @@ from optstream.ledger import ReleaseState
 from tasks.release import draw
 from tasks.release.stages import Status
 from tests.failing import raising
-from tests.tasks.covariates.test_public_series import INFORMED, hashed
-from tests.tasks.monitoring.conftest import Watched
+from tests.tasks.monitor.conftest import Watched
+from tests.tasks.trusted.test_public_series import INFORMED, hashed
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from optstream.catalogue.measurements import describe, mechanism_from
 from optstream.mechanisms import HistoryInformedTree
 from optstream.privacy import worst_window
 from optstream.stream import Measured
-from tests.optstream.estimation.lattice.lattice_cases import incomplete, product
+from tests.optstream.estimation.lattices import incomplete, product
 from tests.optstream.mechanisms.history_informed.hourly_streams import (
     MODEL,
     SLOTS,

@@ -23,8 +23,8 @@ from tasks.operate.keys import new_key
 from tasks.release.publish import close_over
 from tasks.release.stages import Status
 from tests.failing import Death, raising
+from tests.tasks.operate.test_sign import sign_with
 from tests.tasks.release.streams.conftest import hours
-from tests.tasks.signing.test_sign import sign_with
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 HOUR = Hour(DAY, 5)
