@@ -22,8 +22,8 @@ MECHANISMS = ("PeGaSus", "HistoryInformed", "OptStream")
 CHECKOUT = Path(__file__).parents[3]
 SIGNED = """
 signing_key = "trusted/signing.pem"
-publisher = "Two Regions"
 [published.about]
+publisher = "Two Regions"
 region = "FR"
 """
 
