@@ -34,6 +34,8 @@ ZOMBIES = "optstream: runs whose process died"
 OVER = "optstream.run.over"
 """The event by which a run says so itself: see `flows.orchestration.nightly`."""
 PLANNED = FlowRunFilter.model_validate({"state": {"type": {"any_": ["SCHEDULED"]}}})
+ALIVE = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}
+"""Of a filter of runs."""
 ENDS = ("Completed", "Failed", "Cancelled", "Crashed")
 
 
@@ -43,14 +45,9 @@ def work_pool_of(settings: Settings) -> str:
 
 
 def night_document(
-    settings: Settings,
-    config: str,
-    work_pool: str,
-    heartbeat: int = HEARTBEAT_SECONDS,
-    command: str | None = None,
+    settings: Settings, config: str, work_pool: str, heartbeat: int = HEARTBEAT_SECONDS
 ) -> dict[str, Any]:
     """The deployment of a stream's night, as prefect.yaml writes it. config: its one parameter, a path.
-    command: by which the worker starts a run; Prefect's own if None.
 
     Raises ConfigurationError where the night would begin after its end.
     """
@@ -65,22 +62,16 @@ def night_document(
         "concurrency_limit": {"limit": 1, "collision_strategy": "CANCEL_NEW"},
         "work_pool": {
             "name": work_pool,
-            "job_variables": {
-                "env": {**ALWAYS, HEARTBEAT: str(heartbeat)},
-                **({"command": command} if command else {}),
-            },
+            "job_variables": {"env": {**ALWAYS, HEARTBEAT: str(heartbeat)}},
         },
     }
 
 
 def night_of_all(
-    streams: Sequence[Settings],
-    work_pool: str,
-    heartbeat: int = HEARTBEAT_SECONDS,
-    command: str | None = None,
+    streams: Sequence[Settings], work_pool: str, heartbeat: int = HEARTBEAT_SECONDS
 ) -> dict[str, Any]:
     """The deployment of several streams: one night for all, in this order."""
-    own = [night_document(one, str(one.file), work_pool, heartbeat, command) for one in streams]
+    own = [night_document(one, str(one.file), work_pool, heartbeat) for one in streams]
     looks = {(each["cron"], each["timezone"]): each for night in own for each in night["schedules"]}
     names = [one.stream.name for one in streams]
     return own[0] | {
@@ -146,7 +137,7 @@ def register(night: dict[str, Any], zombies: Mapping[str, Any], streams: Sequenc
 
 def close_runs(stream: str) -> int:
     """Mark as Crashed what the server takes for running of a stream without workers; return how many."""
-    alive = FlowRunFilter.model_validate({"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}})
+    alive = FlowRunFilter.model_validate(ALIVE)
     ours = DeploymentFilter.model_validate({"name": {"any_": [stream]}})
     with get_client(sync_client=True) as client:
         runs = client.read_flow_runs(flow_run_filter=alive, deployment_filter=ours)

@@ -6,27 +6,33 @@ Starting it again is the service manager's (docs/schedule.md), as is ending what
 """
 
 import fcntl
+import json
 import os
-import secrets
-import shlex
 import shutil
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from flows.orchestration import warm_start
-from flows.orchestration.environment import ALWAYS, answers, environment, import_prefect
+from flows.orchestration.environment import (
+    LOOPBACK,
+    STATE,
+    answers,
+    environment,
+    import_prefect,
+    password_of,
+    reaching,
+)
 from flows.orchestration.listening import listen
 from optstream.errors import ConfigurationError
 from tasks.config import Settings
 from tasks.trusted.files import make_private_folder, private_opener, write_private
 
-LOOPBACK = "127.0.0.1"
 START_SECONDS = 180
 """For the server: at boot a machine is busy."""
 SERVER_STOP_SECONDS, WORKER_STOP_SECONDS, PAGES_STOP_SECONDS = 15, 45, 10
@@ -35,18 +41,27 @@ OWN_PAGES = Path("ui", "v1")
 PAGES_PORT = 8484
 """Of the operators' pages, where nobody asks for another."""
 LOOK_SECONDS = 0.5
+MOST_MEMORY = 512 * 2**20
+"""Bytes of server or worker, which keep some 0.2 and 0.4 MB of every look, until they begin again."""
+LEAST_SECONDS = 6 * 3600.0
+"""Between two such beginnings."""
 LARGEST_LOG = 10 * 2**20
 ENDS_WITH_SERVE = ("setpriv", "--pdeathsig", "TERM")
 """Linux then ends a child with `serve`, which may have been killed."""
 OF_THE_SERVER = {
-    # old runs, events and log lines go after 90 and 7 days
+    # old runs and log lines go after 30 days, events after 7
     "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
+    "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(30 * 86_400),
     # who holds the one place of a deployment is known after a restart, too
     "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
     # with the 15 of the default, on a busy machine all wait for SQLite's one writer, which waits for a 16th;
     # no more than 5 stay open, for each caches up to 80 MB of the database
     "PREFECT_SERVER_DATABASE_SQLALCHEMY_POOL_SIZE": "5",
     "PREFECT_SERVER_DATABASE_SQLALCHEMY_MAX_OVERFLOW": "75",
+}
+OF_THE_WORKER = {
+    # seconds before its time that a run's process starts: it imports, and waits for its time
+    "PREFECT_WORKER_PREFETCH_SECONDS": "30",
 }
 
 
@@ -57,6 +72,14 @@ class Child:
     name: str
     log: Path
     process: "subprocess.Popen[bytes]"
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it has in memory; 0 once it ended."""
+        with suppress(OSError):
+            pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
+            return int(pages) * os.sysconf("SC_PAGE_SIZE")
+        return 0
 
     def check(self) -> None:
         """Bound the log; raise ConfigurationError if it ended."""
@@ -89,16 +112,16 @@ class Child:
 
 
 def begin(name: str, log: Path, added: Mapping[str, str], *words: str, inherits: Sequence[int] = ()) -> Child:
-    """Run a module with these words, its standard error added to the log, `added` to its environment.
+    """Run a module with these words, its standard error added to the log.
 
-    inherits: open files.
+    added: to the environment, whose own variables win. inherits: open files.
     """
     make_private_folder(log.parent)
     bound = ENDS_WITH_SERVE if shutil.which(ENDS_WITH_SERVE[0]) else ()
     with open(log, "ab", opener=private_opener) as said:
         process = subprocess.Popen(
             [*bound, sys.executable, "-m", *words],
-            env=os.environ | added,
+            env={**added, **os.environ},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=said,
@@ -138,20 +161,18 @@ def own_server(settings: Settings) -> Iterator[Child]:
     home = settings.serve_folder
     make_private_folder(home)
     with _alone(home / "server.lock"):
-        with listen(LOOPBACK, settings.scheduling.port or 0, "[schedule] port") as probe:
-            port = int(probe.getsockname()[1])
+        port, secret = _port_of(settings), password_of(home)
+        url = f"http://{LOOPBACK}:{port}/api"
         os.environ.setdefault("PREFECT_HOME", str(home))
+        os.environ.update(reaching(url, secret))
         os.environ.update(environment(settings.trusted_folder, os.environ))
-        os.environ["PREFECT_API_URL"] = url = f"http://{LOOPBACK}:{port}/api"
-        secret = password_of(home)
-        os.environ["PREFECT_SERVER_API_AUTH_STRING"] = os.environ["PREFECT_API_AUTH_STRING"] = secret
-        for name in ("NO_PROXY", "no_proxy"):
-            os.environ[name] = ",".join(filter(None, [os.environ.get(name), LOOPBACK]))
-        import_prefect()
-        # the pages are copied there: where the package lies may not be writable
-        own = OF_THE_SERVER | {"PREFECT_SERVER_UI_STATIC_DIRECTORY": str((home / OWN_PAGES).parent)}
-        added = {name: value for name, value in own.items() if name not in os.environ}
-        added["PREFECT_SERVER_UI_API_URL"] = url
+        import_prefect(again=True)  # `backfill` has imported it
+        added = OF_THE_SERVER | {
+            "PREFECT_SERVER_API_AUTH_STRING": secret,
+            "PREFECT_SERVER_UI_API_URL": url,
+            # the pages are copied there: where the package lies may not be writable
+            "PREFECT_SERVER_UI_STATIC_DIRECTORY": str((home / OWN_PAGES).parent),
+        }
         words = ("flows.orchestration.listening", "server", "start", "--host", LOOPBACK, "--port", str(port))
         with module("Prefect server", home / "server.log", SERVER_STOP_SECONDS, added, *words) as server:
             deadline = time.monotonic() + START_SECONDS
@@ -163,23 +184,43 @@ def own_server(settings: Settings) -> Iterator[Child]:
             yield server
 
 
+def _port_of(settings: Settings) -> int:
+    """The configured port, else that of the last start, else a free one; raises ConfigurationError if the
+    configured one is taken.
+    """
+    wanted = settings.scheduling.port
+    if wanted is None:
+        with suppress(OSError, ValueError, KeyError, ConfigurationError):
+            state = json.loads((settings.trusted_folder / STATE).read_text())
+            with listen(LOOPBACK, urlsplit(state["api"]).port or 0, "") as probe:
+                return int(probe.getsockname()[1])
+    with listen(LOOPBACK, wanted or 0, "[schedule] port") as probe:
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def found_by_runs(streams: Sequence[Settings], *, own: bool) -> Iterator[None]:
+    """Have `run` and `backfill` of these streams find the server of PREFECT_API_URL (`served`).
+
+    own: its password is in the first stream's folder.
+    """
+    state = {"api": os.environ["PREFECT_API_URL"]}
+    if own:
+        state["home"] = str(streams[0].serve_folder.resolve())
+    with ExitStack() as held:
+        for one in streams:
+            file = one.trusted_folder / STATE
+            write_private(file, json.dumps(state).encode())
+            fcntl.flock(held.enter_context(file.open("rb")), fcntl.LOCK_SH)
+        yield
+
+
 def worker_of(settings: Settings, work_pool: str, name: str) -> AbstractContextManager[Child]:
     """Run a worker of a process pool under a name; its runs are processes of this machine."""
     log = settings.serve_folder / f"worker-{settings.stream.name}.log"
     words: tuple[str, ...] = ("worker", "start", "--pool", work_pool, "--name", name)
     words += ("--type", "process", "--install-policy", "never")
-    return module("Prefect worker", log, WORKER_STOP_SECONDS, {}, "prefect", *words)
-
-
-@contextmanager
-def warm_runs_of(settings: Settings) -> Iterator[tuple[Child, str]]:
-    """Run a process from which runs are forked; gives the command, too, by which a worker starts one."""
-    socket_file = settings.serve_folder / f"warm-{settings.stream.name}.socket"
-    log = settings.serve_folder / f"warm-{settings.stream.name}.log"
-    starts = shlex.join([sys.executable, "-I", "-S", warm_start.__file__, str(socket_file.resolve())])
-    words = ("flows.orchestration.warm_runs", str(socket_file))
-    with module("process that runs are forked from", log, PAGES_STOP_SECONDS, ALWAYS, *words) as warm:
-        yield warm, starts
+    return module("Prefect worker", log, WORKER_STOP_SECONDS, OF_THE_WORKER, "prefect", *words)
 
 
 @contextmanager
@@ -203,19 +244,6 @@ def pages_socket(wanted: int | None) -> socket.socket:
         with suppress(ConfigurationError):
             return listen(LOOPBACK, PAGES_PORT, "--ui-port")
     return listen(LOOPBACK, wanted or 0, "--ui-port")
-
-
-def password_of(home: Path) -> str:
-    """User and password of the server, from the operator's environment or a file that stays."""
-    named = os.environ.get("PREFECT_SERVER_API_AUTH_STRING")
-    file = home / "password"
-    if named:
-        return named
-    secret = file.read_text().strip() if file.exists() else ""
-    if not secret:  # to Prefect an empty one is none at all
-        secret = f"optstream:{secrets.token_urlsafe(24)}"
-        write_private(file, f"{secret}\n".encode())
-    return secret
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
 from time import monotonic
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from flows.orchestration.processes import LOOK_SECONDS, Child, begin
@@ -17,6 +18,9 @@ from optstream.errors import ConfigurationError
 from tasks.config import Settings
 from tasks.config.schema import next_fire
 from tasks.monitor.records import LONGEST_WATCH, last_end
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
 
 HANG_SECONDS = 180.0
 """Without a pulse, and `serve` ends: a heartbeat is due every 30 s, a poll every 15 s."""
@@ -75,18 +79,12 @@ def pulse_of(pool: str, worker: str, deployment: str) -> Pulse:
     """The pulse of a worker by its name, and of the scheduler by a deployment that it has to plan runs of, as
     the server of PREFECT_API_URL has them in its database.
     """
-    from prefect.client.orchestration import get_client  # prefect has read its settings now
-    from prefect.client.schemas.filters import DeploymentFilter
-    from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+    from prefect.client.schemas.filters import DeploymentFilter  # prefect has read its settings now
 
     from flows.orchestration.deployments import PLANNED
 
     def pulse() -> Mapping[str, object]:
-        settings = {"timeout": PULSE_SECONDS}
-        with (
-            temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}),
-            get_client(sync_client=True, httpx_settings=settings) as client,
-        ):
+        with _impatient_client() as client:
             workers = client.read_workers_for_work_pool(pool)
             queues = client.read_work_queues(work_pool_name=pool)
             night = client.read_deployment_by_name(deployment)
@@ -102,6 +100,35 @@ def pulse_of(pool: str, worker: str, deployment: str) -> Pulse:
         }
 
     return pulse
+
+
+@contextmanager
+def _impatient_client() -> "Iterator[SyncPrefectClient]":
+    from prefect.client.orchestration import get_client
+    from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+
+    with (
+        temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}),
+        get_client(sync_client=True, httpx_settings={"timeout": PULSE_SECONDS}) as client,
+    ):
+        yield client
+
+
+def is_idle() -> bool:
+    """Whether the server answers that no run of OptStream's is under way that was due within a day: a killed
+    `optstream run` seems to run without end.
+    """
+    from prefect.client.schemas.filters import FlowRunFilter
+
+    from flows.orchestration.calls import TAG
+    from flows.orchestration.deployments import ALIVE
+
+    since = datetime.now(UTC) - timedelta(days=1)
+    ours = {"tags": {"all_": [TAG]}, "expected_start_time": {"after_": since}}
+    found = FlowRunFilter.model_validate(ALIVE | ours)
+    with suppress(Exception), _impatient_client() as client:  # the supervisor says what is wrong
+        return not client.read_flow_runs(flow_run_filter=found, limit=1)
+    return False
 
 
 def notify_systemd(address: str, state: str) -> None:

@@ -24,7 +24,6 @@ PARTS = {
     "server": b"flows.orchestration.listening",
     "worker": b"prefect\0worker",
     "pages": b"flows.cli.main\0ui",
-    "warm": b"warm_runs",
 }
 
 

@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from flows.orchestration.environment import HEARTBEAT, check_address, heartbeat_seconds
-from flows.orchestration.processes import OF_THE_SERVER, _alone, pages_socket, password_of
+from flows.orchestration.environment import HEARTBEAT, check_address, heartbeat_seconds, password_of
+from flows.orchestration.processes import OF_THE_SERVER, _alone, pages_socket
 from optstream.errors import ConfigurationError
 
 
@@ -98,7 +98,7 @@ def test_the_servers_memory_is_vacuumed(monkeypatch):
         monkeypatch.setenv(name, value)
     server = Settings().server
     assert server.services.db_vacuum.enabled == {"events", "flow_runs"}
-    assert server.services.db_vacuum.retention_period.days == 90
+    assert server.services.db_vacuum.retention_period.days == 30
     assert server.events.retention_period.days == 7
 
 
