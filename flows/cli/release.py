@@ -40,7 +40,7 @@ from flows.cli.options import (
 )
 from flows.cli.output import Terminal, plain_table
 from flows.orchestration.environment import connect
-from flows.orchestration.processes import own_server
+from flows.orchestration.serve import own_server
 from flows.orchestration.workers import check_cluster, task_runner
 from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import open_ledger

@@ -21,26 +21,24 @@ from flows.cli.options import DEFAULT_CONFIG, Configs, asks, examples, files_of,
 from flows.cli.output import Terminal
 from flows.orchestration.environment import LOOPBACK, connect, heartbeat_seconds, password_of
 from flows.orchestration.listening import BOUNDED, listen, raise_open_files
-from flows.orchestration.processes import (
+from flows.orchestration.serve import (
     LEAST_SECONDS,
     LOOK_SECONDS,
     MOST_MEMORY,
     OWN_PAGES,
     PAGES_PORT,
     Child,
+    Supervisor,
     found_by_runs,
+    is_idle,
+    notify_systemd,
     own_server,
     pages_of,
     pages_socket,
-    worker_of,
-)
-from flows.orchestration.supervise import (
-    Supervisor,
-    is_idle,
-    notify_systemd,
     pulse_of,
     systemd_address,
     watching,
+    worker_of,
 )
 from flows.ui.application import application
 from flows.ui.looking import Looks, RunsOf
@@ -173,22 +171,22 @@ def _register(
     """Tell the server of the streams; return work pool and deployment. own: the server is, so no run of it is
     alive.
     """
-    from flows.orchestration import deployments  # prefect reads its settings as it is imported
+    from flows.orchestration import nightly  # prefect reads its settings as it is imported
 
     settings, names, flow = streams[0], {one.stream.name for one in streams}, "optstream-nightly"
     if len(streams) == 1:
-        pool = work_pool or deployments.work_pool_of(settings)
-        night = deployments.night_document(settings, str(settings.file), pool, heartbeat)
+        pool = work_pool or nightly.work_pool_of(settings)
+        night = nightly.night_document(settings, str(settings.file), pool, heartbeat)
     else:
         flow = "optstream-nights"
-        names.add(name := deployments.name_of_all(streams))
+        names.add(name := nightly.name_of_all(streams))
         pool = work_pool or f"optstream-{name}"
-        night = deployments.night_of_all(streams, pool, heartbeat)
+        night = nightly.night_of_all(streams, pool, heartbeat)
     watched = [one.stream.name for one in streams]
-    deployments.register(night, deployments.zombie_document(heartbeat), watched)
+    nightly.register(night, nightly.zombie_document(heartbeat), watched)
     if own:
         for name in names:
-            deployments.close_runs(name)
+            nightly.close_runs(name)
     return pool, f"{flow}/{night['name']}"
 
 
@@ -197,7 +195,7 @@ def _tell(
 ) -> None:
     """What was set up, and when it runs next."""
     # prefect has read its settings now
-    from flows.orchestration.deployments import MISSED_HEARTBEATS, next_run
+    from flows.orchestration.nightly import MISSED_HEARTBEATS, next_run
 
     settings = streams[0]
     terminal.say(f"dashboard: {os.environ['PREFECT_API_URL'].rstrip('/').removesuffix('/api')}")

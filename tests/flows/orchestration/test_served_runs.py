@@ -10,7 +10,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter
 
 from flows.orchestration.calls import tags_of
-from flows.orchestration.processes import found_by_runs
+from flows.orchestration.serve import found_by_runs
 from tasks.config import load_settings
 from tests.faults.world import configured, deliver
 from tests.flows.served import CHECKOUT
