@@ -15,7 +15,7 @@ from optstream.estimation.estimate import Optimality
 from optstream.mechanisms import mechanism_named
 from optstream.privacy import GaussianSpend, JointSpend
 from optstream.privacy.exact import exact_from_text, whole
-from optstream.privacy.model import Calibration, PrivacyModel
+from optstream.privacy.model import PrivacyModel
 from optstream.privacy.spends import Spend, StepSpend
 from optstream.stream.calendar import DayKind
 from optstream.stream.period import period_from
@@ -430,6 +430,8 @@ TREE = "tree_sha256"
 LONGEST_TEXT = 200
 Told = TypeVar("Told")
 TEXTS = ("stream", "code_version", "configuration_hash", "time_zone")
+CALIBRATIONS, WINDOWS = ("strict", "paper"), ("sliding", "aligned")
+"""The first of each; the others are of earlier versions."""
 PLAIN = (*TEXTS, "revision", "vintage", "value_column", "step_minutes", "day", "calibration", "simulated")
 """Fields that are read from the document as they are."""
 
@@ -445,7 +447,7 @@ class ReleaseStatement:
         vintage: From 0 on, as the ledger counts it.
         model: The privacy guarantee.
         mechanism: {"name": …} with all its parameters, JSON-ready.
-        calibration: "strict", or "paper" for the noise scales of the papers.
+        calibration: "strict"; an earlier version had "paper" for the noise scales of the papers.
         epsilon_plan: What the plan, repeated, costs any window, as accounted, exact; at the model's delta, if
             it has one, rounded up (`PrivacyModel.told_epsilon`).
         epsilon_own: What this release's measurements alone cost any window, likewise.
@@ -481,7 +483,7 @@ class ReleaseStatement:
     vintage: int
     model: PrivacyModel
     mechanism: Mapping[str, Any]
-    calibration: Calibration
+    calibration: Literal["strict", "paper"]
     epsilon_plan: Fraction
     epsilon_own: Fraction
     noise: tuple[NoiseScale, ...]
@@ -503,6 +505,7 @@ class ReleaseStatement:
     no_errors: str | None = None
     bounds: tuple[Fraction, Fraction] | None = None
     metered: bool | None = None
+    windows: Literal["sliding", "aligned"] = "sliding"
 
     def __post_init__(self) -> None:
         for name in (*TEXTS, *(("no_errors",) if self.no_errors is not None else ())):
@@ -514,7 +517,8 @@ class ReleaseStatement:
                 raise ParameterError(
                     f"{name} of ReleaseStatement must be a Fraction of at least 0; got {amount!r}"
                 )
-        for name, legal in (("calibration", get_args(Calibration)), ("day", get_args(DayKind))):
+        choices = ("calibration", CALIBRATIONS), ("windows", WINDOWS), ("day", get_args(DayKind))
+        for name, legal in choices:
             if (choice := getattr(self, name)) not in legal:
                 raise ParameterError(f"{name} of ReleaseStatement must be one of {legal}; got {choice!r}")
         if not isinstance(self.period, date) or isinstance(self.period, datetime):
@@ -601,7 +605,7 @@ class ReleaseStatement:
     def terms_in_words(self) -> str:
         """What the release was drawn under: the same text for releases that protect the same."""
         model = self.model
-        kind = "sliding" if model.windows == "sliding" else "inside one period"
+        kind = "sliding" if self.windows == "sliding" else "inside one period"
         leaves = "one leaf" if model.unit == "customer" else f"up to {model.leaves_per_step} leaves"
         rho = f" (rho {float(model.rho):.6g})" if model.rho is not None else ""
         words = (
@@ -625,7 +629,7 @@ class ReleaseStatement:
         leaves = "one leaf" if model.unit == "customer" else f"up to {model.leaves_per_step} leaves"
         who = f"one customer's readings, in {leaves} at a step,"
         straddle = "also where it straddles periods"
-        if model.windows == "aligned":
+        if self.windows == "aligned":
             straddle = "inside one period; windows that straddle two periods are not covered"
         sentences = [
             f"This plan, repeated period after period, changes anyone's odds about {who} in any window of "
@@ -711,7 +715,7 @@ class ReleaseStatement:
             "step_minutes": self.step_minutes,
             "time_zone": self.time_zone,
             "day": self.day,
-            "privacy_model": self.model.to_document(),
+            "privacy_model": {**self.model.to_document(), "windows": self.windows},
             "privacy_in_words": self.in_words(),
             "mechanism": dict(self.mechanism),
             "calibration": self.calibration,
@@ -766,7 +770,8 @@ class ReleaseStatement:
                 **{name: document[name] for name in PLAIN},
                 mechanism=document["mechanism"],
                 period=period_from(document["period"]),
-                model=PrivacyModel(**document["privacy_model"]),
+                model=PrivacyModel.from_document({**document["privacy_model"], "windows": WINDOWS[0]}),
+                windows=document["privacy_model"]["windows"],
                 epsilon_plan=exact_from_text(document["epsilon_plan"]),
                 epsilon_own=exact_from_text(document["epsilon_own"]),
                 noise=tuple(NoiseScale.from_document(entry) for entry in document["noise"]),

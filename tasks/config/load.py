@@ -71,15 +71,15 @@ NOT_OF_A_DAY = {
     ),
 }
 """Keys that an entry of [[input.changes]] may not have, and why."""
-RELEASED = (
-    'Where days were released under another value than the default ("strict", "sliding"), declare the change '
-    "with `optstream ledger amend`: they stay as they are and are priced for what follows"
-)
 REMOVED = {
     "questions": "`optstream.queries` answers sliding sums and events from what was published "
     "(docs/data/published.md)",
-    "privacy.calibration": f"noise is always for what every window may lose. {RELEASED}",
-    "privacy.windows": f"the privacy guarantee covers every window, also one over two days. {RELEASED}",
+    "privacy.calibration": "noise is always for what every window may lose. Where days were released with "
+    '"paper", declare the change with `optstream ledger amend`: they stay as they are and are priced for '
+    "what follows",
+    "privacy.windows": "the privacy guarantee covers every window, also one over two days. Where days were "
+    'released with "aligned", declare "sliding" with the version that released them (`optstream ledger '
+    "amend`), then upgrade: they stay as they are and are priced for what follows",
     **dict.fromkeys(
         (
             *(f"mechanism.{key}" for section in MECHANISMS.values() for key in section.fixed),
