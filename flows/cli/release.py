@@ -392,7 +392,8 @@ def _run(
     with ExitStack() as running:
         with terminal.step("prepare"):
             if connect(settings.trusted_folder) is None and workers > 1:
-                running.enter_context(own_server(settings))  # which a task runner needs
+                # which a task runner needs
+                running.enter_context(own_server(settings, settings.trusted_folder / "prefect"))
             from flows.orchestration.backfill import run_backfill  # prefect has read its settings now
 
             runner = task_runner(workers, dask)

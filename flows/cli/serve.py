@@ -19,7 +19,7 @@ import uvicorn
 
 from flows.cli.options import DEFAULT_CONFIG, Configs, asks, examples, files_of, new_app, read_streams
 from flows.cli.output import Terminal
-from flows.orchestration.environment import LOOPBACK, connect, heartbeat_seconds, password_of
+from flows.orchestration.environment import LOOPBACK, connect, heartbeat_seconds, password_of, served
 from flows.orchestration.listening import BOUNDED, listen, raise_open_files
 from flows.orchestration.serve import (
     LEAST_SECONDS,
@@ -112,7 +112,7 @@ def serve(
             connect(settings.trusted_folder)
             children = []
         else:
-            children = [running.enter_context(own_server(settings))]
+            children = [running.enter_context(own_server(settings, settings.serve_folder))]
             add_log_in(settings.serve_folder / OWN_PAGES)
         running.enter_context(found_by_runs(streams, own=not api))
         pool, deployment = _register(streams, work_pool, heartbeat, own=not api)
@@ -326,8 +326,8 @@ def readable(files: Sequence[Path]) -> list[Settings]:
 
 
 def _runs(settings: Settings) -> RunsOf | None:
-    """Who knows the runs of a stream: the server that PREFECT_API_URL names; None where it names none."""
-    if not os.environ.get("PREFECT_API_URL"):
+    """Who knows the runs of a stream: the server that PREFECT_API_URL names, or that of `optstream serve`."""
+    if not (os.environ.get("PREFECT_API_URL") or served(settings.trusted_folder)):
         return None
     connect(settings.trusted_folder)
     from flows.ui.prefect_runs import runs_of  # prefect has read its settings now

@@ -70,7 +70,7 @@ OF_THE_SERVER = {
 }
 OF_THE_WORKER = {
     # seconds before its time that a run's process starts: it imports, and waits for its time
-    "PREFECT_WORKER_PREFETCH_SECONDS": "30",
+    "PREFECT_WORKER_PREFETCH_SECONDS": "20",
 }
 
 
@@ -161,13 +161,12 @@ def module(
 
 
 @contextmanager
-def own_server(settings: Settings) -> Iterator[Child]:
-    """Run a Prefect server on loopback, behind a password, with its database in the trusted folder.
+def own_server(settings: Settings, home: Path) -> Iterator[Child]:
+    """Run a Prefect server on loopback, behind a password, with its database in a folder of the trusted one.
 
     Sets the environment that prefect reads on import, and waits until the server answers. Raises
-    ConfigurationError if it does not, if its port is taken, or if another `serve` has a server in the folder.
+    ConfigurationError if it does not, if its port is taken, or if another process has a server in the folder.
     """
-    home = settings.serve_folder
     make_private_folder(home)
     with _alone(home / "server.lock"):
         port, secret = _port_of(settings), password_of(home)
@@ -263,8 +262,8 @@ def _alone(lock: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ConfigurationError(
-                f"another `optstream serve` has its server here (process {file.read().strip()}): end that "
-                "one first, or name its address with --api"
+                f"another `optstream serve` has its server here (process {file.read().strip()}), or a "
+                "`backfill --workers`: end that one first, or name its address with --api or PREFECT_API_URL"
             ) from None
         file.truncate(0)
         file.write(str(os.getpid()))
