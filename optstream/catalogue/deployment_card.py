@@ -109,7 +109,7 @@ def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
 
 def _to_fill_in(about: About) -> str:
     """What the registry asks for and the publisher has not told, or not in its words; empty if nothing."""
-    asked = [] if about.publisher else ["[published] publisher"]
+    asked = [] if about.publisher else ["[published.about] publisher"]
     asked += [f"[published.about] {name}" for name in ("intended_use", "region") if not getattr(about, name)]
     if about.curator_type not in CURATOR_TYPES:
         asked.append(f"[published.about] curator_type ({', '.join(CURATOR_TYPES)})")

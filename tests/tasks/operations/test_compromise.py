@@ -178,7 +178,7 @@ def test_a_day_that_began_its_draw_while_the_releases_were_looked_at_is_marked_t
     "mechanism",
     few([
         'name = "HistoryInformed"\nn_blocks = 4\nblock_length = 1', 'name = "BudgetDistribution"',
-        'name = "BudgetAbsorption"', 'name = "Fast"\nn_samples = 10',
+        'name = "BudgetAbsorption"', 'name = "Fast"',
     ], 1),
 )  # fmt: skip
 def test_mechanisms_that_remember_outputs_only_share_no_noise(installation, mechanism):
@@ -186,12 +186,6 @@ def test_mechanisms_that_remember_outputs_only_share_no_noise(installation, mech
     installation.released(*DAYS[:3])
     assert all(installation.record(day).state is ReleaseState.PUBLISHED for day in DAYS[:3])
     assert installation.compromise(DAYS[1]) == [DAYS[1]]
-
-
-def test_groups_from_below_are_groups_too(installation):
-    configure(installation, 'name = "PeGaSus"\ngroups = "children"\nthreshold = "100000"')
-    installation.released(*DAYS[:3])
-    assert installation.compromise(DAYS[1]) == DAYS[:3]
 
 
 def test_a_draw_that_is_called_off_while_it_is_marked_stays_marked_and_is_told(pegasus, monkeypatch):
