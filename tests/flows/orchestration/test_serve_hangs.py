@@ -11,14 +11,15 @@ from contextlib import closing
 import pytest
 from prefect.client.orchestration import get_client
 
-from flows.orchestration.deployments import night_document, register, zombie_document
-from flows.orchestration.processes import begin, worker_of
-from flows.orchestration.supervise import (
+from flows.orchestration.nightly import night_document, register, zombie_document
+from flows.orchestration.serve import (
     HANG_SECONDS,
     Supervisor,
+    begin,
     notify_systemd,
     pulse_of,
     systemd_address,
+    worker_of,
 )
 from optstream.errors import ConfigurationError
 from tasks.config import load_settings
@@ -121,7 +122,7 @@ def test_systemd_is_told_by_a_datagram_and_no_child_is_led_to_it(tmp_path, monke
 
 
 def test_a_log_is_bounded_while_its_child_writes(tmp_path, monkeypatch):
-    monkeypatch.setattr("flows.orchestration.processes.LARGEST_LOG", 10_000)
+    monkeypatch.setattr("flows.orchestration.serve.LARGEST_LOG", 10_000)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "writes.py").write_text(
         "import sys, time\nwhile True:\n    sys.stderr.write('x' * 99 + chr(10)); time.sleep(0.0005)\n"
