@@ -6,7 +6,7 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.estimation import make_consistent, reconstruct
 from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
-from tests.optstream.estimation.hierarchy.naive_program import naive_program
+from tests.optstream.estimation.naive_program import naive_program
 
 FRANCE = AggregationTree.from_parents({"FR": None} | {f"region {number}": "FR" for number in range(5)})
 RAGGED = AggregationTree.from_parents(
