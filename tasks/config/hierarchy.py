@@ -39,11 +39,10 @@ def read_areas(path: Path, nodes: Collection[str]) -> tuple[dict[str, tuple[Ring
         if not path.is_file() or path.stat().st_size > LARGEST_FILE:
             return {}, ["hierarchy.areas must be a file of at most 32 MiB"]
         document = json.loads(path.read_bytes())
-        areas = {
-            node: _rings(feature["geometry"])
-            for feature in document["features"]
-            if (node := _node_of(feature)) in nodes
-        }
+        found = [(node, one) for one in document["features"] if (node := _node_of(one)) in nodes]
+        areas = {node: _rings(feature["geometry"]) for node, feature in found}
+        if len(areas) < len(found):
+            return {}, ["hierarchy.areas must have one feature for each node: join several in a MultiPolygon"]
         n_corners = sum(len(ring) for area in areas.values() for ring in area)
         if n_corners > MOST_CORNERS:
             told = f"must have at most {MOST_CORNERS:,} corners; got {n_corners:,}: simplify it"
@@ -151,8 +150,12 @@ def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Nodes | None, list
     return Nodes(parents, facts), problems
 
 
+DRAWN_AS_NOTHING = {0x115F: None, 0x1160: None}
+"""Hangul's fillers, the only letters that nobody sees."""
+
+
 def _folded(code: str) -> str:
-    return "".join(normalize("NFKC", code).casefold().split())
+    return "".join(normalize("NFKC", code).translate(DRAWN_AS_NOTHING).casefold().split())
 
 
 def _alike(codes: Collection[str]) -> list[str]:

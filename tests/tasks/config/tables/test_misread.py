@@ -29,9 +29,11 @@ def test_codes_have_one_spelling(tmp_path, codes, is_read):
     assert is_read or "text or whole numbers" in problems[0]
 
 
-def test_areas_of_which_none_is_a_nodes_are_refused(tmp_path):
+def test_areas_of_which_none_is_a_nodes_or_two_are_of_one_are_refused(tmp_path):
     corners = [[[0, 0], [1, 0], [1, 1]]]
     feature = {"id": "11", "geometry": {"type": "Polygon", "coordinates": corners}}
     (tmp_path / "areas.json").write_text(json.dumps({"features": [feature]}))
     assert [*read_areas(tmp_path / "areas.json", {"11", "84"})[0]] == ["11"]
     assert "none of its features" in read_areas(tmp_path / "areas.json", {"FR"})[1][0]
+    (tmp_path / "areas.json").write_text(json.dumps({"features": [feature, feature]}))
+    assert "one feature for each node" in read_areas(tmp_path / "areas.json", {"11"})[1][0]

@@ -14,6 +14,8 @@ CHANGES = [
     ("Pacific/Apia", "30min", date(2011, 12, 30)),
     ("Pacific/Apia", "1h", date(2011, 12, 30)),
     ("Pacific/Apia", "30min", date(2011, 9, 24)),
+    ("Pacific/Kwajalein", "24h", date(1993, 8, 21)),
+    ("America/Caracas", "30min", date(2016, 5, 1)),
     ("Asia/Pyongyang", "1h", date(2015, 8, 14)),
     ("America/Caracas", "1h", date(2007, 12, 9)),
     ("Europe/Moscow", "1h", date(2010, 3, 28)),
