@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from optstream.catalogue.backends import Location, Readable, StoreUrl, open_storage
+from optstream.catalogue.documents import LONGEST_TEXT
 from optstream.catalogue.index import FORMAT, LARGEST_SEQUENCE, NUMBERED, Catalogue, Entry, check_ledger_head
 from optstream.catalogue.layout import CATALOGUE, is_hash
 from optstream.catalogue.rows import check_value_column
-from optstream.catalogue.statement import LONGEST_TEXT
 from optstream.errors import ParameterError, PublicationError
 from optstream.stream.period import Hour, day_of, period_from
 

@@ -35,7 +35,7 @@ def expected(rows, *days):
 def test_releases_of_before_there_were_standard_errors_are_read_beside_others(tmp_path, put, rows, statement):
     old = rows(DAY).drop("load_mw_noise_se", "load_mw_se")
     stated = statement(DAY, standard_errors=None)
-    assert "standard_errors" not in stated.to_document()
+    assert "standard_errors" not in stated.to_json()
     publish(tmp_path, [(stage(old, stated), stated)], lambda known: "head-0")
     put(tmp_path, NEXT)
     frame = read_published(tmp_path, verify=True)
