@@ -90,9 +90,9 @@ powercuts: $(BIN)/.installed  ## Power cuts, restored backups, copied machines: 
 	$(BIN)/python -m tests.faults.disk.campaign --cuts $(or $(CUTS),200) --restores $(or $(RESTORES),200) $(and $(SEED),--seed $(SEED))
 
 # The results stay; a run that was stopped goes on. TRIALS=3 for a first look.
-evaluation: $(BIN)/.installed  ## The papers' experiments and docs/evaluation.md; DATA=FOLDER of the public series.
+evaluation: $(BIN)/.installed  ## The papers' experiments; DATA=FOLDER of the public series.
 	$(BIN)/python -m studies evaluate --data $(or $(DATA),$(OPTSTREAM_DATA),simulated) --into evaluation --public \
-		--page docs/evaluation.md $(if $(TRIALS),--trials $(TRIALS))
+		$(if $(TRIALS),--trials $(TRIALS))
 
 fuzz: $(BIN)/.installed  ## Hostile input for every reader, by grammar and by coverage; RUNS, SEED.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[fuzzing]'

@@ -1,4 +1,4 @@
-"""The studies' commands: `python -m studies audit | evaluate | leakage | learn-proxy`."""
+"""The studies' commands: `python -m studies audit | evaluate | leakage`."""
 
 import sys
 

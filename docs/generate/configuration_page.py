@@ -10,16 +10,13 @@ from pydantic_core import PydanticUndefined
 
 from tasks.config.example import EXAMPLE
 from tasks.config.fields import Section
+from tasks.config.load import LISTS
 from tasks.config.schema import (
     COVARIATES,
-    HIERARCHY_CHANGES,
     MECHANISMS,
     OPTIONAL,
     SECTIONS,
-    Change,
-    HierarchyChange,
     PublicSeries,
-    PublishedAbout,
 )
 
 MEANINGS = Path(__file__).with_name("meanings.toml")
@@ -47,12 +44,10 @@ def tables() -> dict[str, tuple[str, dict[str, FieldInfo]]]:
         found[name] = (f"[{name}]", keys)
         if name == "covariates":
             found[name] = (COVARIATES, keys_of(PublicSeries))
-        if name == "input":
-            found["input.changes"] = ("[[input.changes]]", keys_of(Change))
-        if name == "hierarchy":
-            found["hierarchy.changes"] = (HIERARCHY_CHANGES, keys_of(HierarchyChange))
-        if name == "published":
-            found["published.about"] = ("[published.about]", keys_of(PublishedAbout))
+        for listed, (heading, one) in LISTS.items():
+            if listed == (name, "changes"):
+                del keys["changes"]  # the heading of a table of its own
+                found[f"{name}.changes"] = (heading, keys_of(one))
     shared: dict[type[Section], list[str]] = {}
     for name, section in MECHANISMS.items():
         shared.setdefault(section, []).append(name)

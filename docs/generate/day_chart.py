@@ -1,13 +1,16 @@
 """The chart of one released day: panels of nodes, each with its truth and a band of 95 %."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import altair as alt
 import polars as pl
+import vl_convert
 
 from optstream.errors import ParameterError
-from studies.papers.charts import BLUE, FONT, GRID, INK
 
+FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
+INK, BLUE, GRID = "#1a1a1a", "#08519c", "#e4e4e4"
 PALE = "#c6dbef"
 RELEASED, TRUTH = "released", "simulated truth"
 MEASURED, BAND = "measured steps", "95 % band"
@@ -153,3 +156,14 @@ def _area(rows: pl.DataFrame, axes: Axes) -> alt.Chart:
 
 def _mean(values: pl.Series) -> float:
     return float(values.to_numpy().mean())
+
+
+def write_file(chart: alt.TopLevelMixin, path: Path) -> None:
+    """Write a chart. Raises ParameterError unless path ends in .svg or .png."""
+    document = chart.to_json()
+    if path.suffix == ".svg":
+        path.write_text(vl_convert.vegalite_to_svg(document), encoding="utf-8")
+    elif path.suffix == ".png":
+        path.write_bytes(vl_convert.vegalite_to_png(document, scale=2))
+    else:
+        raise ParameterError(f"a chart is written as .svg or .png; got {path.name}")

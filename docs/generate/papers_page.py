@@ -7,7 +7,7 @@ A file is a paper: `title`, `text` (what is at hand of it), `order`, and an `[[e
     state   "built", "measured" or "left out"
     code    paths; a folder is one too
     tests   path::function
-    found   what came out; quotes = pieces of docs/evaluation.md that it repeats
+    found   what came out
     differs where code and text do not agree; of what is left out, the reason (`why`)
 """
 

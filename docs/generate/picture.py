@@ -16,14 +16,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from docs.generate.day_chart import draw
+from docs.generate.day_chart import draw, write_file
 from optstream import read_published
 from optstream.catalogue import error_columns
 from optstream.errors import ConfigurationError, DumpError, ParameterError
 from optstream.estimation.error_terms import BAND
 from optstream.mechanisms import OptStream
 from studies.benchmarks.harness.measure import command
-from studies.papers.charts import write_file
 from tasks.config import Settings, load_settings
 from tasks.operate.simulate import FRENCH_REGIONS, aggregated_day, as_laid_out, dump_folder
 from tasks.release.mechanism import mechanism_for

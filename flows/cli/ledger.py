@@ -71,7 +71,7 @@ def show_book(
         terminal.say(
             f"privacy budget {page.name}: "
             f"{model.in_words} in any window of {model.window_length} steps "
-            f"({page.terms.calendar}; {model.windows} windows)"
+            f"({page.terms.calendar})"
         )
         for stream in page.streams:
             terminal.say(_stream(stream))

@@ -87,7 +87,6 @@ def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
         "variant": "Zero-concentrated DP" if model.delta else "Pure DP",
         "who": "One customer's readings" if model.unit == "customer" else "One roaming device's readings",
         "window": model.window_length,
-        "of_one_day": "" if model.windows == "sliding" else " of one day",
         "where": f"at each step in {'one leaf' if most == 1 else f'at most {most} leaves'}",
         "larger": "c^2 times rho" if model.delta else "c times epsilon",
         # no number holds for all windows once noise is known
@@ -110,7 +109,7 @@ def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
 
 def _to_fill_in(about: About) -> str:
     """What the registry asks for and the publisher has not told, or not in its words; empty if nothing."""
-    asked = [] if about.publisher else ["[published] publisher"]
+    asked = [] if about.publisher else ["[published.about] publisher"]
     asked += [f"[published.about] {name}" for name in ("intended_use", "region") if not getattr(about, name)]
     if about.curator_type not in CURATOR_TYPES:
         asked.append(f"[published.about] curator_type ({', '.join(CURATOR_TYPES)})")
@@ -141,7 +140,6 @@ def _losses(dataset: Dataset, deployment: Deployment) -> list[str]:
 
 
 def _guarantee(model: PrivacyModel) -> str:
-    kind = "sliding" if model.windows == "sliding" else "inside one period"
     at_delta = ""
     if model.rho is not None:
         at_delta = (
@@ -149,7 +147,7 @@ def _guarantee(model: PrivacyModel) -> str:
         )
     return (
         f"epsilon at most {_rounded_up(model.epsilon):g}{at_delta} for any {model.window_length} "
-        f"consecutive steps ({kind}), changes of a reading of at most {decimal_below(model.alpha)}, "
+        f"consecutive steps (sliding), changes of a reading of at most {decimal_below(model.alpha)}, "
         "less the supplier's rounding"
     )
 

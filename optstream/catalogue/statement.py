@@ -17,6 +17,7 @@ from pydantic import (
     PlainValidator,
     Strict,
     WithJsonSchema,
+    field_serializer,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
@@ -42,7 +43,7 @@ from optstream.errors import PublicationError
 from optstream.estimation.estimate import Optimality
 from optstream.mechanisms import mechanism_named
 from optstream.privacy import GaussianSpend, JointSpend
-from optstream.privacy.model import Calibration, PrivacyModel
+from optstream.privacy.model import PrivacyModel
 from optstream.privacy.spends import Spend, StepSpend
 from optstream.stream.calendar import DayKind
 
@@ -332,6 +333,7 @@ def _schema_of_model() -> JsonSchemaValue:
             properties[name] = {"type": "integer", "minimum": 1}
         else:
             properties[name] = {"type": "string", "enum": list(get_args(kinds[name]))}
+    properties["windows"] = {"type": "string", "enum": ["sliding", "aligned"]}
     properties["delta"] = EXACT | {"description": "beside epsilon, for Gaussian noise alone"}
     properties["rho"] = EXACT | {"description": "the most of it, zero-concentrated privacy, in any window"}
     return {
@@ -344,13 +346,14 @@ def _schema_of_model() -> JsonSchemaValue:
 
 
 def _model_from(value: object) -> PrivacyModel:
-    return value if isinstance(value, PrivacyModel) else PrivacyModel(**value)  # type: ignore[arg-type]
+    if isinstance(value, PrivacyModel):
+        return value
+    return PrivacyModel.from_document({**value, "windows": "sliding"})  # type: ignore[dict-item]
 
 
 Model = Annotated[
     PrivacyModel,
     PlainValidator(_model_from),
-    PlainSerializer(PrivacyModel.to_document),
     WithJsonSchema(_schema_of_model()),
 ]
 
@@ -417,7 +420,9 @@ class ReleaseStatement(Document):
     model: Model = Field(alias="privacy_model")
     privacy_in_words: Text = ""
     mechanism: Mechanism
-    calibration: Calibration
+    calibration: Literal["strict", "paper"] = Field(
+        description="an earlier version had the noise scales of the papers"
+    )
     epsilon_plan: Amount = Field(description="what the plan, repeated, costs any window, as accounted")
     epsilon_own: Amount = Field(description="what this release's measurements alone cost any window")
     noise: Annotated[tuple[NoiseScale, ...], Strict(False)]
@@ -451,6 +456,19 @@ class ReleaseStatement(Document):
     metered: OrAbsent[bool] = absent(
         "whether each input row was one customer's; absent where that is not recorded"
     )
+
+    windows: Literal["sliding", "aligned"] = Field("sliding", exclude=True)
+    """A key of the privacy model; an earlier version could leave out windows that straddle periods."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _windows_of_model(cls, given: Any) -> Any:
+        model = given.get("privacy_model") if isinstance(given, Mapping) else None
+        return {**given, "windows": model.get("windows")} if isinstance(model, Mapping) else given
+
+    @field_serializer("model")
+    def _model_with_windows(self, model: PrivacyModel) -> dict[str, str | int]:
+        return {**model.to_document(), "windows": self.windows}
 
     @model_validator(mode="after")
     def _fits(self) -> "ReleaseStatement":
@@ -547,7 +565,7 @@ class ReleaseStatement(Document):
     def terms_in_words(self) -> str:
         """What the release was drawn under: the same text for releases that protect the same."""
         model = self.model
-        kind = "sliding" if model.windows == "sliding" else "inside one period"
+        kind = "sliding" if self.windows == "sliding" else "inside one period"
         leaves = "one leaf" if model.unit == "customer" else f"up to {model.leaves_per_step} leaves"
         rho = f" (rho {float(model.rho):.6g})" if model.rho is not None else ""
         words = (
@@ -571,7 +589,7 @@ class ReleaseStatement(Document):
         leaves = "one leaf" if model.unit == "customer" else f"up to {model.leaves_per_step} leaves"
         who = f"one customer's readings, in {leaves} at a step,"
         straddle = "also where it straddles periods"
-        if model.windows == "aligned":
+        if self.windows == "aligned":
             straddle = "inside one period; windows that straddle two periods are not covered"
         sentences = [
             f"This plan, repeated period after period, changes anyone's odds about {who} in any window of "

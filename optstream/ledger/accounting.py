@@ -5,15 +5,15 @@ import json
 import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, or_, select, update
 
+from optstream.errors import LedgerError
 from optstream.ledger.held import find_row
 from optstream.ledger.records import GuaranteeLoss, WindowLoss
 from optstream.ledger.schema import (
@@ -41,7 +41,7 @@ from optstream.privacy import (
 from optstream.privacy.accountant import NO_COST
 from optstream.privacy.amendment import repriced
 from optstream.privacy.exact import exact_from_text
-from optstream.privacy.model import Windows
+from optstream.privacy.model import NOT_SLIDING
 from optstream.privacy.spends import check_currency, spend_from_document, spend_to_document
 
 # The privacy guarantees of a budget, amendment by amendment, and what a spend costs under each.
@@ -91,7 +91,11 @@ class Guarantees:
 
 
 def guarantees_of(connection: Connection, grant: GrantRow) -> Guarantees:
-    """Return the privacy guarantees of a privacy budget's row."""
+    """Return the privacy guarantees of a privacy budget's row; an earlier one whose windows were aligned is
+    taken for one of sliding windows, which never loses less. Raises LedgerError if those in force are.
+    """
+    if grant.windows != "sliding":
+        raise LedgerError(f"privacy budget {grant.name!r}: {NOT_SLIDING}")
     if grant.amendment == 0:
         return Guarantees({0: _model(grant)}, 0)
     kept = read_rows(connection, select(AmendmentRow).where(AmendmentRow.grant_id == grant.id))
@@ -105,7 +109,6 @@ def _model(row: GuaranteeColumns) -> PrivacyModel:
         exact_from_text(row.alpha),
         unit=row.unit,
         leaves_per_step=row.leaves_per_step,
-        windows=row.windows,
         delta=0 if row.delta is None else exact_from_text(row.delta),
         rho=None if row.rho is None else exact_from_text(row.rho),
     )
@@ -204,24 +207,12 @@ def hull(plan: Sequence[Spend]) -> range:
     )
 
 
-def covers(reserved: Sequence[Spend], settled: Sequence[Spend], window_length: int, windows: str) -> bool:
+def covers(reserved: Sequence[Spend], settled: Sequence[Spend], window_length: int) -> bool:
     """Return whether the settled spends charge no window more than the reserved ones do, window by window."""
-    if windows == "aligned":
-        for first_step, n_steps in {(spend.first_step, spend.n_steps) for spend in settled}:
-            # a window longer than its period is the whole period
-            starts = range(first_step, max(first_step, first_step + n_steps - window_length) + 1)
-            before, after = (_of_period(plan, first_step, n_steps) for plan in (reserved, settled))
-            if not _covers(before, after, window_length, starts):
-                return False
-        return True
     if not settled:
         return True
     steps = hull(settled)
     return _covers(reserved, settled, window_length, range(steps.start - window_length + 1, steps.stop))
-
-
-def _of_period(plan: Sequence[Spend], first_step: int, n_steps: int) -> list[Spend]:
-    return [spend for spend in plan if (spend.first_step, spend.n_steps) == (first_step, n_steps)]
 
 
 def _covers(reserved: Sequence[Spend], settled: Sequence[Spend], window_length: int, starts: range) -> bool:
@@ -252,28 +243,13 @@ class Charges:
         charged = charged_to_windows(self.spends, window_length, starts)
         return [math.inf if gone else amount for gone, amount in zip(lost, charged, strict=True)]
 
-    def by_period(self) -> list[tuple[tuple[int, int], "Charges"]]:
-        """Return the charges of each period by itself, by its first step and number of steps."""
-        periods = sorted({(spend.first_step, spend.n_steps) for spend in self.spends})
-        return [(period, self.only(partial(_is_of, period))) for period in periods]
-
-    def only(self, chosen: Callable[[Spend], bool]) -> "Charges":
-        """Return what the chosen ones of these spends are charged."""
-        return Charges(tuple(filter(chosen, self.spends)), tuple(filter(chosen, self.compromised)))
-
-    def worst(
-        self, window_length: int, windows: Windows, plan: Sequence[Spend], touching: range
-    ) -> WindowLoss:
+    def worst(self, window_length: int, plan: Sequence[Spend], touching: range) -> WindowLoss:
         """Return the worst window with `plan` included, of those that have one of the steps `touching`."""
-        lost = worst_window(self.compromised, window_length, windows, touching)
+        lost = worst_window(self.compromised, window_length, touching)
         if lost.epsilon > 0:
             return WindowLoss(math.inf, lost.first_step)
-        cost = worst_window([*self.spends, *plan], window_length, windows, touching)
+        cost = worst_window([*self.spends, *plan], window_length, touching)
         return WindowLoss(cost.epsilon, cost.first_step)
-
-
-def _is_of(period: tuple[int, int], spend: Spend) -> bool:
-    return (spend.first_step, spend.n_steps) == period
 
 
 @dataclass(frozen=True)
@@ -342,7 +318,7 @@ def cost_touching(
     only: conditions on the releases to look at.
     """
     charges = charged_to_grant(connection, grant, window_reach(grant, steps), *only)
-    return charges.worst(grant.window_length, grant.windows, plan, steps)
+    return charges.worst(grant.window_length, plan, steps)
 
 
 def window_reach(guarantee: GrantRow | PrivacyModel, steps: range) -> range:
@@ -406,7 +382,7 @@ def _loss(
 ) -> GuaranteeLoss:
     """Return the worst window, by the privacy guarantee in force, of those that touch one of the places."""
     model, charges = guarantees.in_force, charges_of(near, guarantees)
-    losses = [charges.worst(model.window_length, model.windows, plan, place) for place in places]
+    losses = [charges.worst(model.window_length, plan, place) for place in places]
     return GuaranteeLoss(guarantees.now, model, max(losses, key=lambda loss: loss.epsilon), free_from)
 
 
@@ -424,7 +400,7 @@ def outcome_is_covered(
             continue  # nothing was ever planned under it: a currency changes only before the first release
         by = guarantees.by(number)
         plan, drawn = ([by.price(spend, guarantees.now) for spend in some] for some in (reserved, outcome))
-        if not covers(plan, drawn, model.window_length, model.windows):
+        if not covers(plan, drawn, model.window_length):
             return False
     return True
 
@@ -488,14 +464,7 @@ class History:
             (guarantees.read(shape, amendment), first_steps)
             for (shape, amendment), first_steps in self._first_steps.items()
         ]
-        if model.windows == "sliding":
-            return worst_of_repeated(repeated, model.window_length)
-        written_out = (
-            replace(spend, first_step=spend.first_step + shift)
-            for spend, shifts in repeated
-            for shift in shifts
-        )
-        return worst_window(written_out, model.window_length, "aligned")
+        return worst_of_repeated(repeated, model.window_length)
 
     def costs(self, guarantees: Guarantees) -> list[tuple[int, PrivacyModel, WindowCost]]:
         """Return for each privacy guarantee under which something was planned: its number, itself, the worst
@@ -534,7 +503,7 @@ class History:
             begin = bisect_right(first_steps, steps.start - model.window_length - longest)
             near = written_out[begin : bisect_left(first_steps, steps.stop + model.window_length)]
             charged = [spend for spend, _ in near]
-            cost = worst_window(charged, model.window_length, model.windows, touching=steps)
+            cost = worst_window(charged, model.window_length, touching=steps)
             worst = max(worst, cost, key=lambda one: one.epsilon)
         return worst
 
@@ -695,9 +664,6 @@ def shared_window(connection: Connection, grant: str, steps: range) -> SharedWin
     for member in members:
         only = ReleaseRow.stream_id == member.id
         charges = charged_to_grant(connection, row, window, only, guarantees=guarantees)
-        if row.windows == "aligned":
-            # a window has no step of another period
-            charges = charges.only(lambda one: one.first_step <= window.start < one.first_step + one.n_steps)
         (lost,) = charges.of_windows(row.window_length, range(window.start, window.start + 1))
         found.append((member.name, lost))
     total = sum((lost for _, lost in found), Fraction(0))
@@ -726,8 +692,7 @@ class Stretch:
 def charged_windows(connection: Connection, grant: str, steps: range) -> tuple[Stretch, ...]:
     """Return what each window with one of these steps is charged, equal neighbours together.
 
-    All streams of the privacy budget count. With aligned windows only those inside charged periods are
-    listed: any other has the whole privacy budget. Reads the history that these windows see; time O(spends *
+    All streams of the privacy budget count. Reads the history that these windows see; time O(spends *
     (period + window)).
 
     Args:
@@ -742,17 +707,9 @@ def charged_windows(connection: Connection, grant: str, steps: range) -> tuple[S
     """
     row = find_grant(connection, grant)
     length = row.window_length
-    if row.windows == "sliding":
-        reach = window_reach(row, steps)
-        seen = charged_to_grant(connection, row, reach)
-        return tuple(_alike(seen, length, range(reach.start, steps.stop)))
-    found: list[Stretch] = []
-    for (first, n_steps), own in charged_to_grant(connection, row, steps).by_period():
-        # a window longer than its period is the whole period
-        last = first + max(n_steps - length, 0)
-        starts = range(max(first, min(steps.start - length + 1, last)), min(last, steps.stop - 1) + 1)
-        found += _alike(own, length, starts)
-    return tuple(found)
+    reach = window_reach(row, steps)
+    seen = charged_to_grant(connection, row, reach)
+    return tuple(_alike(seen, length, range(reach.start, steps.stop)))
 
 
 def last_charged(connection: Connection, grant: str) -> Stretch | None:
@@ -798,8 +755,7 @@ class Spent:
 
     adaptive: whether what was measured there was chosen by what was released before: any plan within a window
     of it, also one that was settled since, left something to be decided. window: how many steps a window has
-    and what the privacy budget gives each, in its currency; None where windows do not slide, or an amendment
-    changed them.
+    and what the privacy budget gives each, in its currency; None where an amendment changed them.
     """
 
     spends: tuple[Spend, ...]
@@ -827,7 +783,7 @@ def spent_over(connection: Connection, grant: str, steps: range) -> Spent:
     touching = having_one_of(row, window_reach(row, steps))
     near = select(SpendRow.document).where(*touching, SpendRow.document.contains("capped"))
     window = None
-    if row.windows == "sliding" and row.amendment == 0:
+    if row.amendment == 0:
         window = (row.window_length, guarantees_of(connection, row).in_force.budget)
     plans = connection.execute(near).scalars()
     # of a capped spend the steps, or what each of them pays, were still to be chosen

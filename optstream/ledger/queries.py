@@ -548,7 +548,6 @@ def _spends() -> Select[Any]:
             case((in_force, 1), else_=0).label("in_force"),
             *(getattr(SpendRow, name) for name in COLUMNS),
             GrantRow.window_length,
-            GrantRow.windows,
         )
         .join(ReleaseRow, ReleaseRow.id == SpendRow.release_id)
         .join(StreamRow, StreamRow.id == ReleaseRow.stream_id)

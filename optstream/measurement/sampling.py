@@ -90,9 +90,8 @@ class L1Sampling:
     point the reconstruction holds its value.
     At most `n_samples` points lie in any window, counting those of other periods: a step that would be one
     more is passed over, by a public rule. The paper takes the last steps unasked when only enough for
-    n_samples are left; so does calibration="paper". Beside the window rule that is a ratchet (a day's i-th
-    point can never lie before the day's before, so forced points move to the end of the day permanently), and
-    calibration="strict" leaves them out: fewer points, never more.
+    n_samples are left. With the window rule that would be a ratchet (a day's i-th point can never lie before
+    that of the day before, so forced points move to the end of the day permanently): they are left out.
 
     Source: OptStream, Algorithm 3; the window rule and the level's common decision are ours
     (docs/privacy.md, Lemmas 5 to 7).
@@ -173,7 +172,8 @@ class Choice:
         threshold_units: Of the score, a node.
         rule: Which steps may be taken at all.
         scales: Of the sparse vector; None where nothing is ever asked.
-        take_remaining: Whether the last steps are taken unasked when only enough for n_points are left.
+        take_remaining: Whether the last steps are taken unasked when only enough for n_points are left, as
+            the paper has it.
     """
 
     level: int
@@ -181,7 +181,7 @@ class Choice:
     threshold_units: int
     rule: WindowBudget
     scales: SparseVectorScales | None
-    take_remaining: bool
+    take_remaining: bool = False
 
 
 def choose_level_points(

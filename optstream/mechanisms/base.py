@@ -102,7 +102,6 @@ class Mechanism(Afterwards):
         adaptive: Whether a period's measurements or estimates depend on those of other periods, so that
             periods go one by one and a state goes from each to the next.
         noise_is_known: Whether how noisy each value will be is known before anything is drawn.
-        has_paper_scales: Whether it takes `calibration`, and "paper" is another scale.
         one_leaf_a_period: Whether, for unit "customer", it is priced for customers whose readings of a period
             lie in so many leaves as its `leaves_per_period`, 1 where it has none.
         takes_covariates: Whether public covariates shape its estimates.
@@ -119,7 +118,6 @@ class Mechanism(Afterwards):
     model: PrivacyModel
     adaptive: ClassVar[bool] = False
     noise_is_known: ClassVar[bool] = True
-    has_paper_scales: ClassVar[bool] = False
     one_leaf_a_period: ClassVar[bool] = False
     takes_covariates: ClassVar[bool] = False
     compares_noise: ClassVar[bool] = False
@@ -377,7 +375,7 @@ class Mechanism(Afterwards):
             measured=measured,
             spends=measured.spends,
             epsilon=self.epsilon,
-            epsilon_alone=worst_window(measured.spends, self.model.window_length, self.model.windows).epsilon,
+            epsilon_alone=worst_window(measured.spends, self.model.window_length).epsilon,
             state=measured.state,
             simulated=measured.simulated,
             standard_errors=standard_errors,

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
 from typing import ClassVar
 
 from optstream.errors import ParameterError
@@ -14,13 +13,10 @@ from optstream.noise import NoiseSource
 from optstream.privacy import PeriodSpend, PrivacyModel
 from optstream.privacy.coordinates import CoordinatesChange
 from optstream.privacy.exact import make_plain, whole
-from optstream.privacy.model import Calibration
 from optstream.stream import Measured, PrivatePeriod, State
 
 LONGEST_WINDOW = 2**14
-"""Steps of a sliding window: the time to find the noise grows with their square."""
-ROOT_BITS = 32
-"""Binary places of a square root, before a scale is rounded up to a float."""
+"""Steps of a window: the time to find the noise grows with their square."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +36,6 @@ class Fourier(SeriesMechanism):
         model: What is protected.
         n_coefficients: k >= 1, how many frequencies, the mean one of them; more than a period has are all of
             them.
-        calibration: "strict" costs at most epsilon in any window, over periods of any allowed lengths in any
-            order; "paper" takes the paper's scale, sqrt(k * min(w, shortest_period)) * alpha / epsilon, and
-            costs more than epsilon, which `epsilon` states.
         shortest_period: Steps of the shortest period that will ever be released, at least 1; None for a
             window. Shorter ones meet a window more often and need more noise.
         leaves_per_period: Of unit "customer", the most leaves in which one customer's readings of a period
@@ -57,24 +50,18 @@ class Fourier(SeriesMechanism):
 
     model: PrivacyModel
     n_coefficients: int = 10
-    calibration: Calibration = "strict"
     shortest_period: int | None = None
     leaves_per_period: int = 1
-    has_paper_scales: ClassVar[bool] = True
     one_leaf_a_period: ClassVar[bool] = True
     serves_hours: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         make_plain(self)
         whole(self.n_coefficients, "n_coefficients of Fourier", 1)
-        if self.model.windows == "sliding" and self.model.window_length > LONGEST_WINDOW:
+        if self.model.window_length > LONGEST_WINDOW:
             raise ParameterError(
-                f"window_length of Fourier must be at most {LONGEST_WINDOW:,} steps where windows slide; got "
+                f"window_length of Fourier must be at most {LONGEST_WINDOW:,} steps; got "
                 f"{self.model.window_length:,}: take a longer step, or another mechanism"
-            )
-        if self.calibration not in ("strict", "paper"):
-            raise ParameterError(
-                f'calibration of Fourier must be "strict" or "paper"; got {self.calibration!r}'
             )
         if self.shortest_period is not None:
             whole(self.shortest_period, "shortest_period of Fourier", 1)
@@ -89,7 +76,7 @@ class Fourier(SeriesMechanism):
     @property
     def epsilon(self) -> Fraction:
         """What the plan, repeated over periods of any allowed lengths, costs any window at worst."""
-        return self.change.worst(self.model.windows) / self.scale
+        return self.change.worst() / self.scale
 
     @property
     def change(self) -> CoordinatesChange:
@@ -101,11 +88,7 @@ class Fourier(SeriesMechanism):
     @property
     def scale(self) -> Fraction:
         """The scale of the noise on every coordinate, in units of the resolution, exactly a float."""
-        if self.calibration == "strict":
-            wanted = self.change.worst(self.model.windows) / self.model.pure_epsilon
-        else:
-            steps = min(self.model.window_length, self._shortest)
-            wanted = self.alpha_units * _root_above(self.n_coefficients * steps) / self.model.pure_epsilon
+        wanted = self.change.worst() / self.model.pure_epsilon
         return self._scale(self.alpha_units / wanted)
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[PeriodSpend, ...]:
@@ -135,8 +118,3 @@ class Fourier(SeriesMechanism):
                 f"shortest_period of Fourier is {self._shortest}, and this period has {n_steps} steps: "
                 "say so in advance, for the noise depends on it"
             )
-
-
-def _root_above(number: int) -> Fraction:
-    """Return a rational square root, at most 2^-32 too large and never too small."""
-    return Fraction(isqrt(number << 2 * ROOT_BITS) + 1, 1 << ROOT_BITS)

@@ -13,7 +13,6 @@ from optstream.measurement import EquallySpaced
 from optstream.noise.joint import LARGEST_GROUP
 from optstream.privacy import JointSpend, PrivacyModel, Spend
 from optstream.privacy.exact import whole
-from optstream.privacy.model import Windows
 from optstream.privacy.rules import Draws, Horizon, cut, errs_less, may_be_joint, worst_sum
 from optstream.privacy.spends import Group
 
@@ -148,7 +147,7 @@ class JointTerms:
         unit_scale = model.leaves_per_step * model.alpha_units / model.pure_epsilon
         lengths = self.period_lengths or (model.window_length,)
         window, epsilon = model.window_length, model.pure_epsilon
-        found = _best(lengths, window, model.windows, unit_scale)
+        found = _best(lengths, window, unit_scale)
         laplace = Draws(epsilon / window, Fraction(1))
 
         def less(groups: JointGroups) -> bool:
@@ -209,9 +208,7 @@ class JointTerms:
 
 
 @lru_cache(maxsize=256)
-def _best(
-    lengths: tuple[int, ...], window_length: int, windows: Windows, unit_scale: Fraction
-) -> JointGroups | None:
+def _best(lengths: tuple[int, ...], window_length: int, unit_scale: Fraction) -> JointGroups | None:
     """Return the groups with the least expected error, of those as good the smallest: their year costs least.
 
     unit_scale: of Laplace noise that loses all of epsilon. None where no group of two can be drawn.
@@ -223,7 +220,7 @@ def _best(
         layouts = [
             (length, cut([range(step, step + 1) for step in range(length)], least)) for length in lengths
         ]
-        found = JointGroups(tuple(layouts), worst_sum(layouts, window_length, windows))
+        found = JointGroups(tuple(layouts), worst_sum(layouts, window_length))
         drawn = found.largest <= LARGEST_GROUP and 4 * found.worst * unit_scale >= found.largest
         if drawn and (best is None or found.error < best.error):
             best = found

@@ -102,7 +102,7 @@ class Laplace(OnlineMechanism):
         The plan's own days fit beside each other in any order and need no state.
         """
         known, groups = list(spends), self.joint_groups
-        if groups is None or self.model.windows == "aligned":
+        if groups is None:
             return None
         once = len({spend.first_step for spend in known}) == len(known)
         if once and all(groups.holds(spend, self.unit_charge) for spend in known):

@@ -37,7 +37,6 @@ from optstream.privacy import (
     worst_window,
 )
 from optstream.privacy.exact import Exact, plain, round_up_to_float, whole
-from optstream.privacy.model import Calibration
 from optstream.privacy.rules import WindowBudget, groups_with_headroom
 from optstream.privacy.sensitivity import l1_score_change
 from optstream.privacy.sparse_vector import SparseVectorScales, sparse_vector_scales
@@ -53,9 +52,7 @@ dense system of so many."""
 
 def settled(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return OptStream's parameters, checked and in their final types. Raises ParameterError."""
-    calibration, weights, features = given["calibration"], given["weights"], given["features"]
-    if calibration not in ("strict", "paper"):
-        raise ParameterError(f'calibration of OptStream must be "strict" or "paper"; got {calibration!r}')
+    weights, features = given["weights"], given["features"]
     if weights not in ("variance", "paper"):
         raise ParameterError(f'weights of OptStream must be "variance" or "paper"; got {weights!r}')
     _check_features(features)
@@ -137,7 +134,6 @@ class LevelPlan:
     model: PrivacyModel
     sampling: Sampling
     features: tuple[str, ...]
-    calibration: Calibration
     epsilon_sampling: Fraction
     epsilon_samples: Fraction
     epsilon_features: Fraction
@@ -165,11 +161,9 @@ class LevelPlan:
     @property
     def features_scale(self) -> Fraction:
         """The scale of the features' noise: any window holds w steps of each feature, each charged alpha /
-        scale (Lemma 3).
-
-        The paper's calibration takes alpha for a whole window (its Theorem 9), which is too little.
+        scale (Lemma 3). The paper takes alpha for a whole window (its Theorem 9), which is too little.
         """
-        steps = self.model.window_length if self.calibration == "strict" else 1
+        steps = self.model.window_length
         return _rounded_up(self.alpha_units * steps * len(self.features) / self.epsilon_features)
 
     def largest_scale(self, n_steps: int) -> Fraction:
@@ -193,12 +187,8 @@ class LevelPlan:
         segment = self.sampling.longest_segment(n_steps, window)
         if segment < 2:
             return None  # no step lies between two points, so nothing private is ever asked
-        if self.calibration == "paper":
-            sensitivity = 2 * self.alpha_units * max(window - self.sampling.n_samples, 1)
-            epsilon = self.epsilon_sampling
-        else:
-            sensitivity = 2 * self.alpha_units * (segment - 1)
-            epsilon = self.epsilon_sampling / _worst_overlap(self)
+        sensitivity = 2 * self.alpha_units * (segment - 1)
+        epsilon = self.epsilon_sampling / _worst_overlap(self)
         return sparse_vector_scales(sensitivity, points - 1, epsilon, self.sampling.allocation)
 
     def sampler_charges(self, n_steps: int) -> tuple[Fraction, ...]:
@@ -294,27 +284,11 @@ class LevelPlan:
     @property
     def epsilon(self) -> Fraction:
         """What this level's plan, repeated without end, costs any window."""
-        model, sampling = self.model, self.sampling
-        unit = self.alpha_units / self.samples_scale
-        points = self.point_charges * unit
-        if isinstance(sampling, L1Sampling):
-            if self.calibration == "strict":
-                # what the scales were divided for: periods of any lengths, also those that ask more
-                points += self.epsilon_sampling
-            else:
-                points = self._repeated_cost() + _repeated(self.sampler_charges(self.shortest_period), model)
+        # what a sampler's scales were divided for: periods of any lengths, also those that ask more
+        cost = self.point_charges * self.alpha_units / self.samples_scale + self.epsilon_sampling
         if self.features:
-            points += len(self.features) * model.window_length * self.alpha_units / self.features_scale
-        return points
-
-    def _repeated_cost(self) -> Fraction:
-        """Return the cost where plans repeat; the paper has no window rule: a window that straddles periods
-        may hold the points of both.
-        """
-        length = self.shortest_period
-        n_periods = -(-self.model.window_length // length) + 2
-        plans = [self._undecided(length, number * length, ()) for number in range(n_periods)]
-        return worst_window(plans, self.model.window_length, self.model.windows).epsilon
+            cost += len(self.features) * self.model.window_length * self.alpha_units / self.features_scale
+        return cost
 
 
 def equal_points(plan: LevelPlan, n_steps: int, first_step: int) -> tuple[int, ...] | None:
@@ -331,9 +305,6 @@ def _sampler_charges(plan: LevelPlan, n_steps: int) -> tuple[Fraction, ...]:
         return (Fraction(0),) * (n_steps + 1)
     segment = plan.sampling.longest_segment(n_steps, plan.model.window_length)
     losses = [scales.loss(plan.alpha_units * l1_score_change(n, segment)) for n in range(n_steps + 1)]
-    if plan.calibration == "paper":
-        # as the paper counts it: all of epsilon for any change
-        losses[1:] = [max(loss, plan.epsilon_sampling) for loss in losses[1:]]
     return tuple(losses)
 
 
@@ -346,7 +317,7 @@ def _repeated(charges: tuple[Fraction, ...], model: PrivacyModel) -> Fraction:
     length = len(charges) - 1
     n_periods = -(-model.window_length // length) + 2
     spends = [PeriodSpend(0, SAMPLING, number * length, charges) for number in range(n_periods)]
-    return worst_window(spends, model.window_length, model.windows).epsilon
+    return worst_window(spends, model.window_length).epsilon
 
 
 @lru_cache(maxsize=256)
@@ -414,13 +385,12 @@ def measured_points(spends: Iterable[Spend]) -> dict[int, tuple[int, ...]]:
 
 
 def taken_points(plan: LevelPlan, state: State | None) -> tuple[int, ...]:
-    """Return the points of other periods that the level's rule counts; the paper's calibration has no such
-    rule.
+    """Return the points of other periods that the level's rule counts.
 
     Raises ParameterError for a state that `state_of` or a release did not make: read as "no points", it
     would void the privacy guarantee in silence.
     """
-    if state is None or plan.calibration == "paper":
+    if state is None:
         return ()
     try:
         taken = tuple(state["points"][str(plan.level)])
@@ -456,21 +426,6 @@ def next_state(
     }
 
 
-def choices(plans: Sequence[LevelPlan], n_steps: int, first_step: int, state: State | None) -> list[Choice]:
-    """Return how each level's points of a period are to be chosen."""
-    found = []
-    for plan in plans:
-        sampling, window = plan.sampling, plan.model.window_length
-        assert isinstance(sampling, L1Sampling)
-        taken = [(step, 1) for step in taken_points(plan, state)]
-        rule = WindowBudget(sampling.n_samples, window, first_step, n_steps, taken)
-        n_points = sampling.points_of_period(n_steps, window)
-        threshold_units = round(sampling.threshold / plan.model.resolution)
-        scales, take_remaining = plan.sampler_scales(n_steps), plan.calibration == "paper"
-        found.append(Choice(plan.level, n_points, threshold_units, rule, scales, take_remaining))
-    return found
-
-
 @dataclass(frozen=True, init=False)
 class OptStream(Mechanism):
     """The mechanism of the OptStream paper on a tree, or on one with a margin, which is one more level.
@@ -493,16 +448,13 @@ class OptStream(Mechanism):
             or (sampling, samples, features) with L1 sampling, without "features" where there are none; None
             for equal ones.
         weights: "variance" or "paper" (`estimation.make_consistent`).
-        calibration: "strict" costs at most epsilon in any window, without end; "paper" takes the paper's
-            scales and costs more than it says, which `epsilon` of its releases states (with L1 sampling for
-            periods of `shortest_period`: longer ones cost more).
         lower_bound: Of every leaf, in the unit of the readings; None for no bound. Where it is met, parents
             keep their estimates (`estimation.make_consistent`'s "held") but for weights="paper".
         post_processing: False leaves out features and program: the perturbed points, reconstructed.
         shortest_period: Steps of the shortest period that will ever be released, at least 1; None for the
             features' length, or a window without features. Only L1 sampling needs it, for short periods meet
             a window more often.
-        noise: Of the points, "laplace", or "joint" where they are equally spaced by the strict scales; None
+        noise: Of the points, "laplace", or "joint" where they are equally spaced; None
             for the one with less expected error of those that are allowed, as in `Laplace`. Sums always have
             Laplace noise.
         period_lengths: As in `Laplace`.
@@ -520,14 +472,12 @@ class OptStream(Mechanism):
     level_shares: tuple[Fraction, ...]
     stage_shares: tuple[Fraction, ...]
     weights: str
-    calibration: Calibration
     lower_bound: float | None
     post_processing: bool
     shortest_period: int
     noise: Noise | None
     period_lengths: tuple[int, ...] | None
     declared_leaves: int | None
-    has_paper_scales: ClassVar[bool] = True
     takes_margin: ClassVar[bool] = True
     serves_hours: ClassVar[bool] = False
 
@@ -541,7 +491,6 @@ class OptStream(Mechanism):
         level_shares: Sequence[Exact],
         stage_shares: Sequence[Exact] | None = None,
         weights: str = "variance",
-        calibration: Calibration = "strict",
         lower_bound: float | None = 0.0,
         post_processing: bool = True,
         shortest_period: int | None = None,
@@ -557,7 +506,6 @@ class OptStream(Mechanism):
             "level_shares": level_shares,
             "stage_shares": stage_shares,
             "weights": weights,
-            "calibration": calibration,
             "lower_bound": lower_bound,
             "post_processing": post_processing,
             "shortest_period": shortest_period,
@@ -625,7 +573,7 @@ class OptStream(Mechanism):
         n_steps, first_step = period.n_steps, period.first_step
         spends = self.plan(n_steps, first_step, state)
         if self.adaptive:
-            chosen = choices(self.levels, n_steps, first_step, state)
+            chosen = self._choices(n_steps, first_step, state)
             points = choose_level_points(period, self.tree, chosen, noise)
             spends = self._spends(n_steps, first_step, points, state)
             state = next_state(points, n_steps, first_step, self.model.window_length, state)
@@ -640,6 +588,18 @@ class OptStream(Mechanism):
             noise=noise,
             state=state,
         )
+
+    def _choices(self, n_steps: int, first_step: int, state: State | None) -> list[Choice]:
+        """Return how each level's points of a period are to be chosen."""
+        found, window = [], self.model.window_length
+        assert isinstance(self.sampling, L1Sampling)
+        n_points = self.sampling.points_of_period(n_steps, window)
+        threshold_units = round(self.sampling.threshold / self.model.resolution)
+        for plan in self.levels:
+            taken = [(step, 1) for step in taken_points(plan, state)]
+            rule = WindowBudget(self.sampling.n_samples, window, first_step, n_steps, taken)
+            found.append(Choice(plan.level, n_points, threshold_units, rule, plan.sampler_scales(n_steps)))
+        return found
 
     def _consistent(self, measured: Measured) -> Consistent:
         if not self.post_processing:
@@ -685,8 +645,7 @@ class OptStream(Mechanism):
         """
         if self.adaptive:
             return state_of(self.levels, spends)
-        sliding = self.model.windows == "sliding"
-        return other_plans(self.levels, list(spends)) if sliding and self.reads_spends else None
+        return other_plans(self.levels, list(spends)) if self.reads_spends else None
 
     def _with_headroom(self, plan: tuple[Spend, ...], state: State | None) -> tuple[Spend, ...]:
         """Return the plan without the groups for which some window has no headroom at their level."""
@@ -756,7 +715,6 @@ def _levels(mechanism: OptStream) -> tuple[LevelPlan, ...]:
             model=mechanism.model,
             sampling=mechanism.sampling,
             features=tuple(feature.name for feature in mechanism.features),
-            calibration=mechanism.calibration,
             epsilon_sampling=mechanism.model.pure_epsilon * share * stages.get("sampling", Fraction(0)),
             epsilon_samples=mechanism.model.pure_epsilon * share * stages["samples"],
             epsilon_features=mechanism.model.pure_epsilon * share * stages.get("features", Fraction(0)),
@@ -775,11 +733,11 @@ def _groups(mechanism: OptStream, level: int, together: int, epsilon: Fraction) 
     """Return a level's groups of joint noise. Raises ParameterError if it was asked for and cannot be had."""
     n_nodes = len(mechanism.tree.levels[level])
     terms = JointTerms(mechanism.noise, mechanism.period_lengths, n_nodes, mechanism.declared_leaves)
-    if not isinstance(mechanism.sampling, EquallySpaced) or mechanism.calibration == "paper":
+    if not isinstance(mechanism.sampling, EquallySpaced):
         if mechanism.noise == "joint":
             raise ParameterError(
-                'noise = "joint" of OptStream is for equally spaced points by the strict scales: how many '
-                "points L1 sampling takes of a period is an outcome, and the paper's scales are its own"
+                'noise = "joint" of OptStream is for equally spaced points: how many points L1 sampling '
+                "takes of a period is an outcome"
             )
         return None
     unit_scale = together * mechanism.model.alpha_units / epsilon

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import groupby
 from math import inf
 from typing import Any
 
@@ -14,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.privacy.model import Windows
 from optstream.privacy.spends import (
     CappedSpend,
     GaussianSpend,
@@ -45,7 +43,6 @@ NO_COST = WindowCost(Fraction(0), 0)
 def worst_window(
     spends: Iterable[Spend],
     window_length: int,
-    windows: Windows = "sliding",
     touching: range | None = None,
 ) -> WindowCost:
     """Return the window that loses most, over all windows of `window_length` steps.
@@ -63,7 +60,6 @@ def worst_window(
     Args:
         spends: Of a history; none cost nothing.
         window_length: Steps.
-        windows: "aligned" looks only at windows inside one period.
         touching: Only windows that contain at least one of these steps; a range that ends before it begins,
             as range(7, 5), only those that contain both step 4 and step 7. None for all.
 
@@ -76,12 +72,16 @@ def worst_window(
     known = list(spends)
     if not known:
         return NO_COST
-    check_currency(known)
-    if windows == "sliding":
-        return _worst(known, window_length, touching, None)
-    periods = groupby(sorted(known, key=_period), key=_period)
-    costs = [_worst(list(same), window_length, touching, period) for period, same in periods]
-    return max(costs, key=lambda cost: cost.epsilon)
+    charged = _charge(known, window_length)
+    starts = range(charged.first_start, charged.first_start + charged.numerators.size)
+    if touching is not None:
+        first = touching.start - window_length + 1
+        starts = range(max(starts.start, first), min(starts.stop, touching.stop))
+    if not starts:
+        return NO_COST
+    chosen = charged.numerators[starts.start - charged.first_start : starts.stop - charged.first_start]
+    worst = int(np.argmax(chosen))
+    return WindowCost(Fraction(int(chosen[worst]), charged.denominator), starts.start + worst)
 
 
 def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_length: int) -> WindowCost:
@@ -173,37 +173,6 @@ class _Charged:
         """Return the numerator of one window; 0 where nothing is charged."""
         place = start - self.first_start
         return int(self.numerators[place]) if 0 <= place < self.numerators.size else 0
-
-
-def _period(spend: Spend) -> tuple[int, int]:
-    return spend.first_step, spend.n_steps
-
-
-def _worst(
-    spends: Sequence[Spend], window_length: int, touching: range | None, inside: tuple[int, int] | None
-) -> WindowCost:
-    """Return the worst window that touches `touching`, and lies inside a period where one is given."""
-    if inside is not None and touching is not None and not _meets(touching, *inside):
-        # a window longer than its period ends with it
-        return NO_COST
-    charged = _charge(spends, window_length)
-    starts = range(charged.first_start, charged.first_start + charged.numerators.size)
-    if touching is not None:
-        first = touching.start - window_length + 1
-        starts = range(max(starts.start, first), min(starts.stop, touching.stop))
-    if inside is not None:
-        # a window longer than its period is the whole period
-        last = inside[0] + max(inside[1] - window_length, 0)
-        starts = range(max(starts.start, inside[0]), min(starts.stop, last + 1))
-    if not starts:
-        return NO_COST
-    chosen = charged.numerators[starts.start - charged.first_start : starts.stop - charged.first_start]
-    worst = int(np.argmax(chosen))
-    return WindowCost(Fraction(int(chosen[worst]), charged.denominator), starts.start + worst)
-
-
-def _meets(touching: range, first_step: int, n_steps: int) -> bool:
-    return touching.start < first_step + n_steps and touching.stop > first_step
 
 
 def _charge(spends: Sequence[Spend], window_length: int) -> _Charged:

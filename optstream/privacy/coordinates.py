@@ -7,7 +7,7 @@ from math import floor, isqrt
 
 import numpy as np
 
-from optstream.privacy.model import PrivacyModel, Windows
+from optstream.privacy.model import PrivacyModel
 from optstream.privacy.spends import PeriodSpend
 
 BASIS_BITS = 24
@@ -75,15 +75,14 @@ class CoordinatesChange:
         """Return the same for a period of any length that has so many steps and is not too short."""
         return self.within(max(self.shortest_period, self.n_coordinates, n_changed), n_changed)
 
-    def worst(self, windows: Windows) -> int:
+    def worst(self) -> int:
         """Return the most, in units of the grid, that a window charges over periods of any allowed lengths,
         in any order.
 
         A window meets the end of one period, then whole ones, then the beginning of another; the maximum over
-        all such cuts is taken step by step (dynamic programming), with nothing left out. "aligned" stays
-        inside one period.
+        all such cuts is taken step by step (dynamic programming), with nothing left out.
         """
-        return _worst(self, windows)
+        return _worst(self)
 
     def spend(self, stage: str, n_steps: int, first_step: int, scale: Fraction) -> PeriodSpend:
         """Return what one period costs, at level 0, with discrete Laplace noise of this scale, in units of
@@ -96,10 +95,8 @@ class CoordinatesChange:
 
 
 @lru_cache(maxsize=256)
-def _worst(change: CoordinatesChange, windows: Windows) -> int:
+def _worst(change: CoordinatesChange) -> int:
     window, shortest = change.window_length, change.shortest_period
-    if windows == "aligned":
-        return change.partly(window)
     edges = [change.partly(n) for n in range(window + 1)]
     fits = (2 * window + 2) * edges[-1] < LARGEST_INT64
     edge = np.array(edges, dtype=np.int64 if fits else object)

@@ -18,7 +18,7 @@ from optstream.errors import ParameterError
 from optstream.privacy.accountant import charged_to_windows, composed
 from optstream.privacy.exact import exact, whole
 from optstream.privacy.horizon import LARGEST_DELTA, LEAST_DELTA
-from optstream.privacy.model import PrivacyModel, Windows
+from optstream.privacy.model import PrivacyModel
 from optstream.privacy.spends import CappedSpend, GaussianSpend, Group, JointSpend, PeriodSpend, Spend
 
 
@@ -57,15 +57,13 @@ Layout = tuple[int, tuple[Group, ...]]
 """The steps of a period, and its groups."""
 
 
-def worst_sum(layouts: Collection[Layout], window_length: int, windows: Windows = "sliding") -> int:
+def worst_sum(layouts: Collection[Layout], window_length: int) -> int:
     """Return the most unit charges that a window of so many steps costs over periods of these layouts, at
-    least one, in any order; "aligned" windows lie inside one period.
+    least one, in any order.
 
     An integer: steps, each once for every group whose largest part in the window holds it. The scale is this
     times alpha_units and leaves_changed over epsilon.
     """
-    if windows == "aligned":
-        return max(int(_charged(groups, n_steps, window_length).max()) for n_steps, groups in layouts)
     return worst_of_cycle([list(layouts)], window_length)
 
 

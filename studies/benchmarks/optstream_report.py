@@ -22,16 +22,16 @@ from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import OptStream
 from optstream.mechanisms.base import Mechanism
 from optstream.noise import NoiseSource
-from optstream.privacy.model import Calibration
 from optstream.stream import AggregationTree
 from studies.benchmarks.harness.measure import command, fastest, in_words, parser, show, table
 from studies.evaluation.build import on_series
-from studies.evaluation.cells import Point
+from studies.evaluation.cells import Calibration, Point
 from studies.evaluation.contenders import POINTS_ONLY, cell_of
 from studies.evaluation.data import STEPS_PER_DAY, Values
 from studies.evaluation.experiment import both
 from studies.evaluation.experiments import EPSILONS
 from studies.evaluation.forecasting import LEARNED_DAYS, forecast
+from studies.evaluation.paper_scales import PaperOptStream
 from studies.evaluation.releases import Released, release_days
 from studies.papers.data import FORECAST_REGION, LOAD, read_load
 
@@ -133,11 +133,12 @@ def mechanism_of(name: str, calibration: Calibration, point: Point) -> Mechanism
     if name == L1_ONLY:
         assert point.n_samples is not None
         assert point.threshold is not None
-        return OptStream(
+        made = PaperOptStream if calibration == "paper" else OptStream
+        return made(
             PrivacyModel(point.epsilon, STEPS_PER_DAY, point.alpha),
             AggregationTree.from_parents({FORECAST_REGION: None}),
             sampling=L1Sampling(point.n_samples, point.threshold), features=[], level_shares=["1"],
-            calibration=calibration, lower_bound=None, post_processing=False,
+            lower_bound=None, post_processing=False,
         )  # fmt: skip
     return on_series(cell_of("regions", name, calibration, point, "2016", (0, 1)), [FORECAST_REGION])
 

@@ -1,38 +1,27 @@
-"""`evaluate` and `learn-proxy`: the papers' experiments, and priors of public series."""
+"""`python -m studies evaluate`: the papers' experiments."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from flows.cli.options import (
-    DEFAULT_CONFIG,
-    Config,
-    First,
     Json,
-    Last,
     WordsError,
     asks,
-    days_between,
     examples,
     flag,
     new_app,
 )
 from flows.cli.output import Terminal
-from optstream.errors import ParameterError
 from studies.evaluation import EXPERIMENTS, Experiment, unique_cells
 from studies.papers.data import SIMULATED, read_study_data, simulated_study_data
-from studies.papers.findings import FINDINGS
-from studies.papers.means import Results
-from studies.papers.page import write_page
-from studies.papers.run import check_installed
+from studies.papers.findings import Means, checked
 from studies.papers.run import evaluate as run
 from studies.papers.store import Store, Terms
-from studies.public_proxy import learn_proxy as learn
-from tasks.config import load_settings
 
 app = new_app()
 
@@ -59,7 +48,6 @@ def evaluate(
     public: Annotated[
         bool, flag("--public", "Declare the data public: anybody may then read how far releases miss.")
     ] = False,
-    page: Annotated[Path | None, asks("FILE.md", "Write the page, and its figures beside it.")] = None,
     processes: Annotated[int, typer.Option(min=1, help="Cells at a time.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 2016,
     as_json: Json = False,
@@ -73,10 +61,7 @@ def evaluate(
         raise WordsError("--into is needed: where results go")
     experiments = chosen_experiments(only or [], short, trials)
     public = public or data == SIMULATED
-    if page and not public:
-        raise ParameterError("a page shows how far releases miss: declare the data public with --public")
     cells = unique_cells(experiments)
-    check_installed(cells, page=page is not None)
     with terminal.step("read the data"):
         read = simulated_study_data(cells) if data == SIMULATED else read_study_data(Path(data), cells)
     name = data if data == SIMULATED else "public series"
@@ -90,10 +75,16 @@ def evaluate(
         terminal.say(
             "real against private is raw data: the folder is its owner's alone; declare --public data"
         )
-    if page:
-        unmet = write_page(Results.read(into), page)
-        terminal.say(f"page in {page}; {len(unmet)} of {len(FINDINGS)} findings do not hold in these results")
-    terminal.document({"results": str(into), "experiments": [one.number for one in experiments]})
+    means = Means.of(frame)
+    findings = checked(means)
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=240, fmt_str_lengths=60):
+        for one in experiments:
+            terminal.say(f"\n{one.number}. {one.title}\n{means.table(one.number)}")
+        terminal.say(f"\nfindings of docs/evaluation.md\n{findings}")
+    unmet = findings.filter(~pl.col("holds"))["asked"].to_list()
+    terminal.document(
+        {"results": str(into), "experiments": [one.number for one in experiments], "unmet": unmet}
+    )
 
 
 def chosen_experiments(only: Sequence[int], short: bool, trials: int | None) -> list[Experiment]:
@@ -102,38 +93,3 @@ def chosen_experiments(only: Sequence[int], short: bool, trials: int | None) -> 
     if short:
         chosen = [one.short() for one in chosen]
     return chosen if trials is None else [one.limited(trials) for one in chosen]
-
-
-@app.command(
-    epilog=examples(
-        "python -m studies learn-proxy --data public --name 'data of 2013' --from 2013-01-01 --to 2013-12-31"
-    )
-)
-def learn_proxy(
-    data: Annotated[Path, asks("FOLDER", "Public dumps, region=…/date=…, in the stream's layout.")],
-    name: Annotated[str, asks("TEXT", "What they are, as the lineage of releases will say.")],
-    first: First,
-    last: Last,
-    country: Annotated[str | None, asks("CODE", "Whose public holidays they have, such as FR.")] = None,
-    config: Config = DEFAULT_CONFIG,
-    as_json: Json = False,
-) -> None:
-    """Fit the prior of HistoryInformed on a public series.
-
-    It is what the mechanism goes by before it has learned the stream's own.
-    """
-    settings, days, terminal = load_settings(config), days_between(first, last), Terminal(as_json)
-    with terminal.step(f"learn from {len(days)} public days"):
-        medians = learn(settings, data, days, country)
-    learned_from = f"{name}, {days[0]} to {days[-1]}"
-    terminal.say(
-        f"\nmedians of {json.dumps(learned_from, ensure_ascii=False)}, for with_medians in Python; what"
-    )
-    terminal.say("is learned of the stream itself soon outweighs them:\n")
-    if settings.covariates.given:
-        terminal.say(
-            "# [[covariates]] are not part of it: nights learn their effect from the stream's own blocks"
-        )
-    for key, row in medians.items():
-        terminal.say(f"{json.dumps(key)} = {row}")
-    terminal.document({"learned_from": learned_from, "medians": medians})

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import (
@@ -35,6 +35,7 @@ from studies.evaluation.contenders import (
     POINTS_ONLY,
 )
 from studies.evaluation.data import STEPS_PER_DAY, Counts
+from studies.evaluation.paper_scales import PaperFourier, PaperOptStream
 
 KNOWN_MOVE_MW = 100.0
 """How far FAST's filter takes a region's load to move in half an hour: a round number, publicly known."""
@@ -128,14 +129,14 @@ def _optstream(
         assert point.threshold is not None
         sampling = L1Sampling(n_samples, point.threshold)
     papers = cell.calibration == "paper" or name.endswith("paper's weights")
-    return OptStream(
+    made = PaperOptStream if cell.calibration == "paper" else OptStream
+    return made(
         _model(cell),
         tree,
         sampling=sampling,
         features=[] if plain else Feature.day_parts(STEPS_PER_DAY),
         level_shares=shares,
         weights="paper" if papers else "variance",
-        calibration="paper" if cell.calibration == "paper" else "strict",
         lower_bound=lower_bound,
         post_processing=not plain,
     )
@@ -143,8 +144,8 @@ def _optstream(
 
 def _fourier(model: PrivacyModel, cell: Cell) -> Fourier:
     assert cell.point.n_samples is not None
-    calibration: Literal["strict", "paper"] = "paper" if cell.calibration == "paper" else "strict"
-    return Fourier(model, cell.point.n_samples, calibration)
+    made = PaperFourier if cell.calibration == "paper" else Fourier
+    return made(model, cell.point.n_samples)
 
 
 def _pegasus(model: PrivacyModel, cell: Cell) -> PeGaSus:

@@ -1,6 +1,6 @@
 """A cell's mechanism run over days, one after the other, states passed on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -68,7 +68,7 @@ def release_days(
     return Released(
         np.array(found),
         worst_window(spends, STEPS_PER_DAY).epsilon if accounted else None,
-        worst_window(spends, STEPS_PER_DAY, "aligned").epsilon if accounted else None,
+        _worst_of_a_day(spends) if accounted else None,
         np.array(errors) if errors else None,
         state,
     )
@@ -102,3 +102,11 @@ def side_by_side(parts: Sequence[Released]) -> Released:
     aligned = [part.drawn_aligned for part in parts if part.drawn_aligned is not None]
     values = np.concatenate([part.values for part in parts], axis=1)
     return Released(values, max(drawn, default=None), max(aligned, default=None))
+
+
+def _worst_of_a_day(spends: Iterable[Spend]) -> Fraction:
+    """Return the worst window of those inside one day, which are the days."""
+    by_day: dict[int, list[Spend]] = {}
+    for spend in spends:
+        by_day.setdefault(spend.first_step, []).append(spend)
+    return max((worst_window(own, STEPS_PER_DAY).epsilon for own in by_day.values()), default=Fraction(0))

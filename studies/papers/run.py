@@ -1,17 +1,14 @@
 """Run what is missing, keep every finished cell, write tidy results."""
 
 import io
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
-from importlib.util import find_spec
 from typing import Any
 
 import polars as pl
 
-from optstream.errors import ParameterError
 from studies.evaluation import Cell, CellResult, Experiment, StudyData, run_cells, unique_cells
-from studies.papers.store import FORMAT, Store, machine
+from studies.papers.store import Store
 
 Progress = Callable[[int, int], None]
 """Told how many trials are done, and how many there are."""
@@ -47,8 +44,8 @@ def evaluate(
     processes: int,
     progress: Progress | None = None,
 ) -> pl.DataFrame:
-    """Run the experiments' missing cells, keep each as it is finished, and write `results.parquet`,
-    `results.json` and each cell. Return the tidy frame.
+    """Run the experiments' missing cells, keep each as it is finished, and write `results.parquet`
+    and each cell. Return the tidy frame.
 
     Stopped at any time, it goes on from the finished cells. Raises ParameterError as the engine.
     """
@@ -68,7 +65,6 @@ def evaluate(
     buffer = io.BytesIO()
     frame.write_parquet(buffer)
     store.write_bytes("results.parquet", buffer.getvalue())
-    store.write("results.json", document_of(experiments, results, frame, store))
     return frame
 
 
@@ -99,53 +95,6 @@ def tidy(experiments: Iterable[Experiment], results: dict[Cell, CellResult], sto
                 for metric, value in one.metrics.items()
             ]  # fmt: skip
     return pl.DataFrame(rows, schema=SCHEMA)
-
-
-def check_installed(cells: Iterable[Cell], *, page: bool) -> None:
-    """Raise ParameterError before anything runs if what the cells or the page need is not installed."""
-    wanted = ["statsmodels"] if any(cell.study == "forecast" for cell in cells) else []
-    missing = [name for name in (*wanted, *(("altair",) if page else ())) if find_spec(name) is None]
-    if missing:
-        raise ParameterError(f"{' and '.join(missing)} not installed: pip install 'optstream[studies]'")
-
-
-KEYS = ("experiment", "study", "mechanism", "calibration", "epsilon", "alpha", "n_samples", "threshold",
-        "span", "metric")  # fmt: skip
-
-
-def summary(frame: pl.DataFrame) -> pl.DataFrame:
-    """Mean over trials, its standard error (null for one trial), number of trials, largest epsilons."""
-    return frame.group_by(KEYS, maintain_order=True).agg(
-        mean=pl.col("value").mean(),
-        standard_error=pl.col("value").std() / pl.len().sqrt(),
-        trials=pl.len(),
-        epsilon_plan=pl.col("epsilon_plan").max(),
-        epsilon_drawn=pl.col("epsilon_drawn").max(),
-        epsilon_drawn_aligned=pl.col("epsilon_drawn_aligned").max(),
-    )
-
-
-def document_of(
-    experiments: Iterable[Experiment], results: dict[Cell, CellResult], frame: pl.DataFrame, store: Store
-) -> dict[str, Any]:
-    """`results.json`: terms, machine, where the seconds went, and the means. Seconds are shared among the
-    experiments that share a cell.
-    """
-    chosen = list(experiments)
-    users = Counter(cell for experiment in chosen for cell in experiment.cells())
-    return {
-        "format": FORMAT,
-        "code": store.terms.code,
-        "seed": store.terms.seed,
-        "data": store.terms.data,
-        "public": store.terms.public,
-        "machine": machine(),
-        "seconds": {
-            str(one.number): sum(results[cell].seconds / users[cell] for cell in one.cells())
-            for one in chosen
-        },
-        "means": summary(frame).to_dicts(),
-    }
 
 
 def _trials(cells: Iterable[Cell]) -> int:

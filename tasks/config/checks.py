@@ -9,7 +9,6 @@ from typing import Any
 
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import ConfigurationError, ParameterError, PublicationError
-from optstream.history.covariate_columns import MOST_GROUPS
 from optstream.storage.store import open_store
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature
 from optstream.stream.changes import hierarchy_problems
@@ -300,13 +299,6 @@ def _covariates_fit(covariates: Covariates, mechanism: Mechanism, trees: Trees) 
         if unknown:
             known = f"such as {tree.leaves[0]!r:.80}"
             yield f"{place} nodes must be of the hierarchy, {known}; got {unknown[0]!r:.80}"
-        if one.level is not None and one.level >= tree.n_levels:
-            yield f"{place} level must be in [0, {tree.n_levels - 1}]; got {one.level}"
-        elif one.level is not None and len(tree.levels[one.level]) > MOST_GROUPS:
-            yield (
-                f"{place} level must be one of at most {MOST_GROUPS} nodes, or be left out; got {one.level}, "
-                f"which has {len(tree.levels[one.level]):,}"
-            )
 
 
 def _revisions(mechanism: Mechanism, release: Release) -> Iterator[str]:

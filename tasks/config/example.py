@@ -85,7 +85,6 @@ EVERY_HOUR = """\
 
 # [schedule]                    # of `optstream serve`, in the stream's time zone: see docs/schedule.md
 # cron = "5 * * * *"            # five minutes past, at the hour before
-# look_every_minutes = 10       # further looks at what is late
 
 """
 EXAMPLE = example_of(Kind())

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, StringConstraints
 
-from optstream.catalogue.about import LONGEST_LINE, is_address, is_name
 from optstream.catalogue.backends import Location, locate
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.privacy.exact import SIZES, NumberSizeError, exact
@@ -36,17 +35,17 @@ _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NODE_NAME = re.compile(r"\w[\w .,'()+-]*")
 
 
-class TooLongError(ValueError):
-    """A number is beyond a limit that no description names; the message does."""
+class RuleError(ValueError):
+    """A value breaks a rule that its key's description does not say; the message does."""
 
 
 def _number(value: object) -> Fraction:
     if isinstance(value, int) and value.bit_length() > LONGEST_INTEGER:
-        raise TooLongError(f"at most {LONGEST_INTEGER} bits")
+        raise RuleError(f"at most {LONGEST_INTEGER} bits")
     try:
         return exact(value, "value")
     except NumberSizeError as error:
-        raise TooLongError(SIZES) from error
+        raise RuleError(SIZES) from error
     except ParameterError as error:
         raise ValueError(str(error)) from error
 
@@ -78,11 +77,6 @@ def _is_file_name(text: str) -> bool:
 def _is_log_file(text: str) -> bool:
     """Whether it ends in ".jsonl": no other file of the trusted zone does, so nothing else is added to."""
     return text.isprintable() and "://" not in text and text.endswith(".jsonl")
-
-
-def _is_shown_line(text: str) -> bool:
-    """Whether it may stand on the data users' page as it is."""
-    return is_name(text, LONGEST_LINE)
 
 
 def is_node_name(name: object) -> bool:
@@ -138,8 +132,6 @@ Day = Annotated[date, PlainValidator(_day), PlainSerializer(date.isoformat, retu
 NodeName = Annotated[str, _text(is_node_name)]
 FileName = Annotated[str, _text(_is_file_name)]
 LogFile = Annotated[str, _text(_is_log_file)]
-ShownLine = Annotated[str, _text(_is_shown_line)]
-WebAddress = Annotated[str, _text(lambda line: _is_shown_line(line) and is_address(line))]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z")]
 Column = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_COLUMN)]
 ClockTime = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]\z")]

@@ -1,10 +1,12 @@
 """The hierarchy's source: tables of the configuration, or a CSV or Parquet file."""
 
 import json
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 import polars as pl
 
@@ -135,11 +137,39 @@ def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Nodes | None, list
     if (margin := margin_of(section)) is not None:
         codes |= {*margin.nodes, *(cell for leaf in parents for cell in margin.cells_of(leaf))}
     facts, problems = _facts_of(told, codes)
+    respelled = {
+        new
+        for change in changes_of(section.changes)
+        for old, new in change.renamed.items()
+        if _folded(old) == _folded(new)
+    }
+    problems += _alike(codes - respelled)
     if section.areas is not None:
         areas, wrong = read_areas(folder / section.areas, codes)
         problems += wrong
         facts |= {node: replace(facts.get(node, NodeFacts()), area=area) for node, area in areas.items()}
     return Nodes(parents, facts), problems
+
+
+def _folded(code: str) -> str:
+    return "".join(normalize("NFKC", code).casefold().split())
+
+
+def _alike(codes: Collection[str]) -> list[str]:
+    """Return what is wrong with codes that people and file systems take for one, or that end in a space."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for code in sorted(codes):
+        found[_folded(code)].append(code)
+    problems = [
+        f"hierarchy: {', '.join(map(repr, same[:5]))} differ by case, spaces or the form of letters alone: "
+        "give each unit a code of its own"
+        for same in found.values()
+        if len(same) > 1
+    ]
+    spaced = [code for code in sorted(codes) if code != code.strip()]
+    if spaced:
+        problems.append(f"hierarchy: {spaced[0]!r:.80} ends in a space: take it out, in the dumps too")
+    return problems[:5]
 
 
 def _from_tables(section: Hierarchy) -> Iterator[Mapping[str, Any]]:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from optstream.errors import ConfigurationError, ParameterError
 from tasks.config.checks import cross_checks, trees_of, with_even_shares
-from tasks.config.fields import Section, TooLongError, absolute, resolve_ledger_url
+from tasks.config.fields import RuleError, Section, absolute, resolve_ledger_url
 from tasks.config.hierarchy import read_hierarchy
 from tasks.config.schema import (
     CHANGES,
@@ -71,15 +71,35 @@ NOT_OF_A_DAY = {
     ),
 }
 """Keys that an entry of [[input.changes]] may not have, and why."""
-RELEASED = (
-    'Where days were released under another value than the default ("strict", "sliding"), declare the change '
-    "with `optstream ledger amend`: they stay as they are and are priced for what follows"
-)
 REMOVED = {
     "questions": "`optstream.queries` answers sliding sums and events from what was published "
     "(docs/data/published.md)",
-    "privacy.calibration": f"noise is always for what every window may lose. {RELEASED}",
-    "privacy.windows": f"the privacy guarantee covers every window, also one over two days. {RELEASED}",
+    **dict.fromkeys(
+        ("published.publisher", "published.licence"),
+        "it is one of the texts of [published.about]: write it there",
+    ),
+    "published.errors": "the files of how sure sums are lie beside every release that they can be made for",
+    **dict.fromkeys(
+        (
+            "trusted.staging_retention_days",
+            "trusted.validation_retention_days",
+            "trusted.raw_state_retention_days",
+        ),
+        "trusted.retention_days holds for staged bytes, validation results and raw state, which is kept for "
+        "at most 7 days",
+    ),
+    "schedule.look_every_minutes": "a night looks each half hour until watch.late_after; a schedule.cron "
+    "that fires more than once a day is all looks by itself",
+    "watch.suspect_share": "a twentieth of a region's readings is the share that raises an alarm",
+    "covariates.node": "the column of nodes is called node: rename it in the file",
+    "covariates.level": "nodes of the deepest level of at most 40 nodes respond each in their own way; with "
+    "nodes = [...] a covariate applies below these alone",
+    "privacy.calibration": "noise is always for what every window may lose. Where days were released with "
+    '"paper", declare the change with `optstream ledger amend`: they stay as they are and are priced for '
+    "what follows",
+    "privacy.windows": "the privacy guarantee covers every window, also one over two days. Where days were "
+    'released with "aligned", declare "sliding" with the version that released them (`optstream ledger '
+    "amend`), then upgrade: they stay as they are and are priced for what follows",
     **dict.fromkeys(
         (
             *(f"mechanism.{key}" for section in MECHANISMS.values() for key in section.fixed),
@@ -164,7 +184,7 @@ def _broken_limit(entry: Mapping[str, Any], described: str) -> str:
     """The limit that a value is beyond, where its key's description does not say it."""
     if entry["type"] == "value_error":
         error = entry["ctx"]["error"]
-        return f", {error}" if isinstance(error, TooLongError) else ""
+        return f", {error}" if isinstance(error, RuleError) else ""
     if entry["type"] not in LIMITS:
         return ""
     words, name = LIMITS[entry["type"]]

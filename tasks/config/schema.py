@@ -8,10 +8,11 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, ConfigDict, Field, SecretStr
 
 from optstream import mechanisms
-from optstream.catalogue.about import LONGEST_LINE
+from optstream.catalogue.about import LONGEST_LINE, About
+from optstream.errors import ParameterError
 from optstream.privacy import PrivacyModel
 from optstream.stream import TreeChange
 from optstream.stream.changes import MOST_HIERARCHY_CHANGES
@@ -37,11 +38,10 @@ from tasks.config.fields import (
     Number,
     Positive,
     PositiveShare,
+    RuleError,
     Section,
     Share,
-    ShownLine,
     StepLength,
-    WebAddress,
 )
 
 # The `[mechanism]` table: which mechanism, and its own keys, with their legal ranges as errors say them.
@@ -70,11 +70,6 @@ class Mechanism(Section):
     def kind(self) -> Any:
         """The mechanism's class, which says what is true of it (`optstream.mechanisms.base`); loads it."""
         return getattr(mechanisms, self.name)
-
-    @property
-    def takes_margin(self) -> bool:
-        """Whether it may stand on a hierarchy with a margin."""
-        return bool(self.kind.takes_margin)
 
     def check(self, model: PrivacyModel) -> None:
         """Raise ParameterError for a key outside its range, or that does not fit another or the model."""
@@ -118,13 +113,7 @@ class Laplace(Mechanism):
 
 
 class Fourier(Mechanism):
-    n_coefficients: int = Field(10, description="an integer of at least 1")
-
-    @classmethod
-    def variants(cls, numbers: Sequence[int]) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
-        """As any mechanism's."""
-        for number in numbers:
-            yield f", {number} coefficients", {"mechanism": {"n_coefficients": number}}
+    fixed: ClassVar[Mapping[str, Any]] = {"n_coefficients": 10}
 
 
 class Kellaris(Mechanism):
@@ -134,19 +123,14 @@ class Kellaris(Mechanism):
 
 
 class PeGaSus(Mechanism):
-    fixed: ClassVar[Mapping[str, Any]] = {"perturber_share": "4/5", "smoother": "median"}
+    fixed: ClassVar[Mapping[str, Any]] = {"perturber_share": "4/5", "smoother": "median", "groups": "own"}
 
     threshold: Number | None = Field(None, description='a decimal string of at least 0, such as "50"')
-    groups: Literal["own", "children"] = Field("own", description='"own" or "children"')
-
-    @property
-    def takes_margin(self) -> bool:
-        """With groups of its own: those of children are refined along one tree."""
-        return self.groups == "own"
 
 
 class Fast(Mechanism):
     fixed: ClassVar[Mapping[str, Any]] = {
+        "n_samples": None,
         "sampling": "adaptive",
         "predictor": "kalman",
         "proportional": 0.9,
@@ -159,8 +143,6 @@ class Fast(Mechanism):
         "process_deviation": None,
         "error_floor": None,
     }
-
-    n_samples: int | None = Field(None, description="an integer in [1, privacy.window]")
 
 
 class HistoryInformed(Mechanism):
@@ -259,7 +241,6 @@ class PublicSeries(Section):
     path: str = Field(min_length=1, description=PATH)
     sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$", description=SHA256)
     value: Column = Field("value", description="the name of the column of values, numbers")
-    node: Column = Field("node", description="the name of the column of nodes, where there is one")
     source: str = Field(min_length=1, max_length=300, description=SOURCE)
     publication_lag_days: int = Field(
         1, ge=0, le=366, description="after how many days a day's value is public, an integer in [0, 366]"
@@ -269,12 +250,6 @@ class PublicSeries(Section):
         strict=False,
         max_length=MOST_NODES,
         description="a list of nodes of the hierarchy below which alone it applies",
-    )
-    level: int | None = Field(
-        None,
-        ge=0,
-        le=63,
-        description="a level of the hierarchy, root 0, whose nodes respond each in their own way",
     )
 
 
@@ -294,24 +269,21 @@ class Covariates(Section):
 FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
 PLACE = f"{FOLDER}, or the URL of one in an object store, such as s3://bucket/folder"
 COLUMN = "the name of a column"
-SHORT_TEXT = f"a printable text of 1 to {LONGEST_LINE} characters, without spaces around it"
-WEB_ADDRESS = "an address that begins with http:// or https:// and holds no space"
 MOST_KEYS = 100
 
 
-class PublishedAbout(Section):
-    """What machine-readable descriptions of the published folder say beside publisher and licence."""
+TEXTS = tuple(field.name for field in fields(About) if field.name not in ("nodes", "known_noise"))
+"""What may be told of a published folder, in words."""
 
-    title: ShownLine | None = Field(None, description=SHORT_TEXT)
-    description: ShownLine | None = Field(None, description=SHORT_TEXT)
-    contact: ShownLine | None = Field(None, description=SHORT_TEXT)
-    citation: ShownLine | None = Field(None, description=SHORT_TEXT)
-    address: WebAddress | None = Field(None, description=WEB_ADDRESS)
-    licence_address: WebAddress | None = Field(None, description=WEB_ADDRESS)
-    intended_use: ShownLine | None = Field(None, description=SHORT_TEXT)
-    region: ShownLine | None = Field(None, description=SHORT_TEXT)
-    sector: ShownLine | None = Field(None, description=SHORT_TEXT)
-    curator_type: ShownLine | None = Field(None, description=SHORT_TEXT)
+
+def _texts(given: dict[str, str]) -> dict[str, str]:
+    if unknown := [key for key in given if key not in TEXTS]:
+        raise RuleError(f"of which {unknown[0]!r:.80} is none")
+    try:
+        About(**given)  # type: ignore[arg-type]  # texts alone
+    except ParameterError as error:
+        raise RuleError(f"and {error}") from error
+    return given
 
 
 class Published(Section):
@@ -321,11 +293,11 @@ class Published(Section):
     not_before: ClockTime | None = Field(
         None, description='a clock time such as "06:00", of the day after a day, or so long after an hour'
     )
-    errors: bool = Field(True, description="true or false")
     measurements: bool = Field(False, description="true or false")
-    publisher: ShownLine | None = Field(None, description=SHORT_TEXT)
-    licence: ShownLine | None = Field(None, description=SHORT_TEXT)
-    about: PublishedAbout = PublishedAbout()
+    about: Annotated[dict[str, str], AfterValidator(_texts)] = Field(
+        default_factory=dict,
+        description=f"a table of printable texts of 1 to {LONGEST_LINE} characters: {', '.join(TEXTS)}",
+    )
     signing_key: str | None = Field(
         None,
         min_length=1,
@@ -350,7 +322,6 @@ class Schedule(Section):
     """A configuration need not have it. Until which hour dumps are waited for is [watch] late_after."""
 
     cron: Cron = Field("0 3 * * *", validate_default=True, description=CRON)
-    look_every_minutes: int = Field(30, ge=1, le=720, description="an integer in [1, 720]")
     catch_up_days: int = Field(7, ge=1, le=366, description="a number of days, an integer in [1, 366]")
     watch_cron: Cron = Field("5 * * * *", validate_default=True, description=CRON)
     port: int | None = Field(None, ge=1024, le=65535, description="an integer in [1024, 65535]")
@@ -662,14 +633,16 @@ class Input(Section):
     raw_retention_days: int | None = Field(None, ge=1, le=36500, description=DAYS)
 
 
+RAW_STATE_DAYS = 7
+"""Raw state is private, and no day takes it up after that."""
+
+
 class Trusted(Section):
     """The retentions are what `optstream purge` goes by."""
 
     folder: str = Field("trusted", min_length=1, description=FOLDER)
-    staging_retention_days: Days = 30
-    validation_retention_days: Days = 90
+    retention_days: Days = 90
     lineage_retention_days: Days = 3650
-    raw_state_retention_days: Days = 7
     witness: str | None = Field(None, min_length=1, description=WITNESS)
 
 
@@ -688,12 +661,6 @@ class Watch(Section):
         "12:00", description='a clock time such as "12:00", of the day after a day, or so long after an hour'
     )
     max_runtime: StepLength = Field("2h", description='a length such as "30min" or "2h", at most "9999h"')
-    suspect_share: Share = Field(
-        "1/20",
-        validate_default=True,
-        description="a share in [0, 1] of a region's readings that may be clamped, absent, doubled or "
-        "unusable",
-    )
     first_day: Day | None = Field(None, description='the first day that is to be released, "2016-02-01"')
     accepted_gaps: tuple[Day, ...] = Field(
         (),
@@ -789,11 +756,11 @@ def margin_problems(
         if hierarchy.cells:
             yield "hierarchy.cells must be left out without hierarchy.margins, whose nodes they are of"
         return
-    if mechanism is not None and not mechanism.takes_margin:
+    if mechanism is not None and not mechanism.kind.takes_margin:
         able = kinds_with("takes_margin")
         yield (
-            f"hierarchy.margins is for {able}, PeGaSus with groups of its own; "
-            f"got {mechanism.name!r} otherwise: leave the margin out, or take one of them"
+            f"hierarchy.margins is for {able}; got {mechanism.name!r}: leave the margin out, or take one of "
+            "them"
         )
     counts = privacy is not None and privacy.counts
     if counts and mechanism is not None and "counts" in mechanism.kind.__dataclass_fields__:

@@ -263,12 +263,9 @@ SHAPES_NOTHING: dict[str, Any] = {
     "published": {
         "folder",
         "not_before",
-        "errors",
         "measurements",
         "signing_key",
         "public_keys",
-        "publisher",
-        "licence",
         "about",
     },
     "privacy": {"population_file"},
@@ -314,6 +311,8 @@ def hash_of(document: dict[str, Any]) -> str:
     for table, keys in ALWAYS.items():
         if document[table] is not None:
             document[table] |= keys
+    for covariate in document["covariates"]["given"]:
+        covariate |= {"node": "node", "level": None}
     if not document["covariates"]["given"]:
         del document["covariates"]
     text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))

@@ -30,7 +30,7 @@ def _grant(page: BudgetSummary) -> dict[str, Any]:
     return {
         "grant": page.name,
         "window_steps": model.window_length,
-        "windows": model.windows,
+        "windows": "sliding",
         "calendar": page.terms.calendar,
         **amount_document("epsilon", model.epsilon),
         **_in_rho(model),

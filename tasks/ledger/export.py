@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger
 from optstream.privacy import worst_window
-from optstream.privacy.model import Currency, Windows
+from optstream.privacy.model import Currency
 from optstream.privacy.spends import spend_from_document
 from optstream.storage.folders import sync_folder
 from tasks.config import Settings
@@ -193,10 +193,10 @@ def _releases(columns: Columns) -> Columns:
 
 
 def _spends(columns: Columns) -> Columns:
-    lengths, windows = columns.pop("window_length"), columns.pop("windows")
+    lengths = columns.pop("window_length")
     priced = [
-        _price(_shape(document), length, kind)
-        for document, length, kind in zip(columns["document"], lengths, windows, strict=True)
+        _price(_shape(document), length)
+        for document, length in zip(columns["document"], lengths, strict=True)
     ]
     for place, name in enumerate(("kind", "level", "stage")):
         columns[name] = [facts[place] for facts in priced]
@@ -223,11 +223,9 @@ def _shape(document: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _price(
-    document: str, window_length: int, windows: Windows
-) -> tuple[str, int, str, Currency, Fraction | float]:
+def _price(document: str, window_length: int) -> tuple[str, int, str, Currency, Fraction | float]:
     """Kind, level, stage, currency, and the most that any window is charged by the spend."""
     known = json.loads(document)
     spend = spend_from_document(known)
-    charged = worst_window([spend], window_length, windows).epsilon
+    charged = worst_window([spend], window_length).epsilon
     return known["kind"], known["level"], known["stage"], spend.currency, charged

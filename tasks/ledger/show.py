@@ -229,7 +229,7 @@ def _days(
         first = first or min(calendar.after(latest, 1 - DAYS_SHOWN), last or latest)
         if last is None:
             last = max(first, calendar.after(latest))
-            lead = model.window_length - 1 if model.windows == "sliding" else 0
+            lead = model.window_length - 1
             while free_from is not None and calendar.first_step(last) - lead < free_from:
                 last = calendar.after(last)
     first, last = first or last, last or first
@@ -258,7 +258,7 @@ def _stream_page(ledger: Ledger, terms: StreamTerms, steps: range) -> StreamPage
     for outline in ledger.outlines(terms.stream, steps):
         record = ledger.find(terms.stream, outline.period, outline.revision)
         spends = record.spends if record else ()
-        epsilon = worst_window(spends, model.window_length, model.windows).epsilon
+        epsilon = worst_window(spends, model.window_length).epsilon
         found.append(ChargedRelease(outline.period, outline.revision, outline.state, epsilon))
     return StreamPage(terms, ledger.count_by_state(terms.stream), tuple(found))
 
@@ -274,7 +274,7 @@ def _day(
     calendar, model = settings.calendar if plan else calendar_of(terms), terms.model
     assert calendar is not None
     first, n_steps = calendar.first_step(day), calendar.n_steps(day)
-    lead = model.window_length - 1 if model.windows == "sliding" else 0
+    lead = model.window_length - 1
     near = _from(stretches, first - lead)
     charged = max(
         (one.charged for one in takewhile(lambda one: one.first_start < first + n_steps, near)),

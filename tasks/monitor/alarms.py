@@ -25,6 +25,8 @@ Say = Callable[[Kind, str], Alarm]
 """Makes an alarm of one day from what happened, and which rule is broken."""
 EXPIRY_WARNING = timedelta(days=7)
 MOST_NAMED = 12
+SUSPECT_SHARE = 1 / 20
+"""Of a region's readings, replaced: more than this is an alarm."""
 DEPENDS = (
     "This depends on readings: keep it in the trusted zone. A withdrawal or restatement that is decided by "
     "it depends on readings too, and is outside the privacy guarantee"
@@ -223,10 +225,9 @@ def _broken(settings: Settings, arrival: Arrival | None, day: DayState, say: Say
 
 def _suspect(settings: Settings, facts: Facts, day: DayState, say: Say) -> Iterator[Alarm]:
     """A region of which more readings than usual were replaced: a unit, a sign or a meter, perhaps."""
-    most = float(settings.watching.suspect_share)
     found = {}
     for region, one in facts.suspect.get(day.day, {}).items():
-        told = [f"{100 * share:.0f} % {what}" for what, share in one.shares if share > most]
+        told = [f"{100 * share:.0f} % {what}" for what, share in one.shares if share > SUSPECT_SHARE]
         if told:
             found[region] = f"of the readings of {settings.called(region)}, {', '.join(told)}"
     ask = f"ask the supplier about unit, sign and meters. {DEPENDS}"

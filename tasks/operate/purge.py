@@ -19,6 +19,7 @@ from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
 from optstream.storage.folders import sync_folder
 from optstream.stream import period_from
 from tasks.config import Settings
+from tasks.config.schema import RAW_STATE_DAYS
 from tasks.release.lineage import EVENTS
 from tasks.trusted.files import RAW, exclusive_in, files_in, write_private
 from tasks.trusted.verdicts import PERIOD, result_files
@@ -61,7 +62,7 @@ def staged(context: PurgeContext, notes: list[str]) -> Iterator[Path]:
     if not folders:
         return
     catalogue = find_catalogue(context.settings.published_folder)
-    oldest = context.before(context.settings.trusted.staging_retention_days)
+    oldest = context.before(context.settings.trusted.retention_days)
     for key, folder in folders:
         release, ended = context.releases.get(key), context.ended.get(key)
         if release is None or release.state.is_under_way or ended is None or ended >= oldest:
@@ -91,7 +92,7 @@ def _is_published(context: PurgeContext, catalogue: Catalogue | None, release: R
 
 def verdicts(context: PurgeContext) -> Iterator[Path]:
     """Validation results and pages, by the time in their names; not of a day that a run is busy with."""
-    oldest = context.before(context.settings.trusted.validation_retention_days)
+    oldest = context.before(context.settings.trusted.retention_days)
     releases = context.releases.values()
     under_way = [period_from(one.period) for one in releases if one.state.is_under_way]
     for file in result_files(context.settings):
@@ -116,7 +117,7 @@ def raw_states(context: PurgeContext, *, everything: bool) -> Iterator[Path]:
     if not held:
         return
     drawn = context.ledger.event_times(context.stream, "drawn")
-    oldest = context.before(context.settings.trusted.raw_state_retention_days)
+    oldest = context.before(min(context.settings.trusted.retention_days, RAW_STATE_DAYS))
     wanted = _may_be_taken(context)
     for key, paths in held:
         release = context.releases.get(key)

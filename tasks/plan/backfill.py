@@ -114,7 +114,7 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
     def judged(plan: Sequence[Spend]) -> list[GuaranteeLoss]:
         if is_known:
             return ledger.judge_plan(grant, plan)
-        cost = worst_window(plan, model.window_length, model.windows)
+        cost = worst_window(plan, model.window_length)
         return [GuaranteeLoss(0, model, WindowLoss(cost.epsilon, cost.first_step))]
 
     before: Fraction | float = Fraction(0)

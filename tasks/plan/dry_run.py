@@ -92,7 +92,7 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
 
 
 def _worst(model: Any, spends: Sequence[Spend]) -> Fraction:
-    return worst_window(spends, model.window_length, model.windows).epsilon
+    return worst_window(spends, model.window_length).epsilon
 
 
 def _stage(mechanism: Mechanism, spend: Spend, n_steps: int) -> Stage:

@@ -48,7 +48,7 @@ def plan_horizons(settings: Settings, day: date, revision: int = 0) -> tuple[tup
     plans = list(_plans(settings, days, revision))
     mechanism = mechanism_for(settings, day, revision)
     model = mechanism.model
-    window = (model.window_length, mechanism.epsilon) if model.windows == "sliding" else None
+    window = model.window_length, mechanism.epsilon
     found = [(n_days, loss_of_days(plans, n_days, DELTA, window=window)) for n_days in HORIZONS]
     return tuple(found)
 

@@ -12,6 +12,8 @@ from tasks.config.schema import clock_of, minutes_of, schedule_problems
 from tasks.monitor.facts import last_ended, late_from
 from tasks.release.stages import Ended, Status
 
+LOOK_EVERY = 30
+"""Minutes between the looks of a night."""
 PATIENT = (Status.WAITING, Status.BUSY)
 """What may end well by itself, until the day is late."""
 
@@ -23,7 +25,7 @@ class UnreleasedError(OptStreamError):
 def looks_of(settings: Settings) -> tuple[str, ...]:
     """The crons of the night's looks, in the stream's time zone.
 
-    From [schedule] cron on, every look_every_minutes until [watch] late_after, with a last look at that hour.
+    From [schedule] cron on, every half hour until [watch] late_after, with a last look at that hour.
     A cron that fires more than once a day is all looks by itself. Raises ConfigurationError where the night
     would begin after its end.
     """
@@ -35,7 +37,7 @@ def looks_of(settings: Settings) -> tuple[str, ...]:
         return (schedule.cron,)
     last, days = minutes_of(settings.watching.late_after), " ".join(schedule.cron.split()[2:])
     hours: dict[int, list[str]] = {}
-    for minute in [*range(first, last, schedule.look_every_minutes), last]:
+    for minute in [*range(first, last, LOOK_EVERY), last]:
         hours.setdefault(minute % 60, []).append(str(minute // 60))
     return tuple(f"{minute} {','.join(found)} {days}" for minute, found in hours.items())
 

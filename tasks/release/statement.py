@@ -170,8 +170,6 @@ def files_beside(
         data = _measurements(settings, day, revision, mechanism, release.measured)
         digest = hashlib.sha256(data).hexdigest()
         found = FilesBeside(StatedMeasurements(file_hash=digest, later=tuple(later)), data={digest: data})
-    if not settings.published.errors:
-        return replace(found, no_errors="[published] errors is false")
     if settings.stream.period == "hour" and mechanism.revises:
         # a file tells of days before, not of hours
         return replace(found, no_errors="its errors hang together with those of the hours before it")

@@ -87,8 +87,7 @@ def _write_public(
         return None
     own = settings.published
     lost = ledger.known_noise(settings.stream.name)
-    named = own.about.model_dump()
-    told = About(own.publisher, own.licence, settings.node_facts, known_noise=lost, **named)
+    told = About(nodes=settings.node_facts, known_noise=lost, **own.about)
     delete_answers(folder)
     put_about(folder, settings.stream.name, told, signer)
     put_hierarchy(folder, settings.dated_hierarchy, settings.name_of, signer)

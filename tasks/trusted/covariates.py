@@ -93,7 +93,7 @@ def covariate_of(asked: Asked) -> Covariate:
         row = rows.setdefault(None if node is None else str(node), np.full((last - first).days + 1, np.nan))
         row[(part["day"] - first).dt.total_days().to_numpy()] = part["value"].to_numpy()
     values = _of_nodes(rows, AggregationTree.from_parents(dict(asked.parents)), given)
-    return Covariate(given.name, (first - ORIGIN).days, values, given.publication_lag_days, given.level)
+    return Covariate(given.name, (first - ORIGIN).days, values, given.publication_lag_days)
 
 
 def _published_rows(asked: Asked) -> pl.DataFrame:
@@ -160,12 +160,12 @@ def _rows(file: Path, data: bytes, asked: Asked) -> pl.DataFrame:
     """Return time (local), node (null where there is no such column) and value of every row of a file."""
     given, source = asked.given, io.BytesIO(data)
     if file.suffix == ".csv":
-        table = pl.read_csv(source, schema_overrides={given.node: pl.String}, try_parse_dates=True)
+        table = pl.read_csv(source, schema_overrides={"node": pl.String}, try_parse_dates=True)
     else:
         claims = claims_of(data)
         if claims is None or not claims.within(LIMITS):
             raise DumpError(f"{_named(file)} must be a Parquet file of {LIMITS.words}")
-        wanted = {"date", "timestamp", given.value, given.node}
+        wanted = {"date", "timestamp", given.value, "node"}
         kept = [name for name in pl.read_parquet_schema(source) if name in wanted]
         table = pl.read_parquet(io.BytesIO(data), columns=kept, use_pyarrow=False)
     times = [name for name in ("date", "timestamp") if name in table.columns]
@@ -187,7 +187,7 @@ def _rows(file: Path, data: bytes, asked: Asked) -> pl.DataFrame:
             f"column {given.value!r} of {_named(file)} must be of numbers, empty where there are none; it is "
             f"{table.schema[given.value]}"
         )
-    node = pl.col(given.node) if given.node in table.columns else pl.lit(None)
+    node = pl.col("node") if "node" in table.columns else pl.lit(None)
     return table.select(
         time.cast(pl.Datetime("us"), strict=False).alias("time"),
         node.cast(pl.String).alias("node"),
@@ -226,7 +226,7 @@ def _of_nodes(
         if not has.any():
             raise DumpError(
                 f"{given.path} must name nodes of the hierarchy, such as {tree.leaves[0]!r:.40}, in column "
-                f"{given.node!r}; it names none: set the key node, or rename them in the file"
+                "'node'; it names none: rename the column or its nodes in the file"
             )
         for node, parent in enumerate(tree.parents[1:], 1):
             if not has[node] and has[parent]:
@@ -390,7 +390,7 @@ def _heard(said: Any, asked: Asked) -> Covariate | str:
     past = asked.until - first - timedelta(days=values.shape[1] - 1)
     if len(values) not in (1, len(asked.parents)) or not timedelta(0) <= past <= timedelta(LONGEST_PAST):
         raise ValueError
-    return Covariate(given.name, said["first_day"], values, given.publication_lag_days, given.level)
+    return Covariate(given.name, said["first_day"], values, given.publication_lag_days)
 
 
 def read_here(asked: Asked) -> Covariate:

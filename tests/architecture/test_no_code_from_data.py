@@ -22,7 +22,6 @@ ATTRIBUTES = {
 of processes unpickle what the other process says."""
 KEYWORDS = {"allow_pickle"}
 OWN_PROCESSES = {
-    "optstream/ledger/verify.py": {"recv"},
     "flows/orchestration/workers.py": {"ProcessPoolExecutor"},
 }
 """What unpickles the words of processes of the same program that decode no file of others themselves."""

@@ -38,7 +38,6 @@ BY_NIGHT = {
         "docs/restate.md",
         "docs/backfill.md",
         "docs/methods/choose-epsilon.md",
-        "docs/methods/history-informed.md",
         "docs/data/contracts.md",
         "docs/products.md",
         "docs/two-dimensions.md",

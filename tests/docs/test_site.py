@@ -119,7 +119,7 @@ def test_every_key_of_the_configuration_has_its_meaning():
     asked = {name: set(keys) for name, (_, keys) in tables().items()}
     assert {name: set(keys) for name, keys in said.items()} == asked
     # what tunes a mechanism inside is no key: a new one takes the place of another
-    assert len(key_names()) <= 119
+    assert len(key_names()) <= 95
 
 
 @pytest.mark.parametrize("package", PACKAGES)

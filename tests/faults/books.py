@@ -68,7 +68,7 @@ def read_books(world: World) -> Books:
             charged = [spend for record in records for spend in record.spends]
             # added up here from the releases, and there from the rows that are in force
             known = ledger.worst(world.settings.privacy.population).epsilon if events else Fraction(0)
-            again = worst_window(charged, model.window_length, model.windows).epsilon
+            again = worst_window(charged, model.window_length).epsilon
             vintages = ledger.vintages(STREAM)
             return Books(records, vintages, events, tuple(ledger.verify()), max(known, again))
         finally:

@@ -65,8 +65,7 @@ class Neighbours:
             model: Of the mechanism that is audited.
 
         Raises:
-            ParameterError: If they do not differ, or by more than the model's window, alpha, leaves at a step
-                or, with windows="aligned", one period.
+            ParameterError: If they do not differ, or by more than window, alpha or leaves at a step.
         """
         gap = np.abs(np.concatenate(self.other, axis=1) - np.concatenate(self.one, axis=1))
         tolerance = 1e-9 * float(model.alpha)
@@ -79,11 +78,6 @@ class Neighbours:
             problem = "a reading differs by more than alpha"
         elif np.count_nonzero(gap, axis=0).max() > model.leaves_per_step:
             problem = f"more than {model.leaves_per_step} leaves differ at a step"
-        elif model.windows == "aligned" and not any(
-            first <= self.changed[0] and self.changed[-1] < first + length
-            for first, length in zip(self.first_steps, self.lengths, strict=True)
-        ):
-            problem = 'they differ in two periods, which windows="aligned" leaves out'
         if problem:
             raise ParameterError(f"{self.name!r} are no neighbours under the model: {problem}")
 
@@ -163,7 +157,7 @@ def worst_cases(
         The pairs, each by its name.
     """
     n_leaves, n_steps = len(tree.leaves), sum(lengths)
-    window = min(model.window_length, lengths[0] if model.windows == "aligned" else n_steps)
+    window = min(model.window_length, n_steps)
     deepest = int(np.argmax(tree.depths[tree.leaf_indices]))
     at_once = range(min(model.leaves_per_step, n_leaves))
 
@@ -190,10 +184,9 @@ def worst_cases(
         pair("both ends of a window", sorted({0, window - 1})),
         pair("one step", [0]),
     ]
-    if model.windows == "sliding":
-        for border in list(accumulate(lengths))[:-1]:
-            start = min(max(0, border - (window + 1) // 2), n_steps - window)
-            pairs.append(pair(f"a window across the border at {border}", range(start, start + window)))
+    for border in list(accumulate(lengths))[:-1]:
+        start = min(max(0, border - (window + 1) // 2), n_steps - window)
+        pairs.append(pair(f"a window across the border at {border}", range(start, start + window)))
     return tuple(pairs)
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import OptStream
 from optstream.privacy import PrivacyModel
-from optstream.privacy.model import Calibration, Unit
+from optstream.privacy.model import Unit
 from optstream.privacy.sparse_vector import Allocation
 from optstream.stream import AggregationTree, Feature
 from studies.audit.sampler import EnumeratedSampler
@@ -75,19 +75,19 @@ def short_l1(n_steps: int) -> OptStream:
     )  # fmt: skip
 
 
-def day(calibration: Calibration) -> Build:
+def day(mechanism: type[OptStream]) -> Build:
     """Return the mechanism of the paper: half-hours, ten points, parts of the day and the day."""
-    return lambda n_steps: OptStream(
+    return lambda n_steps: mechanism(
         PrivacyModel("1", 48, 10), FLAT, sampling=EquallySpaced(10), features=_day_features(n_steps),
-        level_shares=HALVES, calibration=calibration,
+        level_shares=HALVES,
     )  # fmt: skip
 
 
-def day_l1(calibration: Calibration) -> Build:
+def day_l1(mechanism: type[OptStream]) -> Build:
     """Return the same with L1 sampling, thirds, days of 46 steps or more."""
-    return lambda n_steps: OptStream(
+    return lambda n_steps: mechanism(
         PrivacyModel("1", 48, 10), FLAT, sampling=L1Sampling(10, "100"), features=_day_features(n_steps),
-        level_shares=HALVES, calibration=calibration, shortest_period=46,
+        level_shares=HALVES, shortest_period=46,
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Solves the consistency program as the OptStream paper writes it, one variable a node and feature part.
 
-The peer that `studies/benchmarks/release_time.py` times beside the closed form, and the oracle of the tests.
+The oracle of the tests of the closed form.
 """
 
 from collections.abc import Sequence

@@ -83,7 +83,7 @@ def day_page(
 def _row(record: ReleaseRecord, facts: DayFacts, model: PrivacyModel) -> RevisionRow:
     epsilon: Fraction | float = inf
     if record.compromised is None:
-        epsilon = worst_window(record.spends, model.window_length, model.windows).epsilon
+        epsilon = worst_window(record.spends, model.window_length).epsilon
     note = "; ".join(filter(None, (record.reason, record.withdrawn, record.compromised)))
     n_estimates = len(facts.vintages.get(record.revision, ())) + (record.staged_hash is not None)
     return RevisionRow(record.revision, str(record.state).lower(), epsilon, n_estimates, note)

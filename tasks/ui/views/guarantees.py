@@ -50,7 +50,7 @@ def _rows(
             first, end = min(one.first_step for one in own.values()), max(one.end for one in own.values())
             steps = range(first - model.window_length + 1, end)
         span = f"{min(own)} to {max(own)}" if own else ""
-        window = f"{model.windows}, {model.window_length} step{'' if model.window_length == 1 else 's'}"
+        window = f"{model.window_length} step{'' if model.window_length == 1 else 's'}"
         yield GuaranteeRow(
             number, _epsilon(model), window, decimal(model.alpha), span, number == newest, steps,
             float(model.budget),
@@ -64,4 +64,4 @@ def _epsilon(model: PrivacyModel) -> str:
 
 def _counted(model: PrivacyModel) -> tuple[object, ...]:
     """What spends are counted by."""
-    return model.window_length, model.windows, model.alpha, model.unit, model.leaves_per_step
+    return model.window_length, model.alpha, model.unit, model.leaves_per_step

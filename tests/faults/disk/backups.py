@@ -87,7 +87,7 @@ def _judged(past: Past, world: World, restored: Restored) -> Iterator[str]:
     draws = past.draws(newest) | drawn(read_books(world))
     spends = [spend for record in draws.values() for spend in record.spends]
     model = world.settings.model
-    worst = worst_window(spends, model.window_length, model.windows).epsilon
+    worst = worst_window(spends, model.window_length).epsilon
     # what a guarantee allows that is declared once stays allowed
     allowed = max(Fraction(model.epsilon), *(_epsilon(moment.amended) for moment in past.moments))
     if worst > allowed:

@@ -34,8 +34,8 @@ SECONDS_TO_START = 300.0
 """For a scheduler, on a machine that does much else."""
 SIGNED = """
 signing_key = "trusted/signing.pem"
-publisher = "Two Regions"
 [published.about]
+publisher = "Two Regions"
 region = "FR"
 """
 

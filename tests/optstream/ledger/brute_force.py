@@ -59,7 +59,7 @@ def cost(spend, planned, other, same, start):
         return sum((n * moved) ** 2 for n in held) / (2 * spend.scale**2)
     assert isinstance(spend, CappedSpend)
     unit = Fraction(spend.leaves_changed * spend.alpha_units) / spend.scale
-    if wide > 1 or (not same and (planned.windows, other.windows) == ("aligned", "sliding")):
+    if wide > 1:
         return times * unit * min(len(inside), wide * spend.cap)
     weights = spend.taken_weights or (1,) * len(spend.taken)
     taken = sum(weight for step, weight in zip(spend.taken, weights, strict=True) if step in window)
@@ -69,17 +69,9 @@ def cost(spend, planned, other, same, start):
 def windows_of(guarantee, charged):
     """(first step, the spends that it adds up) of every window that one of the releases touches."""
     spends = [(one, spend) for one in charged for spend in one.spends]
-    if guarantee.windows == "sliding":
-        lead = guarantee.window_length - 1
-        for start in sorted(
-            {step - back for one in charged for step in one.steps for back in range(lead + 1)}
-        ):
-            yield range(start, start + guarantee.window_length), spends
-        return
-    for first, n_steps in sorted({(spend.first_step, spend.n_steps) for _, spend in spends}):
-        own = [(one, spend) for one, spend in spends if (spend.first_step, spend.n_steps) == (first, n_steps)]
-        for start in range(first, first + max(n_steps - guarantee.window_length, 0) + 1):
-            yield range(start, min(start + guarantee.window_length, first + n_steps)), own
+    lead = guarantee.window_length - 1
+    for start in sorted({step - back for one in charged for step in one.steps for back in range(lead + 1)}):
+        yield range(start, start + guarantee.window_length), spends
 
 
 def most_charged(guarantees, charged, beside):

@@ -114,22 +114,6 @@ def test_an_outcome_above_its_plan_is_void_and_charged_for_the_plan(ledger, rese
     assert ledger.verify() == []
 
 
-def test_an_aligned_grant_prices_windows_inside_a_period(ledger, reserve, kit):
-    ledger.enrol(kit.terms("aligned", grant="aligned", windows="aligned"), kit.now)
-    weights = tuple(map(Fraction, ("0", "0", "1/2", "1/2")))
-    for number, chosen in enumerate((weights, weights[::-1])):
-        plan = (StepSpend(0, "samples", 4 * number, chosen, Fraction(1), 1),)
-        reservation = reserve(f"day {number}", plan, stream="aligned")
-        ledger.begin_draw(reservation, kit.now)
-        if number:
-            # inside the period all windows are one, so where in it the charge lies does not matter
-            plan = (StepSpend(0, "samples", 4, weights, Fraction(1), 1),)
-        ledger.record_drawn(reservation, "measured", plan, kit.now)
-    assert ledger.worst("aligned").epsilon == 1
-    with pytest.raises(BudgetError):
-        reserve("again", kit.plan(0, "1/100"), stream="aligned")
-
-
 def test_the_whole_history_is_the_worst_of_its_parts(ledger, reserve, kit):
     quarter, nothing = Fraction(1, 4), Fraction(0)
     late = StepSpend(0, "samples", 0, (nothing, nothing, quarter, quarter), Fraction(1), 1)

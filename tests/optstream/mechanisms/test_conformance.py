@@ -158,7 +158,7 @@ def test_no_window_ever_costs_more_than_the_grant(make, data):
         state = mechanism.recall(spends, left)
         plan = mechanism.plan(length, at, state)
         release = mechanism.release(stream[:, at : at + length], noise=noise, first_step=at, state=state)
-        assert covers(plan, release.spends, window, "sliding")
+        assert covers(plan, release.spends, window)
         assert release.epsilon_alone == worst_window(release.spends, window).epsilon
         assert worst_window([*spends, *plan], window).epsilon <= mechanism.epsilon
         spends += release.spends
@@ -231,7 +231,6 @@ def test_what_a_class_says_of_itself_is_so(make, wavy):
     released = [mechanism.release(values, noise=simulated_noise(8)) for values in (wavy(6), 1000 - wavy(6))]
     assert all((release.state is not None) == mechanism.adaptive for release in released)
     assert (mechanism.recall([]) is not None) == mechanism.adaptive
-    assert mechanism.has_paper_scales == hasattr(mechanism, "calibration")
     assert mechanism.revises == (type(mechanism).revise is not Mechanism.revise)
     assert mechanism.has_self_check == (type(mechanism).events is not Mechanism.events)
     assert mechanism.takes_covariates == hasattr(mechanism, "covariates")

@@ -20,7 +20,6 @@ from tests.optstream.mechanisms.silent_noise import SilentNoise
 DAY = PrivacyModel("1", 48, 10)
 ROAMING = PrivacyModel("1/3", 48, 10, unit="roaming", leaves_per_step=2)
 ONE_DEVICE = PrivacyModel("1", 48, 1, unit="roaming")
-ALIGNED = PrivacyModel("1", 48, 10, windows="aligned")
 ALMOST = 1 - Fraction(1, 2**40)
 
 
@@ -51,24 +50,11 @@ def test_any_periods_in_any_order_cost_at_most_epsilon(model, n_coefficients, al
     assert mechanism.epsilon >= model.epsilon * ALMOST
 
 
-def test_charging_each_period_alone_would_cost_twice_or_root_two_times_epsilon():
-    """The mistakes that the strict scale avoids: epsilon for a period, and the root law at that scale."""
-    alone = Fourier(ALIGNED)
-    assert worst_window(history_of(alone, [48, 48]), 48).epsilon == pytest.approx(sqrt(2), rel=1e-3)
+def test_charging_each_period_alone_would_cost_twice_epsilon():
+    """The mistake that the scale avoids: epsilon for a period."""
     naive = [PeriodSpend(0, "naive", at, (Fraction(0), *[Fraction(1)] * 48)) for at in (0, 48)]
     assert worst_window(naive, 48).epsilon == 2
     assert worst_window(history_of(Fourier(DAY), [48, 48]), 48).epsilon <= 1
-
-
-def test_the_papers_scale_is_the_papers_and_its_true_cost_is_stated():
-    for shortest, steps in ((None, 48), (24, 24), (100, 48)):
-        mechanism = Fourier(DAY, calibration="paper", shortest_period=shortest)
-        # in units of 1/1000: sqrt(k min(w, p)) alpha / epsilon
-        assert float(mechanism.scale) == pytest.approx(10_000 * sqrt(10 * steps), rel=1e-8)
-        length = mechanism.change.shortest_period
-        assert mechanism.epsilon == worst_window(history_of(mechanism, [length] * 4), 48).epsilon
-    stated = Fourier(DAY, calibration="paper").epsilon
-    assert float(stated) == pytest.approx(sqrt(19 / 10 * 2), rel=1e-3)
 
 
 def lost_by_a_roaming_device(scale, n_coefficients):
@@ -87,7 +73,7 @@ def test_a_device_in_another_leaf_at_each_step_loses_no_more_than_epsilon(n_coef
     """Control: noise for a device in one leaf a period, which nothing in the guarantee holds it to."""
     mechanism = Fourier(ONE_DEVICE, n_coefficients)
     assert 0.5 < lost_by_a_roaming_device(mechanism.scale, n_coefficients) <= 1
-    staying = replace(mechanism.change, leaves_per_period=1).worst("sliding")
+    staying = replace(mechanism.change, leaves_per_period=1).worst()
     assert lost_by_a_roaming_device(staying, n_coefficients) == pytest.approx(in_one_leaf, abs=0.02)
 
 
@@ -139,7 +125,6 @@ def test_a_period_shorter_than_declared_is_refused_before_anything_is_drawn():
         ({"n_coefficients": True}, "n_coefficients of Fourier must be an integer of at least 1; got True"),
         ({"shortest_period": 0}, "shortest_period of Fourier must be an integer of at least 1; got 0"),
         ({"shortest_period": "48"}, "shortest_period of Fourier must be an integer of at least 1; got '48'"),
-        ({"calibration": "naive"}, 'calibration of Fourier must be "strict" or "paper"; got \'naive\''),
     ],
 )
 def test_bad_parameters_are_named(parameters, message):
@@ -148,7 +133,6 @@ def test_bad_parameters_are_named(parameters, message):
     assert str(raised.value) == message
 
 
-@pytest.mark.parametrize("calibration", ["strict", "paper"])
-def test_noise_that_outgrows_the_integers_is_refused(calibration):
+def test_noise_that_outgrows_the_integers_is_refused():
     with pytest.raises(ParameterError, match="outgrow the integers"):
-        Fourier(PrivacyModel("1/1000000", 48, 10**4), calibration=calibration)
+        Fourier(PrivacyModel("1/1000000", 48, 10**4))

@@ -31,18 +31,17 @@ def joint(model=MODEL, lengths=HALF_HOURS, n_nodes=1, **more):
 # what a window costs
 
 
-@pytest.mark.parametrize("windows", ["sliding", "aligned"])
 @pytest.mark.parametrize("window_length", [1, 2, 3, 5, 8, 13])
-def test_no_window_costs_more_than_the_plan_says_over_days_in_any_order(window_length, windows):
+def test_no_window_costs_more_than_the_plan_says_over_days_in_any_order(window_length):
     lengths, random = (3, 4, 5), Random(7)
-    mechanism = joint(PrivacyModel("1", window_length, 1, windows=windows), lengths)
+    mechanism = joint(PrivacyModel("1", window_length, 1), lengths)
     assert mechanism.epsilon <= 1
     dearest = 0
     for _ in range(20):
         days = [random.choice([*lengths, -1, -3]) for _ in range(12)]
         spends = plans(mechanism, days, random.randrange(100))
         if spends:
-            dearest = max(dearest, worst_window(spends, window_length, windows).epsilon)
+            dearest = max(dearest, worst_window(spends, window_length).epsilon)
     assert dearest == mechanism.epsilon, "and some order costs all of it"
 
 
@@ -227,7 +226,6 @@ def test_the_plans_own_days_need_no_state_in_any_order():
         assert mechanism.recall([other]) is not None
     # the same day twice, as after a restatement
     assert mechanism.recall([own[0], own[0]]) is not None
-    assert joint(replace(MODEL, windows="aligned")).recall(Laplace(MODEL).plan(48)) is None
 
 
 def test_a_groups_noise_is_joint_and_of_the_scale_that_is_charged():

@@ -221,23 +221,6 @@ def test_a_capped_plan_charges_at_least_every_outcome_that_keeps_to_its_rule(tak
         assert planned <= headroom * Fraction(1, 3)
 
 
-def test_aligned_windows_stay_inside_a_period():
-    spends = [step_spend(0, [0, 0, 0, 5]), step_spend(4, [5, 0, 0, 0])]
-    assert worst_window(spends, 3, "aligned").epsilon == worst_window(spends[:1], 3).epsilon
-    assert worst_window(spends, 3, "sliding").epsilon == 2 * worst_window(spends[:1], 3).epsilon
-
-
-def test_aligned_window_longer_than_its_period_is_the_period():
-    spends = [step_spend(0, [1, 1]), step_spend(2, [1, 1])]
-    assert worst_window(spends, 9, "aligned").epsilon == worst_window(spends[:1], 9).epsilon
-
-
-def test_aligned_window_longer_than_its_period_touches_no_step_after_it():
-    spends = [step_spend(0, [5, 5]), step_spend(2, [1, 1])]
-    touching = worst_window(spends, 9, "aligned", touching=range(2, 4))
-    assert touching.epsilon == worst_window(spends[1:], 9).epsilon < worst_window(spends[:1], 9).epsilon
-
-
 def test_sums_do_not_round():
     tiny = step_spend(3, [1], scale=10**40, alpha_units=1)
     large = step_spend(0, [1, 1, 1], scale=1, alpha_units=1)

@@ -24,7 +24,6 @@ from optstream.privacy.zero_concentrated import epsilon_of
         ({"window_length": 0}, "window_length of PrivacyModel must be an integer of at least 1"),
         ({"window_length": True}, "window_length of PrivacyModel must be an integer of at least 1"),
         ({"unit": "household"}, 'must be "customer" or "roaming"'),
-        ({"windows": "hopping"}, 'must be "sliding" or "aligned"'),
         ({"leaves_per_step": 2}, 'use unit "roaming"'),
     ],
 )

@@ -19,7 +19,7 @@ def test_private_results_are_their_owners_alone(tiny_data, tmp_path):
     evaluate(TINY[1:], tiny_data, Store(folder, terms(tiny_data, public=False)), processes=1)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
     assert modes.pop("results") == modes.pop("cells") == 0o700
-    assert modes.keys() == {"run.json", "results.json", "results.parquet"}
+    assert modes.keys() == {"run.json", "results.parquet"}
     assert set(modes.values()) == {0o600}
 
 

@@ -45,7 +45,7 @@ def test_hours_have_their_steps_and_clocks(settings_of):
         ([('step = "30min"', 'step = "2h"')], 'shorter step, or period "day"'),
         ([('"Europe/Paris"', '"Australia/Lord_Howe"')], 'set period = "day"'),
         (
-            [('name = "PeGaSus"', 'name = "Fourier"\nn_coefficients = 3')],
+            [('name = "PeGaSus"', 'name = "Fourier"')],
             'stream.period "hour" is for mechanism.name "Laplace"',
         ),
         (

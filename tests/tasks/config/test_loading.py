@@ -154,7 +154,7 @@ def test_a_problem_is_told_with_its_key_and_legal_range(refusal, old, new, told)
 
 
 def test_what_the_mechanism_refuses_is_told_beside_what_else_is_wrong(refusal):
-    worse = ('name = "OptStream"', 'name = "Fourier"\nn_coefficients = 0\n#')
+    worse = ('name = "OptStream"', 'name = "PeGaSus"\nthreshold = "-1"\n#')
     told = refusal(worse, (LEVELS, 'levels = ["1"]'))
     assert "mechanism: " in told
     assert "budget.levels must have a share for each of 2 levels; got 1" in told
@@ -245,11 +245,26 @@ def test_settings_cannot_be_changed(load):
         settings.privacy.window = 1
 
 
-@pytest.mark.parametrize("key", ["publisher", "licence"])
+ABOUT = "# [published.about]  "
+
+
 @pytest.mark.parametrize("text", ["", "two\\nlines", " Example", "\\u202egrid", "x" * 201])
-def test_a_text_that_the_page_cannot_show_is_refused_before_any_night(refusal, key, text):
-    told = refusal(('# publisher = "Example Grid"', f'{key} = "{text}"'))
-    assert f"published.{key} must be a printable text of 1 to 200 characters, without spaces around" in told
+def test_a_text_that_the_page_cannot_show_is_refused_before_any_night(refusal, text):
+    told = refusal((ABOUT, f'[published.about]\npublisher = "{text}"\n#'))
+    assert "published.about must be a table of printable texts of 1 to 200 characters: publisher" in told
+    assert "and publisher must be printable text" in told
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('publishr = "Grid"', "title, description, contact, citation"),
+        ("publisher = 1", "published.about must be a table of printable texts"),
+        ('licence_address = "nowhere"', "and licence_address must begin with http:// or https://"),
+    ],
+)
+def test_what_describes_the_folder_is_one_table_of_texts(refusal, line, told):
+    assert told in refusal((ABOUT, f"[published.about]\n{line}\n#"))
 
 
 def test_files_are_bounded(tmp_path):
@@ -268,20 +283,13 @@ def test_an_unreadable_configuration_is_told(tmp_path):
         load_settings(file)
 
 
-RETENTION = "validation_retention_days = 90"
+RETENTION = "retention_days = 90"
 
 
 def test_retentions_have_defaults_and_change_no_release(load):
-    settings = load()
     plain = load((RETENTION, ""))
-    assert plain.trusted.model_dump(exclude={"folder"}) == {
-        "staging_retention_days": 30,
-        "validation_retention_days": 90,
-        "lineage_retention_days": 3650,
-        "raw_state_retention_days": 7,
-        "witness": None,
-    }
-    assert load((RETENTION, "staging_retention_days = 1")).configuration_hash == settings.configuration_hash
+    assert (plain.trusted.retention_days, plain.trusted.lineage_retention_days) == (90, 3650)
+    assert load((RETENTION, "retention_days = 1")).configuration_hash == plain.configuration_hash
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "36501", "1.5", "true", '"7"'])

@@ -155,8 +155,5 @@ def test_counts_of_history_informed_are_not_taken(loaded):
         loaded(mechanism="HistoryInformed", more=changes)
 
 
-def test_pegasus_takes_one_with_groups_of_its_own_alone(loaded):
+def test_pegasus_takes_one(loaded):
     assert isinstance(loaded(mechanism="PeGaSus").tree_of(DAY), Lattice)
-    children = {'name = "PeGaSus"': 'name = "PeGaSus"\ngroups = "children"'}
-    with pytest.raises(ConfigurationError, match="PeGaSus with groups of its own"):
-        loaded(mechanism="PeGaSus", more=children)

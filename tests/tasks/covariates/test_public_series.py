@@ -265,7 +265,7 @@ def test_where_a_file_lies_shapes_no_release_and_what_it_is_does(configured):
             "1: sha256 must be of a file, what `sha256sum` prints: 64 hexadecimal",
         ),
         (ENTRY.replace(".csv", ""), "1: sha256 is for a .parquet or .csv file; got the path 'warmth'"),
-        (ENTRY + "level = 2\n", "[[covariates]] 1: level must be in [0, 1]; got 2"),
+        (ENTRY + "level = 2\n", "[[covariates]] 1: level must be left out: nodes of the deepest level"),
     ],
 )
 def test_a_wrong_key_is_named_with_its_range(configured, text, problem):

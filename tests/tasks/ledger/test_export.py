@@ -62,7 +62,7 @@ def test_spends_that_repeat_are_priced_once_and_capped_ones_each_by_itself():
     assert json.loads(shape)["first_step"] == 0
     assert json.loads(ledger_export._shape(texts[capped])) == json.loads(texts[capped])
     for spend, text in texts.items():
-        priced = ledger_export._price(ledger_export._shape(text), 4, "sliding")
+        priced = ledger_export._price(ledger_export._shape(text), 4)
         assert priced[3:] == ("epsilon", worst_window([spend], 4).epsilon)
         assert priced[4] > 0
 

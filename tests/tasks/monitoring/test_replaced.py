@@ -44,8 +44,6 @@ def test_what_is_usual_is_no_alarm_and_more_is(told):
     assert "100 % clamped" in words["84"]
     assert "6 % absent, 50 % doubled" in words["11"]
     assert all(DEPENDS in text for text in words.values())
-    installation.configure("max_runtime", 'suspect_share = "1/2"\nmax_runtime')
-    assert installation.alarms() == [("suspect-readings", 2, "84")]
 
 
 def test_a_day_that_is_accepted_or_withdrawn_alarms_no_more(told):

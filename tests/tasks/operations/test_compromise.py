@@ -188,12 +188,6 @@ def test_mechanisms_that_remember_outputs_only_share_no_noise(installation, mech
     assert installation.compromise(DAYS[1]) == [DAYS[1]]
 
 
-def test_groups_from_below_are_groups_too(installation):
-    configure(installation, 'name = "PeGaSus"\ngroups = "children"\nthreshold = "100000"')
-    installation.released(*DAYS[:3])
-    assert installation.compromise(DAYS[1]) == DAYS[:3]
-
-
 def test_a_draw_that_is_called_off_while_it_is_marked_stays_marked_and_is_told(pegasus, monkeypatch):
     """Nothing was drawn, which nobody can know who found the draw begun: the command says what it did."""
     pegasus.configure("window = 48", "window = 1")

@@ -37,15 +37,15 @@ def test_a_night_looks_until_its_day_is_late(load):
     assert crons == ("0 3,4,5,6,7,8,9,10,11,12 * * *", "30 3,4,5,6,7,8,9,10,11 * * *")
 
 
-@pytest.mark.parametrize(("begins", "every", "until"), [(150, 7, 395), (0, 720, 1439), (59, 60, 60)])
-def test_every_look_and_a_last_one_at_the_hour(load, begins, every, until):
+@pytest.mark.parametrize(("begins", "until"), [(150, 395), (0, 1439), (59, 60)])
+def test_every_look_and_a_last_one_at_the_hour(load, begins, until):
     crons = looks_of(
         load(
-            f'[schedule]\ncron = "{begins % 60} {begins // 60} * * 1-5"\nlook_every_minutes = {every}\n'
+            f'[schedule]\ncron = "{begins % 60} {begins // 60} * * 1-5"\n'
             f'[watch]\nlate_after = "{until // 60:02d}:{until % 60:02d}"'
         )
     )
-    expected = sorted({*range(begins, until, every), until})
+    expected = sorted({*range(begins, until, 30), until})
     assert times(crons) == [(minute // 60, minute % 60) for minute in expected]
     assert all(cron.endswith(" * * 1-5") for cron in crons)
 

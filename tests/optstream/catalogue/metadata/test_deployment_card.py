@@ -181,7 +181,7 @@ def test_it_says_what_the_registry_asks_for_beside(dataset):
     assert problems(nothing) == ["'data_curator_type' is a required property"]
     said = nothing["deployment"]["implementation"]["additional_information"]
     assert said.endswith(
-        "handed in: [published] publisher; [published.about] intended_use; [published.about] region;"
+        "handed in: [published.about] publisher; [published.about] intended_use; [published.about] region;"
         " [published.about] curator_type (Government, Industry, Nonprofit)."
     )
     other = replace(TOLD, sector="Transport")

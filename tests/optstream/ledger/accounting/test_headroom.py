@@ -54,23 +54,6 @@ def test_all_streams_of_the_grant_count(charged, reserve, kit):
     assert after[1] - before[1] == Fraction(1, 64)
 
 
-def test_aligned_windows_are_those_inside_charged_periods(ledger, reserve, kit):
-    ledger.enrol(kit.terms(stream="aligned", grant="others", windows="aligned"), kit.now)
-    for first in (0, 6):
-        reserve(f"day {first}", kit.plan(first, "1/8", n_steps=6), stream="aligned")
-    reserve("short", kit.plan(20, "1/8", n_steps=2), stream="aligned")
-    half = Fraction(1, 2)
-    assert ledger.charged_windows("others", range(-9, 30)) == (
-        Stretch(0, 2, half),
-        Stretch(6, 8, half),
-        Stretch(20, 20, half / 2),
-    )
-    assert ledger.charged_windows("others", range(2, 3)) == (Stretch(0, 2, half),)
-    assert ledger.charged_windows("others", range(11, 12)) == (Stretch(8, 8, half),)
-    assert ledger.charged_windows("others", range(21, 22)) == (Stretch(20, 20, half / 2),)
-    assert ledger.last_charged("others") == Stretch(20, 20, half / 2)
-
-
 def test_what_a_plan_would_make_is_what_reserve_judges(charged, kit):
     plan = kit.plan(12, "1/8")
     everything = [spend for _, known in history() for spend in known]

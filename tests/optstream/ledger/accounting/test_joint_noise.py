@@ -26,7 +26,7 @@ def terms_of(model, stream="load"):
 
 def joint(model, first_step, n_steps=4, n_nodes=1, groups=None, epsilon=None):
     """A day with joint noise: in any window of such days, in any order, it costs the model's epsilon."""
-    worst = worst_sum(LAYOUTS.items(), model.window_length, model.windows)
+    worst = worst_sum(LAYOUTS.items(), model.window_length)
     units = model.leaves_per_step * model.alpha_units
     scale = worst * units / (model.epsilon if epsilon is None else epsilon)
     groups = LAYOUTS[n_steps] if groups is None else groups

@@ -160,22 +160,24 @@ def test_what_would_be_lost_is_told_without_reserving(after, ledger):
     assert [one.number for one in ledger.judge_plan("people", beside, third)] == [2, 0]
 
 
-def test_an_aligned_guarantee_answers_for_no_window_across_days(amended, ledger, publish, reserve):
-    old = PrivacyModel("1", 4, "10", resolution="1", windows="aligned")
-    _, new = amended(old, PrivacyModel("1", 4, "1", resolution="1", windows="aligned"))
-    publish("day 1", plan_of(new, 4))
-    assert ledger.verify() == []
-    # a restatement of day 0 itself is inside its windows
-    with pytest.raises(BudgetError):
-        reserve("day 0", plan_of(new, 0), revision=1)
-
-
 def test_a_draw_is_held_to_its_plan_by_every_guarantee(amended, drawn):
     """Windows of now have four steps, of the first guarantee one: an outcome may fit those of now only."""
     amended(PrivacyModel("1", 1, "1", resolution="1"), PrivacyModel("1", 4, "1", resolution="1"))
     plan, outcome = (
         StepSpend(0, "sums", 4, weights, Fraction(4), 1) for weights in ((1, 1, 1, 1), (0, 2, 0, 0))
     )
-    assert covers([plan], [outcome], 4, "sliding")
+    assert covers([plan], [outcome], 4)
     with pytest.raises(LedgerError, match="more than its plan"):
         drawn("day 1", [plan], outcome=[outcome])
+
+
+def test_aligned_windows_of_an_earlier_version(amended, ledger, publish, reserve, edit):
+    """Refused where they are in force; before an amendment taken for sliding ones, and old days are kept."""
+    _, new = amended(*models("a smaller alpha"))
+    edit("UPDATE amendments SET windows = 'aligned' WHERE number = 0")
+    assert ledger.judge_plan("people", plan_of(new, 400))
+    assert not any("cost" in line for line in ledger.verify())
+    edit("UPDATE grants SET windows = 'aligned'")
+    with pytest.raises(LedgerError, match=r"aligned with periods.*ledger amend"):
+        reserve("day 9", plan_of(new, 400))
+    assert "aligned with periods" in " ".join(ledger.verify())

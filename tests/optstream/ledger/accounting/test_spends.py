@@ -25,8 +25,8 @@ def random_spend(random, first_step, n_steps):
     return PeriodSpend(0, "joint", first_step, (Fraction(0), *rises))
 
 
-def guarantee_of(window_length, windows="sliding"):
-    return Guarantees({0: PrivacyModel("1", window_length, "1", windows=windows)}, 0)
+def guarantee_of(window_length):
+    return Guarantees({0: PrivacyModel("1", window_length, "1")}, 0)
 
 
 @pytest.mark.parametrize("window_length", [1, 3, 7, 12])
@@ -50,15 +50,14 @@ def random_history(random):
         yield CappedSpend(0, "points", first_step, 5, Fraction(random.randrange(1, 4)), taken, Fraction(1), 2)
 
 
-@pytest.mark.parametrize("windows", ["sliding", "aligned"])
-def test_a_history_costs_what_its_spends_do(windows):
-    random = Random(windows)
+def test_a_history_costs_what_its_spends_do():
+    random = Random(1)
     for _ in range(40):
         spends, history = list(random_history(random)), History()
         for _, first_step, _, document in spend_rows(spends):
             # a position tells what may be alike, never what is
             history.add(random.randrange(2), first_step, document)
-        assert history.cost(guarantee_of(3, windows)).epsilon == worst_window(spends, 3, windows).epsilon
+        assert history.cost(guarantee_of(3)).epsilon == worst_window(spends, 3).epsilon
 
 
 def test_a_history_goes_by_the_documents(kit):
@@ -81,10 +80,9 @@ def add_plan(history, plan):
         history.add(position, first_step, document)
 
 
-@pytest.mark.parametrize("windows", ["sliding", "aligned"])
-def test_plans_that_recur_cost_what_their_spends_do(windows):
+def test_plans_that_recur_cost_what_their_spends_do():
     """Plans alike but for their steps, plans of several first steps, capped ones, and their mixtures."""
-    random = Random(windows)
+    random = Random(1)
     for _ in range(60):
         shapes = [[random_spend(random, 0, 5) for _ in range(random.randrange(1, 4))] for _ in range(2)]
         history, everything = History(), []
@@ -96,7 +94,7 @@ def test_plans_that_recur_cost_what_their_spends_do(windows):
                 plan.append(next(spend for spend in random_history(random) if isinstance(spend, CappedSpend)))
             add_plan(history, spend_rows(plan))
             everything += plan
-        assert history.cost(guarantee_of(3, windows)).epsilon == worst_window(everything, 3, windows).epsilon
+        assert history.cost(guarantee_of(3)).epsilon == worst_window(everything, 3).epsilon
 
 
 def test_a_plan_recurs_only_with_every_word_of_it(kit):
@@ -132,8 +130,7 @@ def test_the_same_plan_under_two_guarantees_is_priced_by_each(kit, planned_under
     assert history.amendments == set(planned_under)
 
 
-@pytest.mark.parametrize("windows", ["sliding", "aligned"])
-def test_covers_is_what_the_accountant_says_of_any_company(windows):
+def test_covers_is_what_the_accountant_says_of_any_company():
     """Covered: no spend beside them makes the settled ones dearer. A probe picks out each window in turn."""
     random = Random(7)
     window_length, seen = 3, set()
@@ -141,15 +138,14 @@ def test_covers_is_what_the_accountant_says_of_any_company(windows):
         reserved = [random_spend(random, 0, 5) for _ in range(2)]
         settled = [random_spend(random, 0, 5)]
         dearer = False
-        # a probe's spend must belong to the same period to be added under "aligned"
-        period = range(-2, 7) if windows == "sliding" else range(5)
-        for start in range(-2, 5) if windows == "sliding" else range(3):
+        period = range(-2, 7)
+        for start in range(-2, 5):
             inside = tuple(Fraction(100 * (start <= step < start + window_length)) for step in period)
             probe = StepSpend(0, "probe", period.start, inside, Fraction(1), 1)
-            before = worst_window([*reserved, probe], window_length, windows)
-            after = worst_window([*settled, probe], window_length, windows)
+            before = worst_window([*reserved, probe], window_length)
+            after = worst_window([*settled, probe], window_length)
             dearer |= after.epsilon > before.epsilon
-        covered = covers(reserved, settled, window_length, windows)
+        covered = covers(reserved, settled, window_length)
         assert covered != dearer
         seen.add(covered)
     assert seen == {True, False}
@@ -157,8 +153,7 @@ def test_covers_is_what_the_accountant_says_of_any_company(windows):
 
 def test_covers_looks_beyond_the_plan(kit):
     plan = kit.plan(0, "1")
-    assert covers(plan, plan, 4, "sliding")
-    assert covers(plan, (), 4, "sliding")
-    assert not covers(plan, kit.plan(1, "1"), 4, "sliding")
-    assert not covers(plan, kit.plan(1, "1", n_steps=3), 4, "aligned")
-    assert covers(plan, kit.plan(1, "1", n_steps=3), 4, "sliding")
+    assert covers(plan, plan, 4)
+    assert covers(plan, (), 4)
+    assert not covers(plan, kit.plan(1, "1"), 4)
+    assert covers(plan, kit.plan(1, "1", n_steps=3), 4)

@@ -64,7 +64,6 @@ GUARANTEE = {
     "window_length": (2, 3, 5, 8),
     "alpha": ("1", "2", "3", "10"),
     "unit": (("customer", 1), ("roaming", 1), ("roaming", 3)),
-    "windows": ("sliding", "sliding", "aligned"),
 }
 """What all streams of the budget agree on; what a stream has of its own follows."""
 RATIOS = ("1", "1", "3", "1/2", "7/3")

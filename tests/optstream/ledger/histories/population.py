@@ -88,7 +88,7 @@ class Population(RuleBasedStateMachine):
         self.guarantee = guarantee
         unit, leaves = guarantee["unit"]
         delta, _ = BY_CURRENCY[self.currency]
-        named = {name: guarantee[name] for name in ("epsilon", "window_length", "alpha", "windows")}
+        named = {name: guarantee[name] for name in ("epsilon", "window_length", "alpha")}
         self.guarantees.append(
             PrivacyModel(**named, resolution="1", unit=unit, leaves_per_step=leaves, delta=delta)
         )

@@ -19,9 +19,7 @@ from optstream.stream import AggregationTree
 
 def changed(kit, alpha="1", stream="load", **more):
     terms = kit.terms(stream, **more)
-    model = PrivacyModel(
-        terms.model.epsilon, terms.model.window_length, alpha, resolution="1", windows=terms.model.windows
-    )
+    model = PrivacyModel(terms.model.epsilon, terms.model.window_length, alpha, resolution="1")
     return StreamTerms(stream, terms.grant, model, terms.hierarchy_hash, terms.calibration, terms.calendar)
 
 
@@ -33,7 +31,7 @@ def plan_for(alpha_units, first_step, charge):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
-    [{"epsilon": "2"}, {"window_length": 5}, {"windows": "aligned"}, {"hierarchy": "x"}, {"alpha": "3"}],
+    [{"epsilon": "2"}, {"window_length": 5}, {"hierarchy": "x"}, {"alpha": "3"}],
 )
 def test_a_change_is_taken_when_it_is_declared(ledger, publish, kit, change):
     publish("day 0", kit.plan(0, "1/8"))

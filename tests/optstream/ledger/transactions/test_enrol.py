@@ -24,7 +24,6 @@ def test_terms_come_back_and_an_identical_call_changes_nothing(ledger, kit):
     [
         ({"epsilon": "2"}, "epsilon"),
         ({"window_length": 5}, "window_length"),
-        ({"windows": "aligned"}, "windows"),
         ({"hierarchy": "another"}, "hierarchy_hash"),
         ({"calibration": "paper"}, "calibration"),
         ({"grant": "fresh"}, "grant"),

@@ -126,7 +126,6 @@ def test_the_plans_own_days_need_no_state():
         *build(noise="laplace", stage_shares=["1/4", "3/4"]).plan(48)[1:2],
     ):
         assert mechanism.recall([other]) is not None
-    assert joint(replace(MODEL, windows="aligned")).recall(build(noise="laplace").plan(48)) is None
     with pytest.raises(ParameterError, match="state of OptStream"):
         mechanism.plan(48, 0, {"mechanism": "Sample"})
 
@@ -146,7 +145,6 @@ def test_without_the_operators_word_the_root_alone_has_it_and_laplace_noise_is_a
     [
         ({"declared_leaves": None}, "on a level of 2 nodes is for customers whose"),
         ({"sampling": L1Sampling(10, "1"), "features": []}, "is for equally spaced points"),
-        ({"calibration": "paper"}, "is for equally spaced points by the strict scales"),
         (
             {"sampling": EquallySpaced(2), "period_lengths": (20, 48), "features": []},
             "two measurements or more",

@@ -44,12 +44,6 @@ def test_strict_costs_epsilon_and_no_more_in_any_window_of_a_year_with_clock_cha
     assert build().epsilon == cost
 
 
-def test_the_papers_calibration_costs_24_and_a_half_times_epsilon():
-    mechanism = build(features=Feature.day_parts(48), calibration="paper")
-    assert float(mechanism.epsilon) == pytest.approx(24.5, rel=1e-12)
-    assert float(worst_window(mechanism.plan(48), 48, "aligned").epsilon) == pytest.approx(24.5, rel=1e-12)
-
-
 @pytest.mark.parametrize("leaves", [1, 2, 3])
 def test_roaming_devices_cost_no_more_than_epsilon_either(leaves):
     model = PrivacyModel("0.5", 48, 2, unit="roaming", leaves_per_step=leaves)
@@ -73,7 +67,6 @@ def test_roaming_devices_cost_no_more_than_epsilon_either(leaves):
         ({"stage_shares": ["1/3", "1/3", "1/3"]}, "must have 2 shares"),
         ({"sampling": EquallySpaced(1)}, r"in \[2, 48\]; got 1"),
         ({"weights": "equal"}, '"variance" or "paper"'),
-        ({"calibration": "loose"}, '"strict" or "paper"'),
         ({"features": [*_features(48), *_features(48)]}, "different names"),
         ({"features": [*_features(48), Feature((range(46),), "x")]}, "one length"),
         ({"model": PrivacyModel("1e-20", 48, 1)}, "outgrow the integers"),

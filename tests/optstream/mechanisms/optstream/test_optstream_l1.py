@@ -82,18 +82,6 @@ def test_any_periods_in_any_order_cost_at_most_epsilon(lengths, seed, allocation
         assert worst_window([*spends[:n_before], *plan], 48).epsilon <= 1
 
 
-def test_the_papers_calibration_costs_16_67_aligned():
-    mechanism = build(features=Feature.day_parts(48), calibration="paper", level_shares=["0", "1"])
-    assert float(worst_window(mechanism.plan(48), 48, "aligned").epsilon) == pytest.approx(50 / 3, rel=1e-12)
-    aligned = build(
-        features=Feature.day_parts(48),
-        calibration="paper",
-        level_shares=["0", "1"],
-        model=PrivacyModel("1", 48, 1, windows="aligned"),
-    )
-    assert float(aligned.epsilon) == pytest.approx(50 / 3, rel=1e-12)
-
-
 def test_without_the_window_rule_a_straddling_window_costs_1_63():
     """By hand: the sampler whole in both days, 9 points at the end of one and 10 at the start of the next."""
     third = Fraction(1, 3)
@@ -148,15 +136,13 @@ def test_ablations_share_the_budget_equally_among_active_stages(sampling, post_p
         (5, 4, 5),
     ],
 )
-@pytest.mark.parametrize("calibration", ["strict", "paper"])
-def test_data_decide_nothing_that_was_not_charged(window, samples, length, calibration):
+def test_data_decide_nothing_that_was_not_charged(window, samples, length):
     """Segments of one and two steps: the sampler is charged, or all data give the same points."""
     mechanism = build(
         length,
         length,
         model=PrivacyModel("1", window, 1, "1"),
         sampling=L1Sampling(samples, "1"),
-        calibration=calibration,
         features=[],
     )
     charged = any(isinstance(spend, PeriodSpend) for spend in mechanism.plan(length))

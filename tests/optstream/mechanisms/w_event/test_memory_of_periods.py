@@ -40,7 +40,7 @@ def test_a_void_day_is_charged_whole_and_the_days_beside_it_are_not_refused(kind
         plan = mechanism.plan(n_steps, first, state)
         assert cost(mechanism, [*void, *plan]) <= 1
         release = mechanism.release([[10**6] * n_steps], noise=SilentNoise(), first_step=first, state=state)
-        assert covers(plan, release.spends, 6, "sliding")
+        assert covers(plan, release.spends, 6)
         assert cost(mechanism, [*void, *release.spends]) <= 1
     far = mechanism.release([[10**6] * 4], noise=SilentNoise(), first_step=13, state=mechanism.recall(void))
     assert far.measured.positions

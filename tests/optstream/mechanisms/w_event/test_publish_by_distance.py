@@ -42,7 +42,7 @@ def test_any_periods_in_any_order_cost_at_most_epsilon(kind, lengths, seed, wind
         release = mechanism.release(
             values[:, first : first + n_steps], noise=noise, first_step=first, state=state
         )
-        assert covers(plan, release.spends, window, "sliding")
+        assert covers(plan, release.spends, window)
         states[day] = release.state
         spends += release.spends
         assert cost(mechanism, spends) <= 1

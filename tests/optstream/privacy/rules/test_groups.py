@@ -203,15 +203,11 @@ def test_the_worst_sum_is_that_of_every_order_of_days(data, window_length):
                 at += n_steps + gap
             worst = max(worst, worst_window(spends, window_length).epsilon)
     assert worst_sum(layouts, window_length) == worst
-    alone = max(worst_window([joint(0, *layout)], window_length, "aligned").epsilon for layout in layouts)
-    assert worst_sum(layouts, window_length, "aligned") == alone
 
 
 def test_the_worst_sum_of_days_of_all_lengths_is_the_lemmas():
     days = [(n_steps, cut(steps(n_steps), 8)) for n_steps in (46, 48, 50)]
     assert worst_sum(days, 48) == formula(48, 8) == 7
-    assert worst_sum(days[1:2], 48, "aligned") == 6
-    assert worst_sum(days, 48, "aligned") == 6
 
 
 # headroom: whole groups

@@ -25,6 +25,10 @@ def test_a_hierarchy_may_come_from_a_file(load, tmp_path, ending):
     ("name", "content", "told"),
     [
         ("tree.csv", "node,parent\nFR,\nA,FR\nA,FR\n", "must name each node once"),
+        ("tree.csv", "node,parent\nFR,\nA,FR\na,FR\n", "'A', 'a' differ by case, spaces or the form"),
+        ("tree.csv", "node,parent\nFR,\nA1,FR\nA 1,FR\n", "'A 1', 'A1' differ by case, spaces or the form"),
+        ("tree.csv", "node,parent\nFR,\nA1,FR\nA\uff11,FR\n", "differ by case, spaces or the form"),
+        ("tree.csv", "node,parent\nFR,\nA,FR\nB ,FR\n", "'B ' ends in a space: take it out"),
         ("tree.csv", "node,up\nFR,\n", "must hold the columns node and parent"),
         ("tree.csv", "node,parent\nFR,\n../x,FR\n", "must name nodes, which name folders, by letters"),
         ("tree.parquet", "PAR1 secret PAR1", "must hold the columns node and parent"),

@@ -7,7 +7,7 @@ import pytest
 
 from optstream import mechanisms
 from optstream.errors import ParameterError
-from optstream.mechanisms import Hierarchical, HistoryInformedTree, PeGaSusTree
+from optstream.mechanisms import Hierarchical, HistoryInformedTree
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY
 from tasks.config.example import EXAMPLE
 from tasks.config.schema import MECHANISMS
@@ -70,9 +70,8 @@ def test_every_mechanism_is_found_by_its_name_and_runs_on_the_tree(load, name):
 
 
 def test_keys_reach_the_mechanism(load):
-    fourier = mechanism_for(load("Fourier", n_coefficients="5"), DAY).mechanism
-    assert fourier.n_coefficients == 5
-    assert fourier.shortest_period == 46
+    assert mechanism_for(load("PeGaSus", threshold='"7"'), DAY).mechanism.threshold == 7
+    assert mechanism_for(load("Fourier"), DAY).mechanism.shortest_period == 46
 
 
 def test_holidays_are_those_of_the_country_and_those_that_are_named(load):
@@ -87,22 +86,14 @@ def test_holidays_are_those_of_the_country_and_those_that_are_named(load):
         mechanism_for(load("HistoryInformed", country='"ZZ"'), DAY)
 
 
-def test_groups_are_each_levels_own_or_come_from_the_children(load):
-    own = mechanism_for(load("PeGaSus"), DAY)
-    children = mechanism_for(load("PeGaSus", groups='"children"'), DAY)
-    assert (type(own), type(children)) == (Hierarchical, PeGaSusTree)
-    assert [spend.level for spend in own.plan(4)] == [0, 0, 1, 1]
-    assert [spend.level for spend in children.plan(4)] == [0, 1, 1]
-
-
 def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(load):
     hashes = {
         load(name, **keys).configuration_hash
         for name, keys in (
             ("Laplace", {}),
             ("Sample", {}),
-            ("Fourier", {}),
-            ("Fourier", {"n_coefficients": "5"}),
+            ("PeGaSus", {}),
+            ("PeGaSus", {"threshold": '"5"'}),
         )
     }
     assert len(hashes) == 4
@@ -129,8 +120,8 @@ def test_the_configuration_hash_is_that_of_before_keys_went(load_text):
     ("arguments", "keys", "message"),
     [
         (("Furrier",), {}, "mechanism.name must be \"OptStream\" or \"Laplace\" or .*; got 'Furrier'"),
-        (("Fourier",), {"n_coefficients": "0"}, "n_coefficients of Fourier must be .* at least 1; got 0"),
-        (("Fourier",), {"n_coeficients": "5"}, "is not a known key; did you mean n_coefficients"),
+        (("PeGaSus",), {"threshold": '"-1"'}, "threshold of PeGaSus must be .*; got -1"),
+        (("PeGaSus",), {"treshold": '"5"'}, "is not a known key; did you mean threshold"),
         (
             ("Fourier",),
             {"leaves_per_period": "1"},
@@ -142,15 +133,15 @@ def test_the_configuration_hash_is_that_of_before_keys_went(load_text):
             (
                 ("Laplace", ('alpha = "10"', f'alpha = "10"\n{key} = "{value}"')),
                 {},
-                f"privacy.{key} must be left out: .* `optstream ledger amend`",
+                f"privacy.{key} must be left out: .*`optstream ledger amend`",
             )
             for key, values in {"calibration": ("strict", "paper"), "windows": ("sliding", "aligned")}.items()
             for value in values
         ),
-        (("Laplace",), {"n_samples": "5"}, "mechanism.n_samples is not a known key"),
+        (("Laplace",), {"n_draws": "5"}, "mechanism.n_draws is not a known key"),
         (("Sample",), {"keep": ["sampling"]}, r"\[sampling\] must be left out: it is for .*OptStream"),
         (("Sample",), {"keep": ["features"]}, r"\[features\] must be left out"),
-        (("Fast",), {"n_samples": "49"}, r"n_samples of Fast must be an integer in \[1, .*\]; got 49"),
+        (("Fast",), {"n_samples": "7"}, "n_samples must be left out: how a mechanism is tuned inside"),
         *(
             ((name,), {key: value}, f"mechanism.{key} must be left out: how a mechanism is tuned inside")
             for name, key, value in (
@@ -161,7 +152,7 @@ def test_the_configuration_hash_is_that_of_before_keys_went(load_text):
                 ("HistoryInformed", "proxy", '{ learned_from = "x" }'),
             )
         ),
-        (("PeGaSus",), {"groups": '"parents"'}, 'groups must be "own" or "children"'),
+        (("PeGaSus",), {"groups": '"children"'}, "groups must be left out: how a mechanism is tuned inside"),
     ],
 )  # fmt: skip
 def test_refusals_name_the_key_the_range_and_the_remedy(refusal, arguments, keys, message):

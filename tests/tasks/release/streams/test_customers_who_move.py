@@ -149,13 +149,13 @@ def test_one_absent_row_or_window_changes_its_own_steps_alone(movers, window):
 
 def test_fourier_is_priced_for_who_is_in_another_leaf_at_each_step(movers):
     """Its charge grows as the root of the steps only for one who stays in a leaf, which no row need do."""
-    installation = movers('name = "Fourier"\nn_coefficients = 4', 8)
+    installation = movers('name = "Fourier"', 8)
     rows = [(step, step % REGIONS) for step in range(8)]
     write(installation, rows)
     epsilon = charged(installation)
     present, absent = periods(installation, rows), periods(installation, [])
     loss = lost(installation, present, absent)
     assert loss <= epsilon <= 1
-    staying = Fourier(installation.settings.model, 4, shortest_period=8)
+    staying = Fourier(installation.settings.model, shortest_period=8)
     assert loss * mechanism_for(installation.settings, DAYS[0]).levels[0][1].scale / staying.scale > 1
     assert installation.settings.describe_mechanism(date.min)["leaves_per_period"] == REGIONS

@@ -1,1 +1,0 @@
-"""What HistoryInformed gains from what others know."""
