@@ -5,72 +5,15 @@
 
 import json
 import sys
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
-from optstream.catalogue.documents import (
-    PARTITION,
-    Count,
-    Hash,
-    Name,
-    OrAbsent,
-    Part,
-    PeriodText,
-    Positive,
-    Text,
-    json_schema,
-)
+from optstream.catalogue.documents import json_schema
 from optstream.catalogue.statement import Manifest
+from optstream.catalogue.untrusted import ListedCatalogue, NumberedCatalogue
 from optstream.errors import ParameterError
 from tasks.monitor.document import Status
-
-Head = Annotated[str, Field(pattern="^[0-9A-Za-z:_-]{1,128}$", description="hash of the ledger's last event")]
-
-
-class Entry(Part):
-    """The current release of a day, or what is left of it."""
-
-    revision: Count
-    vintage: Count
-    file: str = Field(pattern=rf"^(data|superseded)/{PARTITION}/release-[0-9a-f]{{64}}\.parquet$")
-    file_hash: Hash
-    rows_hash: Hash
-    manifest: str = Field(pattern=r"^manifests/release-[0-9a-f]{64}\.json$")
-    ledger_head: Head
-    withdrawn: OrAbsent[Literal[True]] = Field(
-        None, description="a tombstone: what it names is no longer published"
-    )
-    closed_in: OrAbsent[Hash] = Field(
-        None, description="of an hour of a closed day: the SHA-256 of the day's file"
-    )
-
-
-Periods = Annotated[dict[PeriodText, Entry], Field(json_schema_extra={"additionalProperties": False})]
-
-
-class Catalogue(Part):
-    """The whole document, where catalogues are not signed."""
-
-    format: Literal["optstream.catalogue/1"]
-    stream: Name
-    value_column: Text
-    ledger_head: Head
-    periods: Periods
-
-
-class NumberedCatalogue(Part):
-    """The whole document, where they are."""
-
-    format: Literal["optstream.catalogue/2"]
-    sequence: Positive = Field(
-        description="how many signed catalogues there were, this one counted: an older one has less"
-    )
-    stream: Name
-    value_column: Text
-    ledger_head: Head
-    periods: Periods
-
 
 DOCUMENTS: dict[str, tuple[type[BaseModel], str, str]] = {
     "optstream.status/3": (
@@ -84,7 +27,7 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str, str]] = {
         "What a release is, protects and cost. Public.",
     ),
     "optstream.catalogue/1": (
-        Catalogue,
+        ListedCatalogue,
         "catalogue.json of a published folder",
         "Which file is the release of which day. Public.",
     ),

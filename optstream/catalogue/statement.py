@@ -398,6 +398,13 @@ def _column(name: str) -> str:
     return name
 
 
+ValueColumn = Annotated[
+    Text,
+    AfterValidator(_column),
+    Field(description="name of the published values, which also tells their unit"),
+]
+
+
 class ReleaseStatement(Document):
     """What a release says of itself, in public facts.
 
@@ -411,9 +418,7 @@ class ReleaseStatement(Document):
     period: Period
     revision: Count = Field(description="from 0; a higher one is a new measurement of the day")
     vintage: Count = Field(description="from 0; a higher one is a new estimate from the same measurements")
-    value_column: Annotated[Text, AfterValidator(_column)] = Field(
-        description="name of the published values, which also tells their unit"
-    )
+    value_column: ValueColumn
     step_minutes: int = Field(ge=1, le=1440)
     time_zone: Name
     day: DayKind = Field(description="how a day is cut where the clocks change")
