@@ -78,7 +78,7 @@ Signed = Annotated[
 Period = Annotated[
     date,
     PlainValidator(_period),
-    PlainSerializer(date.isoformat),
+    PlainSerializer(lambda period: period.isoformat()),  # an hour has its own
     WithJsonSchema({"type": "string", "pattern": f"^{DAY}(T[0-9]{{2}}B?)?$"}),
 ]
 """A local day, or an hour of one."""
