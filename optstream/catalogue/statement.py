@@ -17,7 +17,6 @@ from pydantic import (
     PlainValidator,
     Strict,
     WithJsonSchema,
-    field_serializer,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
@@ -333,7 +332,6 @@ def _schema_of_model() -> JsonSchemaValue:
             properties[name] = {"type": "integer", "minimum": 1}
         else:
             properties[name] = {"type": "string", "enum": list(get_args(kinds[name]))}
-    properties["windows"] = {"type": "string", "enum": ["sliding", "aligned"]}
     properties["delta"] = EXACT | {"description": "beside epsilon, for Gaussian noise alone"}
     properties["rho"] = EXACT | {"description": "the most of it, zero-concentrated privacy, in any window"}
     return {
@@ -348,12 +346,13 @@ def _schema_of_model() -> JsonSchemaValue:
 def _model_from(value: object) -> PrivacyModel:
     if isinstance(value, PrivacyModel):
         return value
-    return PrivacyModel.from_document({**value, "windows": "sliding"})  # type: ignore[dict-item]
+    return PrivacyModel(**value)  # type: ignore[arg-type]
 
 
 Model = Annotated[
     PrivacyModel,
     PlainValidator(_model_from),
+    PlainSerializer(PrivacyModel.to_document),
     WithJsonSchema(_schema_of_model()),
 ]
 
@@ -462,19 +461,6 @@ class ReleaseStatement(Document):
         "whether each input row was one customer's; absent where that is not recorded"
     )
 
-    windows: Literal["sliding", "aligned"] = Field("sliding", exclude=True)
-    """A key of the privacy model; an earlier version could leave out windows that straddle periods."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _windows_of_model(cls, given: Any) -> Any:
-        model = given.get("privacy_model") if isinstance(given, Mapping) else None
-        return {**given, "windows": model.get("windows")} if isinstance(model, Mapping) else given
-
-    @field_serializer("model")
-    def _model_with_windows(self, model: PrivacyModel) -> dict[str, str | int]:
-        return {**model.to_document(), "windows": self.windows}
-
     @model_validator(mode="after")
     def _fits(self) -> "ReleaseStatement":
         if self.bounds is not None and not self.bounds[0] < self.bounds[1]:
@@ -570,7 +556,7 @@ class ReleaseStatement(Document):
     def terms_in_words(self) -> str:
         """What the release was drawn under: the same text for releases that protect the same."""
         model = self.model
-        kind = "sliding" if self.windows == "sliding" else "inside one period"
+        kind = "sliding" if self.model.windows == "sliding" else "inside one period"
         leaves = "one leaf" if model.unit == "customer" else f"up to {model.leaves_per_step} leaves"
         rho = f" (rho {float(model.rho):.6g})" if model.rho is not None else ""
         words = (
@@ -594,7 +580,7 @@ class ReleaseStatement(Document):
         leaves = "one leaf" if model.unit == "customer" else f"up to {model.leaves_per_step} leaves"
         who = f"one customer's readings, in {leaves} at a step,"
         straddle = "also where it straddles periods"
-        if self.windows == "aligned":
+        if self.model.windows == "aligned":
             straddle = "inside one period; windows that straddle two periods are not covered"
         sentences = [
             f"This plan, repeated period after period, changes anyone's odds about {who} in any window of "
