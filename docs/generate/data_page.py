@@ -1,7 +1,7 @@
 """The reference of files: contracts, published columns, JSON documents, the exported ledger."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from data_contracts import frames, private_period, release
@@ -9,7 +9,7 @@ from data_contracts.judge import Contract, columns_of
 from data_contracts.raw import raw_contract
 from optstream.catalogue.rows import empty_rows
 from tasks.ledger.export import COLUMNS
-from tasks.schemas.json_schema import DOCUMENTS, schema_of
+from tasks.schemas import DOCUMENTS, schema_of
 
 HEAD = """\
 # Files and contracts
@@ -100,11 +100,19 @@ def _document(name: str, schema: dict[str, Any]) -> list[str]:
     lines = [f"### {schema['title']}\n", f"`{name}`. {schema.get('description', '')}\n"]
     parts = {"": schema, **{f"{part}: ": one for part, one in schema.get("$defs", {}).items()}}
     lines += ["| key | type | what it is |", "| --- | --- | --- |"]
-    for prefix, part in parts.items():
+    for prefix, part in [*parts.items(), *_objects(schema)]:
         for key, value in part.get("properties", {}).items():
             needed = "" if key in part.get("required", ()) else " (may be absent)"
             lines += [f"| `{prefix}{key}` | {_kind(value)} | {value.get('description', '')}{needed} |"]
     return [*lines, ""]
+
+
+def _objects(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects within a schema that have no name of their own, by their keys."""
+    for key, value in schema.get("properties", {}).items():
+        if "properties" in value:
+            yield f"{key}: ", value
+            yield from _objects(value)
 
 
 def _kind(value: dict[str, Any]) -> str:

@@ -5,12 +5,14 @@ from optstream.catalogue.layout import PAGE
 from optstream.catalogue.page import digest_of, replace_page
 from optstream.catalogue.publish import Publication, publish
 from optstream.catalogue.read import read_published
-from optstream.catalogue.rows import CountBands, StandardErrors, band_columns, error_columns
+from optstream.catalogue.rows import band_columns, error_columns
 from optstream.catalogue.stage import StagedRelease, read_staged, stage
 from optstream.catalogue.statement import (
+    CountBands,
     LongSpan,
     NoiseScale,
     ReleaseStatement,
+    StandardErrors,
     StatedErrors,
     StatedMeasurements,
     noise_scales,

@@ -1,7 +1,6 @@
 """Publish staged releases: immutable files, then the catalogue that names them (docs/data/published.md)."""
 
 import hashlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,13 +12,12 @@ from optstream.catalogue.layout import MANIFESTS, data_file, release_name
 from optstream.catalogue.parquet import decode
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.stage import StagedRelease
-from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.statement import Manifest, ReleaseStatement
 from optstream.catalogue.sweep import clear_superseded, delete_files
 from optstream.catalogue.times import settle_times
 from optstream.catalogue.untrusted import find_catalogue
 from optstream.errors import PublicationError
 
-MANIFEST_FORMAT = "optstream.manifest/1"
 Releases = Sequence[tuple[StagedRelease, ReleaseStatement]]
 
 
@@ -220,7 +218,7 @@ def _staged_document(staged: StagedRelease, statement: ReleaseStatement) -> dict
     ):
         raise PublicationError("the bytes of a staged release differ from its file hash; stage it again")
     _, footer = decode(staged.data, ())
-    if footer.rows_hash != staged.rows_hash or ReleaseStatement.from_document(footer.statement) != statement:
+    if footer.rows_hash != staged.rows_hash or ReleaseStatement.read(footer.statement) != statement:
         raise PublicationError(
             "the statement to publish differs from the one in the staged file; stage it again"
         )
@@ -228,14 +226,8 @@ def _staged_document(staged: StagedRelease, statement: ReleaseStatement) -> dict
 
 
 def _manifest(entry: Entry, statement: dict[str, Any]) -> bytes:
-    document = {
-        "format": MANIFEST_FORMAT,
-        "file": data_file(entry.period, entry.file_hash),
-        "file_hash": entry.file_hash,
-        "rows_hash": entry.rows_hash,
-        "statement": statement,
-    }
-    return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
+    file, hashes = data_file(entry.period, entry.file_hash), (entry.file_hash, entry.rows_hash)
+    return Manifest(file=file, file_hash=hashes[0], rows_hash=hashes[1], statement=statement).to_bytes()
 
 
 def _check_order(known: Catalogue | None, staged: StagedRelease, statement: ReleaseStatement) -> None:

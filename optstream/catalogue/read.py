@@ -326,7 +326,7 @@ def _read_period(
 def read_rows(storage: Readable, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
     """Return the rows of one listed release. Raises PublicationError if its file is missing, or another's."""
     inner, footer = decode(read_file(storage, entry, verify))
-    stated = ReleaseStatement.from_document(footer.statement)
+    stated = ReleaseStatement.read(footer.statement)
     if footer.rows_hash != entry.rows_hash or not is_of(stated, catalogue, entry):
         raise PublicationError(f"{entry.file} is another release than the catalogue names; restore it")
     rows = dated_rows(inner, stated)

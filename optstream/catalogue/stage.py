@@ -54,7 +54,7 @@ def stage(rows: pl.DataFrame, statement: ReleaseStatement, *, by_node: bool = Tr
     has = statement.standard_errors is not None, statement.bands is not None
     ordered = ordered_rows(rows, statement.value_column, stated, *has)
     rows_hash = hash_rows(ordered)
-    return _named(encode(ordered, Footer(rows_hash, statement.to_document()), by_node), rows_hash)
+    return _named(encode(ordered, Footer(rows_hash, statement.to_json()), by_node), rows_hash)
 
 
 def read_staged(data: bytes) -> tuple[StagedRelease, ReleaseStatement]:
@@ -70,7 +70,7 @@ def read_staged(data: bytes) -> tuple[StagedRelease, ReleaseStatement]:
         PublicationError: The bytes are not a release that `stage` made.
     """
     inner, footer = decode(data)
-    statement = ReleaseStatement.from_document(footer.statement)
+    statement = ReleaseStatement.read(footer.statement)
     rows = dated_rows(inner, statement)
     if hash_rows(rows) != footer.rows_hash:
         raise PublicationError(
@@ -91,7 +91,7 @@ def statement_in(data: bytes) -> ReleaseStatement:
     Raises:
         PublicationError: As `read_staged`.
     """
-    return ReleaseStatement.from_document(decode(data, ())[1].statement)
+    return ReleaseStatement.read(decode(data, ())[1].statement)
 
 
 def dated_rows(inner: pl.DataFrame, statement: ReleaseStatement) -> pl.DataFrame:

@@ -1,132 +1,128 @@
 """What a published release says about itself: whose it is, what it protects and what it cost."""
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import date, datetime
+from dataclasses import fields
 from decimal import ROUND_CEILING, ROUND_UP, Context, Decimal
 from fractions import Fraction
-from typing import Any, Literal, TypeGuard, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeGuard, get_args, get_type_hints
 
-from optstream.catalogue.layout import errors_file, is_hash, measurements_file
-from optstream.catalogue.rows import CountBands, StandardErrors, check_value_column
-from optstream.errors import OptStreamError, ParameterError, PublicationError
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    PlainValidator,
+    Strict,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+
+from optstream.catalogue.documents import (
+    EXACT,
+    PARTITION,
+    Amount,
+    Count,
+    Document,
+    Hash,
+    Name,
+    OrAbsent,
+    Period,
+    Positive,
+    Signed,
+    Text,
+    absent,
+)
+from optstream.catalogue.layout import errors_file, measurements_file
+from optstream.catalogue.rows import band_columns, check_value_column, error_columns
+from optstream.errors import PublicationError
 from optstream.estimation.estimate import Optimality
 from optstream.mechanisms import mechanism_named
 from optstream.privacy import GaussianSpend, JointSpend
-from optstream.privacy.exact import exact_from_text, whole
 from optstream.privacy.model import PrivacyModel
 from optstream.privacy.spends import Spend, StepSpend
 from optstream.stream.calendar import DayKind
-from optstream.stream.period import period_from
 
-# How near a release's values are to the optimum of the bounded program that made them add up.
-
+MARGIN = "margin"
+"""Key of `mechanism`: what the last level is called, where it is a margin."""
+TREE = "tree_sha256"
+"""In a mechanism's parameters: what identifies the tree of the day, and the list of trees up to it."""
 LEAST = 1e-18
 """Figures below it say no more than that the last digits are exact, and differ between processors."""
 ONE_DIGIT = Context(prec=1, rounding=ROUND_UP)
-
-
-def rounded(optimality: Optimality) -> Optimality:
-    """Return the certificate of an estimate as a release states it.
-
-    Gap and residual are rounded up to one digit and to `LEAST` or its root at least, so that another
-    processor's last bits make no other statement.
-    """
-    return Optimality(
-        _up(max(optimality.gap, LEAST)),
-        _up(max(optimality.residual, math.sqrt(LEAST))),
-        optimality.rounds,
-        optimality.converged,
-    )
-
-
-def consistency_in_words(optimality: Optimality) -> str:
-    """Return what the certificate says, in a sentence or two."""
-    distance = f"{_up(optimality.distance):g}"
-    if optimality.converged:
-        return (
-            "Values lay below the lower bound, so the program that raises them was solved: every value, and "
-            f"every sum of values, is within {distance} of its own standard error of the optimum."
-        )
-    return (
-        "Values lay below the lower bound, and the program that raises them was not solved to the end: nodes "
-        f"add up and respect the bound, but a value may be {distance} of its own standard errors from the "
-        "optimum."
-    )
-
-
-def to_document(optimality: Optimality) -> dict[str, Any]:
-    """Return a JSON-ready document of a certificate that was `rounded`."""
-    return {
-        "gap": optimality.gap,
-        "distance": _up(optimality.distance),
-        "residual": optimality.residual,
-        "rounds": optimality.rounds,
-        "converged": optimality.converged,
-        "in_words": consistency_in_words(optimality),
-    }
-
-
-def from_document(document: Mapping[str, Any]) -> Optimality:
-    """Read back what `to_document` wrote; its distance and words are not read.
-
-    Raises:
-        KeyError, TypeError, ValueError: for anything else.
-    """
-    gap, residual = float(document["gap"]), float(document["residual"])
-    rounds, converged = document["rounds"], document["converged"]
-    if not (0 <= gap < math.inf and 0 <= residual < math.inf):
-        raise ValueError("gap and residual must be finite and at least 0")
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 0:
-        raise ValueError("rounds must be a number of rounds")
-    if not isinstance(converged, bool):
-        raise ValueError("converged must be true or false")
-    return Optimality(gap, residual, rounds, converged)
+DIGITS = 4
+"""Significant ones of a long span's amounts: the same on machines whose floats round differently."""
+GAUSSIAN = "discrete Gaussian"
+JOINT = ("noise", "joint_over", "n_nodes")
+ErrorsOf = Literal["whole", "noise"]
+"""The whole errors of the values, or what the noise alone did to them."""
+LARGEST_MANIFEST = 2**21
+"""Bytes, which anyone may have written."""
+Known = Literal["all", "some", "none"]
 
 
 def _up(figure: float) -> float:
     return float(ONE_DIGIT.create_decimal(Decimal(repr(figure))))
 
 
-# What a customer's readings of a month or a year lose by a release's plan, as its statement has it.
+class Consistency(Document):
+    """How near the values are to the optimum of the program that respects the lower bound."""
 
-DIGITS = 4
-"""Significant ones that are stated: the same figure on machines whose floats round differently."""
-COMPOSED = ("draws", "windows", "plain", "rho")
+    gap: float = Field(ge=0, description="primal less dual objective, the sum of weights * misfit^2 / 2")
+    distance: float = Field(
+        0.0,
+        ge=0,
+        description="how many of its own standard errors any sum of values may be from the optimum's",
+    )
+    residual: float = Field(
+        ge=0, description="by how many standard deviations of a measurement optimality is missed at most"
+    )
+    rounds: Count
+    converged: bool
+    in_words: Text = ""
+
+    @classmethod
+    def rounded(cls, found: Optimality) -> "Consistency":
+        """Return the certificate of an estimate as a release states it: gap and residual are rounded up to
+        one digit and to `LEAST` or its root at least, so that another processor's last bits make no other
+        statement.
+        """
+        gap, residual = _up(max(found.gap, LEAST)), _up(max(found.residual, math.sqrt(LEAST)))
+        return cls(gap=gap, residual=residual, rounds=found.rounds, converged=found.converged)
+
+    def _derived(self) -> Mapping[str, Any]:
+        distance = _up(math.sqrt(2.0 * self.gap))
+        if self.converged:
+            words = (
+                "Values lay below the lower bound, so the program that raises them was solved: every value, "
+                f"and every sum of values, is within {distance:g} of its own standard error of the optimum."
+            )
+        else:
+            words = (
+                "Values lay below the lower bound, and the program that raises them was not solved to the "
+                f"end: nodes add up and respect the bound, but a value may be {distance:g} of its own "
+                "standard errors from the optimum."
+            )
+        return {"distance": distance, "in_words": words}
 
 
-@dataclass(frozen=True)
-class LongSpan:
-    """What all readings of one customer in several days in a row lose, each day released once by one plan.
+def _below_one(amount: Fraction) -> Fraction:
+    if not 0 < amount < 1:
+        raise ValueError(f"must be between 0 and 1; got {amount}")
+    return amount
 
-    Attributes:
-        n_days: How many days, at least 1.
-        epsilon: The loss at `delta`, exact.
-        delta: The most that is added to any probability beside the factor e^epsilon; between 0 and 1.
-        plain_sum: The sum over all days, exact: the loss at delta 0, or rho.
-        composed: What was composed, "draws" or "windows"; "plain" where that is no less than `plain_sum`,
-            "rho" where `plain_sum` is that.
 
-    Raises:
-        ParameterError: A field is outside its range; names it.
-    """
+class LongSpan(Document):
+    """What all readings of one customer in so many days in a row lose by the plan."""
 
-    n_days: int
-    epsilon: Fraction
-    delta: Fraction
-    plain_sum: Fraction
-    composed: str
-
-    def __post_init__(self) -> None:
-        whole(self.n_days, "n_days of LongSpan", 1, 2**31 - 1)
-        for name in ("epsilon", "delta", "plain_sum"):
-            if not isinstance(amount := getattr(self, name), Fraction) or amount < 0:
-                raise ParameterError(f"{name} of LongSpan must be a Fraction of at least 0; got {amount!r}")
-        if not 0 < self.delta < 1:
-            raise ParameterError(f"delta of LongSpan must be between 0 and 1; got {self.delta}")
-        if self.composed not in COMPOSED:
-            raise ParameterError(f"composed of LongSpan must be one of {COMPOSED}; got {self.composed!r}")
+    n_days: Positive
+    epsilon: Amount
+    delta: Annotated[Amount, AfterValidator(_below_one)]
+    plain_sum: Amount = Field(description="epsilon at delta 0, or rho")
+    composed: Literal["draws", "windows", "plain", "rho"]
 
     @classmethod
     def rounded(
@@ -141,7 +137,8 @@ class LongSpan:
             epsilon: The loss at `delta`.
             delta: Between 0 and 1; not rounded.
             plain_sum: The loss at delta 0.
-            composed: "draws", "windows", "plain" or "rho".
+            composed: What was composed, "draws" or "windows"; "plain" where that is no less than `plain_sum`,
+                "rho" where `plain_sum` is that.
 
         Returns:
             The span.
@@ -149,37 +146,8 @@ class LongSpan:
         Raises:
             ParameterError: A value is outside its range; names it.
         """
-        return cls(n_days, _rounded_up(Fraction(epsilon)), delta, _rounded_up(plain_sum), composed)
-
-    def to_document(self) -> dict[str, Any]:
-        """Return a JSON-ready document.
-
-        Returns:
-            The fields by name; amounts exact, as "numerator/denominator".
-        """
-        amounts = {name: str(getattr(self, name)) for name in ("epsilon", "delta", "plain_sum")}
-        return {"n_days": self.n_days, **amounts, "composed": self.composed}
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> "LongSpan":
-        """Read back what `to_document` wrote.
-
-        Args:
-            document: With the keys of the fields.
-
-        Returns:
-            The span.
-
-        Raises:
-            KeyError: A key is missing.
-            TypeError: A value is of another type.
-            ValueError: A value is out of range (ParameterError), or no exact number.
-            ZeroDivisionError: A denominator is 0.
-        """
-        epsilon, delta, plain = (
-            exact_from_text(document[name]) for name in ("epsilon", "delta", "plain_sum")
-        )
-        return cls(document["n_days"], epsilon, delta, plain, document["composed"])
+        amounts = {"epsilon": _rounded_up(Fraction(epsilon)), "plain_sum": _rounded_up(plain_sum)}
+        return cls.read({"n_days": n_days, "delta": delta, "composed": composed, **amounts})
 
 
 def spans_in_words(spans: Sequence[LongSpan], decimal: Callable[[Fraction], str]) -> str:
@@ -203,104 +171,61 @@ def _rounded_up(amount: Fraction) -> Fraction:
     return Fraction(Context(DIGITS, ROUND_CEILING).divide(amount.numerator, amount.denominator))
 
 
-# The noise of a release, as its statement tells it.
+class NoiseScale(Document):
+    """The noise of one measurement; three keys are of joint noise alone, and law of Gaussian noise."""
 
-GAUSSIAN = "discrete Gaussian"
-
-
-@dataclass(frozen=True)
-class NoiseScale:
-    """The noise of one measurement.
-
-    Attributes:
-        level: Depth in the tree, root 0.
-        stage: What was measured ("samples", "features/day").
-        scale: Of the noise, in units of the model's resolution, exact; None where one scale does not describe
-            the measurement.
-        joint_over: How many measurements share joint noise at most; None for Laplace noise.
-        n_nodes: Of the level, with joint noise; else None.
-        is_gaussian: Whether the noise is discrete Gaussian, and `scale` its sigma.
-    """
-
-    level: int
-    stage: str
-    scale: Fraction | None
-    joint_over: int | None = None
-    n_nodes: int | None = None
-    is_gaussian: bool = False
+    model_config = ConfigDict(
+        json_schema_extra={
+            "dependentRequired": {one: [key for key in JOINT if key != one] for one in JOINT},
+        },
+    )
+    level: Count = Field(description="depth in the tree, root 0")
+    stage: str = Field(description='what was measured, such as "samples"')
+    scale: Amount | None = Field(
+        description="in the unit of the values; null where no one scale describes it"
+    )
+    scale_units: Amount | None = Field(description="the same in units of the resolution")
+    noise: OrAbsent[str] = absent()
+    joint_over: OrAbsent[Count] = absent("how many measurements share joint noise at most")
+    n_nodes: OrAbsent[Positive] = absent("of the level")
+    law: OrAbsent[Literal["discrete Gaussian"]] = absent("scale is then its standard deviation")
 
     @property
     def needs_one_leaf(self) -> bool:
         """Whether it is priced for customers whose readings of a period lie in one leaf (Lemma 16)."""
         return self.n_nodes is not None and self.n_nodes > 1
 
-    def to_document(self, resolution: Fraction) -> dict[str, Any]:
-        """Return a JSON-ready document.
-
-        Args:
-            resolution: Of the model, in the unit of the values.
-
-        Returns:
-            `scale` in the unit of the values and `scale_units` in units of the resolution, both exact, and
-            the rest; `joint_over` and `n_nodes` for joint noise alone, `law` for Gaussian noise alone.
-        """
-        scale = None if self.scale is None else str(self.scale * resolution)
-        units = None if self.scale is None else str(self.scale)
-        document = {"level": self.level, "stage": self.stage, "scale": scale, "scale_units": units}
-        if self.is_gaussian:
-            return document | {"law": GAUSSIAN}
-        return document if self.joint_over is None else document | self._groups
-
-    @property
-    def _groups(self) -> dict[str, Any]:
-        """The keys of joint noise; its words are for readers, and not read back."""
-        words = f"joint over {self.joint_over} {'steps' if self.stage == 'samples' else self.stage}"
-        return {"noise": words, "joint_over": self.joint_over, "n_nodes": self.n_nodes}
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> "NoiseScale":
-        """Read back what `to_document` wrote.
-
-        Args:
-            document: With the keys level, stage and scale_units.
-
-        Returns:
-            The scale.
-
-        Raises:
-            KeyError: A key is missing.
-            TypeError: A value is of another type.
-            ValueError: A value is no number.
-            ZeroDivisionError: A denominator is 0.
-        """
-        units = document["scale_units"]
-        scale = None if units is None else exact_from_text(units)
-        is_gaussian = document.get("law") == GAUSSIAN
-        found = cls(int(document["level"]), str(document["stage"]), scale, is_gaussian=is_gaussian)
-        if "joint_over" not in document:
-            return found
-        return replace(found, joint_over=int(document["joint_over"]), n_nodes=int(document["n_nodes"]))
+    def _derived(self) -> Mapping[str, Any]:
+        if self.joint_over is None:
+            return {"noise": None, "n_nodes": None}
+        if self.n_nodes is None:
+            raise ValueError("joint noise has a number of nodes")
+        return {"noise": f"joint over {self.joint_over} {'steps' if self.stage == 'samples' else self.stage}"}
 
 
-def noise_scales(spends: Iterable[Spend]) -> tuple[NoiseScale, ...]:
+def noise_scales(spends: Iterable[Spend], resolution: Fraction) -> tuple[NoiseScale, ...]:
     """Return the distinct noise scales of a release's spends.
 
     Args:
         spends: What the release is charged.
+        resolution: Of the privacy model, in the unit of the values.
 
     Returns:
         Scales in the order of the spends.
     """
-    return tuple(dict.fromkeys(_noise_of(spend) for spend in spends))
+    return tuple(dict.fromkeys(_noise_of(spend, resolution) for spend in spends))
 
 
-def _noise_of(spend: Spend) -> NoiseScale:
+def _noise_of(spend: Spend, resolution: Fraction) -> NoiseScale:
+    scale = spend.scale if isinstance(spend, JointSpend | GaussianSpend) or _has_one_scale(spend) else None
+    facts: dict[str, Any] = {}
     if isinstance(spend, JointSpend):
         largest = max((len(group) for group in spend.groups), default=0)
-        return NoiseScale(spend.level, spend.stage, spend.scale, largest, spend.n_nodes)
-    if isinstance(spend, GaussianSpend):
-        return NoiseScale(spend.level, spend.stage, spend.scale, is_gaussian=True)
-    return NoiseScale(spend.level, spend.stage, spend.scale if _has_one_scale(spend) else None)
+        facts = {"joint_over": largest, "n_nodes": spend.n_nodes}
+    elif isinstance(spend, GaussianSpend):
+        facts = {"law": GAUSSIAN}
+    whole = None if scale is None else scale * resolution
+    return NoiseScale(level=spend.level, stage=spend.stage, scale=whole, scale_units=scale, **facts)
 
 
 def _has_one_scale(spend: Spend) -> TypeGuard[StepSpend]:
@@ -308,230 +233,258 @@ def _has_one_scale(spend: Spend) -> TypeGuard[StepSpend]:
     return isinstance(spend, StepSpend) and all(weight == int(weight) for weight in spend.weights)
 
 
-# What a release's statement says of the files beside it: its measurements, and its errors.
+class StandardErrors(Document):
+    """Of which values the columns *_noise_se and *_se are known."""
 
-ErrorsOf = Literal["whole", "noise"]
-"""The whole errors of the values, or what the noise alone did to them."""
+    noise: Known = Field(description="what the noise did to the estimate")
+    posterior: Known = Field(description="how far the estimate is taken to be from the truth, noise and all")
+    in_words: Text = ""
 
-
-@dataclass(frozen=True)
-class StatedMeasurements:
-    """The file of measurements that belongs to a release.
-
-    Attributes:
-        file_hash: SHA-256 of the file.
-        later: The days after the release's own whose measurements a new estimate is made of, rising.
-
-    Raises:
-        ParameterError: The hash is none, or the days do not rise.
-    """
-
-    file_hash: str
-    later: tuple[date, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not is_hash(self.file_hash):
-            raise ParameterError(
-                "file_hash of StatedMeasurements must be a SHA-256 in lower-case hexadecimal"
+    def words(self, value_column: str) -> str:
+        """Return what the two columns are, and what they are not."""
+        of_noise, of_model = error_columns(value_column)
+        if self.noise == "none":
+            told = (
+                f"{of_noise} is null: the estimate is not a linear function of what was measured, so what "
+                "the noise did to it is not known in closed form."
             )
+        else:
+            told = (
+                f"{of_noise} is the standard deviation of what the noise did to a node's estimate, from the "
+                "noise scales alone, given which points, blocks or groups were chosen. Noise only: it "
+                "leaves out what interpolation gets wrong, so it makes no error band."
+            )
+            told += " It is null where it is not known." if self.noise == "some" else ""
+        if self.posterior == "none":
+            told += f" {of_model} is null."
+        else:
+            told += (
+                f" {of_model} is the standard error of the whole error: what the noise did and, where steps "
+                "were not measured, what the mechanism's own model leaves in doubt, as right as the model is."
+            )
+        return f"{told} Both are of the estimate before its lower bound and before rounding."
+
+
+class CountBands(Document):
+    """Of which counts the columns *_low and *_high are known."""
+
+    known: Known
+    share: Annotated[Amount, AfterValidator(_below_one)] = Field(
+        Fraction(19, 20), description="of steps that a band is to hold at least"
+    )
+    in_words: Text = ""
+
+    def words(self, value_column: str) -> str:
+        """Return what the two columns are."""
+        low, high = band_columns(value_column)
+        return (
+            f"{low} and {high} are the lowest and the highest count of a band that is to hold the true count "
+            f"in at least {float(self.share):.0%} of steps, noise, model and the counts' own variation "
+            "counted in, as right as the mechanism's model is. Both are whole numbers of at least 0, the "
+            "published value between them; where 0 alone is likelier than that, the highest is that value."
+        )
+
+
+class StatedMeasurements(Document):
+    """The file of the noisy measurements that the release is computed from."""
+
+    file: str = Field(
+        "",
+        pattern=rf"^measurements/{PARTITION}/revision-[0-9]+-[0-9a-f]{{64}}\.parquet$",
+        description="relative to the published folder",
+    )
+    file_hash: Hash = Field(description="SHA-256 of that file")
+    later: Annotated[tuple[Period, ...], Strict(False)] = absent(
+        "the later days that a new estimate is made of, rising; absent for a first one",
+        (),
+        json_schema_extra={"minItems": 1},
+    )
+
+    @model_validator(mode="after")
+    def _rises(self) -> "StatedMeasurements":
         if list(self.later) != sorted(set(self.later)):
-            raise ParameterError("later of StatedMeasurements must be rising days")
-
-    def to_document(self, period: date, revision: int) -> dict[str, Any]:
-        """Return a JSON-ready document.
-
-        Args:
-            period: The local day of the release.
-            revision: Of the release.
-
-        Returns:
-            The file relative to the published folder, its hash, and the days after, where there are any.
-        """
-        file = measurements_file(period, revision, self.file_hash)
-        document: dict[str, Any] = {"file": file, "file_hash": self.file_hash}
-        return document | ({"later": [day.isoformat() for day in self.later]} if self.later else {})
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> "StatedMeasurements":
-        """Read back what `to_document` wrote; its file follows from the hash and is not read.
-
-        Args:
-            document: With the key file_hash.
-
-        Returns:
-            What the statement says.
-
-        Raises:
-            KeyError: A key is missing.
-            TypeError: A value is of another type.
-            ValueError: A day is no date.
-            ParameterError: The hash is none.
-        """
-        return cls(document["file_hash"], tuple(period_from(day) for day in document.get("later", ())))
+            raise ValueError("later must be rising days")
+        return self
 
 
-@dataclass(frozen=True)
-class StatedErrors:
-    """The file of errors that belongs to a release (docs/data/sums.md).
+class StatedErrors(Document):
+    """The file of how the errors of the release's values hang together (docs/data/sums.md)."""
 
-    Attributes:
-        file_hash: SHA-256 of the file.
-        of: Which errors it tells of.
+    file: str = Field(
+        "",
+        pattern=rf"^errors/{PARTITION}/revision-[0-9]+-vintage-[0-9]+-[0-9a-f]{{64}}\.parquet$",
+        description="relative to the published folder",
+    )
+    file_hash: Hash = Field(description="SHA-256 of that file")
+    of: ErrorsOf = Field(
+        description="whether of the whole errors, or of what the noise alone did to the values"
+    )
 
-    Raises:
-        ParameterError: The hash is none, or there are no such errors.
+
+def _schema_of_model() -> JsonSchemaValue:
+    """Return the schema of a privacy model: of its fields by their types."""
+    kinds = get_type_hints(PrivacyModel)
+    properties: dict[str, JsonSchemaValue] = {}
+    for name in (field.name for field in fields(PrivacyModel)):
+        if Fraction in (kinds[name], *get_args(kinds[name])):
+            properties[name] = EXACT
+        elif kinds[name] is int:
+            properties[name] = {"type": "integer", "minimum": 1}
+        else:
+            properties[name] = {"type": "string", "enum": list(get_args(kinds[name]))}
+    properties["delta"] = EXACT | {"description": "beside epsilon, for Gaussian noise alone"}
+    properties["rho"] = EXACT | {"description": "the most of it, zero-concentrated privacy, in any window"}
+    return {
+        "type": "object",
+        "description": "The privacy guarantee.",
+        "properties": properties,
+        "required": [name for name in properties if name not in ("delta", "rho")],
+        "additionalProperties": False,
+    }
+
+
+def _model_from(value: object) -> PrivacyModel:
+    if isinstance(value, PrivacyModel):
+        return value
+    return PrivacyModel(**value)  # type: ignore[arg-type]
+
+
+Model = Annotated[
+    PrivacyModel,
+    PlainValidator(_model_from),
+    PlainSerializer(PrivacyModel.to_document),
+    WithJsonSchema(_schema_of_model()),
+]
+
+
+def _mechanism(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
+        raise ValueError("must be a mapping with a name")
+    return value
+
+
+Mechanism = Annotated[
+    Mapping[str, Any],
+    PlainValidator(_mechanism),
+    PlainSerializer(dict),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "description": "The mechanism, with all its parameters.",
+            "properties": {
+                "name": {"type": "string", "minLength": 1},
+                "level_shares": {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": EXACT,
+                    "description": "each level's share of epsilon, root first; absent in older releases",
+                },
+                TREE: {
+                    "type": "string",
+                    "pattern": "^[0-9a-f]{64}$",
+                    "description": "identifies the day's tree and those before it; only where the hierarchy "
+                    "changes",
+                },
+            },
+            "required": ["name"],
+        }
+    ),
+]
+
+
+def _column(name: str) -> str:
+    check_value_column(name)
+    return name
+
+
+ValueColumn = Annotated[
+    Text,
+    AfterValidator(_column),
+    Field(description="name of the published values, which also tells their unit"),
+]
+
+
+class ReleaseStatement(Document):
+    """What a release says of itself, in public facts.
+
+    Nothing in it may come from raw values, clocks or durations. The order of the fields is that of the stored
+    bytes.
     """
 
-    file_hash: str
-    of: ErrorsOf
+    called: ClassVar[str] = "a release's statement"
+    format: Literal["optstream.statement/1"] = "optstream.statement/1"
+    stream: Name
+    period: Period
+    revision: Count = Field(description="from 0; a higher one is a new measurement of the day")
+    vintage: Count = Field(description="from 0; a higher one is a new estimate from the same measurements")
+    value_column: ValueColumn
+    step_minutes: int = Field(ge=1, le=1440)
+    time_zone: Name
+    day: DayKind = Field(description="how a day is cut where the clocks change")
+    model: Model = Field(alias="privacy_model")
+    privacy_in_words: Text = ""
+    mechanism: Mechanism
+    calibration: Literal["strict", "paper"] = Field(
+        description="an earlier version had the noise scales of the papers"
+    )
+    epsilon_plan: Amount = Field(description="what the plan, repeated, costs any window, as accounted")
+    epsilon_own: Amount = Field(description="what this release's measurements alone cost any window")
+    noise: Annotated[tuple[NoiseScale, ...], Strict(False)]
+    simulated: bool = Field(
+        description="a release of seeded noise is never published", json_schema_extra={"const": False}
+    )
+    code_version: Name
+    configuration_hash: Hash
+    budget_alpha: OrAbsent[Amount] = absent(
+        "the alpha of the budget's other streams, where this one has its own"
+    )
+    supplier_rounding: Amount = absent(
+        "of alpha, the part that is the supplier's rounding of sums; absent where none is", Fraction(0)
+    )
+    long_spans: Annotated[tuple[LongSpan, ...], Strict(False)] = absent(
+        "absent in releases from before it was stated", (), json_schema_extra={"minItems": 1}
+    )
+    standard_errors: OrAbsent[StandardErrors] = absent(
+        "absent in releases from before there were such columns"
+    )
+    consistency: OrAbsent[Consistency] = absent(
+        "absent where no value lay below the bound, and in older releases"
+    )
+    bands: OrAbsent[CountBands] = absent("absent where readings are no counts")
+    measurements: OrAbsent[StatedMeasurements] = absent("absent where it is not published")
+    errors: OrAbsent[StatedErrors] = absent("absent where there is none")
+    no_errors: OrAbsent[Name] = absent("why there is no file of errors; absent where there is one")
+    bounds: OrAbsent[Annotated[tuple[Signed, Signed], Strict(False)]] = absent(
+        "lowest and highest reading; absent where that is not recorded"
+    )
+    metered: OrAbsent[bool] = absent(
+        "whether each input row was one customer's; absent where that is not recorded"
+    )
 
-    def __post_init__(self) -> None:
-        if not is_hash(self.file_hash):
-            raise ParameterError("file_hash of StatedErrors must be a SHA-256 in lower-case hexadecimal")
-        if self.of not in get_args(ErrorsOf):
-            raise ParameterError('of of StatedErrors must be "whole" or "noise"')
-
-    def to_document(self, period: date, revision: int, vintage: int) -> dict[str, Any]:
-        """Return a JSON-ready document.
-
-        Args:
-            period: The local day of the release.
-            revision: Of the release.
-            vintage: Of the release.
-
-        Returns:
-            The file relative to the published folder, its hash, and which errors it tells of.
-        """
-        file = errors_file(period, revision, vintage, self.file_hash)
-        return {"file": file, "file_hash": self.file_hash, "of": self.of}
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> "StatedErrors":
-        """Read back what `to_document` wrote; its file follows from the hash and is not read.
-
-        Args:
-            document: With the keys file_hash and of.
-
-        Returns:
-            What the statement says.
-
-        Raises:
-            KeyError: A key is missing.
-            ParameterError: As the class.
-        """
-        return cls(document["file_hash"], document["of"])
-
-
-FORMAT = "optstream.statement/1"
-MARGIN = "margin"
-"""Key of `mechanism`: what the last level is called, where it is a margin."""
-TREE = "tree_sha256"
-"""In a mechanism's parameters: what identifies the tree of the day, and the list of trees up to it."""
-LONGEST_TEXT = 200
-Told = TypeVar("Told")
-TEXTS = ("stream", "code_version", "configuration_hash", "time_zone")
-CALIBRATIONS = "strict", "paper"
-"""The second is of earlier versions."""
-PLAIN = (*TEXTS, "revision", "vintage", "value_column", "step_minutes", "day", "calibration", "simulated")
-"""Fields that are read from the document as they are."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReleaseStatement:
-    """One release in public facts. Nothing in it may come from raw values, clocks or durations.
-
-    Attributes:
-        stream: Name of the stream.
-        period: The local day.
-        revision: From 0 on, as the ledger counts it.
-        vintage: From 0 on, as the ledger counts it.
-        model: The privacy guarantee.
-        mechanism: {"name": …} with all its parameters, JSON-ready.
-        calibration: "strict"; an earlier version had "paper" for the noise scales of the papers.
-        epsilon_plan: What the plan, repeated, costs any window, as accounted, exact; at the model's delta, if
-            it has one, rounded up (`PrivacyModel.told_epsilon`).
-        epsilon_own: What this release's measurements alone cost any window, likewise.
-        noise: `noise_scales` of the release's spends.
-        simulated: Whether it was drawn with seeded noise; such a release cannot be published.
-        code_version: Of the program that made it.
-        configuration_hash: SHA-256 of the configuration that shaped it.
-        value_column: Name of the published values, which also tells their unit ("load_mw").
-        step_minutes: Length of a step.
-        time_zone: In which days are cut into steps, such as "Europe/Paris".
-        day: How a day is cut where the clocks change.
-        standard_errors: Of which values they are known; None for a release from before there were any.
-        supplier_rounding: The part of the model's alpha that is not one customer's change, but what the
-            supplier's rounding of sums adds to it; less than alpha, in the unit of the values.
-        budget_alpha: The alpha of the budget's other streams, where this one has its own; else None.
-        long_spans: What a month and a year lose by the plan; () for a release from before it was stated.
-        optimality: How near the values are to the optimum of the bounded program, as `consistency.rounded`;
-            None where no value lay below the bound, and for a release from before it was stated.
-        bands: Of which counts they are known; None where readings are no counts.
-        measurements: The file of what it is computed from; None where that is not published.
-        errors: The file of how its errors hang together; None where there is none.
-        no_errors: Why there is none, in words; None where there is one, and for an older release.
-        bounds: Lowest and highest reading, others were clamped to them; None where they are not recorded.
-        metered: Whether each row of the input was one customer's; None where that is not recorded.
-
-    Raises:
-        ParameterError: A field is outside its range; names it.
-    """
-
-    stream: str
-    period: date
-    revision: int
-    vintage: int
-    model: PrivacyModel
-    mechanism: Mapping[str, Any]
-    calibration: Literal["strict", "paper"]
-    epsilon_plan: Fraction
-    epsilon_own: Fraction
-    noise: tuple[NoiseScale, ...]
-    simulated: bool
-    code_version: str
-    configuration_hash: str
-    value_column: str
-    step_minutes: int
-    time_zone: str
-    day: DayKind
-    standard_errors: StandardErrors | None = None
-    supplier_rounding: Fraction = Fraction(0)
-    budget_alpha: Fraction | None = None
-    long_spans: tuple[LongSpan, ...] = ()
-    optimality: Optimality | None = None
-    bands: CountBands | None = None
-    measurements: StatedMeasurements | None = None
-    errors: StatedErrors | None = None
-    no_errors: str | None = None
-    bounds: tuple[Fraction, Fraction] | None = None
-    metered: bool | None = None
-
-    def __post_init__(self) -> None:
-        for name in (*TEXTS, *(("no_errors",) if self.no_errors is not None else ())):
-            _check_text(getattr(self, name), f"{name} of ReleaseStatement")
-        for name, least in (("revision", 0), ("vintage", 0), ("step_minutes", 1)):
-            whole(getattr(self, name), f"{name} of ReleaseStatement", least, 2**31 - 1)
-        for name in ("epsilon_plan", "epsilon_own", "supplier_rounding"):
-            if not isinstance(amount := getattr(self, name), Fraction) or amount < 0:
-                raise ParameterError(
-                    f"{name} of ReleaseStatement must be a Fraction of at least 0; got {amount!r}"
-                )
-        for name, legal in (("calibration", CALIBRATIONS), ("day", get_args(DayKind))):
-            if (choice := getattr(self, name)) not in legal:
-                raise ParameterError(f"{name} of ReleaseStatement must be one of {legal}; got {choice!r}")
-        if not isinstance(self.period, date) or isinstance(self.period, datetime):
-            raise ParameterError("period of ReleaseStatement must be a date")
+    @model_validator(mode="after")
+    def _fits(self) -> "ReleaseStatement":
         if self.bounds is not None and not self.bounds[0] < self.bounds[1]:
-            raise ParameterError("bounds of ReleaseStatement must have the lower first")
-        if self.metered is not None and not isinstance(self.metered, bool):
-            raise ParameterError("metered of ReleaseStatement must be true, false or absent")
-        if not isinstance(self.simulated, bool):
-            raise ParameterError("simulated of ReleaseStatement must be true or false")
-        if not isinstance(self.mechanism, Mapping) or not isinstance(self.mechanism.get("name"), str):
-            raise ParameterError("mechanism of ReleaseStatement must be a mapping with a name")
+            raise ValueError("bounds must have the lower first")
         if self.supplier_rounding >= self.model.alpha:
-            raise ParameterError("supplier_rounding of ReleaseStatement must be less than the model's alpha")
-        check_value_column(self.value_column)
+            raise ValueError("supplier_rounding must be less than the model's alpha")
+        for one in self.noise:
+            units = one.scale_units
+            if one.scale != (None if units is None else units * self.model.resolution):
+                raise ValueError("scale of noise must be scale_units times the model's resolution")
+        return self
+
+    def _derived(self) -> Mapping[str, Any]:
+        told: dict[str, Any] = {"privacy_in_words": self.in_words()}
+        for name, part in (("standard_errors", self.standard_errors), ("bands", self.bands)):
+            if part is not None:
+                told[name] = part.model_copy(update={"in_words": part.words(self.value_column)})
+        key = self.period, self.revision
+        if (found := self.measurements) is not None:
+            told["measurements"] = found.model_copy(update={"file": measurements_file(*key, found.file_hash)})
+        if (known := self.errors) is not None:
+            file = errors_file(*key, self.vintage, known.file_hash)
+            told["errors"] = known.model_copy(update={"file": file})
+        return told
 
     @property
     def epsilon_of_grant(self) -> Fraction:
@@ -603,7 +556,7 @@ class ReleaseStatement:
     def terms_in_words(self) -> str:
         """What the release was drawn under: the same text for releases that protect the same."""
         model = self.model
-        kind = "sliding" if model.windows == "sliding" else "inside one period"
+        kind = "sliding" if self.model.windows == "sliding" else "inside one period"
         leaves = "one leaf" if model.unit == "customer" else f"up to {model.leaves_per_step} leaves"
         rho = f" (rho {float(model.rho):.6g})" if model.rho is not None else ""
         words = (
@@ -627,7 +580,7 @@ class ReleaseStatement:
         leaves = "one leaf" if model.unit == "customer" else f"up to {model.leaves_per_step} leaves"
         who = f"one customer's readings, in {leaves} at a step,"
         straddle = "also where it straddles periods"
-        if model.windows == "aligned":
+        if self.model.windows == "aligned":
             straddle = "inside one period; windows that straddle two periods are not covered"
         sentences = [
             f"This plan, repeated period after period, changes anyone's odds about {who} in any window of "
@@ -696,114 +649,40 @@ class ReleaseStatement:
             found.append((errors_file(self.period, self.revision, self.vintage, digest), digest))
         return tuple(found)
 
-    def to_document(self) -> dict[str, Any]:
-        """Return a JSON-ready document.
 
-        Returns:
-            Text and integers, in the order of the stored bytes; fractions exact, as "numerator/denominator".
-        """
-        # each by itself, for their order is that of the stored bytes, which signatures and hashes cover
-        document: dict[str, Any] = {
-            "format": FORMAT,
-            "stream": self.stream,
-            "period": self.period.isoformat(),
-            "revision": self.revision,
-            "vintage": self.vintage,
-            "value_column": self.value_column,
-            "step_minutes": self.step_minutes,
-            "time_zone": self.time_zone,
-            "day": self.day,
-            "privacy_model": self.model.to_document(),
-            "privacy_in_words": self.in_words(),
-            "mechanism": dict(self.mechanism),
-            "calibration": self.calibration,
-            "epsilon_plan": str(self.epsilon_plan),
-            "epsilon_own": str(self.epsilon_own),
-            "noise": [entry.to_document(self.model.resolution) for entry in self.noise],
-            "simulated": self.simulated,
-            "code_version": self.code_version,
-            "configuration_hash": self.configuration_hash,
-        }
-        if self.budget_alpha is not None:
-            document["budget_alpha"] = str(self.budget_alpha)
-        if self.supplier_rounding:
-            document["supplier_rounding"] = str(self.supplier_rounding)
-        if self.long_spans:
-            document["long_spans"] = [span.to_document() for span in self.long_spans]
-        if self.standard_errors:
-            document["standard_errors"] = self.standard_errors.to_document(self.value_column)
-        if self.optimality:
-            document["consistency"] = to_document(self.optimality)
-        if self.bands:
-            document["bands"] = self.bands.to_document(self.value_column)
-        if self.measurements:
-            document["measurements"] = self.measurements.to_document(self.period, self.revision)
-        if self.errors:
-            document["errors"] = self.errors.to_document(self.period, self.revision, self.vintage)
-        if self.no_errors is not None:
-            document["no_errors"] = self.no_errors
-        if self.bounds is not None:
-            document["bounds"] = [str(bound) for bound in self.bounds]
-        if self.metered is not None:
-            document["metered"] = self.metered
-        return document
+class _Stated:
+    """What a manifest has of a statement: the keys as they were written, with the schema of a statement."""
+
+    def __get_pydantic_json_schema__(self, _: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return handler(ReleaseStatement.__pydantic_core_schema__)
+
+
+class Manifest(Document):
+    """The manifest of a published release, with its statement as the file has it."""
+
+    called: ClassVar[str] = "a manifest"
+    format: Literal["optstream.manifest/1"] = "optstream.manifest/1"
+    file: str = Field(pattern=rf"^(data|superseded)/{PARTITION}/release-[0-9a-f]{{64}}\.parquet$")
+    file_hash: Hash
+    rows_hash: Hash
+    statement: Annotated[dict[str, Any], _Stated()]
+
+    def to_bytes(self) -> bytes:
+        """Return the file's bytes."""
+        return (json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n").encode()
+
+    @property
+    def stated(self) -> ReleaseStatement:
+        """The statement. Raises PublicationError where it is not as OptStream writes it."""
+        return ReleaseStatement.read(self.statement)
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> "ReleaseStatement":
-        """Read back what `to_document` wrote; its words are not read.
-
-        Args:
-            document: Of format optstream.statement/1.
-
-        Returns:
-            The statement.
-
-        Raises:
-            PublicationError: The document is something else.
-        """
+    def from_bytes(cls, data: bytes) -> "Manifest":
+        """Return the manifest that anyone may have written. Raises PublicationError for something else."""
         try:
-            if document["format"] != FORMAT:
-                raise ValueError
-            return cls(
-                **{name: document[name] for name in PLAIN},
-                mechanism=document["mechanism"],
-                period=period_from(document["period"]),
-                model=PrivacyModel(**document["privacy_model"]),
-                epsilon_plan=exact_from_text(document["epsilon_plan"]),
-                epsilon_own=exact_from_text(document["epsilon_own"]),
-                noise=tuple(NoiseScale.from_document(entry) for entry in document["noise"]),
-                standard_errors=_told(document, "standard_errors", StandardErrors.from_document),
-                supplier_rounding=exact_from_text(document.get("supplier_rounding", "0")),
-                budget_alpha=_told(document, "budget_alpha", exact_from_text),
-                long_spans=tuple(LongSpan.from_document(span) for span in document.get("long_spans", ())),
-                optimality=_told(document, "consistency", from_document),
-                bands=_told(document, "bands", CountBands.from_document),
-                measurements=_told(document, "measurements", StatedMeasurements.from_document),
-                errors=_told(document, "errors", StatedErrors.from_document),
-                no_errors=document.get("no_errors"),
-                bounds=_told(document, "bounds", _two_bounds),
-                metered=document.get("metered"),
-            )
-        except (OptStreamError, ValueError, KeyError, TypeError, ArithmeticError) as error:
-            raise PublicationError(f"a release's statement is not {FORMAT} as OptStream writes it") from error
-
-
-def _two_bounds(document: Any) -> tuple[Fraction, Fraction]:
-    low, high = (
-        -exact_from_text(text[1:]) if text.startswith("-") else exact_from_text(text)
-        for text in map(str, document)
-    )
-    return low, high
-
-
-def _told(document: Mapping[str, Any], key: str, read: Callable[[Any], Told]) -> Told | None:
-    """Return what a key tells, where it is there: older releases lack those that came later."""
-    return None if document.get(key) is None else read(document[key])
-
-
-def _check_text(text: object, name: str) -> None:
-    if not isinstance(text, str) or not 0 < len(text) <= LONGEST_TEXT or not text.isprintable():
-        raise ParameterError(f"{name} must be printable text of 1 to {LONGEST_TEXT} characters")
+            return cls.read(json.loads(data))
+        except (ValueError, RecursionError) as error:
+            raise PublicationError("a manifest is not JSON") from error
 
 
 def _decimal(amount: Fraction) -> str:

@@ -8,7 +8,6 @@ release in the place of the listed one: it is made of what is listed.
 """
 
 import hashlib
-import json
 from datetime import date
 from itertools import groupby
 
@@ -31,8 +30,8 @@ from optstream.catalogue.layout import (
     measurements_name,
     release_name,
 )
-from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
-from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.parquet import decode
+from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest, ReleaseStatement
 from optstream.catalogue.untrusted import find_catalogue
 from optstream.errors import PublicationError
 from optstream.stream.period import Hour, day_of
@@ -176,9 +175,9 @@ def _shown_of(transaction: Transaction, name: str, period: date) -> str | None:
 def _stated_rank(transaction: Transaction, file_hash: str) -> Rank | None:
     """Return the rank of a release by its manifest, which stays; None where that does not tell."""
     try:
-        stated = json.loads(transaction.read(manifest_file(file_hash), 2 * LARGEST_STATEMENT))["statement"]
-        return int(stated["revision"]), int(stated["vintage"])
-    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError, PublicationError):
+        stated = Manifest.from_bytes(transaction.read(manifest_file(file_hash), LARGEST_MANIFEST)).stated
+        return stated.revision, stated.vintage
+    except (FileNotFoundError, PublicationError):
         return None
 
 
@@ -195,9 +194,9 @@ def _files_beside(transaction: Transaction, entry: Entry) -> set[str]:
     estimates that were made again after a crash may differ in their last digits, and so in their hashes.
     """
     try:
-        document = json.loads(transaction.read(entry.manifest, 2 * LARGEST_STATEMENT))
-        return set(dict(ReleaseStatement.from_document(document["statement"]).beside))
-    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError, PublicationError):
+        data = transaction.read(entry.manifest, LARGEST_MANIFEST)
+        return set(dict(Manifest.from_bytes(data).stated.beside))
+    except (FileNotFoundError, PublicationError):
         folder = folder_of(ERRORS, entry.period)
         told = {name: errors_name(name) for name in transaction.names_in(folder)}
         rank = (entry.revision, entry.vintage)
@@ -221,7 +220,7 @@ def _rank_of(transaction: Transaction, name: str) -> Rank | None:
         data = transaction.read(name, LARGEST_RELEASE)
         if release_name(hashlib.sha256(data).hexdigest()) != name.rpartition("/")[2]:
             return None
-        stated = ReleaseStatement.from_document(decode(data)[1].statement)
+        stated = ReleaseStatement.read(decode(data)[1].statement)
     except (FileNotFoundError, PublicationError):
         return None
     return stated.revision, stated.vintage

@@ -5,22 +5,61 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
+
+from pydantic import Field, ValidationError
 
 from optstream.catalogue.backends import Location, Readable, StoreUrl, open_storage
-from optstream.catalogue.index import FORMAT, LARGEST_SEQUENCE, NUMBERED, Catalogue, Entry, check_ledger_head
-from optstream.catalogue.layout import CATALOGUE, is_hash
-from optstream.catalogue.rows import check_value_column
-from optstream.catalogue.statement import LONGEST_TEXT
-from optstream.errors import ParameterError, PublicationError
+from optstream.catalogue.documents import Count, Document, Hash, Name, OrAbsent, PeriodText, absent
+from optstream.catalogue.index import LARGEST_SEQUENCE, NUMBERED, Catalogue, Entry
+from optstream.catalogue.layout import CATALOGUE
+from optstream.catalogue.statement import ValueColumn
+from optstream.errors import PublicationError
 from optstream.stream.period import Hour, day_of, period_from
 
 LARGEST_CATALOGUE = 64 * 2**20
 """Bytes; about a hundred thousand periods."""
 FIRST_YEAR, LAST_YEAR = 1970, 2199
 """Of days, as the command line takes them: who shows every day of a span shows no more than these."""
-_MUST_HAVE = {"revision", "vintage", "file", "file_hash", "rows_hash", "manifest", "ledger_head"}
-_MAY_HAVE = {"withdrawn", "closed_in"}
+
+Head = Annotated[str, Field(pattern="^[0-9A-Za-z:_-]{1,128}$", description="hash of the ledger's last event")]
+
+
+class ListedEntry(Document):
+    """The current release of a day, or what is left of it."""
+
+    revision: Count
+    vintage: Count
+    file: str = Field(description="relative to the published folder, as its date and file_hash give it")
+    file_hash: Hash
+    rows_hash: Hash
+    manifest: str = Field(description="likewise")
+    ledger_head: Head
+    withdrawn: OrAbsent[Literal[True]] = absent("a tombstone: what it names is no longer published")
+    closed_in: OrAbsent[Hash] = absent("of an hour of a closed day: the SHA-256 of the day's file")
+
+
+class ListedCatalogue(Document):
+    """The whole document, where catalogues are not signed."""
+
+    format: Literal["optstream.catalogue/1"]
+    stream: Name
+    value_column: ValueColumn
+    ledger_head: Head
+    periods: Annotated[
+        dict[PeriodText, ListedEntry], Field(json_schema_extra={"additionalProperties": False})
+    ]
+
+
+class NumberedCatalogue(ListedCatalogue):
+    """The whole document, where they are."""
+
+    format: Literal["optstream.catalogue/2"]  # type: ignore[assignment]
+    sequence: int = Field(
+        ge=1,
+        lt=LARGEST_SEQUENCE,
+        description="how many signed catalogues there were, this one counted: an older one has less",
+    )
 
 
 def find_catalogue(
@@ -107,71 +146,41 @@ def parse_catalogue(data: bytes) -> Catalogue:
             f"{CATALOGUE} is not JSON with unique keys; restore it from a copy, or remove it: its publisher "
             "lists the days again with `optstream publish --from DAY --to DAY`"
         ) from error
-    if not isinstance(document, dict) or document.get("format") not in (FORMAT, NUMBERED):
-        _refuse(f"is not of format {FORMAT} or {NUMBERED}")
-    known = {"format", "stream", "value_column", "ledger_head", "periods"}
-    if set(document) != known | ({"sequence"} if document["format"] == NUMBERED else set()):
-        _refuse("has keys other than format, stream, value_column, ledger_head, periods, and sequence")
-    sequence = document.get("sequence", 1)
-    if type(sequence) is not int or not 1 <= sequence < LARGEST_SEQUENCE:
-        _refuse("has a sequence that is not a whole number of at least 1")
-    stream, periods = document["stream"], document["periods"]
-    if not isinstance(stream, str) or not 0 < len(stream) <= LONGEST_TEXT or not stream.isprintable():
-        _refuse(f"names no stream of 1 to {LONGEST_TEXT} printable characters")
-    if not isinstance(periods, dict):
-        _refuse("lists no periods")
+    is_numbered = isinstance(document, dict) and document.get("format") == NUMBERED
+    kind = NumberedCatalogue if is_numbered else ListedCatalogue
     try:
-        check_value_column(document["value_column"])
-    except ParameterError as error:
-        raise PublicationError(f"{CATALOGUE}: {error}") from error
-    check_ledger_head(document["ledger_head"])
-    entries = [_from_document(text, entry) for text, entry in periods.items()]
+        found = kind.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        _refuse(f"has a wrong {place!r:.120}: {first['msg']}")
+    entries = [_entry(text, one) for text, one in found.periods.items()]
     if len({isinstance(entry.period, Hour) for entry in entries}) > 1:
         _refuse("lists days and hours")
     entries.sort(key=lambda entry: entry.period)
-    facts = (stream, document["value_column"], document["ledger_head"], tuple(entries))
-    catalogue = Catalogue(*facts, document.get("sequence"))
+    facts = (found.stream, found.value_column, found.ledger_head, tuple(entries))
+    catalogue = Catalogue(*facts, found.sequence if isinstance(found, NumberedCatalogue) else None)
     catalogue.__dict__["_encoded"] = data  # a cached property: hashes and signatures are of what was read
     return catalogue
 
 
-def _from_document(text: str, document: object) -> Entry:
+def _entry(text: str, listed: ListedEntry) -> Entry:
     """Return an entry whose paths are those that its period and hash give: no other path is ever followed."""
+    place = f"period {text}"
     try:
         period = period_from(text)
     except ValueError:
-        _refuse("has a period that is not a date YYYY-MM-DD, nor an hour YYYY-MM-DDTHH")
+        _refuse(f"{place} is not a date YYYY-MM-DD, nor an hour YYYY-MM-DDTHH")
     if not FIRST_YEAR <= period.year <= LAST_YEAR:
         _refuse(f"has a period outside the years {FIRST_YEAR} to {LAST_YEAR}")
-    place = f"period {text}"
-    if period.isoformat() != text or not isinstance(document, dict):
-        _refuse(f"{place} must be a date YYYY-MM-DD, or an hour YYYY-MM-DDTHH, with an entry")
-    if document.keys() - _MAY_HAVE != _MUST_HAVE:
-        _refuse(f"{place} must have {', '.join(sorted(_MUST_HAVE))}, and may have withdrawn or closed_in")
-    for name in ("revision", "vintage"):
-        if type(document[name]) is not int or not 0 <= document[name] < 2**31:
-            _refuse(f"{place}: {name} must be an integer in [0, {2**31 - 1}]")
-    for name in ("file_hash", "rows_hash"):
-        if not is_hash(document[name]):
-            _refuse(f"{place}: {name} must be a SHA-256 in lower-case hexadecimal")
-    check_ledger_head(document["ledger_head"])
-    if document.get("withdrawn", True) is not True:
-        _refuse(f"{place}: withdrawn must be true where it is given")
-    closed_in = document.get("closed_in")
-    may_be = is_hash(closed_in) and isinstance(period, Hour) and "withdrawn" not in document
-    if "closed_in" in document and not may_be:
-        _refuse(f"{place}: closed_in must be a SHA-256 in lower-case hexadecimal, of an hour that is there")
-    entry = Entry(
-        period,
-        document["revision"],
-        document["vintage"],
-        document["file_hash"],
-        document["rows_hash"],
-        document["ledger_head"],
-        "withdrawn" in document,
-        closed_in,
-    )
-    if (document["file"], document["manifest"]) != (entry.file, entry.manifest):
+    if null := sorted(name for name in listed.model_fields_set if getattr(listed, name) is None):
+        _refuse(f"{place}: {null[0]} must be left out where it has no value")
+    if listed.closed_in is not None and (listed.withdrawn or not isinstance(period, Hour)):
+        _refuse(f"{place}: closed_in is of an hour that is there")
+    hashes = listed.file_hash, listed.rows_hash, listed.ledger_head
+    is_gone = listed.withdrawn is not None
+    entry = Entry(period, listed.revision, listed.vintage, *hashes, is_gone, listed.closed_in)
+    if (listed.file, listed.manifest) != (entry.file, entry.manifest):
         _refuse(f"{place}: file and manifest must be the relative names that its date and file_hash give")
     return entry
 

@@ -1,11 +1,9 @@
 """Compare the published folder with its catalogue, file by file. Anyone may have written either."""
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from datetime import date
 from itertools import groupby
-from typing import Any
 
 from optstream.catalogue.about import LARGEST_ABOUT, read_about
 from optstream.catalogue.backends import Location, Storage, open_storage
@@ -30,10 +28,10 @@ from optstream.catalogue.layout import (
 )
 from optstream.catalogue.metadata import LARGEST_METADATA, check_metadata
 from optstream.catalogue.page import check_curves, check_page
-from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
+from optstream.catalogue.parquet import decode
 from optstream.catalogue.read import is_of, listed_errors, lost, read_beside, read_day, read_file, read_rows
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
-from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest
 from optstream.catalogue.untrusted import LARGEST_CATALOGUE, read_catalogue
 from optstream.errors import PublicationError
 from optstream.stream.period import partition_of
@@ -92,18 +90,18 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
 def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> set[str]:
     """Return the files beside a listed release. Raises PublicationError unless all is there, whole."""
     if entry.withdrawn:
-        document = _manifest(storage, entry, "a withdrawn day keeps it: restore it from a copy")
-        if not is_of(ReleaseStatement.from_document(document["statement"]), catalogue, entry):
+        manifest = _manifest(storage, entry, "a withdrawn day keeps it: restore it from a copy")
+        if not is_of(manifest.stated, catalogue, entry):
             raise PublicationError(_differs(entry))
         return set()
     if not storage.is_file(entry.file):
         raise lost(entry)
     read_rows(storage, catalogue, entry, verify=True)
-    document = _manifest(storage, entry, f"`optstream publish {entry.period}` puts it back")
+    manifest = _manifest(storage, entry, f"`optstream publish {entry.period}` puts it back")
     _, footer = decode(read_file(storage, entry), ())
-    if document["statement"] != footer.statement:
+    if manifest.statement != footer.statement:
         raise PublicationError(_differs(entry))
-    beside = dict(ReleaseStatement.from_document(footer.statement).beside)
+    beside = dict(manifest.stated.beside)
     for name, digest in beside.items():
         read_beside(storage, entry.period, name, digest, LARGEST_MEASUREMENTS)
     return set(beside)
@@ -131,7 +129,7 @@ def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> 
         (HIERARCHY, LARGEST_HIERARCHY),
         *((name, LARGEST_METADATA) for name in DESCRIPTIONS),
     ]
-    names += [(entry.manifest, 2 * LARGEST_STATEMENT) for entry in catalogue.entries]
+    names += [(entry.manifest, LARGEST_MANIFEST) for entry in catalogue.entries]
     for name, largest in names:
         try:
             data = storage.read(name, largest)
@@ -152,20 +150,20 @@ def _check_about(storage: Storage) -> Iterator[str]:
             yield str(error)
 
 
-def _manifest(storage: Storage, entry: Entry, remedy: str) -> dict[str, Any]:
+def _manifest(storage: Storage, entry: Entry, remedy: str) -> Manifest:
     """Return the manifest that an entry names, whose file and hashes are the entry's."""
     try:
-        text = storage.read(entry.manifest, 2 * LARGEST_STATEMENT)
-        document: dict[str, Any] = json.loads(text)
-        stated = (document["file"], document["file_hash"], document["rows_hash"])
-        document["statement"]
+        data = storage.read(entry.manifest, LARGEST_MANIFEST)
     except FileNotFoundError as error:
         raise PublicationError(f"{entry.manifest} is missing; {remedy}") from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    try:
+        found = Manifest.from_bytes(data)
+    except PublicationError as error:
         raise PublicationError(f"{entry.manifest} is not a manifest; restore it") from error
-    if stated != (data_file(entry.period, entry.file_hash), entry.file_hash, entry.rows_hash):
+    listed = (data_file(entry.period, entry.file_hash), entry.file_hash, entry.rows_hash)
+    if (found.file, found.file_hash, found.rows_hash) != listed:
         raise PublicationError(_differs(entry))
-    return document
+    return found
 
 
 def _differs(entry: Entry) -> str:

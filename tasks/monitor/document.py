@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasPath, BeforeValidator, Field
 
+from optstream.catalogue.documents import Count, Instant, OrAbsent, Part, PeriodText, Positive, Several, Text
 from tasks.config import Settings
 from tasks.monitor.alarms import DEPENDS
 from tasks.monitor.days import DayState, Kind, Severity, State
 from tasks.monitor.facts import days_left, newest_day, replaced
 from tasks.monitor.view import StreamView
 from tasks.release.outcomes import budget_document
-from tasks.schemas.fields import Count, Instant, OrAbsent, Part, Period, Positive, Several, Text
 
 
 def _float_or_none(amount: Fraction | float) -> float | None:
@@ -52,7 +52,7 @@ class LevelOfDay(Part):
 class Day(Part):
     """A day of the calendar."""
 
-    date: Period
+    date: PeriodText
     state: State
     revision: Count | None
     file: str | None
@@ -71,7 +71,7 @@ class Alarm(Part):
     kind: Kind
     severity: Severity
     stream: str
-    day: Period | None
+    day: PeriodText | None
     node: str | None
     suggestion: str | None = Field(description="the node that was probably meant")
     words: Text
@@ -98,7 +98,7 @@ class Window(Left):
 class DayLeft(Left):
     """What a day could still be charged."""
 
-    date: Period = Field(validation_alias="day")
+    date: PeriodText = Field(validation_alias="day")
     may_be_released: bool | None = Field(validation_alias="may", description="null for a day with a release")
 
 
@@ -137,13 +137,13 @@ class Region(Part):
     doubled: Share = Field(validation_alias=AliasPath("newest", "doubled"))
     unusable: Share = Field(validation_alias=AliasPath("newest", "unusable"))
     most: Share
-    most_day: Period
+    most_day: PeriodText
 
 
 class ReplacedReadings(Part):
     """Regions with readings that were clamped, absent or doubled."""
 
-    day: Period | None
+    day: PeriodText | None
     note: Text
     regions: list[Region]
 
@@ -155,8 +155,8 @@ class Status(Part):
     stream: str
     at: Instant
     live: bool = Field(description="whether days are expected up to yesterday")
-    first_day: Period | None
-    last_day: Period | None
+    first_day: PeriodText | None
+    last_day: PeriodText | None
     levels: Several[Level] = Field(description="root first")
     counts: dict[State, Positive]
     days: list[Day] = Field(description="rising, without gaps")

@@ -28,12 +28,12 @@ def long_spans_of(settings: Settings, day: date, revision: int) -> tuple[LongSpa
     plan = (settings.configuration_hash, share, terms_of(settings).hierarchy_hash, day.year, revision > 0)
     if plan not in _made:
         _made[plan] = kept(settings.long_spans_file, plan, lambda: _documents(settings, day, revision))
-    return tuple(LongSpan.from_document(span) for span in _made[plan])
+    return tuple(LongSpan.read(span) for span in _made[plan])
 
 
 def _documents(settings: Settings, day: date, revision: int) -> list[dict[str, Any]]:
     return [
-        LongSpan.rounded(n_days, loss.epsilon, loss.delta, loss.plain, loss.composed).to_document()
+        LongSpan.rounded(n_days, loss.epsilon, loss.delta, loss.plain, loss.composed).to_json()
         for n_days, loss in plan_horizons(settings, day, revision)
     ]
 

@@ -29,7 +29,7 @@ def judge(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
             resolution=settings.privacy.resolution,
             lower_bound=settings.privacy.lower_bound,
             n_steps=settings.calendar.n_steps(day.day),
-            statement=day.statement.to_document(),
+            statement=day.statement.to_json(),
             step_of_day=settings.calendar.step_of_day(day.day),
         )
         for day in days

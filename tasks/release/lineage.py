@@ -22,7 +22,6 @@ from openlineage.client.facet_v2 import (
 from openlineage.client.transport.file import FileConfig, FileTransport
 
 from optstream.catalogue import ReleaseStatement, band_columns, error_columns
-from optstream.catalogue import statement as consistency
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.storage.folders import sync_folder
 from optstream.storage.store import name_below
@@ -172,7 +171,7 @@ def lineage_event(
             ),
         },
     )
-    document = statement.to_document()
+    document = statement.to_json()
     return RunEvent(
         eventType=RunState.COMPLETE,
         eventTime=now.isoformat(),
@@ -198,8 +197,8 @@ def _estimate_words(statement: ReleaseStatement) -> str:
     words = "first estimate"
     if statement.vintage:
         words = "revised estimate of measurements that were charged before; nothing more is spent"
-    if statement.optimality and not statement.optimality.converged:
-        words += f". {consistency.consistency_in_words(statement.optimality)}"
+    if statement.consistency and not statement.consistency.converged:
+        words += f". {statement.consistency.in_words}"
     return words
 
 

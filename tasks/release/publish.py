@@ -5,7 +5,6 @@ from contextlib import suppress
 from datetime import date, timedelta
 from functools import partial
 from hashlib import sha256
-from json import loads
 
 from optstream.catalogue import (
     Publication,
@@ -27,6 +26,7 @@ from optstream.catalogue.layout import (
     manifest_file,
     release_name,
 )
+from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.ledger import ReleaseRecord, ReleaseState, Vintage
 from optstream.mechanisms import Release
@@ -139,8 +139,6 @@ def _check_may_be_revised(run: Run, day: StagedVintage) -> None:
 # stored
 # measurements, and no other bytes than the recorded ones are written.
 
-LARGEST_MANIFEST = 2**24
-"""Bytes."""
 StagedStatement = tuple[StagedRelease, ReleaseStatement]
 
 
@@ -239,9 +237,9 @@ def _statements(
     yield now
     with suppress(PublicationError, OSError):
         yield as_drawn(run.settings, record, now)
-    with suppress(PublicationError, OSError, ValueError, KeyError, TypeError, RecursionError):
-        text = open_storage(run.settings.published_folder).read(manifest_file(digest), LARGEST_MANIFEST)
-        yield ReleaseStatement.from_document(loads(text)["statement"])
+    with suppress(PublicationError, OSError):
+        data = open_storage(run.settings.published_folder).read(manifest_file(digest), LARGEST_MANIFEST)
+        yield Manifest.from_bytes(data).stated
 
 
 def _estimated(run: Run, day: date, record: ReleaseRecord, number: int) -> tuple[Release, FilesBeside]:

@@ -30,9 +30,8 @@ from optstream.catalogue.backends import open_storage
 from optstream.catalogue.layout import LARGEST_ERRORS, errors_file
 from optstream.catalogue.measurements import encode_measurements
 from optstream.catalogue.read import read_beside, read_statement
-from optstream.catalogue.rows import Known
 from optstream.catalogue.stage import statement_in
-from optstream.catalogue.statement import TREE, ErrorsOf, noise_scales, rounded
+from optstream.catalogue.statement import TREE, Consistency, ErrorsOf, Known, noise_scales
 from optstream.catalogue.sums import encode_errors
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.estimation.error_terms import MOST_TERMS, TOLERANCE, ErrorTerms, error_terms
@@ -170,7 +169,7 @@ def files_beside(
     if settings.published.measurements:
         data = _measurements(settings, day, revision, mechanism, release.measured)
         digest = hashlib.sha256(data).hexdigest()
-        found = FilesBeside(StatedMeasurements(digest, tuple(later)), data={digest: data})
+        found = FilesBeside(StatedMeasurements(file_hash=digest, later=tuple(later)), data={digest: data})
     if settings.stream.period == "hour" and mechanism.revises:
         # a file tells of days before, not of hours
         return replace(found, no_errors="its errors hang together with those of the hours before it")
@@ -179,7 +178,7 @@ def files_beside(
         return replace(found, no_errors=_why_none(mechanism, release))
     data, of = told
     digest = hashlib.sha256(data).hexdigest()
-    return replace(found, errors=StatedErrors(digest, of), data={**found.data, digest: data})
+    return replace(found, errors=StatedErrors(file_hash=digest, of=of), data={**found.data, digest: data})
 
 
 def with_files(
@@ -357,7 +356,7 @@ def statement_of(
         _known(known_errors(settings, errors))
         for errors in (release.noise_standard_errors, release.standard_errors)
     )
-    bands = CountBands("none" if release.bands is None else _known(release.bands[0]))
+    bands = CountBands(known="none" if release.bands is None else _known(release.bands[0]))
     return ReleaseStatement(
         stream=settings.stream.name,
         period=day,
@@ -368,7 +367,7 @@ def statement_of(
         calibration="strict",
         epsilon_plan=settings.model.told_epsilon(release.epsilon),
         epsilon_own=settings.model.told_epsilon(release.epsilon_alone),
-        noise=noise_scales(release.spends),
+        noise=noise_scales(release.spends, settings.model.resolution),
         simulated=release.simulated,
         code_version=optstream.__version__,
         configuration_hash=settings.configuration_hash,
@@ -376,11 +375,11 @@ def statement_of(
         step_minutes=calendar.step_minutes,
         time_zone=calendar.time_zone,
         day=calendar.day,
-        standard_errors=StandardErrors(of_noise, of_model),
+        standard_errors=StandardErrors(noise=of_noise, posterior=of_model),
         supplier_rounding=settings.input.supplier_rounding,
         budget_alpha=settings.privacy.budget_alpha,
         long_spans=() if release.simulated else long_spans_of(settings, day, revision),
-        optimality=None if release.optimality is None else rounded(release.optimality),
+        consistency=None if release.optimality is None else Consistency.rounded(release.optimality),
         bands=bands if settings.counts_known else None,
         measurements=beside.measurements,
         errors=beside.errors,
@@ -400,7 +399,7 @@ def told_of_draw(settings: Settings, day: date, revision: int, mechanism: Mechan
         MECHANISM: settings.describe_mechanism(day),
         ROUNDING: str(settings.input.supplier_rounding),
         "epsilon_plan": str(settings.model.told_epsilon(mechanism.epsilon)),
-        "long_spans": [span.to_document() for span in long_spans_of(settings, day, revision)],
+        "long_spans": [span.to_json() for span in long_spans_of(settings, day, revision)],
         "bounds": [str(bound) for bound in settings.privacy.bounds],
         "metered": settings.metered,
     }
@@ -419,13 +418,15 @@ def as_drawn(settings: Settings, record: ReleaseRecord | None, now: ReleaseState
     told = stated_of_draw(*draw)
     if told is None:
         if not now.vintage:
-            return replace(now, bounds=None, metered=None)
+            return now.changed(bounds=None, metered=None)
         digest = record.staged_hash if record else None
-        told = (_staged_first(settings, digest, now) or _listed(settings, now)).to_document()
-    known = {ROUNDING: "0", **dict.fromkeys(INPUT)} | {key: told[key] for key in OF_THE_DRAW if key in told}
+        told = (_staged_first(settings, digest, now) or _listed(settings, now)).to_json()
+    known: dict[str, Any] = {ROUNDING: "0", **dict.fromkeys(INPUT)} | {
+        key: told[key] for key in OF_THE_DRAW if key in told
+    }
     mechanism = _mechanism_drawn(known.get(MECHANISM, now.mechanism), now.mechanism)
     try:
-        return ReleaseStatement.from_document({**now.to_document(), **known, MECHANISM: mechanism})
+        return ReleaseStatement.read({**now.to_json(), **known, MECHANISM: mechanism})
     except PublicationError as error:
         raise edited_record(*draw) from error
 

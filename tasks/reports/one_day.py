@@ -56,7 +56,7 @@ def day_in_markdown(folder: Location, day: date) -> str:
             "![Lineage: dumps, leaf sums, measured once, fitted, published as revision "
             f"{statement.revision}]({data_uri(_lineage(statement))})",
             "",
-            *_facts(entry, statement.to_document()),
+            *_facts(entry, statement.to_json()),
             "",
         ]
     )

@@ -119,7 +119,7 @@ def _values(
         "z": Z,
         "coverage": measured_coverage(),
         "snippets": snippets(value, facts.nodes[0].name) if facts.nodes else (),
-        "document": None if facts.statement is None else facts.statement.to_document(),
+        "document": None if facts.statement is None else facts.statement.to_json(),
     }
 
 

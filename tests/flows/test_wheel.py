@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tasks.schemas.json_schema import DOCUMENTS, schema_of
+from tasks.schemas import DOCUMENTS, schema_of
 
 CHECKOUT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow

@@ -30,8 +30,11 @@ SPENDS = (
     PeriodSpend(1, "features/day", 96, (Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(1))),
     CappedSpend(1, "samples", 96, 3, Fraction(3, 2), (90, 95), Fraction(1, 7), 10, 1, (1, Fraction(1, 2))),
 )
-NOISE = (NoiseScale(0, "samples", Fraction(400_000)), NoiseScale(1, "sparse vector", None))
-SPANS = (LongSpan(30, Fraction("4.5"), Fraction(1, 10**6), Fraction(30), "draws"),)
+NOISE = (
+    NoiseScale(level=0, stage="samples", scale=Fraction(400), scale_units=Fraction(400_000)),
+    NoiseScale(level=1, stage="sparse vector", scale=None, scale_units=None),
+)
+SPANS = (LongSpan.rounded(30, 4.5, Fraction(1, 10**6), Fraction(30), "draws"),)
 STATEMENTS = {
     "manifest": make_statement(DAY, noise=NOISE, standard_errors=None),
     "manifest with what was added since": make_statement(
@@ -55,7 +58,7 @@ MEASURED = {
 
 
 def test_every_document_is_stored_as_ever():
-    found = {name: _manifest(ENTRY, one.to_document()) for name, one in STATEMENTS.items()}
+    found = {name: _manifest(ENTRY, one.to_json()) for name, one in STATEMENTS.items()}
     found |= {name: one.to_bytes() for name, one in (CATALOGUES | MEASURED).items()}
     assert {name: data.decode() for name, data in found.items()} == STORED
 
@@ -75,7 +78,7 @@ def test_the_bytes_of_a_catalogue_of_any_layout_are_kept_until_it_changes(name, 
 def test_what_is_stored_is_read_back(name):
     data = STORED[name].encode()
     if name in STATEMENTS:
-        assert ReleaseStatement.from_document(json.loads(data)["statement"]) == STATEMENTS[name]
+        assert ReleaseStatement.read(json.loads(data)["statement"]) == STATEMENTS[name]
     elif name in CATALOGUES:
         assert parse_catalogue(data) == CATALOGUES[name]
     else:

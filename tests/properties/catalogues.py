@@ -130,7 +130,7 @@ def _statement(period: date) -> ReleaseStatement:
         calibration="strict",
         epsilon_plan=Fraction(1),
         epsilon_own=Fraction(2, 3),
-        noise=(NoiseScale(0, "samples", Fraction(400_000)),),
+        noise=(NoiseScale(level=0, stage="samples", scale=Fraction(400), scale_units=Fraction(400_000)),),
         simulated=False,
         code_version="0.1.0",
         configuration_hash="c" * 64,

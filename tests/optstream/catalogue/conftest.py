@@ -48,7 +48,10 @@ def make_statement(period: date, revision: int = 1, vintage: int = 1, **changes:
         "calibration": "strict",
         "epsilon_plan": Fraction(1),
         "epsilon_own": Fraction(2, 3),
-        "noise": (NoiseScale(0, "samples", Fraction(400_000)), NoiseScale(1, "sparse vector", None)),
+        "noise": (
+            NoiseScale(level=0, stage="samples", scale=Fraction(400), scale_units=Fraction(400_000)),
+            NoiseScale(level=1, stage="sparse vector", scale=None, scale_units=None),
+        ),
         "simulated": False,
         "code_version": "0.1.0",
         "configuration_hash": "c" * 64,
@@ -56,7 +59,7 @@ def make_statement(period: date, revision: int = 1, vintage: int = 1, **changes:
         "step_minutes": 30,
         "time_zone": "Europe/Paris",
         "day": "fixed",
-        "standard_errors": StandardErrors("some", "none"),
+        "standard_errors": StandardErrors(noise="some", posterior="none"),
     }
     return ReleaseStatement(period=period, revision=revision, vintage=vintage, **{**facts, **changes})
 

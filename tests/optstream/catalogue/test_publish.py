@@ -29,7 +29,7 @@ def test_manifest_and_footer_state_the_same(tmp_path, put, statement):
         "file": entry.file,
         "file_hash": entry.file_hash,
         "rows_hash": entry.rows_hash,
-        "statement": statement(DAY).to_document(),
+        "statement": statement(DAY).to_json(),
     }
     assert check_files(tmp_path) == []
 

@@ -55,7 +55,7 @@ def test_the_footer_says_what_the_release_is(rows, statement):
     staged = stage(rows(DAY), statement(DAY))
     _, footer = decode(staged.data)
     assert footer.rows_hash == staged.rows_hash
-    assert footer.statement == statement(DAY).to_document()
+    assert footer.statement == statement(DAY).to_json()
     assert read_staged(staged.data) == (staged, statement(DAY))
 
 
@@ -141,7 +141,7 @@ def test_a_file_without_the_footer_or_with_other_rows_is_refused(rows, statement
     with pytest.raises(PublicationError, match="footer"):
         read_staged((tmp_path / "plain.parquet").read_bytes())
     ordered = ordered_rows(rows(DAY), *STATED)
-    lying = encode(ordered, Footer(hash_rows(ordered[::-1]), statement(DAY).to_document()))
+    lying = encode(ordered, Footer(hash_rows(ordered[::-1]), statement(DAY).to_json()))
     with pytest.raises(PublicationError, match="hash in its footer"):
         read_staged(lying)
 

@@ -2,6 +2,7 @@
 
 import re
 from datetime import date
+from fractions import Fraction
 from itertools import pairwise
 
 import pytest
@@ -52,7 +53,7 @@ def test_the_operators_word_gives_it_to_all_levels_and_is_told(stream, name):
         assert kinds(settings) == [JointSpend, JointSpend]
         assert settings.describe_mechanism(date.min)["leaves_per_period"] == 1
         spends = mechanism_for(settings, DAY).plan(48)
-        assert [entry.needs_one_leaf for entry in noise_scales(spends)] == [False, True]
+        assert [entry.needs_one_leaf for entry in noise_scales(spends, Fraction(1))] == [False, True]
     assert "leaves_per_period" not in stream().describe_mechanism(date.min)
 
 
@@ -62,7 +63,7 @@ def test_blocks_of_history_informed_have_it_where_laplace_has(stream, word, leav
     assert kinds(settings) == [JointSpend, leaves]
     assert settings.describe_mechanism(date.min).get("leaves_per_period") == (1 if word else None)
     root, _ = mechanism_for(settings, DAY).plan(48)
-    assert noise_scales([root])[0].to_document(1)["noise"] == "joint over 6 blocks"
+    assert noise_scales([root], Fraction(1))[0].noise == "joint over 6 blocks"
     joint = dry_run(settings, [DAY]).periods[0].levels[0].stages[0].noise[0]
     assert joint.joint_over == max(map(len, root.groups))
     plain = stream('n_blocks = 16\nblock_length = 1\nnoise = "laplace"', word, "HistoryInformed")

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 from datetime import date
 
 import polars as pl
@@ -156,7 +155,7 @@ def test_a_release_that_a_newer_revision_or_a_tombstone_replaced_is_in_order(rel
     # a newer revision of the first day, which the ledger does not know
     kept = (released.settings.staging_of(DAYS[0], 0) / record.staged_hash[:32]).read_bytes()
     _, statement = read_staged(kept)
-    newer = replace(statement, revision=1, errors=None)
+    newer = statement.changed(revision=1, errors=None)
     rows = (
         read_published(folder)
         .filter(pl.col("date") == DAYS[0])

@@ -68,10 +68,13 @@ def statement_of(period: date, step_minutes: int = 30, with_noise_column: bool =
         stream="simulated-load", period=period, revision=0, vintage=0,
         model=PrivacyModel("1", STEPS, 10), mechanism=mechanism, calibration="strict",
         epsilon_plan=Fraction(1), epsilon_own=Fraction(1),
-        noise=tuple(NoiseScale(level, "samples", Fraction(400_000)) for level in (0, 1)),
+        noise=tuple(
+            NoiseScale(level=level, stage="samples", scale=Fraction(400), scale_units=Fraction(400_000))
+            for level in (0, 1)
+        ),
         simulated=False, code_version="0.1.0", configuration_hash="0" * 64, value_column="load_mw",
         step_minutes=step_minutes, time_zone="Europe/Paris", day="elapsed",
-        standard_errors=StandardErrors("all", "none") if with_noise_column else None,
+        standard_errors=StandardErrors(noise="all", posterior="none") if with_noise_column else None,
     )  # fmt: skip
 
 

@@ -98,7 +98,7 @@ def test_nothing_of_another_folder_is_fetched_and_only_the_page_s_own_script_run
 
 def test_what_the_suppliers_rounding_takes_of_alpha_is_not_said_to_be_covered(forty_days):
     facts = facts_of(forty_days)
-    rounded = replace(facts.statement, supplier_rounding=facts.statement.model.alpha / 4)
+    rounded = facts.statement.changed(supplier_rounding=facts.statement.model.alpha / 4)
     words = Outline(public_page(replace(facts, statement=rounded))).words
     covered = float(facts.statement.model.alpha) * 3 / 4
     assert f"changes of each by at most {covered:g}" in words

@@ -61,8 +61,8 @@ def put(folder, mechanism, day, measured, *, later=(), stated=True, change=None)
     of_measured, of_errors = beside
     vintage = int(bool(later))
     about = {
-        "measurements": StatedMeasurements(of_measured, tuple(one for one, _ in later)),
-        "errors": StatedErrors(of_errors, "whole"),
+        "measurements": StatedMeasurements(file_hash=of_measured, later=tuple(one for one, _ in later)),
+        "errors": StatedErrors(file_hash=of_errors, of="whole"),
     }
     statement = make_statement(day, 0, vintage, model=MODEL, **(about if stated else {}))
     staged = replace(stage(rows_of(day, release, vintage), statement), beside=beside if stated else {})

@@ -196,7 +196,7 @@ def test_parameters_are_words_and_not_pythons_own_notation(dataset):
         "sampling": {"method": "l1"},
         "features": {"day": [], "half": ["06:00", "18:00"]},
     }
-    stated = replace(dataset, statement=replace(dataset.statement, mechanism=mechanism))
+    stated = replace(dataset, statement=dataset.statement.changed(mechanism=mechanism))
     card = deployment_card(stated, DEPLOYMENT)
     said = card["deployment"]["implementation"]["mechanisms"]
     assert said.startswith("OptStream (sampling (method l1), features (day none, half 06:00 18:00)). Noise")

@@ -39,7 +39,7 @@ def folder(tmp_path):
     for day in (DAY, NEXT):
         data = encode_errors(terms, tuple(NODES), day, "whole", np.full((3, 4), 0.25))
         digest = hashlib.sha256(data).hexdigest()
-        statement = make_statement(day, errors=StatedErrors(digest, "whole"))
+        statement = make_statement(day, errors=StatedErrors(file_hash=digest, of="whole"))
         staged = replace(stage(make_rows(day), statement), beside={digest: data})
         publish(published, [(staged, statement)], lambda _: "h1")
     parents = tuple((node, parent) for node, (parent, _) in NODES.items())

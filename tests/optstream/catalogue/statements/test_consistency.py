@@ -5,7 +5,7 @@ import json
 import pytest
 
 from optstream.catalogue import ReleaseStatement
-from optstream.catalogue.statement import rounded
+from optstream.catalogue.statement import Consistency
 from optstream.errors import PublicationError
 from optstream.estimation.estimate import Optimality
 from tests.optstream.catalogue.folders import DAY
@@ -15,16 +15,19 @@ DONE, STOPPED = Optimality(7.7e-24, 1.9e-12, 8, True), Optimality(0.0123, 0.11, 
 
 @pytest.mark.parametrize("found", [DONE, STOPPED])
 def test_the_document_is_json_and_reads_back(statement, found):
-    stated = statement(DAY, optimality=rounded(found))
-    document = json.loads(json.dumps(stated.to_document(), allow_nan=False))
-    assert ReleaseStatement.from_document(document) == stated
-    assert ReleaseStatement.from_document(document).to_document() == document
+    stated = statement(DAY, consistency=Consistency.rounded(found))
+    document = json.loads(json.dumps(stated.to_json(), allow_nan=False))
+    assert ReleaseStatement.read(document) == stated
+    assert ReleaseStatement.read(document).to_json() == document
 
 
 def test_figures_are_rounded_up_and_last_bits_are_left_out():
-    assert rounded(DONE) == rounded(Optimality(1.6e-28, 7e-15, 8, True)) == Optimality(1e-18, 1e-9, 8, True)
-    assert rounded(STOPPED) == Optimality(0.02, 0.2, 50, False)
-    assert rounded(rounded(STOPPED)) == rounded(STOPPED)
+    rounded = Consistency.rounded
+    least = Consistency(gap=1e-18, residual=1e-9, rounds=8, converged=True)
+    assert rounded(DONE) == rounded(Optimality(1.6e-28, 7e-15, 8, True)) == least
+    found = rounded(STOPPED)
+    assert found == Consistency(gap=0.02, residual=0.2, rounds=50, converged=False)
+    assert rounded(Optimality(found.gap, found.residual, 50, False)) == found
 
 
 @pytest.mark.parametrize(
@@ -33,10 +36,10 @@ def test_figures_are_rounded_up_and_last_bits_are_left_out():
      ("rounds", True), ("rounds", -1), ("converged", 1), ("converged", None)],
 )  # fmt: skip
 def test_another_certificate_is_refused(statement, field, value):
-    document = statement(DAY, optimality=rounded(DONE)).to_document()
+    document = statement(DAY, consistency=Consistency.rounded(DONE)).to_json()
     document["consistency"][field] = value
     with pytest.raises(PublicationError, match="statement"):
-        ReleaseStatement.from_document(document)
+        ReleaseStatement.read(document)
     del document["consistency"][field]
     with pytest.raises(PublicationError, match="statement"):
-        ReleaseStatement.from_document(document)
+        ReleaseStatement.read(document)

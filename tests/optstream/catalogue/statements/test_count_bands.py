@@ -21,7 +21,7 @@ def put(folder, rows, stated):
 
 
 def test_a_staged_release_has_the_columns_that_it_states(rows, statement):
-    stated = statement(DAY, bands=CountBands("some"))
+    stated = statement(DAY, bands=CountBands(known="some"))
     staged = stage(with_bands(rows(DAY)), stated)
     assert read_staged(staged.data) == (staged, stated)
     with pytest.raises(PublicationError, match="have the columns"):
@@ -34,7 +34,7 @@ def test_a_stream_that_became_one_of_counts_is_read_as_one_frame(tmp_path, rows,
     """A day without bands, then one with: null where a release has none; each file keeps its own columns."""
     put(tmp_path, rows(DAY), statement(DAY))
     assert "load_mw_low" not in read_published(tmp_path).columns
-    bands = statement(NEXT, bands=CountBands("some"))
+    bands = statement(NEXT, bands=CountBands(known="some"))
     put(tmp_path, with_bands(rows(NEXT)), bands)
     read = read_published(tmp_path, verify=True)
     assert read.columns[6:11] == [

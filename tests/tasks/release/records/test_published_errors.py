@@ -17,7 +17,7 @@ from optstream.estimation.error_terms import ErrorFactor, ErrorTerms
 from tasks.release import statement as files_beside
 from tasks.release.stages import Status
 from tests.tasks.release.vintage_nights import DAYS, night
-from tests.tasks.schemas.test_schemas import validator
+from tests.tasks.test_schemas import validator
 
 FIRST, SECOND, THIRD = DAYS[:3]
 

@@ -16,7 +16,7 @@ from optstream.mechanisms import MECHANISMS
 from tasks.release.stages import Status
 from tests.by_night import few
 from tests.tasks.release.vintage_nights import night
-from tests.tasks.schemas.test_schemas import validator
+from tests.tasks.test_schemas import validator
 from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(3)]

@@ -10,7 +10,7 @@ from optstream import read_published
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
 from tasks.release.stages import Status
-from tasks.schemas.json_schema import schema_of
+from tasks.schemas import schema_of
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from tasks.monitor.view import watch
 from tasks.release.publish import close_over
 from tasks.ui.snapshot import take_snapshot
 from tests.flows.ui.conftest import AUTHORIZED, SECRET
-from tests.tasks.schemas.test_schemas import validator
+from tests.tasks.test_schemas import validator
 
 LATE_HOURS = "4 hours, 2016-06-02T01 to 2016-06-02T04"
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)

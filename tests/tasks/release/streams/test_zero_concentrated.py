@@ -12,7 +12,7 @@ from optstream.privacy.zero_concentrated import largest_rho
 from tasks.config import load_settings
 from tasks.operate.amend import declare, rehearse
 from tests.tasks.release.streams.conftest import DAYS
-from tests.tasks.schemas.test_schemas import validator
+from tests.tasks.test_schemas import validator
 
 DELTA = Fraction(1, 10**6)
 RHO = largest_rho(Fraction(1), DELTA)
@@ -42,8 +42,8 @@ def test_readers_are_told_epsilon_at_delta_and_rho(released):
         assert "costs at most c^2 times rho" in words
         assert {one["law"] for one in statement["noise"]} == {"discrete Gaussian"}
         assert {span["composed"] for span in statement["long_spans"]} == {"rho"}
-        reread = ReleaseStatement.from_document(statement)
-        assert reread.to_document() == statement
+        reread = ReleaseStatement.read(statement)
+        assert reread.to_json() == statement
 
 
 def test_a_stream_does_not_change_its_currency(released):

@@ -1,0 +1,221 @@
+"""Documents that machines read: what their values are, how they are checked, and their JSON Schemas.
+
+A document is one pydantic model. What follows from its other values, such as sentences and names of files, is
+a field too; it is worked out when the document is made, and never read.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Self, TypeVar, Union
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, SkipJsonSchema
+from pydantic_core import core_schema
+
+from optstream.errors import OptStreamError, ParameterError, PublicationError
+from optstream.privacy.exact import exact_from_text
+from optstream.stream.period import period_from
+
+LONGEST_TEXT = 200
+DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+PARTITION = f"date={DAY}(/hour=[0-9]{{2}}B?)?"
+"""The folder of a local day, or of an hour of one."""
+EXACT: JsonSchemaValue = {
+    "type": "string",
+    "pattern": "^[0-9]+(/[0-9]+)?$",
+    "description": "exact: a whole number, or numerator/denominator",
+}
+Given = TypeVar("Given")
+
+
+def _amount(value: object) -> Fraction:
+    amount = value if isinstance(value, Fraction) else exact_from_text(value)
+    if amount < 0:
+        raise ValueError(f"must be at least 0; got {amount}")
+    return amount
+
+
+def _signed(value: object) -> Fraction:
+    if isinstance(value, str) and value.startswith("-"):
+        return -exact_from_text(value[1:])
+    return value if isinstance(value, Fraction) else exact_from_text(value)
+
+
+def _period(value: object) -> date:
+    if isinstance(value, str):
+        return period_from(value)
+    if not isinstance(value, date) or isinstance(value, datetime):
+        raise ValueError("must be a local day, or an hour of one")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_TEXT or not value.isprintable():
+        raise ValueError(f"must be printable text of 1 to {LONGEST_TEXT} characters")
+    return value
+
+
+Amount = Annotated[Fraction, PlainValidator(_amount), PlainSerializer(str), WithJsonSchema(EXACT)]
+"""An exact number of at least 0."""
+Signed = Annotated[
+    Fraction,
+    PlainValidator(_signed),
+    PlainSerializer(str),
+    WithJsonSchema(EXACT | {"pattern": "^-?[0-9]+(/[0-9]+)?$"}),
+]
+"""An exact number."""
+Period = Annotated[
+    date,
+    PlainValidator(_period),
+    PlainSerializer(lambda period: period.isoformat()),  # an hour has its own
+    WithJsonSchema({"type": "string", "pattern": f"^{DAY}(T[0-9]{{2}}B?)?$"}),
+]
+"""A local day, or an hour of one."""
+Name = Annotated[
+    str,
+    PlainValidator(_text),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT}),
+]
+"""A line of printable text."""
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+"""A SHA-256."""
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+Positive = Annotated[int, Field(ge=1, lt=2**31)]
+Text = Annotated[str, Field(min_length=1)]
+Several = Annotated[list[Given], Field(min_length=1)]
+OrAbsent = Union[Given, SkipJsonSchema[None]]  # noqa: UP007  # `|` of a variable is no type that takes one
+"""A key that may be absent, and is never null."""
+
+
+def absent(description: str | None = None, default: Any = None, **others: Any) -> Any:
+    """Return the field of a key that is left out where it has its default."""
+    return Field(default, description=description, exclude_if=lambda value: value == default, **others)
+
+
+class Document(BaseModel):
+    """A document, or a part of one, that is written, signed or hashed, and read by others.
+
+    Raises:
+        ParameterError: A field is missing or outside its range; names it.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        validate_by_name=True,
+        serialize_by_alias=True,
+    )
+
+    called: ClassVar[str] = "a part of a document"
+    """What errors call it."""
+
+    def __init__(self, **given: Any) -> None:
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(map(str, first["loc"])) or "a value"
+            raise ParameterError(f"{place} of {type(self).__name__}: {first['msg']}") from error
+
+    # pydantic makes parts, and what it reads, without calling this
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    def _derived(self) -> Mapping[str, Any]:
+        """Return the fields that follow from the others."""
+        return {}
+
+    @model_validator(mode="after")
+    def _derive(self) -> Self:
+        self.__dict__.update(self._derived())
+        return self
+
+    def changed(self, **changes: Any) -> Self:
+        """Return the document with other values of some fields, checked again."""
+        return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document JSON-ready: exact numbers as text, absent keys left out."""
+        return self.model_dump(mode="json")
+
+    @classmethod
+    def read(cls, document: object) -> Self:
+        """Return what a JSON document says, which anyone may have written. Keys that it does not know are not
+        read: a later version may have added them. Raises PublicationError.
+        """
+        try:
+            return cls.model_validate(document, extra="ignore")
+        except (OptStreamError, ValueError, TypeError, ArithmeticError, AttributeError) as error:
+            raise PublicationError(f"{cls.called} is not as OptStream writes it") from error
+
+
+class Part(BaseModel):
+    """A part of a document that is printed; made of a mapping, or of a value's attributes."""
+
+    model_config = ConfigDict(extra="forbid", from_attributes=True, use_enum_values=True)
+
+
+def _written(value: Any) -> Any:
+    """Return instants in UTC, and local days and hours, as texts of ISO 8601."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    return value.isoformat() if isinstance(value, date) else value
+
+
+PeriodText = Annotated[str, BeforeValidator(_written), Field(pattern=f"^{DAY}(T[0-9]{{2}}B?)?$")]
+Instant = Annotated[str, BeforeValidator(_written), Field(json_schema_extra={"format": "date-time"})]
+
+
+class _Plain(GenerateJsonSchema):
+    """Pydantic's, but a key's name is not said again as its title, and no key has a default: a key that may
+    be absent has none, and the others are always there.
+    """
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Never."""
+        return False
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        """The schema without its default."""
+        return self.generate_inner(schema["schema"])
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        """The first paragraph of the class describes it."""
+        found = super().model_schema(schema)
+        found.pop("title", None)
+        if "description" in found:
+            found["description"] = found["description"].partition("\n\n")[0]
+        return found
+
+    def field_is_required(self, field: Any, total: bool) -> bool:
+        """All but those that may be absent."""
+        if self.mode == "serialization" and field["type"] == "model-field":
+            schema = field["schema"]
+            return "serialization_exclude_if" not in field and not (
+                schema["type"] == "default" and schema.get("default", ...) is None
+            )
+        return super().field_is_required(field, total)
+
+
+def json_schema(kind: type[BaseModel], name: str, title: str, description: str) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of a document of the format called `name`. Keys that it does not list
+    are refused, but for parameters of mechanisms.
+    """
+    schema = kind.model_json_schema(mode="serialization", schema_generator=_Plain)
+    head = {
+        "$schema": GenerateJsonSchema.schema_dialect,
+        "$id": f"urn:{name.replace('.', ':').replace('/', ':')}",
+    }
+    return {**head, **schema, "title": title, "description": description}

@@ -1,0 +1,57 @@
+"""JSON Schemas (2020-12) of what other tools read, from the model of each document.
+
+`python -m tasks.schemas` lists them, `python -m tasks.schemas optstream.status/3` prints one.
+"""
+
+import json
+import sys
+from typing import Any
+
+from pydantic import BaseModel
+
+from optstream.catalogue.documents import json_schema
+from optstream.catalogue.statement import Manifest
+from optstream.catalogue.untrusted import ListedCatalogue, NumberedCatalogue
+from optstream.errors import ParameterError
+from tasks.monitor.document import Status
+
+DOCUMENTS: dict[str, tuple[type[BaseModel], str, str]] = {
+    "optstream.status/3": (
+        Status,
+        "optstream status --json",
+        "Calendar, budget by the accountant, and alarms of a stream. Holds no reading; for operators.",
+    ),
+    "optstream.manifest/1": (
+        Manifest,
+        "The manifest of a published release",
+        "What a release is, protects and cost. Public.",
+    ),
+    "optstream.catalogue/1": (
+        ListedCatalogue,
+        "catalogue.json of a published folder",
+        "Which file is the release of which day. Public.",
+    ),
+    "optstream.catalogue/2": (
+        NumberedCatalogue,
+        "catalogue.json of a published folder whose catalogues are signed",
+        "Which file is the release of which day, numbered. Public. Its signature is in signatures/.",
+    ),
+}
+"""The type of each format, with the title and the description of its schema."""
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """Return the JSON Schema of a format such as "optstream.status/3". Raises ParameterError for a name that
+    no format has.
+    """
+    if name not in DOCUMENTS:
+        raise ParameterError(f"a format with a schema must be one of {', '.join(DOCUMENTS)}; got {name!r}")
+    kind, title, description = DOCUMENTS[name]
+    return json_schema(kind, name, title, description)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print(json.dumps(schema_of(sys.argv[1]), indent=2))
+    else:
+        print(*DOCUMENTS, sep="\n")
