@@ -197,7 +197,7 @@ MUTATIONS = (
     ),
     Mutation(
         "an end of an interval moves the score by half of what it does",
-        "optstream/privacy/sensitivity.py",
+        "optstream/privacy/sparse_vector.py",
         "ends * Fraction(inner, 2)",
         "ends * Fraction(inner, 4)",
         ("tests/optstream/measurement/test_l1_sampling.py",),

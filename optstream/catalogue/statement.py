@@ -430,8 +430,8 @@ TREE = "tree_sha256"
 LONGEST_TEXT = 200
 Told = TypeVar("Told")
 TEXTS = ("stream", "code_version", "configuration_hash", "time_zone")
-CALIBRATIONS, WINDOWS = ("strict", "paper"), ("sliding", "aligned")
-"""The first of each; the others are of earlier versions."""
+CALIBRATIONS = "strict", "paper"
+"""The second is of earlier versions."""
 PLAIN = (*TEXTS, "revision", "vintage", "value_column", "step_minutes", "day", "calibration", "simulated")
 """Fields that are read from the document as they are."""
 
@@ -505,7 +505,6 @@ class ReleaseStatement:
     no_errors: str | None = None
     bounds: tuple[Fraction, Fraction] | None = None
     metered: bool | None = None
-    windows: Literal["sliding", "aligned"] = "sliding"
 
     def __post_init__(self) -> None:
         for name in (*TEXTS, *(("no_errors",) if self.no_errors is not None else ())):
@@ -517,8 +516,7 @@ class ReleaseStatement:
                 raise ParameterError(
                     f"{name} of ReleaseStatement must be a Fraction of at least 0; got {amount!r}"
                 )
-        choices = ("calibration", CALIBRATIONS), ("windows", WINDOWS), ("day", get_args(DayKind))
-        for name, legal in choices:
+        for name, legal in (("calibration", CALIBRATIONS), ("day", get_args(DayKind))):
             if (choice := getattr(self, name)) not in legal:
                 raise ParameterError(f"{name} of ReleaseStatement must be one of {legal}; got {choice!r}")
         if not isinstance(self.period, date) or isinstance(self.period, datetime):
@@ -605,7 +603,7 @@ class ReleaseStatement:
     def terms_in_words(self) -> str:
         """What the release was drawn under: the same text for releases that protect the same."""
         model = self.model
-        kind = "sliding" if self.windows == "sliding" else "inside one period"
+        kind = "sliding" if model.windows == "sliding" else "inside one period"
         leaves = "one leaf" if model.unit == "customer" else f"up to {model.leaves_per_step} leaves"
         rho = f" (rho {float(model.rho):.6g})" if model.rho is not None else ""
         words = (
@@ -629,7 +627,7 @@ class ReleaseStatement:
         leaves = "one leaf" if model.unit == "customer" else f"up to {model.leaves_per_step} leaves"
         who = f"one customer's readings, in {leaves} at a step,"
         straddle = "also where it straddles periods"
-        if self.windows == "aligned":
+        if model.windows == "aligned":
             straddle = "inside one period; windows that straddle two periods are not covered"
         sentences = [
             f"This plan, repeated period after period, changes anyone's odds about {who} in any window of "
@@ -715,7 +713,7 @@ class ReleaseStatement:
             "step_minutes": self.step_minutes,
             "time_zone": self.time_zone,
             "day": self.day,
-            "privacy_model": {**self.model.to_document(), "windows": self.windows},
+            "privacy_model": self.model.to_document(),
             "privacy_in_words": self.in_words(),
             "mechanism": dict(self.mechanism),
             "calibration": self.calibration,
@@ -770,8 +768,7 @@ class ReleaseStatement:
                 **{name: document[name] for name in PLAIN},
                 mechanism=document["mechanism"],
                 period=period_from(document["period"]),
-                model=PrivacyModel.from_document({**document["privacy_model"], "windows": WINDOWS[0]}),
-                windows=document["privacy_model"]["windows"],
+                model=PrivacyModel(**document["privacy_model"]),
                 epsilon_plan=exact_from_text(document["epsilon_plan"]),
                 epsilon_own=exact_from_text(document["epsilon_own"]),
                 noise=tuple(NoiseScale.from_document(entry) for entry in document["noise"]),

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, or_, select, update
 
-from optstream.errors import LedgerError
 from optstream.ledger.held import find_row
 from optstream.ledger.records import GuaranteeLoss, WindowLoss
 from optstream.ledger.schema import (
@@ -41,7 +40,6 @@ from optstream.privacy import (
 from optstream.privacy.accountant import NO_COST
 from optstream.privacy.amendment import repriced
 from optstream.privacy.exact import exact_from_text
-from optstream.privacy.model import NOT_SLIDING
 from optstream.privacy.spends import check_currency, spend_from_document, spend_to_document
 
 # The privacy guarantees of a budget, amendment by amendment, and what a spend costs under each.
@@ -72,9 +70,10 @@ class Guarantees:
         Raises ParameterError for one in another currency than its own privacy guarantee.
         """
         check_currency((spend,), self.by_number[number].currency)
-        if number == self.now:
+        planned = self.by_number[number]
+        if number == self.now and planned.windows == "sliding":
             return spend
-        return repriced(spend, self.by_number[number], self.in_force)
+        return repriced(spend, planned, self.in_force)
 
     def read(self, document: str, number: int) -> Spend:
         """Return a spend read from the ledger's text, priced as by `price`."""
@@ -91,11 +90,7 @@ class Guarantees:
 
 
 def guarantees_of(connection: Connection, grant: GrantRow) -> Guarantees:
-    """Return the privacy guarantees of a privacy budget's row; an earlier one whose windows were aligned is
-    taken for one of sliding windows, which never loses less. Raises LedgerError if those in force are.
-    """
-    if grant.windows != "sliding":
-        raise LedgerError(f"privacy budget {grant.name!r}: {NOT_SLIDING}")
+    """Return the privacy guarantees of a privacy budget's row."""
     if grant.amendment == 0:
         return Guarantees({0: _model(grant)}, 0)
     kept = read_rows(connection, select(AmendmentRow).where(AmendmentRow.grant_id == grant.id))
@@ -109,6 +104,7 @@ def _model(row: GuaranteeColumns) -> PrivacyModel:
         exact_from_text(row.alpha),
         unit=row.unit,
         leaves_per_step=row.leaves_per_step,
+        windows=row.windows,
         delta=0 if row.delta is None else exact_from_text(row.delta),
         rho=None if row.rho is None else exact_from_text(row.rho),
     )
@@ -212,10 +208,7 @@ def covers(reserved: Sequence[Spend], settled: Sequence[Spend], window_length: i
     if not settled:
         return True
     steps = hull(settled)
-    return _covers(reserved, settled, window_length, range(steps.start - window_length + 1, steps.stop))
-
-
-def _covers(reserved: Sequence[Spend], settled: Sequence[Spend], window_length: int, starts: range) -> bool:
+    starts = range(steps.start - window_length + 1, steps.stop)
     before = charged_to_windows(reserved, window_length, starts)
     after = charged_to_windows(settled, window_length, starts)
     return all(plan >= outcome for plan, outcome in zip(before, after, strict=True))
@@ -459,19 +452,19 @@ class History:
 
     def cost(self, guarantees: Guarantees) -> WindowCost:
         """Return the worst window of all, by the privacy guarantee in force."""
-        model = guarantees.in_force
         repeated = [
             (guarantees.read(shape, amendment), first_steps)
             for (shape, amendment), first_steps in self._first_steps.items()
         ]
-        return worst_of_repeated(repeated, model.window_length)
+        return worst_of_repeated(repeated, guarantees.in_force.window_length)
 
     def costs(self, guarantees: Guarantees) -> list[tuple[int, PrivacyModel, WindowCost]]:
         """Return for each privacy guarantee under which something was planned: its number, itself, the worst
         window that it answers for.
 
         Those are the windows that have a step of what was planned under it, charged by all that was planned,
-        before it and after. What an earlier privacy guarantee allowed is not held against a later one.
+        before it and after. What an earlier privacy guarantee allowed is not held against a later one. One of
+        aligned windows, as earlier versions had, answers for windows inside one period alone.
         """
         used = [guarantees.by(number) for number in sorted(self.amendments)] or [guarantees]
         return [(under.now, under.in_force, self._cost_answered_for(under, len(used) == 1)) for under in used]
@@ -482,7 +475,8 @@ class History:
         used.
         """
         cost = self.cost(guarantees)
-        if only or cost.epsilon <= guarantees.in_force.budget:
+        model = guarantees.in_force
+        if cost.epsilon <= model.budget or (only and model.windows == "sliding"):
             return cost
         return self._cost_of_planned(guarantees)
 
@@ -496,6 +490,13 @@ class History:
             for shift in shifts
         ]
         written_out.sort(key=lambda one: one[0].first_step)
+        if model.windows == "aligned":
+            periods: dict[tuple[int, int], list[Spend]] = {}
+            for spend, _ in written_out:
+                periods.setdefault((spend.first_step, spend.n_steps), []).append(spend)
+            own = {(one.first_step, one.n_steps) for one, amendment in written_out if amendment == number}
+            found = [worst_window(periods[period], model.window_length) for period in own]
+            return max(found, key=lambda one: one.epsilon)
         first_steps = [spend.first_step for spend, _ in written_out]
         longest = max(spend.n_steps for spend, _ in written_out)
         worst = NO_COST
@@ -706,10 +707,9 @@ def charged_windows(connection: Connection, grant: str, steps: range) -> tuple[S
         LedgerError: There is no such privacy budget.
     """
     row = find_grant(connection, grant)
-    length = row.window_length
     reach = window_reach(row, steps)
     seen = charged_to_grant(connection, row, reach)
-    return tuple(_alike(seen, length, range(reach.start, steps.stop)))
+    return tuple(_alike(seen, row.window_length, range(reach.start, steps.stop)))
 
 
 def last_charged(connection: Connection, grant: str) -> Stretch | None:
@@ -755,7 +755,8 @@ class Spent:
 
     adaptive: whether what was measured there was chosen by what was released before: any plan within a window
     of it, also one that was settled since, left something to be decided. window: how many steps a window has
-    and what the privacy budget gives each, in its currency; None where an amendment changed them.
+    and what the privacy budget gives each, in its currency; None where windows do not slide, or an amendment
+    changed them.
     """
 
     spends: tuple[Spend, ...]
@@ -783,7 +784,7 @@ def spent_over(connection: Connection, grant: str, steps: range) -> Spent:
     touching = having_one_of(row, window_reach(row, steps))
     near = select(SpendRow.document).where(*touching, SpendRow.document.contains("capped"))
     window = None
-    if row.amendment == 0:
+    if row.windows == "sliding" and row.amendment == 0:
         window = (row.window_length, guarantees_of(connection, row).in_force.budget)
     plans = connection.execute(near).scalars()
     # of a capped spend the steps, or what each of them pays, were still to be chosen

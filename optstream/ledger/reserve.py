@@ -267,6 +267,12 @@ def _check_windows(
     the one in force or one that days in it were released under, or the restatements of the stream more than
     their share.
     """
+    if grant.windows == "aligned":
+        raise LedgerError(
+            f"{request.named}: privacy budget {grant.name!r} was declared for windows inside one period "
+            '(windows = "aligned"), under which nothing is released any more: declare one for every window '
+            "with `optstream ledger amend`"
+        )
     steps = hull(request.plan)
     others = () if without is None else (ReleaseRow.id != without,)
     if request.revision and request.restatements_epsilon is not None:

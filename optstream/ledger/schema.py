@@ -36,7 +36,7 @@ from optstream.ledger.dated_trees import from_list, to_text
 from optstream.ledger.records import StreamTerms
 from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import exact_from_text
-from optstream.privacy.model import Unit
+from optstream.privacy.model import Unit, Windows
 
 SCHEMA = "0006"
 """The newest of `migrations`: numbers of four digits, each one more than the one before."""
@@ -54,7 +54,7 @@ Amendment = Annotated[int, mapped_column(Integer, server_default="0")]
 class Row(DeclarativeBase):
     """A row of a table that has numbered rows."""
 
-    type_annotation_map = {str: Text, int: BigInteger, Unit: Text}  # noqa: RUF012  # read once
+    type_annotation_map = {str: Text, int: BigInteger, Unit: Text, Windows: Text}  # noqa: RUF012  # read once
 
     id: Mapped[Key]
 
@@ -76,7 +76,7 @@ class GuaranteeColumns:
     alpha: Mapped[str]
     unit: Mapped[Unit]
     leaves_per_step: Mapped[int]
-    windows: Mapped[str]
+    windows: Mapped[Windows]
     delta: Mapped[str | None]
     rho: Mapped[str | None]
 
@@ -354,7 +354,7 @@ def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
     return StreamTerms(
         stream=stream.name,
         grant=grant,
-        model=PrivacyModel.from_document({**model, **amounts}),
+        model=PrivacyModel(**{**model, **amounts}),
         hierarchy_hash=stream.hierarchy_hash,
         calibration=stream.calibration,
         calendar=stream.calendar,

@@ -42,7 +42,6 @@ from optstream.ledger.schema import (
     terms_of,
 )
 from optstream.ledger.terms import OF_GRANT
-from optstream.privacy.model import NOT_SLIDING
 
 # Checking a stream's chain of events, and what they say of its terms, releases, spends and vintages.
 
@@ -428,12 +427,7 @@ def grant_problems(connection: Connection, grant: GrantRow, account: Account) ->
     if not _guarantees_as_recorded(grant, kept, account):
         yield f"{budget}: its privacy guarantees are not those in the events of its streams"
         return
-    if grant.windows != "sliding":
-        yield f"{budget}: {NOT_SLIDING}"
-        return
-    # those of aligned windows answered for no window over two periods
-    sliding = {row.number for row in kept if row.windows == "sliding"}
-    yield from _windows(connection, grant, account.history, sliding)
+    yield from _windows(connection, grant, account.history)
 
 
 def _guarantees_as_recorded(grant: GrantRow, found: Sequence[AmendmentRow], account: Account) -> bool:
@@ -454,7 +448,7 @@ def _guarantees_as_recorded(grant: GrantRow, found: Sequence[AmendmentRow], acco
     return relied_on <= set(recorded) and all(kept.get(number) == said for number, said in recorded.items())
 
 
-def _windows(connection: Connection, grant: GrantRow, history: History, sliding: set[int]) -> Iterator[str]:
+def _windows(connection: Connection, grant: GrantRow, history: History) -> Iterator[str]:
     """Yield which privacy guarantee is broken in a window with a step of its plans, by all spends."""
     budget = f"privacy budget {grant.name!r}"
     try:
@@ -463,7 +457,7 @@ def _windows(connection: Connection, grant: GrantRow, history: History, sliding:
         yield f"{budget}: some of its spends cannot be read, so its windows have no price"
         return
     for number, guarantee, cost in costs:
-        if number in sliding and cost.epsilon > guarantee.budget:
+        if cost.epsilon > guarantee.budget:
             told = (
                 f"{budget}: the window from step {cost.first_step} costs {cost.epsilon}, "
                 f"more than {guarantee.budget}"

@@ -90,8 +90,9 @@ class L1Sampling:
     point the reconstruction holds its value.
     At most `n_samples` points lie in any window, counting those of other periods: a step that would be one
     more is passed over, by a public rule. The paper takes the last steps unasked when only enough for
-    n_samples are left. With the window rule that would be a ratchet (a day's i-th point can never lie before
-    that of the day before, so forced points move to the end of the day permanently): they are left out.
+    n_samples are left. Together with the window rule that is a ratchet (a day's i-th point can never lie
+    before the day's before, so forced points move to the end of the day permanently), so none is forced here:
+    fewer points, never more.
 
     Source: OptStream, Algorithm 3; the window rule and the level's common decision are ours
     (docs/privacy.md, Lemmas 5 to 7).
@@ -172,8 +173,6 @@ class Choice:
         threshold_units: Of the score, a node.
         rule: Which steps may be taken at all.
         scales: Of the sparse vector; None where nothing is ever asked.
-        take_remaining: Whether the last steps are taken unasked when only enough for n_points are left, as
-            the paper has it.
     """
 
     level: int
@@ -181,7 +180,6 @@ class Choice:
     threshold_units: int
     rule: WindowBudget
     scales: SparseVectorScales | None
-    take_remaining: bool = False
 
 
 def choose_level_points(
@@ -223,7 +221,11 @@ def choose_points(exact: NDArray[np.int64], choice: Choice, noise: NoiseSource) 
     rule.take(chosen[0])
     if scales is None:
         # Nothing was charged for asking, so nothing is asked: the last steps that may be points are.
-        return (*chosen, *_forced(rule, n_steps - (n_points - 1), n_steps))
+        for step in range(n_steps - (n_points - 1), n_steps):
+            if rule.allowed()[step]:
+                rule.take(step)
+                chosen.append(step)
+        return tuple(chosen)
     level_threshold = choice.threshold_units * n_nodes
     on_threshold = int(noise.discrete_laplace(float(scales.threshold), (1,))[0])
     on_queries = noise.discrete_laplace(float(scales.query), (n_steps,))
@@ -241,22 +243,10 @@ def choose_points(exact: NDArray[np.int64], choice: Choice, noise: NoiseSource) 
             None,
         )
         if found is None:
-            if choice.take_remaining:
-                chosen += _forced(rule, forced, n_steps)
             break
         chosen.append(found)
         rule.take(found)
     return tuple(chosen)
-
-
-def _forced(rule: WindowBudget, start: int, n_steps: int) -> list[int]:
-    """Return the remaining steps, as far as the rule lets them in. Privacy: none; a public rule (Lemma 7)."""
-    taken = []
-    for step in range(start, n_steps):
-        if rule.allowed()[step]:
-            rule.take(step)
-            taken.append(step)
-    return taken
 
 
 def _scores(exact: NDArray[np.int64], first: int, ends: Sequence[int]) -> Iterator[int]:

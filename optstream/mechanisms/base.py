@@ -22,76 +22,8 @@ from optstream.privacy.model import Currency
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
 from optstream.stream.changes import TreeMap
 
-# What a mechanism may say of a period once later ones are measured, or of several together; free.
 
-
-class Afterwards(ABC):
-    """The part of `Mechanism` that looks beyond one period. Here it has nothing to say.
-
-    Attributes:
-        revises: Whether it learns more of a period from what is measured after it (`revise`).
-        has_self_check: Whether it tells days that were unlike all others (`events`).
-        days_independent: Whether the errors of one period's estimate are independent of another's.
-    """
-
-    revises: ClassVar[bool] = False
-    has_self_check: ClassVar[bool] = False
-    days_independent: ClassVar[bool] = True
-
-    @abstractmethod
-    def estimate(self, measured: Measured) -> Release:
-        """Compute the release from its measurements; free.
-
-        Args:
-            measured: Of one period.
-
-        Returns:
-            As `Mechanism.estimate`.
-        """
-
-    def events(self, measured: Measured) -> tuple[int, ...]:
-        """Return the days that were found unlike all others; free.
-
-        Args:
-            measured: Of one period.
-
-        Returns:
-            The days' numbers on the public clock, rising; () for a mechanism without a self-check.
-
-        Raises:
-            ParameterError: As `estimate`.
-        """
-        return ()
-
-    def measured(self, measured: Measured) -> bool:
-        """Return whether these are measurements of which `revise` makes a new estimate.
-
-        Args:
-            measured: Of one period.
-
-        Returns:
-            False for a mechanism that does not revise.
-        """
-        return False
-
-    def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """Return a period estimated again, from what was measured after it too; free.
-
-        Args:
-            measured: Of the period; must be `measured` by this mechanism where it revises.
-            later: The following periods' measurements, in order, likewise.
-
-        Returns:
-            The new estimate, with the spends of `measured`; the first one where nothing is learned from
-            later periods.
-
-        Raises:
-            ParameterError: As `estimate`.
-        """
-        return self.estimate(measured)
-
-
-class Mechanism(Afterwards):
+class Mechanism(ABC):
     """Base of every mechanism: a plan that is priced, a draw that costs it, an estimate that is free.
 
     Flow, audit and conformance suite ask nothing else of one. What is true of a mechanism stands in its class
@@ -113,6 +45,9 @@ class Mechanism(Afterwards):
         tree_class: The class of `optstream.mechanisms` that puts it on a tree; None where it has a `tree` of
             its own.
         currency: That of the privacy guarantees that it takes: others it refuses when it is made.
+        revises: Whether it learns more of a period from what is measured after it (`revise`).
+        has_self_check: Whether it finds days that were unlike all others (`events`).
+        days_independent: Whether the errors of one period's estimate are independent of another's.
     """
 
     model: PrivacyModel
@@ -127,6 +62,9 @@ class Mechanism(Afterwards):
     also_called: ClassVar[str | None] = None
     tree_class: ClassVar[str | None] = None
     currency: ClassVar[Currency] = "epsilon"
+    revises: ClassVar[bool] = False
+    has_self_check: ClassVar[bool] = False
+    days_independent: ClassVar[bool] = True
 
     @property
     def reads_spends(self) -> bool:
@@ -356,6 +294,47 @@ class Mechanism(Afterwards):
         """
         found = self._consistent(measured)
         return self._release(measured, found.values, optimality=found.optimality)
+
+    def events(self, measured: Measured) -> tuple[int, ...]:
+        """Return the days that were found unlike all others; free.
+
+        Args:
+            measured: Of one period.
+
+        Returns:
+            The days' numbers on the public clock, rising; () for a mechanism without a self-check.
+
+        Raises:
+            ParameterError: As `estimate`.
+        """
+        return ()
+
+    def measured(self, measured: Measured) -> bool:
+        """Return whether these are measurements of which `revise` makes a new estimate.
+
+        Args:
+            measured: Of one period.
+
+        Returns:
+            False for a mechanism that does not revise.
+        """
+        return False
+
+    def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
+        """Return a period estimated again, from what was measured after it too; free.
+
+        Args:
+            measured: Of the period; must be `measured` by this mechanism where it revises.
+            later: The following periods' measurements, in order, likewise.
+
+        Returns:
+            The new estimate, with the spends of `measured`; the first one where nothing is learned from
+            later periods.
+
+        Raises:
+            ParameterError: As `estimate`.
+        """
+        return self.estimate(measured)
 
     def _release(
         self,

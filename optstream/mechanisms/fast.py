@@ -20,7 +20,7 @@ from optstream.estimation.fast import (
 )
 from optstream.measurement.sums import SAMPLES, measure_in_turn
 from optstream.mechanisms.series import OnlineMechanism
-from optstream.mechanisms.state import measured_steps, memory_of, own_state, still_seen
+from optstream.mechanisms.state import measured_steps, memory_of, own_state, points_after
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, PrivacyModel, Spend
 from optstream.privacy.exact import make_plain, whole
@@ -149,8 +149,8 @@ class Fast(OnlineMechanism):
         measured = measure_in_turn(period, plan, self.model.window_length, controller, noise)
         points = [*plan.taken, *(period.first_step + position for position in measured.positions)]
         end = period.first_step + period.n_steps
-        seen = still_seen(((point, 1) for point in points), end, self.model.window_length)
-        memory = {"mechanism": NAME, "points": [step for step, _ in seen], **controller.memory()}
+        seen = points_after(points, end, self.model.window_length)
+        memory = {"mechanism": NAME, "points": seen, **controller.memory()}
         return replace(measured, before=public_part(state), state=memory)
 
     def _controller(self, state: State | None, first_step: int, n_series: int) -> SamplingController:

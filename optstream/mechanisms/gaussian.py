@@ -8,7 +8,7 @@ from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.estimate import hold
 from optstream.measurement.sums import SAMPLES, measure_steps
-from optstream.mechanisms.series import LARGEST_SCALE, OnlineMechanism
+from optstream.mechanisms.series import OnlineMechanism, checked_scale
 from optstream.noise import NoiseSource
 from optstream.noise.gaussian import LEAST_SIGMA
 from optstream.privacy import GaussianSpend, PrivacyModel
@@ -53,12 +53,7 @@ class Gaussian(OnlineMechanism):
                 '([privacy] delta = "1e-6"), or take "Laplace"'
             )
         wanted = self.model.window_length * self.alpha_units**2 / (2 * self.model.budget)
-        sigma = Fraction(max(root_above(wanted), LEAST_SIGMA))
-        if sigma > LARGEST_SCALE:
-            raise ParameterError(
-                "the noise would outgrow the integers: choose a larger epsilon or a coarser resolution"
-            )
-        return sigma
+        return checked_scale(Fraction(max(root_above(wanted), LEAST_SIGMA)))
 
     @property
     def epsilon(self) -> Fraction:

@@ -12,12 +12,11 @@ from optstream.measurement.priced import LinearSpend
 from optstream.measurement.sums import SAMPLES, measure_steps
 from optstream.mechanisms.joint_groups import JointGroups, JointTerms, Noise
 from optstream.mechanisms.series import OnlineMechanism
-from optstream.mechanisms.state import own_state
+from optstream.mechanisms.state import known_spends, state_of_spends
 from optstream.noise import NoiseSource
 from optstream.privacy import JointSpend, PrivacyModel, Spend
 from optstream.privacy.exact import make_plain
 from optstream.privacy.rules import Horizon, groups_with_headroom
-from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import Measured, PrivatePeriod, State
 
 NAME = "Laplace"
@@ -107,7 +106,7 @@ class Laplace(OnlineMechanism):
         once = len({spend.first_step for spend in known}) == len(known)
         if once and all(groups.holds(spend, self.unit_charge) for spend in known):
             return None
-        return {"mechanism": NAME, "spends": [spend_to_document(spend) for spend in known]}
+        return state_of_spends(known, NAME)
 
     def fitted(self, measured: Measured) -> Estimate:
         """Return the noisy values as they are."""
@@ -138,11 +137,10 @@ class Laplace(OnlineMechanism):
                 )
             a_step = self.model.pure_epsilon / self.model.window_length
             return self._step_spend(SAMPLES, first_step, (1,) * n_steps, a_step)
-        chosen, others = groups.of(n_steps), own_state(state, NAME).get("spends", ())
+        chosen, others = groups.of(n_steps), known_spends(state, NAME)
         if others:
-            spends = [spend_from_document(one) for one in others]
             window, most = self.model.window_length, self.model.pure_epsilon
-            chosen = groups_with_headroom(chosen, first_step, self.unit_charge, spends, window, most)
+            chosen = groups_with_headroom(chosen, first_step, self.unit_charge, others, window, most)
         assert self.n_nodes is not None  # there would be no groups
         scale = self._scale(self.model.pure_epsilon / groups.worst)
         alpha, leaves = self.model.alpha_units, self.model.leaves_per_step

@@ -25,7 +25,7 @@ from optstream.mechanisms.joint_groups import JointTerms, Noise, PointGroups
 from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.series import LARGEST_SCALE
 from optstream.mechanisms.shares import checked_level_shares, checked_shares
-from optstream.mechanisms.state import measured_steps, own_state
+from optstream.mechanisms.state import known_spends, measured_steps, state_of_spends
 from optstream.noise import NoiseSource
 from optstream.privacy import (
     CappedSpend,
@@ -38,9 +38,7 @@ from optstream.privacy import (
 )
 from optstream.privacy.exact import Exact, plain, round_up_to_float, whole
 from optstream.privacy.rules import WindowBudget, groups_with_headroom
-from optstream.privacy.sensitivity import l1_score_change
-from optstream.privacy.sparse_vector import SparseVectorScales, sparse_vector_scales
-from optstream.privacy.spends import spend_from_document, spend_to_document
+from optstream.privacy.sparse_vector import SparseVectorScales, l1_score_change, sparse_vector_scales
 from optstream.stream import AggregationTree, Feature, Lattice, Measured, PrivatePeriod, State
 
 # Checking what a mechanism is made with: every refusal names the parameter, its range and what it got.
@@ -124,13 +122,11 @@ SAMPLING = "sampling"
 class LevelPlan:
     """One measured level's part of the budget, and the scales that follow from it.
 
-    epsilon_sampling is 0 with equal spacing, epsilon_features is 0 without features. leaves_changed: how
-    many leaves one customer can change at a step. shortest_period: no period is shorter. n_nodes: of the
-    level. groups: of joint noise on the points; None for Laplace noise.
+    epsilon_sampling is 0 with equal spacing, epsilon_features is 0 without features. shortest_period: no
+    period is shorter. n_nodes: of the level. groups: of joint noise on the points; None for Laplace noise.
     """
 
     level: int
-    leaves_changed: int
     model: PrivacyModel
     sampling: Sampling
     features: tuple[str, ...]
@@ -149,7 +145,7 @@ class LevelPlan:
     @property
     def alpha_units(self) -> int:
         """The most by which a level's values move together at one step."""
-        return self.leaves_changed * self.model.alpha_units
+        return self.model.leaves_per_step * self.model.alpha_units
 
     @property
     def samples_scale(self) -> Fraction:
@@ -161,10 +157,10 @@ class LevelPlan:
     @property
     def features_scale(self) -> Fraction:
         """The scale of the features' noise: any window holds w steps of each feature, each charged alpha /
-        scale (Lemma 3). The paper takes alpha for a whole window (its Theorem 9), which is too little.
+        scale (Lemma 3).
         """
-        steps = self.model.window_length
-        return _rounded_up(self.alpha_units * steps * len(self.features) / self.epsilon_features)
+        changes = self.model.window_length * len(self.features)
+        return _rounded_up(self.alpha_units * changes / self.epsilon_features)
 
     def largest_scale(self, n_steps: int) -> Fraction:
         """Return the largest scale of the level's noise in a period of this length; the sampler's grows with
@@ -228,9 +224,9 @@ class LevelPlan:
         if self.groups is None:
             own = [range(step, step + 1) for step in points]
             return self._linear(SAMPLES, own, n_steps, first_step, self.samples_scale)
-        groups, scale, alpha = self.groups.of(points), self.samples_scale, self.model.alpha_units
+        groups, alpha, leaves = self.groups.of(points), self.model.alpha_units, self.model.leaves_per_step
         return JointSpend(
-            self.level, SAMPLES, first_step, n_steps, groups, scale, alpha, self.n_nodes, self.leaves_changed
+            self.level, SAMPLES, first_step, n_steps, groups, self.samples_scale, alpha, self.n_nodes, leaves
         )
 
     def is_own(self, spend: Spend) -> bool:
@@ -260,8 +256,10 @@ class LevelPlan:
     def _linear(
         self, stage: str, parts: Sequence[range], n_steps: int, first_step: int, scale: Fraction
     ) -> StepSpend:
-        weights, alpha = query_weights(parts, n_steps), self.model.alpha_units
-        return StepSpend(self.level, stage, first_step, weights, scale, alpha, self.leaves_changed)
+        weights, model = query_weights(parts, n_steps), self.model
+        return StepSpend(
+            self.level, stage, first_step, weights, scale, model.alpha_units, model.leaves_per_step
+        )
 
     def _undecided(self, n_steps: int, first_step: int, taken: Sequence[int]) -> CappedSpend:
         return CappedSpend(
@@ -273,7 +271,7 @@ class LevelPlan:
             taken=tuple(taken),
             scale=self.samples_scale,
             alpha_units=self.model.alpha_units,
-            leaves_changed=self.leaves_changed,
+            leaves_changed=self.model.leaves_per_step,
         )
 
     def period_scales(self, n_steps: int) -> dict[str, Fraction]:
@@ -284,10 +282,11 @@ class LevelPlan:
     @property
     def epsilon(self) -> Fraction:
         """What this level's plan, repeated without end, costs any window."""
-        # what a sampler's scales were divided for: periods of any lengths, also those that ask more
+        # the sampler's scales were divided for all of it: periods of any lengths, also those that ask more
         cost = self.point_charges * self.alpha_units / self.samples_scale + self.epsilon_sampling
         if self.features:
-            cost += len(self.features) * self.model.window_length * self.alpha_units / self.features_scale
+            changes = len(self.features) * self.model.window_length
+            cost += changes * self.alpha_units / self.features_scale
         return cost
 
 
@@ -312,7 +311,7 @@ def _rounded_up(scale: Fraction) -> Fraction:
     return Fraction(round_up_to_float(scale))
 
 
-def _repeated(charges: tuple[Fraction, ...], model: PrivacyModel) -> Fraction:
+def repeated_cost(charges: tuple[Fraction, ...], model: PrivacyModel) -> Fraction:
     """Return the worst window over periods of one length that follow each other, each charged alike."""
     length = len(charges) - 1
     n_periods = -(-model.window_length // length) + 2
@@ -339,7 +338,7 @@ def _worst_overlap(plan: LevelPlan) -> Fraction:
         for n in range(length + 1):
             moved = math.ceil(plan.alpha_units * l1_score_change(n, inner + 1))
             envelope[n] = max(envelope[n], Fraction(moved, 2 * plan.alpha_units * inner))
-    return _repeated(tuple(envelope), plan.model)
+    return repeated_cost(tuple(envelope), plan.model)
 
 
 # What a period knows of other periods' points, and what it tells the next: {"points": {level: steps}}.
@@ -367,12 +366,7 @@ def other_plans(levels: Sequence[LevelPlan], spends: Sequence[Spend]) -> State |
     once = len({(spend.level, spend.stage, spend.first_step) for spend in near}) == len(near)
     if once and all(joint[spend.level].is_own(spend) for spend in near):
         return None
-    return {"mechanism": NAME, "spends": [spend_to_document(spend) for spend in near]}
-
-
-def spends_around(state: State | None) -> list[Spend]:
-    """Return the spends that `other_plans` found. Raises ParameterError for another mechanism's state."""
-    return [spend_from_document(one) for one in own_state(state, NAME).get("spends", ())]
+    return state_of_spends(near, NAME)
 
 
 def measured_points(spends: Iterable[Spend]) -> dict[int, tuple[int, ...]]:
@@ -424,6 +418,20 @@ def next_state(
             for level, chosen in points.items()
         }
     }
+
+
+def choices(plans: Sequence[LevelPlan], n_steps: int, first_step: int, state: State | None) -> list[Choice]:
+    """Return how each level's points of a period are to be chosen."""
+    found = []
+    for plan in plans:
+        sampling, window = plan.sampling, plan.model.window_length
+        assert isinstance(sampling, L1Sampling)
+        taken = [(step, 1) for step in taken_points(plan, state)]
+        rule = WindowBudget(sampling.n_samples, window, first_step, n_steps, taken)
+        n_points = sampling.points_of_period(n_steps, window)
+        threshold_units = round(sampling.threshold / plan.model.resolution)
+        found.append(Choice(plan.level, n_points, threshold_units, rule, plan.sampler_scales(n_steps)))
+    return found
 
 
 @dataclass(frozen=True, init=False)
@@ -573,8 +581,7 @@ class OptStream(Mechanism):
         n_steps, first_step = period.n_steps, period.first_step
         spends = self.plan(n_steps, first_step, state)
         if self.adaptive:
-            chosen = self._choices(n_steps, first_step, state)
-            points = choose_level_points(period, self.tree, chosen, noise)
+            points = self._choose(period, noise, state)
             spends = self._spends(n_steps, first_step, points, state)
             state = next_state(points, n_steps, first_step, self.model.window_length, state)
         else:
@@ -589,17 +596,12 @@ class OptStream(Mechanism):
             state=state,
         )
 
-    def _choices(self, n_steps: int, first_step: int, state: State | None) -> list[Choice]:
-        """Return how each level's points of a period are to be chosen."""
-        found, window = [], self.model.window_length
-        assert isinstance(self.sampling, L1Sampling)
-        n_points = self.sampling.points_of_period(n_steps, window)
-        threshold_units = round(self.sampling.threshold / self.model.resolution)
-        for plan in self.levels:
-            taken = [(step, 1) for step in taken_points(plan, state)]
-            rule = WindowBudget(self.sampling.n_samples, window, first_step, n_steps, taken)
-            found.append(Choice(plan.level, n_points, threshold_units, rule, plan.sampler_scales(n_steps)))
-        return found
+    def _choose(
+        self, period: PrivatePeriod, noise: NoiseSource, state: State | None
+    ) -> dict[int, tuple[int, ...]]:
+        """Return each level's points of a period, chosen by its noisy scores."""
+        chosen = choices(self.levels, period.n_steps, period.first_step, state)
+        return choose_level_points(period, self.tree, chosen, noise)
 
     def _consistent(self, measured: Measured) -> Consistent:
         if not self.post_processing:
@@ -649,7 +651,7 @@ class OptStream(Mechanism):
 
     def _with_headroom(self, plan: tuple[Spend, ...], state: State | None) -> tuple[Spend, ...]:
         """Return the plan without the groups for which some window has no headroom at their level."""
-        known, found = spends_around(state), list[Spend]()
+        known, found = known_spends(state, NAME), list[Spend]()
         for spend in plan:
             if known and isinstance(spend, JointSpend):
                 own = self.by_level[spend.level]
@@ -705,31 +707,27 @@ class OptStream(Mechanism):
 
 @lru_cache(maxsize=512)
 def _levels(mechanism: OptStream) -> tuple[LevelPlan, ...]:
-    names = stage_names(mechanism.sampling, mechanism.features)
-    together = mechanism.model.leaves_per_step
-    stages = dict(zip(names, mechanism.stage_shares, strict=True))
+    names, epsilon = stage_names(mechanism.sampling, mechanism.features), mechanism.model.pure_epsilon
+    stages = {name: epsilon * share for name, share in zip(names, mechanism.stage_shares, strict=True)}
     return tuple(
         LevelPlan(
             level=level,
-            leaves_changed=together,
             model=mechanism.model,
             sampling=mechanism.sampling,
             features=tuple(feature.name for feature in mechanism.features),
-            epsilon_sampling=mechanism.model.pure_epsilon * share * stages.get("sampling", Fraction(0)),
-            epsilon_samples=mechanism.model.pure_epsilon * share * stages["samples"],
-            epsilon_features=mechanism.model.pure_epsilon * share * stages.get("features", Fraction(0)),
+            epsilon_sampling=share * stages.get("sampling", Fraction(0)),
+            epsilon_samples=share * stages["samples"],
+            epsilon_features=share * stages.get("features", Fraction(0)),
             shortest_period=mechanism.shortest_period,
             n_nodes=len(mechanism.tree.levels[level]),
-            groups=_groups(
-                mechanism, level, together, mechanism.model.pure_epsilon * share * stages["samples"]
-            ),
+            groups=_groups(mechanism, level, share * stages["samples"]),
         )
         for level, share in enumerate(mechanism.level_shares)
         if share > 0
     )
 
 
-def _groups(mechanism: OptStream, level: int, together: int, epsilon: Fraction) -> PointGroups | None:
+def _groups(mechanism: OptStream, level: int, epsilon: Fraction) -> PointGroups | None:
     """Return a level's groups of joint noise. Raises ParameterError if it was asked for and cannot be had."""
     n_nodes = len(mechanism.tree.levels[level])
     terms = JointTerms(mechanism.noise, mechanism.period_lengths, n_nodes, mechanism.declared_leaves)
@@ -740,7 +738,7 @@ def _groups(mechanism: OptStream, level: int, together: int, epsilon: Fraction) 
                 "takes of a period is an outcome"
             )
         return None
-    unit_scale = together * mechanism.model.alpha_units / epsilon
+    unit_scale = mechanism.model.leaves_per_step * mechanism.model.alpha_units / epsilon
     return terms.point_groups(mechanism.model, mechanism.sampling, unit_scale)
 
 

@@ -9,7 +9,7 @@ from optstream.estimation import Estimate
 from optstream.estimation.estimate import hold
 from optstream.measurement.sums import SAMPLES, measure_steps
 from optstream.mechanisms.series import OnlineMechanism
-from optstream.mechanisms.state import held_after, measured_steps, memory_of, own_state, still_seen
+from optstream.mechanisms.state import held_after, measured_steps, memory_of, own_state, points_after
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, StepSpend
 from optstream.privacy.rules import WindowBudget
@@ -67,9 +67,8 @@ class Sample(OnlineMechanism):
         measured = replace(measure_steps(period, positions, spend, noise), before=public_part(state))
         points = [*own_state(state, "Sample").get("points", ()), *(period.first_step + p for p in positions)]
         end = period.first_step + period.n_steps
-        seen = still_seen(((point, 1) for point in points), end, self.model.window_length)
-        memory = {"mechanism": "Sample", "points": [step for step, _ in seen]}
-        return replace(measured, state=memory | held_after(measured))
+        seen = points_after(points, end, self.model.window_length)
+        return replace(measured, state={"mechanism": "Sample", "points": seen} | held_after(measured))
 
     def _positions(self, n_steps: int, first_step: int, state: State | None) -> tuple[int, ...]:
         points = own_state(state, "Sample").get("points", ())

@@ -24,6 +24,15 @@ LARGEST_SCALE = 2**40
 floats that show a resolution unit: what is published never fails its contract for want of digits."""
 
 
+def checked_scale(scale: Fraction) -> Fraction:
+    """Return the scale of some noise. Raises ParameterError where it would outgrow the integers."""
+    if scale > LARGEST_SCALE:
+        raise ParameterError(
+            "the noise would outgrow the integers: choose a larger epsilon or a coarser resolution"
+        )
+    return scale
+
+
 class SeriesMechanism(Mechanism):
     """A mechanism over one or more series, of which one customer changes `model.leaves_per_step` at a step.
 
@@ -95,12 +104,7 @@ class SeriesMechanism(Mechanism):
 
         Raises ParameterError where the noise would outgrow the integers.
         """
-        scale = Fraction(round_up_to_float(self.alpha_units / epsilon))
-        if scale > LARGEST_SCALE:
-            raise ParameterError(
-                "the noise would outgrow the integers: choose a larger epsilon or a coarser resolution"
-            )
-        return scale
+        return checked_scale(Fraction(round_up_to_float(self.alpha_units / epsilon)))
 
     def _step_spend(
         self, stage: str, first_step: int, weights: tuple[int, ...], epsilon: Fraction

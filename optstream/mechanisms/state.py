@@ -5,6 +5,7 @@ from typing import Any
 
 from optstream.errors import ParameterError
 from optstream.privacy import JointSpend, Spend, StepSpend
+from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import Measured, State
 
 
@@ -28,6 +29,16 @@ def memory_of(before: State | None, mechanism: str) -> dict[str, Any]:
     return own_state(before, mechanism) if before and before.get("mechanism") == mechanism else {}
 
 
+def state_of_spends(spends: Iterable[Spend], mechanism: str) -> State:
+    """Return a state that holds the spends of other periods."""
+    return {"mechanism": mechanism, "spends": [spend_to_document(spend) for spend in spends]}
+
+
+def known_spends(state: State | None, mechanism: str) -> list[Spend]:
+    """Return what `state_of_spends` was given; none for no state. Raises ParameterError as `own_state`."""
+    return [spend_from_document(one) for one in own_state(state, mechanism).get("spends", ())]
+
+
 def measured_steps(spends: Iterable[Spend], stage: str) -> list[tuple[int, Any]]:
     """Return (running step, weight) of every step that these spends measured at this stage, rising."""
     return sorted(
@@ -45,6 +56,11 @@ def still_seen(steps: Iterable[tuple[int, Any]], end: int, window_length: int) -
     A step that was measured twice stands there twice: it was paid for twice.
     """
     return sorted((step, weight) for step, weight in steps if step > end - window_length)
+
+
+def points_after(points: Iterable[int], end: int, window_length: int) -> list[int]:
+    """Return the measured steps of `points` as `still_seen` does."""
+    return [step for step, _ in still_seen(((point, 1) for point in points), end, window_length)]
 
 
 def held_after(measured: Measured) -> dict[str, Any]:

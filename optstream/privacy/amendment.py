@@ -21,13 +21,15 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
     `planned` that differ in the same steps, so every charge is multiplied by that; never divided, for a
     charge holds for smaller changes too. m is how many readings a step the spend was priced for, which in
     old ledgers is less than the model's on a tree of fewer leaves, and counts as 1 where the spend does not
-    say it. Where windows grow from w to w', a step spend stays as it is (its steps add up), a period spend
-    costs at most ⌈w'/w⌉ times as much, a capped one has at most ⌈w'/w⌉ caps of points, and what other periods
-    took is not deducted. A joint spend stays as it is: its charge holds for any changes of a group's steps
-    (Lemma 16a). One who may change leaves within a period pays a period spend, or a joint one of several
-    nodes, that was planned for one who may not step by step. A Gaussian spend stays as it is but for its
-    alpha: k neighbours in a row cost k^2 times its charge, and its charge is of any changed steps, in any
-    leaves (Lemma 20).
+    say it. Where windows grow
+    from w to w', a step spend stays as it is (its steps add up), a period spend costs at most ⌈w'/w⌉ times as
+    much, a capped one has at most ⌈w'/w⌉ caps of points, and what other periods took is not deducted; nor is
+    it where it was planned for windows inside one period (`windows="aligned"`, as earlier versions had), for
+    all of them are counted now. A joint spend stays as it is: its charge holds for any
+    changes of a group's steps (Lemma 16a). One who may change leaves within a period pays a period spend, or
+    a joint one of several nodes, that was planned for one who may not step by step. A Gaussian spend stays as
+    it is but for its alpha: k neighbours in a row cost k^2 times its charge, and its charge is of any changed
+    steps, in any leaves (Lemma 20).
 
     What is returned is of the same steps, and of another kind where its own cannot hold the price. Raises
     ParameterError for a spend of no known kind.
@@ -47,7 +49,7 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
                 return replace(spend, charges=tuple(n * one for n in range(spend.n_steps + 1)))
             return replace(spend, charges=tuple(charge * factor * n_windows for charge in spend.charges))
         case CappedSpend():
-            if n_windows == 1:
+            if n_windows == 1 and planned.windows == "sliding":
                 return replace(spend, alpha_units=spend.alpha_units * factor)
             most = n_windows * spend.cap
             points = (min(n, most) for n in range(spend.n_steps + 1))

@@ -1,19 +1,15 @@
 """What is protected: adjacency, window, amount of change, resolution."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from optstream.errors import ParameterError
 from optstream.privacy.exact import Exact, exact, whole
 from optstream.privacy.zero_concentrated import check_delta, epsilon_of, largest_rho
 
 Unit = Literal["customer", "roaming"]
-NOT_SLIDING = (
-    "its windows are aligned with periods, which an earlier version allowed; this one accounts for sliding "
-    "windows alone: declare those with the version that wrote it (`optstream ledger amend`), then upgrade"
-)
+Windows = Literal["sliding", "aligned"]
 Currency = Literal["epsilon", "rho"]
 """What charges are counted in: epsilon of pure differential privacy, or rho of zero-concentrated one."""
 
@@ -39,6 +35,8 @@ class PrivacyModel:
             them may lie in one leaf, as where regions are merged).
         leaves_per_step: Every level, whatever the tree, moves by at most so many alpha in all; 1 for unit
             "customer".
+        windows: "sliding": every window is covered, and every mechanism covers it. "aligned", windows inside
+            one period alone, is what stored documents of earlier versions may say.
         delta: Exact; 0 for pure differential privacy, whose noise is Laplace's or joint. Else in
             [1e-15, 1/1000], for Gaussian noise.
         rho: Exact, with a delta alone: what any window may be charged; None for the largest rho that gives
@@ -54,6 +52,7 @@ class PrivacyModel:
     resolution: Fraction = Fraction(1, 1000)
     unit: Unit = "customer"
     leaves_per_step: int = 1
+    windows: Windows = "sliding"
     delta: Fraction = Fraction(0)
     rho: Fraction | None = None
 
@@ -65,6 +64,7 @@ class PrivacyModel:
         resolution: Exact = "0.001",
         unit: Unit = "customer",
         leaves_per_step: int = 1,
+        windows: Windows = "sliding",
         delta: Exact = 0,
         rho: Exact | None = None,
     ) -> None:
@@ -77,9 +77,11 @@ class PrivacyModel:
         counts = {"window_length": window_length, "leaves_per_step": leaves_per_step}
         for name, count in counts.items():
             object.__setattr__(self, name, whole(count, f"{name} of PrivacyModel", 1))
-        if unit not in get_args(Unit):
-            raise ParameterError(f'unit of PrivacyModel must be "customer" or "roaming"; got {unit!r}')
-        object.__setattr__(self, "unit", unit)
+        for name, choice, legal in (("unit", unit, get_args(Unit)), ("windows", windows, get_args(Windows))):
+            if choice not in legal:
+                listed = " or ".join(f'"{option}"' for option in legal)
+                raise ParameterError(f"{name} of PrivacyModel must be {listed}; got {choice!r}")
+            object.__setattr__(self, name, choice)
         if unit == "customer" and leaves_per_step != 1:
             raise ParameterError(
                 'leaves_per_step of PrivacyModel is 1 for unit "customer"; '
@@ -177,22 +179,10 @@ class PrivacyModel:
         """Return the model as plain text and integers, for manifests and the ledger.
 
         Returns:
-            Its fields by name, fractions as text; delta and rho only where there is a delta. `windows` is
-            "sliding": earlier versions could leave out windows that straddle periods.
+            Its fields by name, fractions as text; delta and rho only where there is a delta.
         """
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        delta, rho = values.pop("delta"), values.pop("rho")
-        values |= {"windows": "sliding", **({"delta": delta, "rho": rho} if delta else {})}
-        return {name: str(value) if isinstance(value, Fraction) else value for name, value in values.items()}
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> "PrivacyModel":
-        """Return the model that `to_document` wrote.
-
-        Raises:
-            ParameterError: A field is outside its range, or the windows of an earlier version do not slide.
-        """
-        values = dict(document)
-        if values.pop("windows", "sliding") != "sliding":
-            raise ParameterError(NOT_SLIDING)
-        return cls(**values)
+        names = [field.name for field in fields(self) if self.delta or field.name not in ("delta", "rho")]
+        return {
+            name: str(value) if isinstance(value := getattr(self, name), Fraction) else value
+            for name in names
+        }

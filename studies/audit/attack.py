@@ -14,10 +14,9 @@ import numpy as np
 from optstream.errors import ParameterError
 from optstream.noise import NoiseSource
 from optstream.privacy.exact import whole
-from studies.audit.bounds import epsilon_bound
 from studies.audit.events import choose_events
 from studies.audit.result import AuditResult
-from studies.audit.statistics import learn
+from studies.audit.statistics import epsilon_bound, learn
 from studies.audit.subjects.subject import Outputs, Subject
 
 ERROR = 1e-9
@@ -42,19 +41,11 @@ def audit(
 
     Costs no privacy: the neighbours are made up.
 
-    Args:
-        subject: What is attacked.
-        n_runs: Of each side, at least 400.
-        noise: Simulated noise shows the shape of the distribution, secure noise what is published; the
-            samplers are tested elsewhere.
-        error: The probability, in (0, 1/2), that the bound is above the true epsilon.
-        progress: Told how many runs are done, and of how many, both sides together.
-
-    Returns:
-        The bound, the event that gave it and its counts.
-
-    Raises:
-        ParameterError: For a number of runs or an error outside its range.
+    subject: what is attacked. n_runs: of each side, at least 400. noise: simulated noise shows the shape of
+    the distribution, secure noise what is published; the samplers are tested elsewhere. error: the
+    probability, in (0, 1/2), that the bound is above the true epsilon. progress: told how many runs are done,
+    and of how many, both sides together. Returns the bound, the event that gave it and its counts. Raises
+    ParameterError for a number of runs or an error outside its range.
     """
     whole(n_runs, "n_runs of an audit", FEWEST_RUNS)
     if not 0 < error < 0.5:

@@ -31,9 +31,7 @@ Kind = Literal["ours", "control", "twin"]
 class Case:
     """One row of the audit's table.
 
-    Attributes:
-        kind: "ours" and "twin" must not exceed their claim, a "control" must.
-        subject: What is audited.
+    kind: "ours" and "twin" must not exceed their claim, a "control" must. subject: what is audited.
     """
 
     kind: Kind
@@ -62,17 +60,7 @@ class Case:
     ) -> AuditResult:
         """Audit the subject, by enumeration where that is possible.
 
-        Args:
-            n_runs: As for `audit`; not used by an enumeration, nor are the others.
-            noise: As for `audit`.
-            error: As for `audit`.
-            progress: As for `audit`.
-
-        Returns:
-            The bound, exact for an enumeration.
-
-        Raises:
-            ParameterError: As `audit`.
+        Returns the bound, exact for an enumeration. Raises ParameterError as `audit`.
         """
         if isinstance(self.subject, (controls.SparseVector, EnumeratedSampler, EnumeratedGaussian)):
             return self.subject.enumerate()
@@ -81,11 +69,8 @@ class Case:
     def passes(self, result: AuditResult) -> bool:
         """Return whether a result is what it must be.
 
-        Args:
-            result: Of this case.
-
-        Returns:
-            Whether it exceeds the claim, for a control; whether it does not, for the others.
+        result: of this case. Returns whether it exceeds the claim, for a control; whether it does not, for
+        the others.
         """
         return result.exceeds == (self.kind == "control")
 
@@ -93,8 +78,7 @@ class Case:
 def control_cases() -> tuple[Case, ...]:
     """Return every mistake that the audit must catch, then the same mechanisms made right.
 
-    Returns:
-        Controls, which must exceed their claim, and their honest twins, which must not.
+    Returns controls, which must exceed their claim, and their honest twins, which must not.
     """
     broken: Sequence[Subject | EnumeratedGaussian] = (
         controls.SparseVector("sparse vector with half the query noise", query_factor=2.0),
@@ -134,12 +118,8 @@ def control_cases() -> tuple[Case, ...]:
 def our_cases(*, days: bool) -> tuple[Case, ...]:
     """Return our mechanisms on their worst neighbours.
 
-    Args:
-        days: With days of 46, 48 and 50 steps and a window of 48, as they are used; else short windows only,
-            where a bound comes nearer to epsilon with fewer runs.
-
-    Returns:
-        Cases that must not exceed their claim.
+    days: with days of 46, 48 and 50 steps and a window of 48, as they are used; else short windows only,
+    where a bound comes nearer to epsilon with fewer runs.
     """
     name, l1 = "OptStream, strict, window of", "OptStream, L1 sampling, window of"
     cases = [
@@ -195,20 +175,12 @@ def mechanism_cases(
 ) -> tuple[Case, ...]:
     """Return the cases of any mechanism on its worst neighbours.
 
-    Args:
-        name: Of the mechanism.
-        mechanism_for: Makes the mechanism for a period of so many steps.
-        tree: The hierarchy, whose leaves the readings are of.
-        lengths: Steps of each period, released in a row.
-        first_step: Running index of the first period's first step.
-        claims: What the mechanism is held to; None for the accountant's figure.
-        base: The readings that both sides differ from, in their unit.
-
-    Returns:
-        A case of kind "ours" for each of `worst_cases`.
-
-    Raises:
-        ParameterError: If the mechanism refuses a length, or its model does not protect the neighbours.
+    name: of the mechanism. mechanism_for: makes the mechanism for a period of so many steps. tree: the
+    hierarchy, whose leaves the readings are of. lengths: steps of each period, released in a row. first_step:
+    running index of the first period's first step. claims: what the mechanism is held to; None for the
+    accountant's figure. base: the readings that both sides differ from, in their unit. Returns a case of kind
+    "ours" for each of `worst_cases`. Raises ParameterError if the mechanism refuses a length, or its model
+    does not protect the neighbours.
     """
     mechanisms = [mechanism_for(length) for length in lengths]
     pairs = worst_cases(mechanisms[0].model, tree, lengths, first_step, base)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from studies.audit.bounds import epsilon_bound
-from studies.audit.statistics import Statistics
+from studies.audit.statistics import Statistics, epsilon_bound
 
 Floats = NDArray[np.float64]
 

@@ -50,16 +50,9 @@ class AuditResult:
     ) -> "AuditResult":
         """Return what was computed and not drawn: it holds for certain.
 
-        Args:
-            mechanism: Its name.
-            neighbours: The pair's name.
-            claimed: The epsilon that the mechanism claims.
-            lower_bound: The largest logarithm of a ratio of probabilities.
-            event: The output with that ratio.
-            delta: At which it is claimed.
-
-        Returns:
-            A result of method "enumeration", with error 0.
+        neighbours: the pair's name. claimed: the epsilon that the mechanism claims. lower_bound: the largest
+        logarithm of a ratio of probabilities. event: the output with that ratio. delta: at which it is
+        claimed.
         """
         return cls(mechanism, neighbours, "enumeration", claimed, lower_bound, 0.0, 0, event, delta=delta)
 
@@ -69,9 +62,5 @@ class AuditResult:
         return self.lower_bound > self.claimed
 
     def to_document(self) -> dict[str, Any]:
-        """Return the result as a JSON-ready document.
-
-        Returns:
-            The fields by name, with "confidence" and "exceeds".
-        """
+        """Return the result as a JSON-ready document."""
         return {**asdict(self), "confidence": 1.0 - self.error, "exceeds": self.exceeds}

@@ -25,12 +25,9 @@ from optstream.noise import NoiseSource
 from optstream.stream import AggregationTree
 from studies.benchmarks.harness.measure import command, fastest, in_words, parser, show, table
 from studies.evaluation.build import on_series
-from studies.evaluation.cells import Calibration, Point
-from studies.evaluation.contenders import POINTS_ONLY, cell_of
 from studies.evaluation.data import STEPS_PER_DAY, Values
-from studies.evaluation.experiment import both
-from studies.evaluation.experiments import EPSILONS
-from studies.evaluation.forecasting import LEARNED_DAYS, forecast
+from studies.evaluation.experiments import EPSILONS, POINTS_ONLY, Calibration, Point, both, cell_of
+from studies.evaluation.metrics import LEARNED_DAYS, forecast
 from studies.evaluation.paper_scales import PaperOptStream
 from studies.evaluation.releases import Released, release_days
 from studies.papers.data import FORECAST_REGION, LOAD, read_load

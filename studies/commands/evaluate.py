@@ -20,8 +20,8 @@ from flows.cli.output import Terminal
 from studies.evaluation import EXPERIMENTS, Experiment, unique_cells
 from studies.papers.data import SIMULATED, read_study_data, simulated_study_data
 from studies.papers.findings import Means, checked
+from studies.papers.run import Store, Terms
 from studies.papers.run import evaluate as run
-from studies.papers.store import Store, Terms
 
 app = new_app()
 

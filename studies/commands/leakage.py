@@ -12,7 +12,7 @@ from rich.table import Column, Table
 from flows.cli.options import DEFAULT_CONFIG, Config, Json, WordsError, asks, examples, new_app
 from flows.cli.output import Terminal
 from optstream.ledger import open_ledger
-from studies.leakage.charged_history import By, history_of
+from studies.leakage.charges import By, history_of
 from studies.leakage.paper_figures import Sizes, largest_difference, paper_figures
 from studies.leakage.temporal import Leakage, chain_of, empty_document, leakage_document, leakage_of
 from studies.leakage.transition_file import read_transition

@@ -4,11 +4,9 @@ Noise is simulated and seeded. What comes out compares releases with the truth: 
 is, and free to be shown only where that is public already.
 """
 
-from studies.evaluation.cells import Cell, CellResult, Point
 from studies.evaluation.data import Counts, Load, StudyData
 from studies.evaluation.engine import run_cell, run_cells
-from studies.evaluation.experiment import Experiment, unique_cells
-from studies.evaluation.experiments import EXPERIMENTS
+from studies.evaluation.experiments import EXPERIMENTS, Cell, CellResult, Experiment, Point, unique_cells
 
 __all__ = [
     "EXPERIMENTS",

@@ -24,8 +24,8 @@ from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Feature
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
-from studies.evaluation.cells import Cell
-from studies.evaluation.contenders import (
+from studies.evaluation.data import STEPS_PER_DAY, Counts
+from studies.evaluation.experiments import (
     INFORMED,
     INFORMED_BLOCKS,
     INFORMED_JOINT,
@@ -33,8 +33,8 @@ from studies.evaluation.contenders import (
     JOINT_NOISE,
     LEVELS_APART,
     POINTS_ONLY,
+    Cell,
 )
-from studies.evaluation.data import STEPS_PER_DAY, Counts
 from studies.evaluation.paper_scales import PaperFourier, PaperOptStream
 
 KNOWN_MOVE_MW = 100.0

@@ -59,28 +59,11 @@ class Load:
         return PublicDays.from_date(self.origin or self.first_day, STEPS_PER_DAY, self.holidays)
 
     def running_day(self, row: int) -> int:
-        """Return how many days after the origin a row's day is.
-
-        Args:
-            row: Of `values`.
-
-        Returns:
-            Days; negative before the origin.
-        """
+        """Return how many days after the origin a row's day is."""
         return row + (self.first_day - (self.origin or self.first_day)).days
 
     def index_of(self, day: date) -> int:
-        """Return the row of a day.
-
-        Args:
-            day: Which day.
-
-        Returns:
-            Its place in `values`.
-
-        Raises:
-            ParameterError: If it is not there.
-        """
+        """Return the row of a day. Raises ParameterError if it is not there."""
         row = (day - self.first_day).days
         if not 0 <= row < len(self.values):
             raise ParameterError(
@@ -91,14 +74,7 @@ class Load:
     def of_region(self, region: str) -> Values:
         """Return one region's load.
 
-        Args:
-            region: Its name.
-
-        Returns:
-            (n_days, 1, 48), in MW.
-
-        Raises:
-            ParameterError: For an unknown region.
+        Returns (n_days, 1, 48), in MW. Raises ParameterError for an unknown region.
         """
         if region not in self.regions:
             raise ParameterError(f"the load has no region {region!r}; it has {', '.join(self.regions)}")

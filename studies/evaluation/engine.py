@@ -8,8 +8,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 
-from studies.evaluation.cells import Cell, CellResult
 from studies.evaluation.data import StudyData
+from studies.evaluation.experiments import Cell, CellResult
 from studies.evaluation.studies import run_trial
 
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -22,16 +22,8 @@ _DATA: StudyData | None = None
 def run_cell(cell: Cell, data: StudyData, seed: int) -> CellResult:
     """Run a cell's trials; with simulated noise, so the result is as private as the data.
 
-    Args:
-        cell: What is run.
-        data: What it is run on.
-        seed: Of all noise.
-
-    Returns:
-        Metrics of every trial, and what the accountant says.
-
-    Raises:
-        ParameterError: For a cell that cannot be run.
+    cell: what is run. data: what it is run on. seed: of all noise. Returns metrics of every trial, and what
+    the accountant says. Raises ParameterError for a cell that cannot be run.
     """
     started = time.perf_counter()
     done = [run_trial(cell, data, seed, trial) for trial in range(*cell.trials)]
@@ -47,17 +39,9 @@ def run_cells(
     Every trial's noise is a function of the seed and of what is run, so that neither the number of processes
     nor the order changes a number.
 
-    Args:
-        cells: What is run.
-        data: What they are run on.
-        seed: Of all noise.
-        processes: How many run at once.
-
-    Yields:
-        Each cell's result, in the order in which they finish.
-
-    Raises:
-        ParameterError: From a cell that cannot be run; the other cells that have not begun are then dropped.
+    cells: what is run. data: what they are run on. seed: of all noise. processes: how many run at once.
+    Returns each cell's result, in the order in which they finish. Raises ParameterError from a cell that
+    cannot be run; the other cells that have not begun are then dropped.
     """
     waiting = list(cells)
     if processes == 1 or len(waiting) < 2:

@@ -13,9 +13,8 @@ from optstream.mechanisms.base import Mechanism
 from optstream.noise import NoiseSource
 from optstream.stream import Measured
 from studies.evaluation.build import on_series
-from studies.evaluation.cells import Cell, Trial, TrialResult
-from studies.evaluation.contenders import CONTENDERS, LEAD_DAYS
 from studies.evaluation.data import ALL_YEARS, BEGINNING, Load, Span, StudyData, Values
+from studies.evaluation.experiments import CONTENDERS, LEAD_DAYS, Cell, Trial, TrialResult
 from studies.evaluation.happenings import HAPPENINGS, JOINS, NOTHING, before, changed
 from studies.evaluation.metrics import covered, mean_absolute_error, step_errors
 from studies.evaluation.releases import Released, release_days

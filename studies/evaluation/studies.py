@@ -13,8 +13,6 @@ import numpy as np
 from optstream.mechanisms.optstream import error_bound, suggest_n_samples
 from optstream.noise import NoiseSource, simulated_noise
 from studies.evaluation.build import on_finite_series, on_series, on_tree
-from studies.evaluation.cells import Cell, Study, Trial, TrialResult
-from studies.evaluation.contenders import CONTENDERS, LEAD_DAYS, POINTS_ONLY, RAW
 from studies.evaluation.data import (
     FEBRUARY,
     JUNE,
@@ -26,8 +24,25 @@ from studies.evaluation.data import (
     StudyData,
     Values,
 )
-from studies.evaluation.forecasting import LEARNED_DAYS, forecast_errors
-from studies.evaluation.metrics import covered, mean_absolute_error, relative_error, step_errors, violation
+from studies.evaluation.experiments import (
+    CONTENDERS,
+    LEAD_DAYS,
+    POINTS_ONLY,
+    RAW,
+    Cell,
+    Study,
+    Trial,
+    TrialResult,
+)
+from studies.evaluation.metrics import (
+    LEARNED_DAYS,
+    covered,
+    forecast_errors,
+    mean_absolute_error,
+    relative_error,
+    step_errors,
+    violation,
+)
 from studies.evaluation.releases import Released, release_counts, release_days, side_by_side
 from studies.evaluation.streams import stream, unusual
 

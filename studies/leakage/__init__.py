@@ -4,18 +4,19 @@ Source of the whole package: Cao, Yoshikawa, Xiao and Xiong, Quantifying Differe
 Data Release under Temporal Correlations, IEEE TKDE 2018. docs/methods/leakage.md says what it is for.
 """
 
-from studies.leakage.budgets import Budgets, constant_budget, exact_budgets
 from studies.leakage.charges import period_charge, step_charges
-from studies.leakage.loss import LossFunction
+from studies.leakage.loss import LossFunction, backward_transition, loss_by_row_pairs, stationary_distribution
 from studies.leakage.over_time import (
+    Budgets,
     backward_leakage,
+    constant_budget,
+    exact_budgets,
     forward_leakage,
+    repeated_leakage,
     sequence_leakage,
+    supremum,
     total_leakage,
 )
-from studies.leakage.row_pairs import loss_by_row_pairs
-from studies.leakage.suprema import repeated_leakage, supremum
-from studies.leakage.transition import backward_transition, stationary_distribution
 
 __all__ = [
     "Budgets",

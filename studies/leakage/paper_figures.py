@@ -27,7 +27,7 @@ from studies.leakage import (
     supremum,
     total_leakage,
 )
-from studies.leakage.programs import loss_by_programs
+from studies.leakage.loss import loss_by_programs
 
 Matrix = NDArray[np.float64]
 

@@ -18,7 +18,8 @@ from studies.leakage import (
     forward_leakage,
     repeated_leakage,
 )
-from studies.leakage.charged_history import By, Floats, History
+from studies.leakage.charges import By, History
+from studies.leakage.loss import Floats
 from studies.leakage.transition_file import TransitionFile
 
 FORMAT = "optstream.leakage/1"

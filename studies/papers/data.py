@@ -14,10 +14,9 @@ from optstream.errors import DumpError
 from optstream.stream import Calendar, days_from
 from optstream.stream.covariate import Covariate
 from studies.evaluation import Cell, Counts, Load, StudyData
-from studies.evaluation.contenders import INFORMED_WEATHER
 from studies.evaluation.data import ALL_YEARS, Span
-from studies.evaluation.experiments import COUNTED_STEPS
-from studies.evaluation.forecasting import LEARNED_DAYS
+from studies.evaluation.experiments import COUNTED_STEPS, INFORMED_WEATHER
+from studies.evaluation.metrics import LEARNED_DAYS
 from studies.evaluation.streams import DAYS_AFTER, MOST_LEAD_DAYS, STREAM_SPANS
 from studies.evaluation.studies import SPANS
 from tasks.config.holidays import public_holidays

@@ -6,18 +6,20 @@ from typing import Any
 
 import polars as pl
 
-from studies.evaluation.contenders import (
+from studies.evaluation.experiments import (
+    BOUND_COUNTS,
     CONTENDERS,
+    COUNTED_STEPS,
+    EPSILONS,
     INFORMED,
     INFORMED_BLOCKS,
     INFORMED_JOINT,
     INFORMED_WEATHER,
     JOINT_NOISE,
+    MONTHS,
     POINTS_ONLY,
     RAW,
 )
-from studies.evaluation.experiment import MONTHS
-from studies.evaluation.experiments import BOUND_COUNTS, COUNTED_STEPS, EPSILONS
 from studies.evaluation.happenings import HAPPENINGS
 from studies.evaluation.streams import FIRST, REVISED_AFTER
 

@@ -1,14 +1,146 @@
 """Run what is missing, keep every finished cell, write tidy results."""
 
+import hashlib
 import io
+import json
+import os
+import platform
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+from pydantic import TypeAdapter
 
+import optstream
+from optstream.errors import ParameterError
 from studies.evaluation import Cell, CellResult, Experiment, StudyData, run_cells, unique_cells
-from studies.papers.store import Store
+from tasks.trusted.files import make_private_folder, write_private
+
+# Where results lie: a file a finished cell, and what says under which code, seed and data it was made.
+
+FORMAT = "optstream.evaluation/1"
+DIGITS = 16
+RESULT = TypeAdapter(CellResult)
+"""How a finished cell is written and read: epsilons as exact text."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What makes two results comparable: the code, the seed, the data. Another of them starts afresh.
+
+    public: whether the data were declared public; results of others are raw data.
+    """
+
+    code: str
+    seed: int
+    data: str
+    data_digest: str
+    public: bool
+
+    @classmethod
+    def of(cls, data: StudyData, *, name: str, seed: int, public: bool) -> "Terms":
+        """The terms of a run that starts now."""
+        return cls(code_version(), seed, name, digest_of(data), public)
+
+
+class Store:
+    """A folder of results. Private folders are its owner's alone; of public data anybody may read it.
+
+    Raises ParameterError if the folder holds results of data that were not declared public while these are,
+    or the reverse: the two must not mix.
+    """
+
+    def __init__(self, folder: Path, terms: Terms) -> None:
+        self.folder, self.terms = folder, terms
+        self._cells = folder / "cells"
+        found = _read(folder / "run.json")
+        if found is not None and found.get("terms", {}).get("public") != terms.public:
+            there = "private" if terms.public else "public"
+            raise ParameterError(f"{folder} holds results of {there} data; name another folder")
+        if terms.public:
+            self._cells.mkdir(parents=True, exist_ok=True)
+        else:
+            make_private_folder(self._cells)
+        self.write("run.json", {"format": FORMAT, "terms": asdict(terms), "machine": machine()})
+
+    def finished(self, cells: Iterable[Cell]) -> dict[Cell, CellResult]:
+        """What is there already, made under the same terms; anything else will be made again."""
+        found = {}
+        for cell in cells:
+            document = _read(self._cells / f"{cell.key}.json")
+            if document is None or document.get("terms") != asdict(self.terms):
+                continue
+            result = RESULT.validate_python(document["result"])
+            if result.cell == cell:
+                found[cell] = result
+        return found
+
+    def keep(self, result: CellResult) -> None:
+        """Keep one finished cell, whole or not at all."""
+        document = RESULT.dump_python(result, mode="json")
+        self.write(f"cells/{result.cell.key}.json", {"terms": asdict(self.terms), "result": document})
+
+    def write(self, name: str, document: dict[str, Any]) -> None:
+        """Write a JSON document."""
+        self.write_bytes(name, (json.dumps(document, indent=1) + "\n").encode())
+
+    def write_bytes(self, name: str, data: bytes) -> None:
+        """Write a file: the old bytes or the new ones, whole."""
+        path = self.folder / name
+        if not self.terms.public:
+            write_private(path, data)
+            return
+        aside = path.with_name(f".{path.name}.{os.getpid()}")
+        aside.write_bytes(data)
+        aside.replace(path)
+
+
+NUMBERS = ("estimation", "evaluation", "measurement", "mechanisms", "noise", "privacy", "stream")
+"""Packages in which results are computed."""
+
+
+def code_version() -> str:
+    """Version of the package and a digest of the science's sources: what the numbers depend on."""
+    root = Path(optstream.__file__).parent
+    digest = hashlib.sha256()
+    for file in sorted(file for package in NUMBERS for file in (root / package).rglob("*.py")):
+        digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
+    return f"{version('optstream')}+{digest.hexdigest()[:DIGITS]}"
+
+
+def digest_of(data: StudyData) -> str:
+    """Which data these are. Of private data it stays in the trusted zone with the results."""
+    digest = hashlib.sha256(repr((data.load.regions, data.load.first_day, data.forecast_region)).encode())
+    history = () if data.history is None else (data.history.values,)
+    public = (one.values for one in data.load.covariates)
+    for values in (data.load.values, *(one.values for one in data.counts.values()), *history, *public):
+        digest.update(np.ascontiguousarray(values).tobytes())
+    return digest.hexdigest()[:DIGITS]
+
+
+@lru_cache(maxsize=1)
+def machine() -> dict[str, Any]:
+    """Where it ran, as far as numbers and seconds may depend on it."""
+    return {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        **{name: version(name) for name in ("numpy", "scipy", "polars")},
+    }
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return document if isinstance(document, dict) else None
+
 
 Progress = Callable[[int, int], None]
 """Told how many trials are done, and how many there are."""

@@ -43,10 +43,10 @@ class PersonalisedRelease:
 class Personalised(ABC):
     """Counts of customers by classes, of whom each keeps the epsilon of its class in windows of its class.
 
-    One noise serves all: customers of classes that may lose less than the noise costs take part with a
-    chance that makes up for it (Lemma 22, docs/privacy.md). A part of each class's epsilon asks at each step
-    how far the stream is from the last release, the rest publishes, divided by a rule for each class. Which
-    epsilon the noise has is chosen from public facts: offers and sizes of classes.
+    One noise serves all: customers of classes that may lose less than the noise costs take part with a chance
+    that makes up for it (Lemma 22, docs/privacy.md). A part of each class's epsilon asks at each step how far
+    the stream is from the last release, the rest publishes, divided by a rule for each class. Which epsilon
+    the noise has is chosen from public facts: offers and sizes of classes.
 
     For the library: a ledger's privacy budget has one epsilon and one window for all of a population. One
     customer counts once at a step, in one series; moving from one series to another costs twice as much.
@@ -54,12 +54,8 @@ class Personalised(ABC):
     Source: Du, Cheng, Chen, Shen, Lin and Xi 2025, Infinite Stream Estimation under Personalized w-Event
     Privacy (PVLDB 18(6)); the sampling: Jorgensen, Yu and Cormode 2015.
 
-    Args:
-        classes: At least one.
-        distance_share: Of each epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
-
-    Raises:
-        ParameterError: No class, two of one name, or a share outside its range.
+    classes: at least one. distance_share: of each epsilon, for the distances of a window, exact, in (0, 1);
+    in the paper half. Raises ParameterError for no class, two of one name, or a share outside its range.
     """
 
     classes: tuple[CustomerClass, ...]
@@ -76,18 +72,11 @@ class Personalised(ABC):
     def release(self, counts: ArrayLike, *, noise: NoiseSource) -> PersonalisedRelease:
         """Release a finite stream; costs each class at most its epsilon in any of its windows.
 
-        Args:
-            counts: How many customers of each class are counted where, (n_classes, n_series, n_steps), whole
-                numbers of at least 0; one customer counts at most once at a step. What is above n_customers
-                of its class counts as that.
-            noise: Secure for what is published; simulated noise marks what it touches.
-
-        Returns:
-            Counts of all classes together, with what they cost each.
-
-        Raises:
-            ParameterError: Another shape or type; nothing was drawn then.
-            NoiseError: If the noise source cannot draw.
+        counts: how many customers of each class are counted where, (n_classes, n_series, n_steps), whole
+        numbers of at least 0; one customer counts at most once at a step. What is above n_customers of its
+        class counts as that. noise: secure for what is published; simulated noise marks what it touches.
+        Returns counts of all classes together, with what they cost each. Raises ParameterError for another
+        shape or type; nothing was drawn then; NoiseError if the noise source cannot draw.
         """
         check_noise(noise)
         array = np.asarray(counts)

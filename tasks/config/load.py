@@ -98,8 +98,8 @@ REMOVED = {
     '"paper", declare the change with `optstream ledger amend`: they stay as they are and are priced for '
     "what follows",
     "privacy.windows": "the privacy guarantee covers every window, also one over two days. Where days were "
-    'released with "aligned", declare "sliding" with the version that released them (`optstream ledger '
-    "amend`), then upgrade: they stay as they are and are priced for what follows",
+    'released with "aligned", declare the change with `optstream ledger amend`: they stay as they are and '
+    "are priced for what follows",
     **dict.fromkeys(
         (
             *(f"mechanism.{key}" for section in MECHANISMS.values() for key in section.fixed),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, SerializeAsAny
+from pydantic_core import to_jsonable_python
 
 from optstream.catalogue.about import NodeFacts, called
 from optstream.catalogue.backends import Location
@@ -272,23 +273,20 @@ SHAPES_NOTHING: dict[str, Any] = {
     "covariates": {"given": {"__all__": {"path", "sha256"}}},
 }
 """Tables and keys that shape no release, or are in it by another name, as pydantic excludes them."""
-CAME_LATER: tuple[tuple[str, str, object], ...] = (
-    ("input", "changes", []),
-    ("input", "factor", "1"),
-    ("input", "supplier_rounding", "0"),
-    ("input", "region", None),
-    ("input", "margin", None),
-    ("published", "rounding", "nearest"),
-    ("privacy", "counts", False),
-    ("privacy", "budget_alpha", None),
-    ("privacy", "delta", None),
-    ("budget", "stream_share", "1"),
-    ("budget", "margins", {}),
-    ("stream", "period", "day"),
-    ("stream", "leaves_per_period", None),
-    ("mechanism", "noise", None),
-)
-"""Keys that came later, with the value at which a configuration has the hash that it had before them."""
+FIRST: Mapping[str, tuple[str, ...]] = {
+    "stream": ("name", "unit", "leaves_per_step", "step", "time_zone", "day"),
+    "mechanism": ("name", "threshold", "n_blocks", "block_length", "scale", "country", "holidays"),
+    "privacy": ("epsilon", "window", "population", "alpha", "resolution", "bounds", "lower_bound"),
+    "budget": ("levels", "restatement_share"),
+    "sampling": ("method", "n_samples", "threshold"),
+    "features_": ("named",),
+    "input": ("schema_", "timestamp", "value", "customer", "marker", "file_list"),
+    "published": ("value",),
+    "covariates": ("given",),
+}
+"""The keys that the first hashes held at any value. All others are part of it where they have no default: a
+key that comes keeps the hash of every configuration without it.
+"""
 
 ALWAYS: Mapping[str, Mapping[str, Any]] = {
     "privacy": {"calibration": "strict", "windows": "sliding"},
@@ -298,25 +296,6 @@ ALWAYS: Mapping[str, Mapping[str, Any]] = {
 """Keys that an earlier version had, with their only value since: part of the hash as then. Those of a
 mechanism are its `fixed`.
 """
-
-
-def hash_of(document: dict[str, Any]) -> str:
-    """Return the SHA-256 of what shapes a release, in hexadecimal: the same for a configuration of an older
-    version that means the same. document: the tables of `Settings` without `SHAPES_NOTHING`, JSON-ready; keys
-    that came later are taken out of it.
-    """
-    for table, key, absent in CAME_LATER:
-        if document[table].get(key) == absent:
-            document[table].pop(key, None)
-    for table, keys in ALWAYS.items():
-        if document[table] is not None:
-            document[table] |= keys
-    for covariate in document["covariates"]["given"]:
-        covariate |= {"node": "node", "level": None}
-    if not document["covariates"]["given"]:
-        del document["covariates"]
-    text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 # The guarantee of a stream as configured: model, hierarchy, and how epsilon is shared out.
@@ -418,16 +397,33 @@ class Guarantee(Clocks):
 
     @cached_property
     def configuration_hash(self) -> str:
-        """SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms."""
+        """SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms; the
+        same for a configuration of an older version that means the same.
+        """
         document = self.model_dump(mode="json", exclude=SHAPES_NOTHING, by_alias=False)
-        document["mechanism"] |= self.mechanism.fixed
+        for table, first in FIRST.items():
+            if document[table] is None:
+                continue
+            for key, field in type(getattr(self, table)).model_fields.items():
+                default = field.get_default(call_default_factory=True)
+                is_later = key in document[table] and key not in first and not field.is_required()
+                if is_later and document[table][key] == to_jsonable_python(default):
+                    del document[table][key]
+        for table, keys in {**ALWAYS, "mechanism": self.mechanism.fixed}.items():
+            if document[table] is not None:
+                document[table] |= keys
+        for covariate in document["covariates"]["given"]:
+            covariate |= {"node": "node", "level": None}
+        if not document["covariates"]["given"]:
+            del document["covariates"]
         if self.margin is not None:
             document["margin"] = [self.margin.name, *self.margin.nodes]
             if self.margin.cells:
                 document["cells"] = {leaf: sorted(nodes) for leaf, nodes in self.margin.cells}
         if self.hierarchy.changes:
             document["hierarchy_changes"] = [one.to_document() for one in self.dated_hierarchy.changes]
-        return hash_of(document)
+        text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 USUAL_REVISE_DAYS = 14

@@ -60,8 +60,7 @@ AMENDMENTS = (
 def amended_subjects() -> tuple[HistorySubject, ...]:
     """Return subjects whose days after an amendment wait, and whose days that take what is left.
 
-    Returns:
-        For each amendment both, held to the epsilon of the first guarantee.
+    Returns for each amendment both, held to the epsilon of the first guarantee.
     """
     return tuple(
         _subject(f"amended {one.name}, {what}", one, offers, is_reserved)
@@ -76,8 +75,7 @@ def amended_subjects() -> tuple[HistorySubject, ...]:
 def hasty_subjects() -> tuple[HistorySubject, ...]:
     """Return subjects that are BROKEN ON PURPOSE: the guarantee in force alone judges a day.
 
-    Returns:
-        One for each amendment, whose days after it must exceed the epsilon of the first guarantee.
+    Returns one for each amendment, whose days after it must exceed the epsilon of the first guarantee.
     """
     return tuple(
         _subject(

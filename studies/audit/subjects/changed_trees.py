@@ -32,8 +32,7 @@ Make = Callable[[AggregationTree], Mechanism]
 def changed_tree_subjects() -> tuple[HistorySubject, ...]:
     """Return subjects that are released over a split as nights release them.
 
-    Returns:
-        One for each mechanism that remembers something else of the days before.
+    Returns one for each mechanism that remembers something else of the days before.
     """
     return (
         _subject("Laplace over a split", lambda tree: Hierarchical(Laplace(MODEL), tree, ("1/2", "1/2"))),
@@ -45,8 +44,7 @@ def changed_tree_subjects() -> tuple[HistorySubject, ...]:
 def broken_tree_subjects() -> tuple[HistorySubject, ...]:
     """Return subjects that are BROKEN ON PURPOSE.
 
-    Returns:
-        One, whose new tree has level shares that add up to 8.
+    Returns one, whose new tree has level shares that add up to 8.
     """
     return (_subject("shares above 1 from a split on", _above_one),)
 

@@ -82,13 +82,8 @@ class MechanismSubject:
     def sample(self, side: int, n_runs: int, noise: NoiseSource) -> Outputs:
         """Return what an adversary sees of independent runs of one side.
 
-        Args:
-            side: 0 or 1.
-            n_runs: How many runs.
-            noise: Handed to the mechanisms.
-
-        Returns:
-            All measurements of each run, in units of the resolution; answers: which steps were measured.
+        side: 0 or 1. n_runs: how many runs. noise: handed to the mechanisms. Returns all measurements of each
+        run, in units of the resolution; answers: which steps were measured.
         """
         return sampled(self._history(side), n_runs, noise)
 

@@ -61,11 +61,8 @@ class Neighbours:
     def check(self, model: PrivacyModel) -> None:
         """Raise unless the model protects this pair: a mechanism owes others nothing.
 
-        Args:
-            model: Of the mechanism that is audited.
-
-        Raises:
-            ParameterError: If they do not differ, or by more than window, alpha or leaves at a step.
+        model: of the mechanism that is audited. Raises ParameterError if they do not differ, or by more than
+        window, alpha or leaves at a step.
         """
         gap = np.abs(np.concatenate(self.other, axis=1) - np.concatenate(self.one, axis=1))
         tolerance = 1e-9 * float(model.alpha)
@@ -96,23 +93,12 @@ def make_neighbours(
 ) -> Neighbours:
     """Return two streams that differ by alpha in some leaves at some steps.
 
-    Args:
-        name: Of the pair.
-        model: What is protected.
-        n_leaves: Of the tree.
-        lengths: Steps of each period.
-        steps: Where the streams differ, counted from the first period's start.
-        leaves: The leaves that differ at a step; None for the first leaf.
-        sign: 1 or -1 at a step, by which alpha is multiplied; None for 1.
-        first_step: Running index of the first period's first step.
-        base: (n_leaves, all steps) or a scalar, in the unit of the readings. It is moved by less than a unit
-            of the resolution to where rounding makes the most of alpha.
-
-    Returns:
-        The pair.
-
-    Raises:
-        ParameterError: Unless they are neighbours under the model.
+    name: of the pair. model: what is protected. n_leaves: of the tree. lengths: steps of each period. steps:
+    where the streams differ, counted from the first period's start. leaves: the leaves that differ at a step;
+    None for the first leaf. sign: 1 or -1 at a step, by which alpha is multiplied; None for 1. first_step:
+    running index of the first period's first step. base: (n_leaves, all steps) or a scalar, in the unit of
+    the readings. It is moved by less than a unit of the resolution to where rounding makes the most of alpha.
+    Raises ParameterError unless they are neighbours under the model.
     """
     overhang = (model.alpha / model.resolution) % 1
     nudge = float(model.resolution) * (0.5 - float(overhang) / 2) if overhang else 0.0
@@ -146,15 +132,8 @@ def worst_cases(
     ends; one step; and, where windows slide and there is more than one period, a window across every border.
     With unit "roaming" leaves_per_step leaves change at once.
 
-    Args:
-        model: What is protected.
-        tree: The hierarchy, whose leaves the readings are of.
-        lengths: Steps of each period.
-        first_step: Running index of the first period's first step.
-        base: As for `make_neighbours`.
-
-    Returns:
-        The pairs, each by its name.
+    model: what is protected. tree: the hierarchy, whose leaves the readings are of. lengths: steps of each
+    period. first_step: running index of the first period's first step.
     """
     n_leaves, n_steps = len(tree.leaves), sum(lengths)
     window = min(model.window_length, n_steps)

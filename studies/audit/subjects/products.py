@@ -37,8 +37,7 @@ WANTED = {
 def product_subjects() -> tuple[HistorySubject, ...]:
     """Return products of one budget: two with half of it each, and four of which the ledger takes what fits.
 
-    Returns:
-        Each held to the epsilon of the whole budget.
+    Returns each held to the epsilon of the whole budget.
     """
     halves = dict.fromkeys(("electricity", "gas"), Fraction(1, 2))
     return (
@@ -50,8 +49,7 @@ def product_subjects() -> tuple[HistorySubject, ...]:
 def apart_subjects() -> tuple[HistorySubject, ...]:
     """Return products that are BROKEN ON PURPOSE: each has a budget of its own, so none is added up.
 
-    Returns:
-        One, which must exceed the epsilon of the budget that they should share.
+    Returns one, which must exceed the epsilon of the budget that they should share.
     """
     return (_subject("four products, each judged by itself", WANTED, one_budget=False),)
 

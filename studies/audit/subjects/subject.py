@@ -13,10 +13,8 @@ from optstream.noise import NoiseSource
 class Outputs:
     """What many runs released, all that an adversary sees of them.
 
-    Attributes:
-        numbers: (n_runs, n_numbers), NaN where a run released no such number.
-        answers: (n_runs, n_answers), small integers: what a run chose (which steps it sampled, which query
-            came out above).
+    numbers: (n_runs, n_numbers), NaN where a run released no such number. answers: (n_runs, n_answers), small
+    integers: what a run chose (which steps it sampled, which query came out above).
     """
 
     numbers: NDArray[np.float64]
@@ -24,26 +22,12 @@ class Outputs:
 
     @classmethod
     def of_numbers(cls, numbers: NDArray[np.int64] | NDArray[np.float64]) -> "Outputs":
-        """Return the outputs of runs that chose nothing.
-
-        Args:
-            numbers: (n_runs, n_numbers).
-
-        Returns:
-            Outputs with no answers.
-        """
+        """Return the outputs of runs that chose nothing."""
         return cls(np.asarray(numbers, dtype=np.float64), np.empty((len(numbers), 0), dtype=np.int64))
 
     @classmethod
     def of_answers(cls, answers: NDArray[np.int64]) -> "Outputs":
-        """Return the outputs of runs that released choices only.
-
-        Args:
-            answers: (n_runs, n_answers).
-
-        Returns:
-            Outputs with no numbers.
-        """
+        """Return the outputs of runs that released choices only."""
         return cls(np.empty((len(answers), 0)), answers)
 
 
@@ -68,13 +52,8 @@ class Subject(Protocol):
     def sample(self, side: int, n_runs: int, noise: NoiseSource) -> Outputs:
         """Run it independently on one side of the pair.
 
-        Args:
-            side: 0 or 1.
-            n_runs: How many runs.
-            noise: Handed to the mechanism.
-
-        Returns:
-            What an adversary sees of each run.
+        side: 0 or 1. n_runs: how many runs. noise: handed to the mechanism. Returns what an adversary sees of
+        each run.
         """
         ...
 

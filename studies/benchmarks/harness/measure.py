@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -136,14 +135,6 @@ def parser(document: str | None, *, data: bool | None = None, **usual: Any) -> a
 def tracked(items: Iterable[T], what: str = "Working...") -> Iterable[T]:
     """Return the items, with a bar on standard error of how many are done."""
     return track(items, what, console=Console(stderr=True))
-
-
-def a_day(text: str) -> date:
-    """Return the day of a command line's argument. Raises ArgumentTypeError for what is none."""
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"a day is written 2016-02-29; got {text!r}") from None
 
 
 def command(main: Callable[[], None]) -> None:

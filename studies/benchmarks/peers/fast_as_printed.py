@@ -71,13 +71,9 @@ class AsPrinted:
 def next_steps(noisy: Values, predictor: Predictor, constants: AsPrinted) -> Values:
     """Return what is said of steps 2 to T - 1 by one step before, every step being measured (section 6.1).
 
-    Args:
-        noisy: Every step's noisy value, (T,).
-        predictor: "kalman"; "linear", the line through the last two; "noisy", each step's own noisy value.
-        constants: Q and R.
-
-    Returns:
-        (T - 2,): the first two steps are needed for a line.
+    noisy: every step's noisy value, (T,). predictor: "kalman"; "linear", the line through the last two;
+    "noisy", each step's own noisy value. constants: Q and R. Returns (T - 2,): the first two steps are needed
+    for a line.
     """
     if predictor == "noisy":
         return noisy[2:].copy()
@@ -97,15 +93,9 @@ def adaptive(
 ) -> tuple[Values, int]:
     """Return what Algorithm 3 releases of a series, and how many steps it measured, each for epsilon / M.
 
-    Args:
-        series: Integer counts, (T,).
-        epsilon: Of the whole series (the report's alpha).
-        n_samples: M, at least `integration_time`.
-        constants: The report's, or varied.
-        noise: M values of scale M / epsilon.
-
-    Returns:
-        (T,), and a number in [T_i, M].
+    series: integer counts, (T,). epsilon: of the whole series (the report's alpha). n_samples: M, at least
+    `integration_time`. constants: the report's, or varied. noise: M values of scale M / epsilon. Returns
+    (T,), and a number in [T_i, M].
     """
     drawn = iter(noise.discrete_laplace(n_samples / epsilon, (n_samples,)).tolist())
     released, taken, errors = np.empty(series.size), 0, list[tuple[int, float]]()
@@ -138,15 +128,7 @@ def fixed_rate(
 ) -> Values:
     """Return what Algorithm 6 releases: M samples at equal distances, filtered; predictions between them.
 
-    Args:
-        series: As for `adaptive`.
-        epsilon: Likewise.
-        n_samples: M in [1, T].
-        constants: Q and R.
-        noise: M values of scale M / epsilon.
-
-    Returns:
-        (T,).
+    n_samples: M in [1, T]. constants: Q and R. noise: M values of scale M / epsilon. Returns (T,).
     """
     drawn = noise.discrete_laplace(n_samples / epsilon, (n_samples,))
     noisy = dict(zip(sampled(series.size, n_samples).tolist(), drawn.tolist(), strict=True))

@@ -43,7 +43,7 @@ TWINS = {
     "any_currency": ("rho", 20, "two currencies"),
     "any_shares": ("rho", 20, "chosen shares are more than all"),
     "any_tree": ("epsilon", 4, OTHER_TREE),
-    "blocks_as_steps": ("epsilon", 5, ABOVE),
+    "blocks_as_steps": ("epsilon", 4, ABOVE),
 }
 """The currency, and seeds by which little is tried before the wrong line shows."""
 

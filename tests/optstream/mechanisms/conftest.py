@@ -72,7 +72,7 @@ def _gaussian(model, shortest):
     """Under the same guarantee but for a delta, without which there is no Gaussian noise."""
     # a delta allows some noise by itself, so a tiny epsilon is told by a tiny delta
     delta = max(min(model.epsilon, Fraction(1, 10**6)), Fraction(1, 10**15))
-    return mechanisms.Gaussian(PrivacyModel.from_document({**model.to_document(), "delta": delta}))
+    return mechanisms.Gaussian(PrivacyModel(**{**model.to_document(), "delta": delta}))
 
 
 def _history_informed(model, shortest):

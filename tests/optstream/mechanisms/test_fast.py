@@ -5,8 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
 from optstream.measurement.sums import measure_in_turn
@@ -45,41 +43,6 @@ def test_it_states_epsilon_and_its_noise_is_that_of_m_samples(sampling, samples)
     (plan,) = mechanism.plan(48)
     assert (plan.cap, float(plan.scale)) == (samples, 4.0 * samples)
     assert ALMOST < worst_window([plan], 48).epsilon <= 1
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_periods_in_any_order_cost_at_most_epsilon_and_no_plan_is_refused(data):
-    """Days skipped, released late, void, longer and shorter than the window, memory there or lost."""
-    window = data.draw(st.integers(1, 12), "window")
-    samples = data.draw(st.integers(1, window), "samples")
-    sampling = data.draw(st.sampled_from(["adaptive", "fixed"]), "sampling")
-    lengths = data.draw(st.lists(st.integers(1, 16), min_size=1, max_size=7), "lengths")
-    order = data.draw(st.permutations(range(len(lengths))), "order")
-    noise = simulated_noise(data.draw(st.integers(0, 10**6), "seed"))
-    starts, left, spends = np.cumsum([0, *lengths]).tolist(), {}, {}
-    mechanism = build(
-        PrivacyModel("1", window, 1, "1"), n_samples=samples, sampling=sampling, interval_step=1.0
-    )
-    for period in order:
-        before = left.get(period - 1) if data.draw(st.booleans()) else None
-        state = mechanism.recall([spend for own in spends.values() for spend in own], before)
-        plan = mechanism.plan(lengths[period], starts[period], state)
-        known = [spend for own in spends.values() for spend in own]
-        assert worst_window([*known, *plan], window).epsilon <= 1
-        values = np.random.default_rng(period).integers(-3, 400, (2, lengths[period]))
-        release = mechanism.release(values, noise=noise, first_step=starts[period], state=state)
-        void = data.draw(st.integers(0, 4)) == 0
-        left[period], spends[period] = release.state, plan if void else release.spends
-    points = [
-        spend.first_step + step
-        for own in spends.values()
-        for spend in own
-        if isinstance(spend, StepSpend)
-        for step in np.flatnonzero(spend.weights)
-    ]
-    for start in range(-window, starts[-1]):
-        assert sum(start <= point < start + window for point in points) <= samples
 
 
 def test_values_and_variances_are_the_filters():

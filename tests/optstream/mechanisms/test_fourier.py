@@ -7,12 +7,9 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
 from optstream.mechanisms.fourier import Fourier
-from optstream.mechanisms.series import OnlineMechanism
 from optstream.privacy import PeriodSpend, PrivacyModel, worst_window
 from optstream.stream import PrivatePeriod
 from tests.optstream.mechanisms.silent_noise import SilentNoise
@@ -32,22 +29,6 @@ def days(n_series, n_steps, seed=0):
     """Smooth days with some noise of their own."""
     generator, hours = np.random.default_rng(seed), np.linspace(0, 2 * np.pi, n_steps, endpoint=False)
     return 500 + 300 * np.sin(hours + generator.random((n_series, 1))) + generator.random((n_series, n_steps))
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.sampled_from([DAY, ROAMING, PrivacyModel("1", 48, 1, resolution=1)]),
-    st.sampled_from([1, 2, 10, 40]),
-    st.sampled_from([(1, [1, 5, 19, 48, 100]), (5, [5, 11, 24, 47, 49]), (46, [46, 48, 50, 96])]),
-    st.data(),
-)
-def test_any_periods_in_any_order_cost_at_most_epsilon(model, n_coefficients, allowed, data):
-    shortest, lengths = allowed
-    mechanism = Fourier(model, n_coefficients, shortest_period=shortest)
-    chosen = data.draw(st.lists(st.sampled_from(lengths), min_size=1, max_size=12))
-    cost = worst_window(history_of(mechanism, chosen), 48).epsilon
-    assert cost <= mechanism.epsilon <= model.epsilon
-    assert mechanism.epsilon >= model.epsilon * ALMOST
 
 
 def test_charging_each_period_alone_would_cost_twice_epsilon():
@@ -88,12 +69,6 @@ def test_without_noise_it_publishes_the_low_frequencies_of_numpys_transform(n_st
         transform[:, n_coefficients:] = 0
     # a coordinate is rounded to 0.001, a reading too
     np.testing.assert_allclose(released, np.fft.irfft(transform, n_steps), atol=0.001 * (1 + sqrt(n_steps)))
-
-
-def test_it_is_for_whole_periods_only():
-    assert not isinstance(Fourier(DAY), OnlineMechanism)
-    assert not hasattr(Fourier(DAY), "step")
-    assert not hasattr(Fourier(DAY), "start")
 
 
 @pytest.mark.parametrize("model", [DAY, ROAMING])

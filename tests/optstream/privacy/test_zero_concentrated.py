@@ -140,4 +140,4 @@ def test_a_model_without_a_delta_is_written_as_it_always_was():
     assert "delta" not in PrivacyModel("1", 48, 1).to_document()
     document = PrivacyModel("1", 48, 1, delta="1e-6").to_document()
     assert document["delta"] == "1/1000000"
-    assert PrivacyModel.from_document(document) == PrivacyModel("1", 48, 1, delta="1e-6")
+    assert PrivacyModel(**document) == PrivacyModel("1", 48, 1, delta="1e-6")

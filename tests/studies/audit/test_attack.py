@@ -8,7 +8,7 @@ import pytest
 from optstream.noise import simulated_noise
 from studies.audit import Outputs, audit
 from studies.audit.attack import ERROR
-from studies.audit.bounds import epsilon_bound
+from studies.audit.statistics import epsilon_bound
 
 
 @dataclass(frozen=True)

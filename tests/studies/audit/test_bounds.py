@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
-from studies.audit.bounds import clopper_pearson, epsilon_bound
+from studies.audit.statistics import clopper_pearson, epsilon_bound
 
 
 @pytest.mark.parametrize("error", [0.05, 1e-6, 1e-12])

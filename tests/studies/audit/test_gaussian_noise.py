@@ -10,8 +10,8 @@ import pytest
 
 from optstream.noise import simulated_noise
 from studies.audit import audit
-from studies.audit.bounds import epsilon_bound
 from studies.audit.gaussian_noise import enumerated_window, small_sigma, sum_of_steps
+from studies.audit.statistics import epsilon_bound
 
 
 def test_a_window_loses_no_more_than_is_claimed_by_exact_probabilities():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from studies.evaluation import Cell, CellResult, Counts, Load, Point, StudyData, run_cell, run_cells
-from studies.evaluation.contenders import CONTENDERS, LEVELS_APART, cell_of
+from studies.evaluation.experiments import CONTENDERS, LEVELS_APART, cell_of
 
 FEBRUARY, SEED = "2016-02", 5
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from studies.evaluation.forecasting import forecast
+from studies.evaluation.metrics import forecast
 
 
 def arma(n_steps: int, phi: float, theta: float, mean: float, seed: int) -> np.ndarray:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
 from studies.leakage import LossFunction, loss_by_row_pairs
-from studies.leakage.log_ratio import log_ratio_of_numbers
-from studies.leakage.programs import loss_by_programs
+from studies.leakage.loss import log_ratio_of_numbers, loss_by_programs
 
 AMOUNTS = [1e-3, 0.7, 8.0]
 

@@ -11,7 +11,7 @@ from optstream.ledger import open_ledger
 from optstream.privacy import StepSpend
 from optstream.stream import Hour
 from studies.leakage import backward_leakage, forward_leakage, supremum
-from studies.leakage.charged_history import history_of
+from studies.leakage.charges import history_of
 from studies.leakage.temporal import chain_of, leakage_of
 from studies.leakage.transition_file import TransitionFile
 from tasks.release.mechanism import mechanism_for

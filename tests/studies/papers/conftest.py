@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from studies.evaluation import Experiment, StudyData
-from studies.evaluation.experiment import Block, both, grid
+from studies.evaluation.experiments import Block, both, grid
 from studies.papers.data import simulated_study_data
-from studies.papers.run import evaluate
-from studies.papers.store import Store, Terms
+from studies.papers.run import Store, Terms, evaluate
 
 TINY = (
     Experiment(

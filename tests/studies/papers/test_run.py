@@ -5,8 +5,7 @@ import stat
 import pytest
 
 from studies.papers.data import read_study_data
-from studies.papers.run import evaluate
-from studies.papers.store import Store, Terms
+from studies.papers.run import Store, Terms, evaluate
 from tests.studies.papers.conftest import TINY
 
 

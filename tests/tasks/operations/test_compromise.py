@@ -178,7 +178,7 @@ def test_a_day_that_began_its_draw_while_the_releases_were_looked_at_is_marked_t
     "mechanism",
     few([
         'name = "HistoryInformed"\nn_blocks = 4\nblock_length = 1', 'name = "BudgetDistribution"',
-        'name = "BudgetAbsorption"', 'name = "Fast"\nn_samples = 10',
+        'name = "BudgetAbsorption"', 'name = "Fast"',
     ], 1),
 )  # fmt: skip
 def test_mechanisms_that_remember_outputs_only_share_no_noise(installation, mechanism):

@@ -44,7 +44,7 @@ def test_words_state_what_windows_over_different_plans_cost(statement):
 
 
 def test_words_name_weaker_guarantees(statement):
-    assert "not covered" in statement(DAY, windows="aligned").in_words()
+    assert "not covered" in statement(DAY, model=PrivacyModel("1", 48, 10, windows="aligned")).in_words()
     roaming = PrivacyModel("1", 48, 10, unit="roaming", leaves_per_step=3)
     assert "up to 3 leaves" in statement(DAY, model=roaming).in_words()
     paper = statement(DAY, calibration="paper", epsilon_plan=Fraction(49, 2)).in_words()

@@ -11,7 +11,7 @@ from optstream.estimation import make_consistent, reconstruct
 from optstream.estimation.least_squares import consistent
 from optstream.estimation.problem import least_squares
 from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
-from studies.benchmarks.peers.naive_program import naive_program
+from tests.optstream.estimation.hierarchy.naive_program import naive_program
 
 FRANCE = AggregationTree.from_parents({"FR": None} | {f"region {number}": "FR" for number in range(5)})
 RAGGED = AggregationTree.from_parents(

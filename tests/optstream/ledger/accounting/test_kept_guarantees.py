@@ -169,15 +169,3 @@ def test_a_draw_is_held_to_its_plan_by_every_guarantee(amended, drawn):
     assert covers([plan], [outcome], 4)
     with pytest.raises(LedgerError, match="more than its plan"):
         drawn("day 1", [plan], outcome=[outcome])
-
-
-def test_aligned_windows_of_an_earlier_version(amended, ledger, publish, reserve, edit):
-    """Refused where they are in force; before an amendment taken for sliding ones, and old days are kept."""
-    _, new = amended(*models("a smaller alpha"))
-    edit("UPDATE amendments SET windows = 'aligned' WHERE number = 0")
-    assert ledger.judge_plan("people", plan_of(new, 400))
-    assert not any("cost" in line for line in ledger.verify())
-    edit("UPDATE grants SET windows = 'aligned'")
-    with pytest.raises(LedgerError, match=r"aligned with periods.*ledger amend"):
-        reserve("day 9", plan_of(new, 400))
-    assert "aligned with periods" in " ".join(ledger.verify())

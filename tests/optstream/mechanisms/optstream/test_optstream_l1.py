@@ -4,8 +4,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced, L1Sampling
@@ -62,24 +60,6 @@ def test_a_year_with_clock_changes_costs_at_most_epsilon_and_no_plan_is_refused_
             ).epsilon
             <= 1
         )
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    st.lists(st.sampled_from([5, 11, 24, 46, 47, 48, 49, 50, 96]), min_size=2, max_size=7),
-    st.integers(0, 10**6),
-    st.sampled_from(["even", "optimal"]),
-    st.integers(1, 2),
-)
-@pytest.mark.slow
-def test_any_periods_in_any_order_cost_at_most_epsilon(lengths, seed, allocation, leaves):
-    unit = {"unit": "roaming", "leaves_per_step": 2} if leaves == 2 else {}
-    model = PrivacyModel("1", 48, 1, **unit)
-    changes = {"model": model, "sampling": L1Sampling(10, "50", allocation)}
-    plans, spends = history_of(lengths, 5, seed, **changes)
-    assert worst_window(spends, 48).epsilon <= 1
-    for n_before, plan in plans:
-        assert worst_window([*spends[:n_before], *plan], 48).epsilon <= 1
 
 
 def test_without_the_window_rule_a_straddling_window_costs_1_63():

@@ -1,52 +1,17 @@
 """Budget distribution and absorption: their cost over any periods in any order, and what they remember."""
 
-import json
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
-from optstream.ledger.accounting import covers
 from optstream.mechanisms.w_event import BudgetAbsorption, BudgetDistribution
-from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, PrivacyModel
 from tests.optstream.mechanisms.silent_noise import SilentNoise
-from tests.optstream.mechanisms.w_event.both import BOTH, build, cost, jumping
+from tests.optstream.mechanisms.w_event.both import BOTH, build, cost
 
 ALMOST = 1 - Fraction(1, 2**40)
-
-
-periods = st.lists(st.sampled_from([1, 2, 3, 5, 6, 7, 11]), min_size=1, max_size=6)
-kinds = st.sampled_from([BudgetDistribution, BudgetAbsorption])
-
-
-@settings(max_examples=80, deadline=None)
-@given(kinds, periods, st.integers(0, 10**6), st.sampled_from([1, 3, 6]), st.sampled_from(["1/2", "1/5"]))
-def test_any_periods_in_any_order_cost_at_most_epsilon(kind, lengths, seed, window, share):
-    """Recalled from the spends of the others alone, with or without the memory of the period before."""
-    generator, noise = np.random.default_rng(seed), simulated_noise(seed)
-    unit = {"unit": "roaming", "leaves_per_step": 2} if seed % 2 else {}
-    mechanism = build(kind, window, share=share, **unit)
-    starts = np.cumsum([0, *lengths])
-    values, spends, states = jumping(generator, 3, starts[-1]), [], {}
-    for day in generator.permutation(len(lengths)):
-        first, n_steps = int(starts[day]), lengths[day]
-        before = states.get(day - 1) if generator.random() < 0.7 else None
-        state = mechanism.recall(generator.permutation(np.array(spends, dtype=object)), before)
-        state = json.loads(json.dumps(state))
-        plan = mechanism.plan(n_steps, first, state)
-        assert cost(mechanism, [*spends, *plan]) <= 1
-        release = mechanism.release(
-            values[:, first : first + n_steps], noise=noise, first_step=first, state=state
-        )
-        assert covers(plan, release.spends, window)
-        states[day] = release.state
-        spends += release.spends
-        assert cost(mechanism, spends) <= 1
-    assert cost(mechanism, spends) <= mechanism.epsilon
 
 
 @BOTH

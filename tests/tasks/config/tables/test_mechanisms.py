@@ -22,7 +22,7 @@ PLAIN = [name for name in MECHANISMS if getattr(mechanisms, name).tree_class]
 
 @pytest.fixture
 def load(load_text):
-    """Load the example for another mechanism: load("Fourier", n_coefficients="5")."""
+    """Load the example for another mechanism: load("PeGaSus", threshold='"5"')."""
 
     def _load(name, *changes, keep=(), **keys):
         listed = "".join(f"{key} = {value}\n" for key, value in keys.items())
