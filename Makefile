@@ -5,7 +5,7 @@ DEMO := demo
 # where it is set, each process of the tests, and there are hundreds, compiles the project anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick nightly-checks mutations histories check docs commands format picture screenshots assets coverage audit canary evaluation studies faults fuzz clean process-faults powercuts
+.PHONY: demo test quick nightly-checks mutations histories check docs commands format picture screenshots assets coverage audit canary evaluation studies faults fuzz clean process-faults
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -34,7 +34,7 @@ quick: $(BIN)/.installed  ## The tests that need no server, browser or fault: wh
 
 nightly-checks: $(BIN)/.installed  ## What is too long for `make test`: its tests, the campaigns, the audit, the fuzzer.
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m nightly --durations 10
-	$(MAKE) mutations histories faults process-faults powercuts audit fuzz
+	$(MAKE) mutations histories faults process-faults audit fuzz
 
 check: $(BIN)/.installed  ## Style, types, borders, the Dockerfile.
 	$(BIN)/ruff check .
@@ -71,9 +71,8 @@ audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=1
 canary: $(BIN)/.installed  ## Search what two runs of canary dumps left; prints the places searched.
 	$(BIN)/python -m pytest -s tests/secrets/test_canary.py
 
-# The rows stay in faults/; a campaign that was stopped goes on.
-faults: $(BIN)/.installed  ## The long form of tests/faults, on both databases: KILLS=200 FLOWS=20 SEED=….
-	$(BIN)/python -m tests.faults.campaign --kills $(or $(KILLS),200) --flows $(or $(FLOWS),20) $(and $(SEED),--seed $(SEED))
+faults: $(BIN)/.installed  ## The long form of tests/faults, on both databases, and power cuts: CUTS=200 SEED=….
+	$(BIN)/python -m tests.faults.campaign --cuts $(or $(CUTS),200) $(and $(SEED),--seed $(SEED))
 
 mutations: $(BIN)/.installed  ## Wrong lines of the core, each of which the quick tests must catch.
 	$(BIN)/python -m tests.mutations
@@ -85,9 +84,6 @@ histories: $(BIN)/.installed  ## Random histories of amended guarantees against 
 process-faults: $(BIN)/.installed  ## Random faults of real command lines: FAULTS=1000 SEED=…; ONLY=N: one world again.
 	$(BIN)/python -m tests.faults.processes.campaign --faults $(or $(FAULTS),1000) $(and $(SEED),--seed $(SEED)) \
 		$(and $(ONLY),--only $(ONLY))
-
-powercuts: $(BIN)/.installed  ## Power cuts, restored backups, copied machines: CUTS=200 RESTORES=200 SEED=….
-	$(BIN)/python -m tests.faults.disk.campaign --cuts $(or $(CUTS),200) --restores $(or $(RESTORES),200) $(and $(SEED),--seed $(SEED))
 
 # The results stay; a run that was stopped goes on. TRIALS=3 for a first look.
 evaluation: $(BIN)/.installed  ## The papers' experiments; DATA=FOLDER of the public series.

@@ -52,14 +52,14 @@ MUTATIONS = (
         "optstream/history/covariates.py",
         "np.eye(told.size) + ",
         "1e-6 * np.eye(told.size) + ",
-        ("tests/optstream/estimation/gaussian_process/covariates/test_covariate_effect.py",),
+        ("tests/optstream/history/test_covariate_effect.py",),
     ),
     Mutation(
         "a covariate may be a file of the stream's own input",
         "tasks/trusted/covariates.py",
         "if real.is_relative_to(zone.resolve()):",
         "if key != 'input' and real.is_relative_to(zone.resolve()):",
-        ("tests/tasks/covariates/test_public_series.py",),
+        ("tests/tasks/trusted/test_public_series.py",),
     ),
     Mutation(
         "levels with blocks of their own do not see what the others take",

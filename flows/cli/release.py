@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from fractions import Fraction
@@ -40,6 +40,7 @@ from flows.cli.options import (
 )
 from flows.cli.output import Terminal, plain_table
 from flows.orchestration.environment import connect
+from flows.orchestration.serve import own_server
 from flows.orchestration.workers import check_cluster, task_runner
 from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import open_ledger
@@ -388,12 +389,15 @@ def _are_due(settings: Settings, days: Sequence[date]) -> bool:
 def _run(
     settings: Settings, plan: BackfillPlan, workers: int, dask: str | None, terminal: Terminal
 ) -> list[Ended]:
-    connect(settings.trusted_folder)
-    with terminal.step("prepare"):
-        from flows.orchestration.backfill import run_backfill  # prefect has read its settings now
+    with ExitStack() as running:
+        with terminal.step("prepare"):
+            if connect(settings.trusted_folder) is None and workers > 1:
+                # which a task runner needs
+                running.enter_context(own_server(settings, settings.trusted_folder / "prefect"))
+            from flows.orchestration.backfill import run_backfill  # prefect has read its settings now
 
-        runner = task_runner(workers, dask)
-    with _progress(len(plan.to_run), settings.stream.period, terminal) as (watch, steps):
+            runner = task_runner(workers, dask)
+        watch, steps = running.enter_context(_progress(len(plan.to_run), settings.stream.period, terminal))
         return run_backfill(settings, plan.first, plan.last, watch, runner, steps=steps)
 
 

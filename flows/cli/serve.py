@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -18,21 +19,27 @@ import uvicorn
 
 from flows.cli.options import DEFAULT_CONFIG, Configs, asks, examples, files_of, new_app, read_streams
 from flows.cli.output import Terminal
-from flows.orchestration.environment import connect, heartbeat_seconds
+from flows.orchestration.environment import LOOPBACK, connect, heartbeat_seconds, password_of, served
 from flows.orchestration.listening import BOUNDED, listen, raise_open_files
-from flows.orchestration.processes import (
+from flows.orchestration.serve import (
+    LEAST_SECONDS,
     LOOK_SECONDS,
-    LOOPBACK,
+    MOST_MEMORY,
     OWN_PAGES,
     PAGES_PORT,
+    Child,
+    Supervisor,
+    found_by_runs,
+    is_idle,
+    notify_systemd,
     own_server,
     pages_of,
     pages_socket,
-    password_of,
-    warm_runs_of,
+    pulse_of,
+    systemd_address,
+    watching,
     worker_of,
 )
-from flows.orchestration.supervise import Supervisor, notify_systemd, pulse_of, systemd_address, watching
 from flows.ui.application import application
 from flows.ui.looking import Looks, RunsOf
 from flows.ui.prefect_log_in import add_log_in
@@ -83,6 +90,7 @@ def serve(
     Exit code 2 if it cannot begin, or if server or worker ends or hangs: have systemd start it again
     (docs/schedule.md).
     """
+    before = dict(os.environ)
     systemd = systemd_address()
     streams, terminal = _streams(config), Terminal()
     for one in streams:
@@ -104,32 +112,37 @@ def serve(
             connect(settings.trusted_folder)
             children = []
         else:
-            children = [running.enter_context(own_server(settings))]
+            children = [running.enter_context(own_server(settings, settings.serve_folder))]
             add_log_in(settings.serve_folder / OWN_PAGES)
-        warm, starts = None, None
-        if any(one.stream.period == "hour" for one in streams):  # a night need not begin within seconds
-            warm, starts = running.enter_context(warm_runs_of(settings))
-        pool, deployment = _register(streams, work_pool, heartbeat, starts, own=not api)
+        running.enter_context(found_by_runs(streams, own=not api))
+        pool, deployment = _register(streams, work_pool, heartbeat, own=not api)
         worker = f"{settings.stream.name}-{socket.gethostname()}-{os.getpid()}"
         children.append(running.enter_context(worker_of(settings, pool, worker)))
         supervisor = Supervisor(pulse_of(pool, worker, deployment))
         running.callback(supervisor.stop)
-        pages = running.enter_context(pages_of(streams, listening))
-        may_end = {pages: "nights go on"} | ({warm: "runs begin in fresh processes"} if warm else {})
+        pages: Child | None = running.enter_context(pages_of(streams, listening))
         terminal.say(f"operators' pages: http://{LOOPBACK}:{port}/")
         _tell(streams, terminal, pool, deployment, heartbeat, own=not api)
         notify_systemd(systemd, "READY=1")
-        running.callback(notify_systemd, systemd, "STOPPING=1")
-        while True:
+        running.push(lambda kind, *_: notify_systemd(systemd, "STOPPING=1") if kind else None)
+        started = time.monotonic()
+        while not (time.monotonic() - started > LEAST_SECONDS and _have_grown(children) and is_idle()):
             for child in children:
                 child.check()
             supervisor.check()
-            for child in list(may_end):
-                child.bound_log()
-                if child.process.poll() is not None:
-                    terminal.say(f"the {child.name} ended: see {child.log}; {may_end.pop(child)}")
+            if pages:
+                pages.bound_log()
+                if pages.process.poll() is not None:
+                    terminal.say(f"the {pages.name} ended: see {pages.log}; nights go on")
+                    pages = None
             notify_systemd(systemd, "WATCHDOG=1")
             time.sleep(LOOK_SECONDS)
+        terminal.say("server or worker has grown: they begin again, while no run is under way")
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], before)
+
+
+def _have_grown(children: Sequence[Child]) -> bool:
+    return any(child.memory > MOST_MEMORY for child in children)
 
 
 def _streams(config: Sequence[Path] | None) -> list[Settings]:
@@ -153,27 +166,27 @@ def _stop(_signal: int, _frame: FrameType | None) -> None:
 
 
 def _register(
-    streams: Sequence[Settings], work_pool: str | None, heartbeat: int, starts: str | None, *, own: bool
+    streams: Sequence[Settings], work_pool: str | None, heartbeat: int, *, own: bool
 ) -> tuple[str, str]:
-    """Tell the server of the streams; return work pool and deployment. starts: the command that starts a run,
-    if not Prefect's. own: the server is, so no run of it is alive.
+    """Tell the server of the streams; return work pool and deployment. own: the server is, so no run of it is
+    alive.
     """
-    from flows.orchestration import deployments  # prefect reads its settings as it is imported
+    from flows.orchestration import nightly  # prefect reads its settings as it is imported
 
     settings, names, flow = streams[0], {one.stream.name for one in streams}, "optstream-nightly"
     if len(streams) == 1:
-        pool = work_pool or deployments.work_pool_of(settings)
-        night = deployments.night_document(settings, str(settings.file), pool, heartbeat, starts)
+        pool = work_pool or nightly.work_pool_of(settings)
+        night = nightly.night_document(settings, str(settings.file), pool, heartbeat)
     else:
         flow = "optstream-nights"
-        names.add(name := deployments.name_of_all(streams))
+        names.add(name := nightly.name_of_all(streams))
         pool = work_pool or f"optstream-{name}"
-        night = deployments.night_of_all(streams, pool, heartbeat, starts)
+        night = nightly.night_of_all(streams, pool, heartbeat)
     watched = [one.stream.name for one in streams]
-    deployments.register(night, deployments.zombie_document(heartbeat), watched)
+    nightly.register(night, nightly.zombie_document(heartbeat), watched)
     if own:
         for name in names:
-            deployments.close_runs(name)
+            nightly.close_runs(name)
     return pool, f"{flow}/{night['name']}"
 
 
@@ -182,7 +195,7 @@ def _tell(
 ) -> None:
     """What was set up, and when it runs next."""
     # prefect has read its settings now
-    from flows.orchestration.deployments import MISSED_HEARTBEATS, next_run
+    from flows.orchestration.nightly import MISSED_HEARTBEATS, next_run
 
     settings = streams[0]
     terminal.say(f"dashboard: {os.environ['PREFECT_API_URL'].rstrip('/').removesuffix('/api')}")
@@ -313,8 +326,8 @@ def readable(files: Sequence[Path]) -> list[Settings]:
 
 
 def _runs(settings: Settings) -> RunsOf | None:
-    """Who knows the runs of a stream: the server that PREFECT_API_URL names; None where it names none."""
-    if not os.environ.get("PREFECT_API_URL"):
+    """Who knows the runs of a stream: the server that PREFECT_API_URL names, or that of `optstream serve`."""
+    if not (os.environ.get("PREFECT_API_URL") or served(settings.trusted_folder)):
         return None
     connect(settings.trusted_folder)
     from flows.ui.prefect_runs import runs_of  # prefect has read its settings now

@@ -3,8 +3,7 @@
 import fcntl
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -19,6 +18,7 @@ from prefect.context import FlowRunContext
 
 from flows.orchestration.calls import (
     FLOW,
+    STEP,
     WATCHER,
     Watcher,
     backfill_name,
@@ -30,7 +30,7 @@ from flows.orchestration.calls import (
     tags_of,
     with_prefect,
 )
-from flows.orchestration.release import ONCE, log_days, release_days, revised, run_of, told
+from flows.orchestration.release import log_days, release_days, revised, run_of, told
 from optstream.errors import ConfigurationError, LedgerUnavailableError, OptStreamError, ParameterError
 from optstream.ledger import open_ledger
 from optstream.stream import period_from
@@ -50,7 +50,6 @@ MARK = ".backfill-"
 Watch = Callable[[Sequence[Ended]], None]
 MONTHS: ContextVar[Watch | None] = ContextVar("who is told of months that are over", default=None)
 STEPS: ContextVar[Watcher | None] = ContextVar("who is shown the new estimates after them", default=None)
-POOL: ContextVar[Executor | None] = ContextVar("where months run without a Prefect server", default=None)
 
 
 @flow(name="optstream-backfill", flow_run_name=backfill_name, **FLOW)
@@ -105,7 +104,8 @@ def _steps_shown() -> AbstractContextManager[None]:
     return bound(WATCHER, STEPS.get())
 
 
-def month_released(config: str, stream: str, days: list[str], lease_minutes: float, mark: str) -> list[Ended]:
+@task(name="release a month", **STEP)
+def release_month(config: str, stream: str, days: list[str], lease_minutes: float, mark: str) -> list[Ended]:
     """Release a month, wherever this is called: as a subflow where there is a Prefect server. Outcomes travel
     back, no reading does.
 
@@ -120,9 +120,6 @@ def month_released(config: str, stream: str, days: list[str], lease_minutes: flo
     release = release_days if with_prefect() else release_days.fn
     with tags(*tags_of(stream)):  # a worker's process does not know those of the run that sent it here
         return release(config, days, lease_minutes=lease_minutes, report=False, revise=False)
-
-
-release_month = task(name="release a month", **ONCE)(month_released)
 
 
 @contextmanager
@@ -159,12 +156,8 @@ def _run(
         (str(settings.file), settings.stream.name, [str(day) for day in month], lease_minutes, str(mark))
         for month in months
     ]
-    here: Callable[..., list[Ended]] = release_month if in_prefect() else month_released
-    pool = POOL.get()
-    there: Callable[..., Any] = release_month.submit
-    if pool is not None:
-        there = partial(pool.submit, month_released)  # type: ignore[call-arg]  # the others come with a chunk
-    futures: list[Any] = [there(*chunk) if at_once else None for chunk in chunks]
+    here: Callable[..., list[Ended]] = release_month if in_prefect() else release_month.fn
+    futures: list[Any] = [release_month.submit(*chunk) if at_once else None for chunk in chunks]
     done: list[Ended] = []
     for chunk, future in zip(chunks, futures, strict=True):
         try:
@@ -238,15 +231,14 @@ def run_backfill(
     lease_minutes: float = LEASE_MINUTES,
     steps: Watcher | None = None,
 ) -> list[Ended]:
-    """Run the flow here and now, or the same without Prefect where no server is configured. runner: where the
-    months go, all at once, see `task_runner`; None: here, one by one. watch: told of each month. steps: shown
-    the new estimates after all months.
+    """Run the flow here and now, or its own function where no server is configured. runner: where the months
+    go, all at once, which needs a server, see `task_runner`; None: here, one by one. watch: told of each
+    month. steps: shown the new estimates after all months.
     """
     asked = (str(settings.file), str(first), str(last), runner is not None, lease_minutes)
     with bound(MONTHS, watch), bound(STEPS, steps), configured(str(settings.file), settings):
         if not with_prefect():
-            with runner or nullcontext(), bound(POOL, runner):
-                return backfill.fn(*asked)
+            return backfill.fn(*asked)
         placed: Any = backfill.with_options(task_runner=runner)
         with no_heartbeat(), tags(*tags_of(settings.stream.name)):
             done: list[Ended] = placed(*asked)

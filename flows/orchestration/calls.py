@@ -9,8 +9,9 @@ from time import sleep
 from typing import Any, Protocol, TypeVar
 
 from prefect import Task
+from prefect.cache_policies import NO_CACHE
 from prefect.context import FlowRunContext
-from prefect.runtime import flow_run, task_run
+from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from optstream.errors import LedgerUnavailableError, OptStreamError
@@ -18,12 +19,12 @@ from tasks.config import Settings, load_settings
 from tasks.release.run import Run
 from tasks.release.stages import Ended, Stage, Status
 
-RETRIES, PAUSE_SECONDS = 2, 2
-"""Of the steps where a repeat is harmless."""
-PAUSES = (2.0, 10.0)
-"""Seconds before work is repeated that the ledger's database refused."""
+PAUSES, STEP_PAUSES = (2.0, 10.0), (2.0, 2.0)
+"""Seconds before work is repeated that the ledger's database refused, and a step that is safe to repeat."""
 FLOW: dict[str, Any] = {"persist_result": False, "retries": 0, "validate_parameters": False}
 """Of every flow: no result on disk, and no repeat, which could draw noise again."""
+STEP: dict[str, Any] = {"retries": 0, "cache_policy": NO_CACHE, "persist_result": False}
+"""Of every task, which may take and give raw values: no result on disk, no hash of an input, no repeat."""
 Value = TypeVar("Value")
 At = TypeVar("At", bound=Stage)
 Next = TypeVar("Next", bound=Stage)
@@ -103,43 +104,27 @@ def taken(step: Task[[Run, Sequence[At]], list[Next]], run: Run, days: Sequence[
     watcher = WATCHER.get()
     label = f"{step.name}, {n_days} {run.settings.stream.period}{'' if n_days == 1 else 's'}"
     with watcher.step(label) if watcher else nullcontext():
-        return step(run, days) if in_prefect() else _plainly(step, run, days)
-
-
-def _plainly(step: Task[[Run, Sequence[At]], list[Next]], run: Run, days: Sequence[At]) -> list[Next]:
-    """Call a step without Prefect's engine, and repeat it as that would."""
-    for _ in range(step.retries):
-        done = step.fn(run, days)
-        if not _failed(days, done):
-            return done
-        sleep(PAUSE_SECONDS)
-    return step.fn(run, days)
-
-
-class StepFailedError(Exception):
-    """Some day failed a step that may be repeated: raised to let Prefect repeat it."""
+        return step(run, days) if in_prefect() else step.fn(run, days)
 
 
 def repeated(step: Callable[[Run, Sequence[At]], list[Next]]) -> Callable[[Run, Sequence[At]], list[Next]]:
-    """Return a step that raises StepFailedError where a day failed, while Prefect has tries left."""
+    """Return a step that is done again where a day failed: days end as values, so Prefect sees no failure."""
 
     @wraps(step)
     def attempt(run: Run, days: Sequence[At]) -> list[Next]:
-        done = step(run, days)
-        failed = _failed(days, done)
-        if failed and 0 < task_run.run_count <= RETRIES:
-            raise StepFailedError(f"{', '.join(failed)}: failed, repeating")
-        return done
+        for pause in STEP_PAUSES:
+            done = step(run, days)
+            pairs = zip(days, done, strict=True)
+            if not any(_is_failed(now) and not isinstance(day, Ended) for day, now in pairs):
+                return done
+            sleep(pause)
+        return step(run, days)
 
     return attempt
 
 
-def _failed(before: Sequence[Stage], after: Sequence[Stage]) -> list[str]:
-    return [
-        str(now.day)
-        for day, now in zip(before, after, strict=True)
-        if isinstance(now, Ended) and now.outcome.status is Status.FAILED and not isinstance(day, Ended)
-    ]
+def _is_failed(day: Stage) -> bool:
+    return isinstance(day, Ended) and day.outcome.status is Status.FAILED
 
 
 # What runs are called on the orchestrator's pages: stream and days, so that a list of runs can be read.

@@ -4,15 +4,19 @@ Call `connect` before anything imports prefect, which reads its settings on impo
 The operator's own PREFECT_… variables win, but for telemetry, which is always off.
 """
 
+import fcntl
+import json
 import os
 import re
+import secrets
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from optstream.errors import ConfigurationError
-from tasks.trusted.files import make_private_folder
+from tasks.trusted.files import make_private_folder, write_private
 
 ALWAYS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -40,6 +44,11 @@ SET_HERE = {*ALWAYS, *DEFAULTS, "PREFECT_HOME", "PREFECT_LOGGING_HANDLERS_CONSOL
 """Variables that are rarely the operator's own."""
 
 
+LOOPBACK = "127.0.0.1"
+STATE = Path("serve", "server.json")
+"""Where in a trusted folder the address of the server of `optstream serve` is; locked while that runs."""
+
+
 class NoServerError(ConfigurationError):
     """No server answers at PREFECT_API_URL."""
 
@@ -49,12 +58,21 @@ def connect(trusted_folder: Path) -> str | None:
     names, or None. Raises ConfigurationError, which never shows the address, if none answers there.
     """
     # where it is imported already, it has read all but what its child processes will
-    os.environ.update(ALWAYS if "prefect" in sys.modules else environment(trusted_folder, os.environ))
+    is_read = "prefect" in sys.modules
+    found = {} if is_read or "PREFECT_API_URL" in os.environ else served(trusted_folder)
+    before = dict(os.environ)
+    os.environ.update(found)
+    os.environ.update(ALWAYS if is_read else environment(trusted_folder, os.environ))
     make_private_folder(trusted_folder)  # where Prefect makes its home on import
     url = import_prefect()
     if url is not None:
         check_address(url)
         if not answers():
+            if found:  # nobody asked for it: go on without
+                for name in found:
+                    os.environ.pop(name)
+                os.environ.update(before)
+                return import_prefect(again=True)
             raise NoServerError(
                 "no server answers at PREFECT_API_URL: start it (`prefect server start`), or unset the "
                 "variable to run without one"
@@ -62,15 +80,54 @@ def connect(trusted_folder: Path) -> str | None:
     return url
 
 
-def import_prefect() -> str | None:
-    """Have Prefect read its settings; return the address of its API, or None.
+def served(trusted_folder: Path) -> dict[str, str]:
+    """The variables by which the server of a stream's `optstream serve` is reached; none while that does not
+    run. A password that was given to it in its environment has to be in this one's, too.
+    """
+    with suppress(OSError), (trusted_folder / STATE).open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            state = json.load(file)
+            secret = os.environ.get("PREFECT_API_AUTH_STRING", "")
+            return reaching(state["api"], password_of(Path(state["home"])) if "home" in state else secret)
+    return {}
+
+
+def reaching(url: str, secret: str) -> dict[str, str]:
+    """The variables by which this process and those that it starts reach a server."""
+    found = {"PREFECT_API_URL": url} | ({"PREFECT_API_AUTH_STRING": secret} if secret else {})
+    if urlsplit(url).hostname == LOOPBACK:
+        for name in ("NO_PROXY", "no_proxy"):
+            found[name] = ",".join(filter(None, [os.environ.get(name), LOOPBACK]))
+    return found
+
+
+def password_of(home: Path) -> str:
+    """User and password of the server, from the operator's environment or a file that stays."""
+    named = os.environ.get("PREFECT_SERVER_API_AUTH_STRING")
+    file = home / "password"
+    if named:
+        return named
+    secret = file.read_text().strip() if file.exists() else ""
+    if not secret:  # to Prefect an empty one is none at all
+        secret = f"optstream:{secrets.token_urlsafe(24)}"
+        write_private(file, f"{secret}\n".encode())
+    return secret
+
+
+def import_prefect(*, again: bool = False) -> str | None:
+    """Have Prefect read its settings; return the address of its API, or None. again: also if it has them.
 
     Raises ConfigurationError, which shows no value, where it cannot use a variable or a line of a profile.
     """
     try:
         from prefect import flow  # noqa: F401 - which configures logging
+        from prefect.context import refresh_global_settings_context
         from prefect.settings import get_current_settings
 
+        if again:
+            refresh_global_settings_context()
         api = get_current_settings().api
     except Exception as error:  # noqa: BLE001 - pydantic's, its settings', logging's, or a broken import
         raise ConfigurationError(_unusable(error, os.environ)) from None

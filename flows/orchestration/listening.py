@@ -41,7 +41,7 @@ class BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection; close the oldest of those that wait if there are too many."""
         super().connection_made(transport)
-        self._wait(self._waiting, min(MOST_WAITING, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
+        self._wait_for_head()
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of a request; a whole head ends the waiting."""
@@ -80,7 +80,7 @@ class BoundedProtocol(H11Protocol):
         if self._is_under_way():
             self._work()
         elif not self.transport.is_closing():
-            self._wait(self._waiting, MOST_WAITING)
+            self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
@@ -91,6 +91,9 @@ class BoundedProtocol(H11Protocol):
 
     def _is_under_way(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
+
+    def _wait_for_head(self) -> None:
+        self._wait(self._waiting, min(MOST_WAITING, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
 
     def _wait(self, group: dict["BoundedProtocol", None], most: int) -> None:
         self._forget()

@@ -1,17 +1,32 @@
-"""The flows that the schedule runs: a backfill of the newest days, of one stream or of several in turn."""
+"""The flows that the schedule runs, and their deployment.
+
+A night is a backfill of the newest days, of one stream or of several in turn. A Prefect server has its
+deployment, and an automation that ends dead runs.
+
+The documents are those of `prefect.yaml` and `automations.yaml`, for those who run a Prefect of their own.
+"""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from prefect import Flow, State, flow, tags
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
+from prefect.client.schemas.objects import ConcurrencyLimitConfig, FlowRun
+from prefect.client.schemas.sorting import FlowRunSort
 from prefect.events import emit_event
+from prefect.events.schemas.automations import AutomationCore
 from prefect.events.worker import EventsWorker
-from prefect.states import Completed
+from prefect.exceptions import ObjectNotFound
+from prefect.flows import load_flow_from_entrypoint
+from prefect.schedules import Cron
+from prefect.states import Completed, Crashed
+from prefect.types.entrypoint import EntrypointType
 
 from flows.orchestration.backfill import backfill
 from flows.orchestration.calls import (
@@ -24,14 +39,14 @@ from flows.orchestration.calls import (
     stream_of,
     tags_of,
 )
-from flows.orchestration.deployments import OVER
-from optstream.errors import OptStreamError
+from flows.orchestration.environment import ALWAYS, HEARTBEAT, HEARTBEAT_SECONDS
+from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import open_ledger
 from tasks.config import Settings
 from tasks.monitor.records import note_end
 from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import pages_are_made, plan_backfill
-from tasks.plan.nightly import Night, UnreleasedError, days_of_night, night_of
+from tasks.plan.nightly import Night, UnreleasedError, days_of_night, looks_of, night_of
 from tasks.release.run import terms_of
 from tasks.trusted.failures import unexpected
 
@@ -135,3 +150,180 @@ def nights(configs: list[str]) -> Any:
     if left:
         raise UnreleasedError("; ".join(left))
     return Completed(message=f"looked at {', '.join(names)}")
+
+
+# Deployment and automation.
+
+MISSED_HEARTBEATS = 3
+"""So many missing, and a run is taken for dead."""
+SCHEDULED_SECONDS = 60
+ZOMBIES = "optstream: runs whose process died"
+OVER = "optstream.run.over"
+"""The event by which a run says so itself: see `flows.orchestration.nightly`."""
+PLANNED = FlowRunFilter.model_validate({"state": {"type": {"any_": ["SCHEDULED"]}}})
+ALIVE = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}
+"""Of a filter of runs."""
+ENDS = ("Completed", "Failed", "Cancelled", "Crashed")
+
+
+def work_pool_of(settings: Settings) -> str:
+    """A pool for each stream: its workers must reach its folders."""
+    return f"optstream-{settings.stream.name}"
+
+
+def night_document(
+    settings: Settings, config: str, work_pool: str, heartbeat: int = HEARTBEAT_SECONDS
+) -> dict[str, Any]:
+    """The deployment of a stream's night, as prefect.yaml writes it. config: its one parameter, a path.
+
+    Raises ConfigurationError where the night would begin after its end.
+    """
+    zone = settings.stream.time_zone
+    return {
+        "name": settings.stream.name,
+        "description": f"Stream {settings.stream.name}: release what is complete of the newest days.",
+        "tags": list(tags_of(settings.stream.name)),
+        "entrypoint": "flows.orchestration.nightly.nightly",
+        "parameters": {"config": config},
+        "schedules": [{"cron": cron, "timezone": zone} for cron in looks_of(settings)],
+        "concurrency_limit": {"limit": 1, "collision_strategy": "CANCEL_NEW"},
+        "work_pool": {
+            "name": work_pool,
+            "job_variables": {"env": {**ALWAYS, HEARTBEAT: str(heartbeat)}},
+        },
+    }
+
+
+def night_of_all(
+    streams: Sequence[Settings], work_pool: str, heartbeat: int = HEARTBEAT_SECONDS
+) -> dict[str, Any]:
+    """The deployment of several streams: one night for all, in this order."""
+    own = [night_document(one, str(one.file), work_pool, heartbeat) for one in streams]
+    looks = {(each["cron"], each["timezone"]): each for night in own for each in night["schedules"]}
+    names = [one.stream.name for one in streams]
+    return own[0] | {
+        "name": name_of_all(streams),
+        "description": f"Streams {', '.join(names)}: release what is complete of the newest days.",
+        "tags": list(dict.fromkeys(tag for name in names for tag in tags_of(name))),
+        "entrypoint": "flows.orchestration.nightly.nights",
+        "parameters": {"configs": [str(one.file) for one in streams]},
+        "schedules": list(looks.values()),
+    }
+
+
+def name_of_all(streams: Sequence[Settings]) -> str:
+    """What the night of several streams is called: by their population, or by all of theirs."""
+    return "-".join(sorted({one.privacy.population for one in streams}))
+
+
+def zombie_document(heartbeat: int = HEARTBEAT_SECONDS) -> dict[str, Any]:
+    """The automation, as automations.yaml writes it: a run whose heartbeats stop without an end is Crashed.
+
+    So long after the last one as MISSED_HEARTBEATS take. What has no heartbeats, such as a run in somebody's
+    terminal, is left alone; so are other flows of the server, which may have rarer ones.
+    """
+    return {
+        "name": ZOMBIES,
+        "description": "Marks a run as Crashed whose heartbeats stopped; the next one goes on with its days.",
+        "enabled": True,
+        "trigger": {
+            "type": "event",
+            "posture": "Proactive",
+            "match": {"prefect.resource.id": ["prefect.flow-run.*"]},
+            "match_related": {"prefect.resource.role": ["flow"], "prefect.resource.name": ["optstream-*"]},
+            "for_each": ["prefect.resource.id"],
+            "after": ["prefect.flow-run.heartbeat"],
+            "expect": ["prefect.flow-run.heartbeat", OVER, *(f"prefect.flow-run.{end}" for end in ENDS)],
+            "threshold": 1,
+            "within": MISSED_HEARTBEATS * heartbeat,
+        },
+        "actions": [
+            {
+                "type": "change-flow-run-state",
+                "state": "CRASHED",
+                "message": "its heartbeats stopped: its process is taken for dead",
+            }
+        ],
+    }
+
+
+def register(night: dict[str, Any], zombies: Mapping[str, Any], streams: Sequence[str] = ()) -> None:
+    """Tell the server of PREFECT_API_URL; what it knew by the same names is replaced. Raises
+    ConfigurationError if the pool is there and not of type process.
+
+    streams: whose watches were deployments until version 0.2, and are no more.
+    """
+    with get_client(sync_client=True) as client:
+        _need_pool(client, night["work_pool"]["name"])
+        _replace_automation(client, zombies)
+        for stream in streams:
+            with suppress(ObjectNotFound):
+                client.delete_deployment(client.read_deployment_by_name(f"optstream-watch/{stream}").id)
+    _deploy(night)
+
+
+def close_runs(stream: str) -> int:
+    """Mark as Crashed what the server takes for running of a stream without workers; return how many."""
+    alive = FlowRunFilter.model_validate(ALIVE)
+    ours = DeploymentFilter.model_validate({"name": {"any_": [stream]}})
+    with get_client(sync_client=True) as client:
+        runs = client.read_flow_runs(flow_run_filter=alive, deployment_filter=ours)
+        for run in runs:
+            client.set_flow_run_state(run.id, Crashed(message="its worker was ended"))
+    return len(runs)
+
+
+def next_run(deployment: str) -> datetime:
+    """When the server will run a deployment next. Raises ConfigurationError if it schedules nothing."""
+    first = FlowRunSort.EXPECTED_START_TIME_ASC
+    deadline = time.monotonic() + SCHEDULED_SECONDS
+    with get_client(sync_client=True) as client:
+        known = client.read_deployment_by_name(deployment)
+        ours = DeploymentFilter.model_validate({"id": {"any_": [known.id]}})
+        while time.monotonic() < deadline:
+            runs = client.read_flow_runs(deployment_filter=ours, flow_run_filter=PLANNED, sort=first, limit=1)
+            if runs and runs[0].expected_start_time:
+                return runs[0].expected_start_time
+            time.sleep(0.5)
+    raise ConfigurationError(
+        f"the server planned no run of {deployment} in {SCHEDULED_SECONDS} s: its scheduler does not "
+        "work, or the deployment is paused; see the server's log"
+    )
+
+
+def _need_pool(client: Any, name: str) -> None:
+    try:
+        pool = client.read_work_pool(name)
+    except ObjectNotFound:
+        client.create_work_pool(WorkPoolCreate(name=name, type="process"))
+        return
+    if pool.type != "process":
+        raise ConfigurationError(
+            f"work pool {name} is of type {pool.type}: runs are processes of this machine; name another with "
+            "--work-pool"
+        )
+
+
+def _replace_automation(client: Any, document: Mapping[str, Any]) -> None:
+    automation = AutomationCore.model_validate(document)
+    known = client.read_automations_by_name(automation.name)
+    if known:
+        client.update_automation(known[0].id, automation)
+    else:
+        client.create_automation(automation)
+
+
+def _deploy(document: Mapping[str, Any]) -> None:
+    flow: Any = load_flow_from_entrypoint(document["entrypoint"])
+    pool = document["work_pool"]
+    flow.to_deployment(
+        document["name"],
+        description=document["description"],
+        tags=document["tags"],
+        parameters=document["parameters"],
+        schedules=[Cron(one["cron"], timezone=one["timezone"]) for one in document["schedules"]],
+        concurrency_limit=ConcurrencyLimitConfig(**document["concurrency_limit"]),
+        work_pool_name=pool["name"],
+        job_variables=pool["job_variables"],
+        entrypoint_type=EntrypointType.MODULE_PATH,
+    ).apply()

@@ -1,7 +1,7 @@
 """The release flow: the graph of its steps, for the one day of a night and for the month of a backfill.
 
-In a flow run each step is a Prefect task; where no Prefect server is configured the same functions are called
-plainly, and repeated as often.
+In a flow run each step is a Prefect task; where no Prefect server is configured the task's own function is
+called.
 """
 
 from collections.abc import Sequence
@@ -10,17 +10,14 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from os import getpid
 from socket import gethostname
-from typing import Any
 from uuid import uuid4
 
 from prefect import flow, get_run_logger, tags, task
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
-from prefect.cache_policies import NO_CACHE
 
 from flows.orchestration.calls import (
     FLOW,
-    PAUSE_SECONDS,
-    RETRIES,
+    STEP,
     WATCHER,
     Watcher,
     bound,
@@ -121,24 +118,20 @@ def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) ->
         )
 
 
-NOTHING_KEPT: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False}
-"""Of what a step takes and gives, which may be raw values: no result on disk, no hash of an input."""
-AGAIN: dict[str, Any] = {"retries": RETRIES, "retry_delay_seconds": PAUSE_SECONDS, **NOTHING_KEPT}
-ONCE: dict[str, Any] = {"retries": 0, **NOTHING_KEPT}
 REVISED_AT_ONCE = 14
 """Days whose new estimates are in memory together, and that readers see at once."""
 
-look_up = task(name="look up", **ONCE)(steps.look_up_days)
-discover = task(name="discover dumps", **ONCE)(steps.discover_dumps)
-ingest = task(name="ingest", **AGAIN)(repeated(steps.ingest_dumps))
-validate = task(name="validate", **ONCE)(steps.validate_days)
-reserve = task(name="reserve", **ONCE)(steps.reserve_budget)
-draw = task(name="draw", **ONCE)(steps.draw_measurements)  # a second draw would cost a second time
-estimate = task(name="estimate", **ONCE)(steps.estimate_releases)
-stage = task(name="stage", **ONCE)(steps.stage_releases)
-publish = task(name="publish", **AGAIN)(repeated(steps.publish_releases))
-estimate_anew = task(name="revise", **ONCE)(steps.revise_estimates)
-publish_anew = task(name="publish revisions", **AGAIN)(repeated(steps.publish_revisions))
+look_up = task(name="look up", **STEP)(steps.look_up_days)
+discover = task(name="discover dumps", **STEP)(steps.discover_dumps)
+ingest = task(name="ingest", **STEP)(repeated(steps.ingest_dumps))
+validate = task(name="validate", **STEP)(steps.validate_days)
+reserve = task(name="reserve", **STEP)(steps.reserve_budget)
+draw = task(name="draw", **STEP)(steps.draw_measurements)  # a second draw would cost a second time
+estimate = task(name="estimate", **STEP)(steps.estimate_releases)
+stage = task(name="stage", **STEP)(steps.stage_releases)
+publish = task(name="publish", **STEP)(repeated(steps.publish_releases))
+estimate_anew = task(name="revise", **STEP)(steps.revise_estimates)
+publish_anew = task(name="publish revisions", **STEP)(repeated(steps.publish_revisions))
 
 
 def released(run: Run, days: Sequence[Requested]) -> list[Ended]:

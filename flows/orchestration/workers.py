@@ -4,11 +4,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from multiprocessing import get_context
 from typing import Any
 
 import polars as pl
@@ -49,8 +47,7 @@ def check_cluster(settings: Settings) -> None:
 def task_runner(n_workers: int, dask: str | None) -> Any:
     """Prefect's task runner for so many processes, or for the cluster at an address; None for one, here.
 
-    Without a server, a pool of Python's own for so many. Imports prefect. Raises ConfigurationError where the
-    cluster's package is not installed.
+    Imports prefect. Raises ConfigurationError where the cluster's package is not installed.
     """
     if dask is not None:
         try:
@@ -59,11 +56,8 @@ def task_runner(n_workers: int, dask: str | None) -> Any:
             raise ConfigurationError(NO_DASK) from None
         return DaskTaskRunner(address=dask)
     if n_workers > 1:
-        from prefect.settings import PREFECT_API_URL
         from prefect.task_runners import ProcessPoolTaskRunner
 
-        if not PREFECT_API_URL.value():
-            return ProcessPoolExecutor(n_workers, get_context("spawn"), begin_worker)
         return ProcessPoolTaskRunner(max_workers=n_workers, initializer=begin_worker)
     return None
 

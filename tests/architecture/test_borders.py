@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tasks.config import Settings
-
 CHECKOUT = Path(__file__).parents[2]
 SOURCES = sorted(
     path.relative_to(CHECKOUT)
@@ -118,10 +116,6 @@ def test_only_the_grouper_hands_raw_state_to_the_next_period():
     assert makers == {Path("optstream/measurement/grouping.py"), Path("optstream/stream/state.py")}
 
 
-def test_only_what_an_operator_declares_is_claimed_to_be_public():
-    assert mentioning("from_public", found=calls_in) == set()
-
-
 @pytest.mark.parametrize(
     "path", [path for path in SOURCES if path.parent == Path("optstream/measurement")], ids=str
 )
@@ -158,57 +152,3 @@ def test_no_source_of_randomness_but_the_noise_package():
             continue
         drawing = names_in(path) & sources
         assert not drawing, f"{path} draws with {drawing}"
-
-
-def trees_without_a_day(tree):
-    """Trees of the settings that are asked for without a day: `settings.tree`, `run.settings.tree`, or the
-    oldest one's parents.
-    """
-    reads = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
-    return [
-        ast.unparse(node) for node in reads if node.attr in ("tree", "parents") and is_settings(node.value)
-    ]
-
-
-def is_settings(node):
-    return ast.unparse(node).rpartition(".")[2] == "settings"
-
-
-@pytest.mark.slow
-def test_no_reader_asks_for_the_tree_without_saying_of_which_day():
-    """`Settings.tree_of(day)`; what holds on all days, `Settings.dated_hierarchy` has."""
-    found = {path: trees_without_a_day(tree_of(path)) for path in SOURCES}
-    assert {path: reads for path, reads in found.items() if reads} == {}
-    assert not hasattr(Settings, "tree")
-
-
-def test_control_a_tree_without_a_day_is_seen():
-    reads = "trees = [settings.tree.leaves, run.settings.parents, settings.tree_of(day), mechanism.tree]"
-    assert sorted(trees_without_a_day(ast.parse(reads))) == ["run.settings.parents", "settings.tree"]
-
-
-LAYOUT = {"timestamp", "value", "customer", "factor", "marker", "file_list"}
-
-
-def undated(tree):
-    """Keys that differ from day to day, read from the input's table instead of `Settings.input_of(day)`."""
-    reads = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
-    return [
-        ast.unparse(node)
-        for node in reads
-        if node.attr in LAYOUT and isinstance(node.value, ast.Attribute) and node.value.attr == "input"
-    ]
-
-
-@pytest.mark.slow
-def test_no_reader_asks_for_a_column_without_saying_of_which_day():
-    others = [
-        path.relative_to(CHECKOUT) for tree in ("studies", "docs") for path in (CHECKOUT / tree).rglob("*.py")
-    ]
-    found = {path: undated(tree_of(path)) for path in [*SOURCES, *others]}
-    assert {path: reads for path, reads in found.items() if reads} == {}
-
-
-def test_control_an_undated_reader_is_seen():
-    reads = "columns = [settings.input.value, run.settings.input.marker, settings.input.folder]"
-    assert undated(ast.parse(reads)) == ["settings.input.value", "run.settings.input.marker"]

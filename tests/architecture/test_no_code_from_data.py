@@ -16,14 +16,12 @@ BUILTINS = {"eval", "exec", "compile", "__import__"}
 ATTRIBUTES = {
     "read_pickle", "to_pickle", "scan_pyarrow_dataset", "register_extension_type", "unsafe_load", "full_load",
     "eval", "deserialize", "literal_eval", "recv", "ForkingPickler", "SimpleQueue", "Manager", "managers",
-    "ProcessPoolExecutor",
+    "ProcessPoolExecutor", "ProcessPoolTaskRunner",
 }  # fmt: skip
 """Of a connection of `multiprocessing`, `recv` unpickles, `recv_bytes` does not; queues, managers and pools
 of processes unpickle what the other process says."""
 KEYWORDS = {"allow_pickle"}
-OWN_PROCESSES = {
-    "flows/orchestration/workers.py": {"ProcessPoolExecutor"},
-}
+OWN_PROCESSES = {"flows/orchestration/workers.py": {"ProcessPoolTaskRunner"}}
 """What unpickles the words of processes of the same program that decode no file of others themselves."""
 
 

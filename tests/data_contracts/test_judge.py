@@ -8,10 +8,9 @@ from dataclasses import replace
 import great_expectations as gx
 import polars as pl
 import pytest
-from great_expectations.expectations import ExpectColumnPairValuesToBeEqual, ExpectColumnValuesToBeBetween
+from great_expectations.expectations import ExpectColumnPairValuesToBeEqual
 
 from data_contracts import judge as module
-from data_contracts.frames import PRIVATE_PERIOD, RAW, RELEASE, raw_columns, structural
 from data_contracts.judge import Contract, judge
 from data_contracts.private_period import CONTRACT as PRIVATE_PERIOD_CONTRACT
 from data_contracts.raw import ALARMS, none_of, raw_contract
@@ -56,17 +55,6 @@ def test_metrics_that_are_not_there_are_no_pass(metrics, told):
         judge(CONTRACT, metrics)
 
 
-def test_control_a_suite_decides_and_without_an_expectation_the_bad_day_would_pass():
-    """The same frame: with its expectation the day is broken; a contract that asks for less passes it."""
-    bad = frame(a=[0, 0, 7])
-    assert len(judge(CONTRACT, bad)[1]) == 1
-    assert judge(Contract("test", SUITE[1:], frozenset({"b", "c"})), bad)[1] == []
-    weaker = ExpectColumnValuesToBeBetween(
-        column="a", max_value=7, severity="critical", meta={"says": "small"}
-    )
-    assert judge(replace(CONTRACT, suite=(weaker, *SUITE[1:])), bad)[1] == []
-
-
 @pytest.mark.parametrize("lost", ["a", "b"])
 def test_a_suite_that_lost_an_expectation_stops_every_day(lost):
     left = tuple(one for one in SUITE if lost not in module.columns_of(one.configuration))
@@ -93,21 +81,6 @@ def test_a_built_in_suite_without_any_of_its_critical_expectations_is_refused(co
     assert set().union(*judged) == contract.structural
     for number, columns in enumerate(judged):
         assert columns - set().union(*judged[:number], *judged[number + 1 :])
-
-
-@pytest.mark.parametrize(
-    "columns",
-    [RAW, raw_columns(metered=True), PRIVATE_PERIOD, RELEASE],
-    ids=["raw", "metered", "period", "release"],
-)
-def test_each_column_is_structural_or_depends_on_readings_or_names_the_row(columns):
-    metered = "two_leaves" in columns
-    stops = structural(columns, metered=metered)
-    if metered:
-        assert stops == {"file_fault"}
-        return
-    depends = {"infinite", "out_of_bounds"} if "file_fault" in columns else {"highest", "total"}
-    assert set(columns) - stops - {"day", "region"} <= depends
 
 
 def spoilt(**changes):
@@ -165,43 +138,3 @@ def test_judging_is_silent_and_does_not_phone_home():
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-KILLED = """
-import os, signal
-import pandas
-from great_expectations import ExpectationSuite
-from data_contracts.judge import _batches
-from data_contracts.raw import none_of
-
-def judges():
-    suite = ExpectationSuite(name="test", expectations=[none_of("a", "must be a")])
-    batch = _batches().get_batch({"dataframe": pandas.DataFrame({"a": [0]})})
-    assert batch.validate(suite, result_format="BOOLEAN_ONLY").success
-
-def forked(work):
-    child = os.fork()
-    if child == 0:
-        signal.alarm(60)
-        work()
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-def killed_in_a_progress_bar():
-    from tqdm.std import tqdm
-
-    tqdm.get_lock().acquire()
-    os.kill(os.getpid(), signal.SIGKILL)
-
-judges()
-assert forked(killed_in_a_progress_bar) == -signal.SIGKILL
-assert forked(judges) == 0
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.nightly
-def test_a_judge_that_is_killed_stops_no_other():
-    """Great Expectations holds a lock of tqdm, which processes forked from one share unless it is ours."""
-    environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
-    subprocess.run([sys.executable, "-c", KILLED], check=True, env=environment, timeout=300)

@@ -130,16 +130,6 @@ def test_control_commands_are_found_and_wrong_ones_are_not_taken():
             take(words)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
-def test_no_command_hides_in_another_kind_of_block(page):
-    """Blocks of other languages are not run, so none may hold what a reader would type."""
-    blocks = re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    kinds = ("sh", "console", "python")
-    typed = re.compile(r"^(\$ |optstream |make |pip |python )", re.MULTILINE)
-    assert [text for kind, text in blocks if kind not in kinds and typed.search(text)] == []
-    assert {kind for kind, _ in blocks} & {"bash", "shell", "zsh", "shell-session", "pycon", "py"} == set()
-
-
 @pytest.mark.parametrize(
     "block",
     [

@@ -101,19 +101,6 @@ def test_every_link_and_anchor_leads_somewhere(site):
     assert list(leads_nowhere(site)) == []
 
 
-@pytest.mark.nightly
-def test_links_that_lead_nowhere_are_found_and_stop_the_build(built, tmp_path):
-    (tmp_path / "a.html").write_text(
-        '<a href="b.html"></a><a href="#c"></a><img src="d.png"><a id="e" href="#e">'
-    )
-    assert len(list(leads_nowhere(tmp_path))) == 3
-    folder = tmp_path / "broken"
-    shutil.copytree(built, folder)
-    page = folder / generate.STAGED / "methods/notation.md"
-    page.write_text(page.read_text(encoding="utf-8") + "\n[nowhere](nowhere.md)\n", encoding="utf-8")
-    assert generate.build_staged(folder) != 0
-
-
 def test_every_key_of_the_configuration_has_its_meaning():
     said = meanings()
     asked = {name: set(keys) for name, (_, keys) in tables().items()}

@@ -150,10 +150,12 @@ class Served:
 
 
 @contextmanager
-def serving(settings: Settings, *words: str, **variables: str) -> Iterator[Served]:
+def serving(
+    settings: Settings, *words: str, program: tuple[str, str] = ("-m", "flows.cli.main"), **variables: str
+) -> Iterator[Served]:
     """Run it; on leaving it is stopped as an operator would, or killed."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    command = [sys.executable, "-m", "flows.cli.main", "serve", "-c", str(settings.file), *words]
+    command = [sys.executable, *program, "serve", "-c", str(settings.file), *words]
     output = settings.folder / "output.txt"
     environment = inherited | {"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"} | variables
     with output.open("wb") as said:

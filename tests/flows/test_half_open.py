@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from base64 import b64encode
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from urllib.error import URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
@@ -18,6 +18,8 @@ from tests.flows.served import CHECKOUT, until
 from tests.tasks.two_regions import CONFIGURATION
 
 MANY = 400
+SOON = listening.HEAD_SECONDS / 2
+"""Seconds for an answer: before the first of them has had its time."""
 FEW_FILES = 256
 """Of open files: fewer than there are connections, as the 1,024 of a service are for 2,000."""
 REFUSED = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -94,7 +96,7 @@ def answers(port, path):
     headers = {"Authorization": f"Basic {b64encode(b'me:secret').decode()}"}
     try:
         with build_opener(ProxyHandler({})).open(
-            Request(f"http://127.0.0.1:{port}{path}", headers=headers), timeout=10
+            Request(f"http://127.0.0.1:{port}{path}", headers=headers), timeout=SOON
         ) as answer:
             return answer.status == 200
     except (URLError, OSError):
@@ -110,16 +112,12 @@ def test_many_half_open_requests_stop_no_server_and_fill_no_log(tmp_path, name):
         before = log.stat().st_size
         for kind, parts in HALF_OPEN.items():
             with ExitStack() as stack:
-                opened = [
-                    stack.enter_context(socket.create_connection(("127.0.0.1", port), 10))
-                    for _ in range(MANY)
-                ]
-                for each in opened:
+                opened = []
+                for _ in range(MANY):
+                    opened.append(stack.enter_context(socket.create_connection(("127.0.0.1", port), 10)))
                     for part in parts:
-                        try:
-                            each.sendall(part)
-                        except OSError:  # it was closed
-                            break
+                        with suppress(OSError):  # it was closed
+                            opened[-1].sendall(part)
                 assert answers(port, path), kind
                 until(f"{kind}: they are closed", lambda opened=opened: all(map(closed, opened)), 60)
         assert log.stat().st_size - before < 100_000

@@ -3,21 +3,17 @@
 import io
 import json
 import os
-import sys
 from collections.abc import Callable
-from datetime import date
 
 import polars as pl
 import pytest
 
 from optstream.catalogue import check_files, read_published
 from optstream.catalogue import parquet as release_files
-from optstream.catalogue.backends import open_storage
 from optstream.errors import ConfigurationError, DumpError, ParameterError, PublicationError
-from optstream.storage.parquet import Limits, claims_of
-from optstream.stream import AggregationTree, Measured
-from tasks.config import hierarchy, load_settings
-from tasks.config import load as loading
+from optstream.storage.parquet import claims_of
+from optstream.stream import Measured
+from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
 from tasks.ingest import discover
 from tests.properties import footers, measurements
@@ -94,42 +90,12 @@ def test_a_configuration_has_bounds(refusal, old, new, told):
     assert told in refusal(old, new)
 
 
-def test_a_key_of_many_parts_that_are_not_too_many_is_only_unknown(refusal):
-    assert "a is not a known section" in refusal("[stream]", "a" + ".a" * 20 + " = 1\n[stream]")
-
-
-def test_a_configuration_of_a_thousand_faults_tells_the_first(refusal):
-    told = refusal("[stream]", "".join(f"[unknown{number}]\n" for number in range(1000)) + "[stream]")
-    assert told.count("\n") == loading.MOST_PROBLEMS + 1
-    assert told.endswith("more")
-
-
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_a_hierarchy_has_at_most_so_many_nodes(refusal, tmp_path, monkeypatch, suffix):
-    nodes = pl.DataFrame({"node": ["FR", "84", "11"], "parent": ["", "FR", "FR"]})
-    path = tmp_path / f"tree.{suffix}"
-    nodes.write_csv(path) if suffix == "csv" else nodes.write_parquet(path)
-    old, new = with_file(path.name)
-    (tmp_path / "optstream.toml").write_text(EXAMPLE.replace(old, new))
-    assert load_settings(tmp_path / "optstream.toml").tree_of(date.min).nodes == ("FR", "84", "11")
-    monkeypatch.setattr(hierarchy, "MOST_NODES", 2)
-    assert "hierarchy.file must name at most 2 nodes; got 3" in refusal(*with_file(f"tree.{suffix}"))
-
-
 def test_a_hierarchy_file_that_claims_a_trillion_rows_is_refused_unread(refusal, tmp_path, monkeypatch):
     sink = io.BytesIO()
     pl.DataFrame({"node": ["FR", "84"], "parent": ["", "FR"]}).write_parquet(sink)
     (tmp_path / "tree.parquet").write_bytes(claiming(sink.getvalue(), rows_everywhere(HUGE)))
     monkeypatch.setattr(pl, "read_parquet", None)
     assert "must claim at most 4,194,304 rows" in refusal(*with_file("tree.parquet"))
-
-
-def test_a_large_tree_that_is_none_is_told_by_a_few_names():
-    ring = {f"n{number}": f"n{(number + 1) % 1000}" for number in range(1000)} | {"root": None}
-    for wrong in (ring, dict.fromkeys(map(str, range(1000)))):
-        with pytest.raises(ParameterError, match="and 995 more") as caught:
-            AggregationTree.from_parents(wrong)
-        assert len(str(caught.value)) < 300
 
 
 @pytest.mark.slow
@@ -156,15 +122,6 @@ def test_a_dump_that_claims_too_much_is_refused_unread(world, monkeypatch, schem
     (message,) = world.take(schema, [FIRST_DAY])
     assert told in message
     assert world.n_spends == 0
-
-
-def test_a_folder_of_a_dump_has_at_most_so_many_files(world, monkeypatch):
-    world.deliver_whole_day()
-    assert not isinstance(world.found(), Exception)
-    monkeypatch.setattr(sys.modules[discover.__module__], "MOST_FILES", 1)
-    found = world.found()
-    assert type(found) is DumpError
-    assert "region=84/date=2025-03-28 must hold at most 1 files" in str(found)
 
 
 @pytest.mark.parametrize("name", ["a\nb.parquet", "\x1b[31m.parquet", "a\udcff.parquet", "\u202ea.parquet"])
@@ -238,37 +195,6 @@ def test_a_release_of_lists_is_refused_unread():
     assert not claims_of(sink.getvalue()).is_flat
     with pytest.raises(PublicationError, match="is not whole Parquet"):
         release_files.decode(sink.getvalue())
-
-
-def test_what_a_footer_claims_is_held_to_each_limit():
-    sink = io.BytesIO()
-    pl.DataFrame({"a": range(10), "b": range(10)}).write_parquet(sink, row_group_size=4)
-    claims = claims_of(sink.getvalue())
-    assert (claims.rows, claims.columns, claims.row_groups, claims.group_rows) == (10, 2, 3, 4)
-    facts = {
-        "rows": 10,
-        "columns": 2,
-        "row_groups": 3,
-        "group_rows": 4,
-        "group_bytes": claims.group_bytes,
-    }
-    assert claims.within(Limits(**facts))
-    for name, value in facts.items():
-        assert not claims.within(Limits(**{**facts, name: value - 1})), name
-
-
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + b"\xff" * 8, b"\xff\xff\xff\x7fPAR1"])
-def test_what_is_no_parquet_claims_nothing(content, tmp_path):
-    (tmp_path / "x.parquet").write_bytes(content)
-    assert claims_of(content) is None
-    assert claims_of(tmp_path / "x.parquet") is None
-
-
-def test_a_published_file_has_a_largest_size(tmp_path):
-    (tmp_path / "x").write_bytes(b"12345")
-    assert open_storage(tmp_path).read("x", 5) == b"12345"
-    with pytest.raises(PublicationError, match="x is larger than 4 bytes"):
-        open_storage(tmp_path).read("x", 4)
 
 
 @pytest.mark.parametrize(

@@ -59,11 +59,6 @@ def test_a_folder_of_another_name_is_not_read_as_a_region(world, name):
     assert str(found).isprintable()
 
 
-def test_control_the_same_days_without_unknown_regions_are_found(world):
-    world.deliver_whole_day()
-    assert not isinstance(world.found(), Exception)
-
-
 @pytest.mark.parametrize("what", ["file", "day", "region"])
 def test_a_link_that_leads_outside_the_input_folder_is_refused(world, what):
     world.deliver_whole_day()

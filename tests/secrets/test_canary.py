@@ -4,8 +4,6 @@
 """
 
 import json
-import sqlite3
-from contextlib import closing
 from datetime import date
 from pathlib import Path
 
@@ -15,7 +13,6 @@ from optstream.noise import simulated_noise
 from optstream.stream.state import raw_bytes
 from tasks.ingest import discover, ingest
 from tasks.release.mechanism import mechanism_for
-from tests.secrets.conftest import WORDS
 
 pytestmark = pytest.mark.slow
 
@@ -88,13 +85,6 @@ def test_every_fault_of_metered_dumps_ended_as_it_should(metered):
     assert {words.split()[0] for words in metered.ended.values()} == {"published"}, metered.ended
 
 
-@pytest.mark.nightly
-def test_the_watch_found_what_stopped_days(aggregated):
-    said = (aggregated.installation.folder / "terminal-watch.txt").read_text()
-    for kind in ("failed", "late", "void"):
-        assert f"alarm: {kind}: " in said
-
-
 def test_the_watch_says_nothing_about_readings(metered):
     # every day of it was clamped, doubled or absent somewhere, and one draw raised
     status = (metered.installation.folder / "terminal-status.txt").read_text()
@@ -150,27 +140,3 @@ def test_the_search_sees_readings_where_they_may_be(flown, metered):
         assert found == (b'"exact"' in kept)
         seen.add(found)
     assert True in seen
-
-
-@pytest.mark.nightly
-def test_what_somebody_plants_in_the_orchestrator_s_database_is_found(aggregated, tmp_path):
-    """A log line with a mean and an artifact with a note are seen."""
-    reading = float(aggregated.search.units[0] / 10**9)
-    copy = tmp_path / "prefect.db"
-    source = aggregated.installation.folder / "trusted/prefect/prefect.db"
-    with closing(sqlite3.connect(source)) as database, closing(sqlite3.connect(copy)) as other:
-        database.backup(other)
-        for statement, value in (
-            ("UPDATE log SET message = ? WHERE id = (SELECT max(id) FROM log)", f"mean {reading:.6f}"),
-            ("UPDATE artifact SET data = ? WHERE id = (SELECT id FROM artifact LIMIT 1)", WORDS["note"]),
-        ):
-            assert other.execute(statement, [value]).rowcount == 1
-        other.commit()
-    assert aggregated.search.file(copy) >= {"table > decimal", "table > word"}
-
-
-@pytest.mark.nightly
-def test_the_logs_were_kept_at_debug_level(aggregated):
-    with sqlite3.connect(aggregated.installation.folder / "trusted/prefect/prefect.db") as database:
-        (levels,) = database.execute("SELECT count(*) FROM log WHERE level <= 10").fetchone()
-    assert levels > 0

@@ -159,15 +159,3 @@ def test_a_database_is_asked_for_its_values_also_where_a_page_ends_in_the_middle
         database.commit()
         database.close()
         assert any(found.startswith("table > ") for found in SEARCH.file(path)), value
-
-
-def test_where_noise_is_expected_only_twelve_digits_count():
-    assert SEARCH.bytes(b"7318.264951") == {"decimal"}
-    assert SEARCH.bytes(b"7318.264951", noisy=True) == set()
-    assert SEARCH.bytes(b"7318.26495183", noisy=True)
-
-
-@pytest.mark.slow
-def test_random_bytes_hold_no_canary():
-    many = Search(range(UNIT, UNIT + 500 * 10**7, 10**7), [WORD])
-    assert many.bytes(random.Random(2).randbytes(5_000_000), depth=0) == set()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from optstream.catalogue import find_catalogue
 from tests.by_night import few, on_both
 from tests.faults.judge import Judge
 from tests.faults.world import DAYS
@@ -37,6 +38,25 @@ def test_a_chunk_of_days_beside_nights(bench):
     assert sorted(world.samplings()) == sorted(set(world.samplings()))
     assert bench.rerun([judge], days) == []
     assert sorted(world.samplings()) == list(days)
+
+
+@pytest.mark.parametrize("shared", ["ledger", "published"])
+def test_a_copied_trusted_folder_run_on_two_machines_at_once(request, shared):
+    """What they share, the ledger or the published folder, gives the day to one of them."""
+    bench = request.getfixturevalue("postgresql_bench" if shared == "ledger" else "sqlite_bench")
+    first = bench.world()
+    bench.run(first)
+    second = first.copied(first.folder.with_name(f"{first.folder.name}-copy"))
+    if shared == "published":
+        text, place = second.configuration.read_text(), first.settings.published_folder
+        second.configuration.write_text(text.replace('folder = "published"', f'folder = "{place}"'))
+    day = DAYS[1]
+    start_all(bench, [bench.night(world, [day]) for world in (first, second)])
+    draws = sum(world.samplings().count(day) for world in (first, second))
+    catalogues = [find_catalogue(world.settings.published_folder) for world in (first, second)]
+    shown = {entry.file_hash for catalogue in catalogues if (entry := catalogue.entry(day))}
+    assert len(shown) == 1
+    assert shared != "ledger" or draws == 1
 
 
 @pytest.mark.nightly
@@ -82,25 +102,6 @@ def test_an_owner_that_slept_past_its_lease_and_wakes_up(bench, point):
     sleeper.go_on()
     assert sleeper.wait() == "ended"
     assert bench.rerun([judge], hours=2) == []
-
-
-@pytest.mark.nightly
-def test_an_owner_that_wakes_up_after_its_whole_draw_was_taken_up(bench):
-    """Its measurements are durable and not recorded: another run takes them up, and draws nothing."""
-    world = bench.world()
-    judge = Judge(world)
-    point = "after replace in DrawingFile.fill < _drawn, 1"
-    sleeper = bench.fork_server.start(bench.night(world, act="stop", point=point))
-    assert sleeper.wait() == "stopped"
-    other = bench.fork_server.start(bench.night(world, hours=1))
-    assert other.wait() == "ended"
-    assert other.last_words().is_good
-    sleeper.go_on()
-    assert sleeper.wait() == "ended"
-    assert not sleeper.last_words().is_good
-    assert judge.look() == []
-    assert bench.rerun([judge], hours=2) == []
-    assert judge.voids() == 0
 
 
 def test_an_owner_that_wakes_up_while_another_draws(bench):

@@ -5,7 +5,8 @@ import pytest
 from tests.by_night import few
 from tests.faults.points.acts import REFUSALS
 from tests.faults.points.attacks import kill_at_each, refusable, refuse_at_each
-from tests.faults.points.scenarios import FIRST, SHARPENED, record
+from tests.faults.points.scenarios import ALL, FIRST, SHARPENED, record
+from tests.faults.world import DAYS
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +92,21 @@ def test_refusals_over_a_first_day(sqlite_bench, first_day, each):
     assert tally.broken == []
     # between the first sample and DRAWN an exception may depend on the draw
     assert 0 < tally.voids < len(points) / 5
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("each", [5, 1])
+def test_death_at_points_that_a_first_day_does_not_pass(sqlite_bench, first_day, each):
+    """A redraw destroys orphans, a raising draw leaves word, a second day takes raw state: kill there too."""
+    known = {place_of(point) for point in first_day.points}
+    for scenario in ALL[1:]:
+        said = record(sqlite_bench, scenario)
+        new = [point for point in said.moments if place_of(point) not in known]
+        assert new or scenario.days == DAYS[:2], scenario.name
+        known |= {place_of(point) for point in said.points}
+        assert kill_at_each(sqlite_bench, new[::each], scenario).broken == []
+
+
+def place_of(point):
+    """The point without its number: a second day passes the same places once more."""
+    return point.rpartition(", ")[0]

@@ -117,17 +117,6 @@ def test_a_clock_set_back_by_a_day(bench, point):
 
 
 @pytest.mark.nightly
-def test_an_exception_after_the_first_sample_voids_and_stays_charged(bench):
-    world = bench.world()
-    judge = Judge(world)
-    bench.run(world, raises=True)
-    assert read_books(world).worst > 0
-    assert bench.rerun([judge]) == []
-    assert judge.voids() == 1
-    assert world.samplings() == [DAYS[0]]
-
-
-@pytest.mark.nightly
 def test_the_third_redraw_after_a_death_voids(bench):
     world = bench.world()
     judge = Judge(world)

@@ -184,13 +184,10 @@ def slow(turn: Turn, fault: Fault) -> str:
 
 
 def worker(turn: Turn, fault: Fault) -> str:
-    """SIGKILL for one of the processes that the command started, or for a worker of the Dask cluster."""
+    """SIGKILL for one of the processes that the command started."""
     target = turn.target
     if target is None:
         return "too late"
-    if turn.stage.dask is not None and fault.number:
-        turn.stage.dask.kill_worker(turn.chance)
-        return "of the Dask cluster"
     return kill_one(turn.stage.world.folder, target, turn.chance) or ""
 
 

@@ -15,7 +15,6 @@ from tests.faults.points.attacks import Tally
 from tests.faults.processes.commands import Command, leftovers, start
 from tests.faults.processes.faults import (
     DECADE,
-    KINDS,
     LONGEST_COMMAND,
     TAKEOVER_SECONDS,
     Fault,
@@ -100,7 +99,6 @@ class Life:
         ended = time.monotonic() - begun
         self.broken += leftovers(stage.world.folder)
         self.broken += [line for command in turn.commands for line in _undignified(command)]
-        stage.refresh()
         self.broken += self.judge.look()
         self.story.append(f"  {ended:.1f} s, judged after {time.monotonic() - begun - ended:.1f} s more")
 
@@ -158,9 +156,7 @@ class Life:
                 return [run]
 
     def _backfill(self, first: object, last: object) -> tuple[str, ...]:
-        dask = self.stage.dask
-        where = ("--dask", dask.address) if dask else ("--workers", "2")
-        return ("backfill", "--from", str(first), "--to", str(last), *where)
+        return ("backfill", "--from", str(first), "--to", str(last), "--workers", "2")
 
     def end(self, notes: Path) -> None:
         """The faults are over: a plain backfill brings every day out."""
@@ -186,7 +182,6 @@ class Life:
         if verify.process.returncode != 0:
             self.broken.append(f"LEDGER: verify: {verify.said()[-600:]!r}")
         time.sleep(SECONDS_OF_A_LOOK)
-        stage.refresh()
         self.broken += leftovers(stage.world.folder)
         self.broken += self.judge.at_the_end(list(DAYS), last, self.given_up)
         self.broken += judge_outside(stage.world, notes, stage.temporary, self.given_up)
@@ -235,10 +230,10 @@ def _undignified(command: Command) -> list[str]:
     return []
 
 
-def live(spec: Spec, faults: int, kinds: Sequence[str], api: str, s3: str | None, keep: Path | None) -> Tally:
+def live(spec: Spec, faults: int, kinds: Sequence[str], api: str, keep: Path | None) -> Tally:
     """A whole life of at least so many faults, judged. keep: where a broken world's remains go."""
     tally = Tally()
-    with open_stage(spec, api, s3) as stage:
+    with open_stage(spec, api) as stage:
         notes = stage.logs / "sightings"
         life = Life(stage, kinds)
         life.begin()
@@ -250,7 +245,7 @@ def live(spec: Spec, faults: int, kinds: Sequence[str], api: str, s3: str | None
                 life.turn()
             life.end(notes)
         finally:
-            reader.communicate(timeout=LONGEST_COMMAND)  # a look at a store takes its time
+            reader.communicate(timeout=LONGEST_COMMAND)
             leftovers(stage.world.folder, 0)
         seen = [number for kind, number in (one for one in sightings(notes) if one[0] == "looks")]
         if not sum(seen):
@@ -265,6 +260,3 @@ def live(spec: Spec, faults: int, kinds: Sequence[str], api: str, s3: str | None
                 stage.world.folder, keep / "world", symlinks=True, ignore=shutil.ignore_patterns("*.sock")
             )
     return tally
-
-
-ALL_KINDS = tuple(KINDS)

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 
-import fsspec
 import polars as pl
 
 from optstream.catalogue import find_catalogue, read_published
@@ -26,7 +25,7 @@ KEY = ["date", "revision", "vintage"]
 SECONDS_OF_A_GLANCE = 0.2
 """Between two glances at names, sizes and times: a look at all contents follows only where they changed."""
 SECONDS_OF_A_LOOK = 5.0
-"""After so long all contents are looked at again whatever a glance says; a store has no glance."""
+"""After so long all contents are looked at again whatever a glance says."""
 
 
 def digest_of(rows: pl.DataFrame) -> str:
@@ -36,7 +35,7 @@ def digest_of(rows: pl.DataFrame) -> str:
 
 def look(folder: str, note: Note, public_key: str | None = None) -> None:
     """Once: with OptStream's reader, which asks for signatures where there is a key, and past it."""
-    where = folder if "://" in folder else Path(folder)
+    where = Path(folder)
     catalogue = find_catalogue(where)
     if catalogue is None:
         return
@@ -51,8 +50,7 @@ def look(folder: str, note: Note, public_key: str | None = None) -> None:
             continue
         key = (str(entry.period), entry.revision, entry.vintage)
         try:
-            with fsspec.open(f"{folder}/{entry.file}", "rb") as file:
-                data = file.read()
+            data = (where / entry.file).read_bytes()
         except FileNotFoundError:
             continue  # superseded or withdrawn since the catalogue was read
         note("bytes", *key, hashlib.sha256(data).hexdigest())
@@ -63,8 +61,8 @@ def look(folder: str, note: Note, public_key: str | None = None) -> None:
 
 
 def glance(folder: str) -> Hashable:
-    """What is there by name, size and time; the same for all that a store holds."""
-    return None if "://" in folder else frozenset(_entries(folder))
+    """What is there by name, size and time."""
+    return frozenset(_entries(folder))
 
 
 def _entries(folder: str) -> Iterator[tuple[str, int, int, int]]:

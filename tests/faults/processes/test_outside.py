@@ -6,26 +6,19 @@ import shutil
 import subprocess
 import sys
 import time
-from fractions import Fraction
 
 import pytest
 
-from optstream.privacy import JointSpend
-from optstream.privacy.spends import spend_to_document
 from tasks.operate.keys import new_key
 from tests.faults.books import forge, read_books
 from tests.faults.processes.commands import MARK, leftovers
 from tests.faults.processes.machine import Machine, why_not
 from tests.faults.processes.outside import (
-    charged,
-    dearest_window,
-    judge_charges,
     judge_outside,
-    judge_sightings,
     judge_voids,
     sightings,
 )
-from tests.faults.processes.reader import glance, look
+from tests.faults.processes.reader import look
 from tests.faults.world import DAYS
 
 DAY = DAYS[0].isoformat()
@@ -70,16 +63,6 @@ def test_a_whole_world_passes(world, notes, tmp_path):
     kinds = {kind for kind, *_ in sightings(notes)}
     assert kinds == {"read_published", "bytes", "plain polars"}
     assert verdict(world, notes, tmp_path) == ""
-
-
-def test_a_glance_sees_what_a_look_would_read(world):
-    folder = world.settings.published_folder
-    seen = glance(str(folder))
-    assert seen == glance(str(folder))
-    (path,) = folder.glob("data/*/*.parquet")
-    path.write_bytes(path.read_bytes())
-    assert glance(str(folder)) != seen
-    assert glance(str(folder / "nowhere")) == frozenset()
 
 
 def test_a_reader_who_has_a_key_is_told_of_a_folder_that_nobody_signed(world, tmp_path):
@@ -128,30 +111,6 @@ def test_only_three_deaths_or_a_withdrawal_make_a_day_void(world):
     assert judge_voids(read_books(world), {DAY}) == []
 
 
-@pytest.mark.parametrize(("scale", "caught"), [("1", "by hand"), ("24000000", "charged other spends")])
-def test_a_forged_charge(world, scale, caught):
-    """Too much for a window; and less than was measured."""
-    forge(world, f"UPDATE spends SET document = json_set(document, '$.scale', '{scale}')")
-    assert caught in " ".join(judge_charges(world))
-
-
-def test_a_window_is_added_up_as_the_ledger_does(world):
-    spends = [spend for *_, spend in charged(world)]
-    assert dearest_window(spends, 24) == read_books(world).worst > 0
-    later = [spend | {"first_step": spend["first_step"] + 23} for spend in spends]
-    assert dearest_window(spends + later, 24) > dearest_window(spends, 24)
-    assert dearest_window([], 24) == 0
-
-
-def test_a_group_of_joint_noise_is_charged_for_the_most_of_its_steps_in_one_part():
-    parts = ((range(0, 4), range(4, 8)), (range(8, 12), range(12, 14)))
-    spend = spend_to_document(JointSpend(1, "blocks", 0, 14, parts, Fraction(8), 1, n_nodes=1))
-    # of ten steps: all four of one part of each group, for the other part of it comes at no cost
-    assert dearest_window([spend], 10) == Fraction(4 + 4, 8)
-    assert dearest_window([spend], 5) == Fraction(5, 8)
-    assert dearest_window([spend], 2) == Fraction(2, 8)
-
-
 def test_remains(world, notes, tmp_path):
     (world.folder / "trusted" / ".backfill-0").touch()
     (tmp_path / "tmp").mkdir()
@@ -159,16 +118,6 @@ def test_remains(world, notes, tmp_path):
     said = verdict(world, notes, tmp_path)
     assert "LEFT BEHIND: world/trusted/.backfill-0" in said
     assert "LEFT BEHIND: tmp/readings" in said
-
-
-def test_an_error_that_a_reader_met():
-    assert judge_sightings([["error", "no file"]], read_nothing()) == ["READER: no file"]
-
-
-def read_nothing():
-    from tests.faults.books import EMPTY
-
-    return EMPTY
 
 
 def test_a_process_that_stays_is_found_and_ended(tmp_path):

@@ -24,7 +24,7 @@ PUBLISHED, DRAWN = ReleaseState.PUBLISHED, ReleaseState.DRAWN
 @pytest.fixture
 def adaptive(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(calls, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(calls, "STEP_PAUSES", (0, 0))
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
     installation = Installation(tmp_path)
     installation.change_mechanism("HistoryInformed", FEW_BLOCKS)

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from flows.orchestration.deployments import (
+from flows.orchestration.environment import HEARTBEAT
+from flows.orchestration.nightly import (
     MISSED_HEARTBEATS,
     night_document,
     register,
     work_pool_of,
     zombie_document,
 )
-from flows.orchestration.environment import HEARTBEAT
 from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
 from tasks.plan.nightly import looks_of

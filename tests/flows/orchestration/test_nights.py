@@ -7,8 +7,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowFilter, FlowRunFilter
 
 from flows.orchestration.calls import tags_of
-from flows.orchestration.deployments import name_of_all, night_document, night_of_all
-from flows.orchestration.nightly import nights
+from flows.orchestration.nightly import name_of_all, night_document, night_of_all, nights
 from tasks.monitor.facts import last_ended
 from tasks.plan.nightly import UnreleasedError
 from tests.tasks.products import two_products

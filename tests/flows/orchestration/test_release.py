@@ -41,7 +41,7 @@ TASKS = (
 @pytest.fixture
 def installation(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(calls, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(calls, "STEP_PAUSES", (0, 0))
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
     installation = Installation(tmp_path)
     installation.simulate(*DAYS)
@@ -52,10 +52,9 @@ def released(installation, **changes):
     return release.released(installation.run(**changes), [Requested(day) for day in DAYS])
 
 
-def test_only_what_draws_nothing_is_repeated_and_nothing_is_kept():
-    repeated = {task.name for task in TASKS if task.retries}
-    assert repeated == {"ingest", "publish", "publish revisions"}
-    assert all(task.cache_policy is NO_CACHE and task.persist_result is False for task in TASKS)
+def test_prefect_repeats_no_step_and_keeps_nothing_of_it():
+    assert all(task.retries == 0 and task.persist_result is False for task in TASKS)
+    assert all(task.cache_policy is NO_CACHE for task in TASKS)
 
 
 def test_a_run_loads_the_configuration_builds_the_mechanism_and_parses_each_catalogue_once(
@@ -83,7 +82,7 @@ def test_a_run_loads_the_configuration_builds_the_mechanism_and_parses_each_cata
 
 
 @pytest.mark.slow
-def test_without_a_server_a_step_is_repeated_as_often(installation, monkeypatch):
+def test_a_step_that_draws_nothing_is_repeated(installation, monkeypatch):
     tries, genuine = [], publish.publish
 
     def refuses(times, run, days):

@@ -28,7 +28,7 @@ DAY = date(2016, 6, 1)
 def settings(tmp_path, monkeypatch):
     """Of a day that counts as large."""
     monkeypatch.setattr(summed, "LEAST_CELLS", 0)
-    monkeypatch.setattr(calls, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(calls, "STEP_PAUSES", (0, 0))
     file = tmp_path / "optstream.toml"
     ledger = "sqlite:///trusted/ledger.sqlite"
     file.write_text(configured(ledger))

@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from flows.orchestration.environment import HEARTBEAT, check_address, heartbeat_seconds
-from flows.orchestration.processes import OF_THE_SERVER, _alone, pages_socket, password_of
+from flows.orchestration.environment import HEARTBEAT, check_address, heartbeat_seconds, password_of
+from flows.orchestration.serve import OF_THE_SERVER, _alone, pages_socket
 from optstream.errors import ConfigurationError
 
 
@@ -71,12 +71,12 @@ def test_the_pages_take_the_usual_port_or_another_and_a_wanted_one_or_none():
         with pytest.raises(ConfigurationError, match=f"port {port} .* set another --ui-port"):
             pages_socket(port)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("flows.orchestration.processes.PAGES_PORT", port)
+            patch.setattr("flows.orchestration.serve.PAGES_PORT", port)
             with pages_socket(None) as other:
                 assert other.getsockname()[1] != port
     with pages_socket(port) as first, pytest.MonkeyPatch.context() as patch:
         assert first.getsockname()[1] == port
-        patch.setattr("flows.orchestration.processes.PAGES_PORT", port)
+        patch.setattr("flows.orchestration.serve.PAGES_PORT", port)
         with pages_socket(None) as second:  # of a `serve` that starts at the same time
             assert second.getsockname()[1] != port
 
@@ -98,7 +98,7 @@ def test_the_servers_memory_is_vacuumed(monkeypatch):
         monkeypatch.setenv(name, value)
     server = Settings().server
     assert server.services.db_vacuum.enabled == {"events", "flow_runs"}
-    assert server.services.db_vacuum.retention_period.days == 90
+    assert server.services.db_vacuum.retention_period.days == 30
     assert server.events.retention_period.days == 7
 
 

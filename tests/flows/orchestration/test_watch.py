@@ -20,7 +20,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from flows.orchestration.release import released
-from flows.orchestration.supervise import watching
+from flows.orchestration.serve import watching
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings

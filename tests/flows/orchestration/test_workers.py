@@ -7,9 +7,8 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
 import pytest
-from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from flows.orchestration.workers import task_runner
+from flows.orchestration.workers import begin_worker
 
 pytestmark = pytest.mark.slow
 
@@ -30,8 +29,8 @@ def what_comes_back(pool):
 
 
 def test_an_interrupted_worker_breaks_its_pool():
-    with temporary_settings(set_defaults={PREFECT_API_URL: None}, restore_defaults={PREFECT_API_URL}):
-        assert what_comes_back(task_runner(2, None)) is BrokenProcessPool
+    pool = ProcessPoolExecutor(2, get_context("spawn"), begin_worker)
+    assert what_comes_back(pool) is BrokenProcessPool
 
 
 def listens():

@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
-from optstream.estimation import error_terms as module
 from optstream.estimation.error_terms import (
     ErrorFactor,
     ErrorProducts,
@@ -12,10 +10,9 @@ from optstream.estimation.error_terms import (
     error_terms,
     times_before,
 )
-from optstream.estimation.groups import Squares
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
-from tests.optstream.estimation.written_out import written_out
+from tests.optstream.history.written_out import written_out
 
 TREE = AggregationTree.from_parents(
     {
@@ -134,38 +131,6 @@ def test_products_say_what_the_covariance_says():
     assert np.allclose(written_out(twice), both + written_out(added))
     sums = np.random.default_rng(6).normal(size=(3, len(BELOW)))
     assert np.allclose(products.variances(sums), variances(errors, sums @ BELOW, np.eye(N_STEPS)))
-
-
-class OfNodes:
-    """Leaves that err apart, asked by nodes, as counts are."""
-
-    of_nodes, n_earlier = True, 0
-
-    def __init__(self, parts):
-        self.own = parts @ parts.transpose(0, 2, 1)
-
-    def products(self, nodes, times):
-        apart = Squares(csr_array(nodes @ BELOW), np.eye(9), times @ self.own @ times.T)
-        return ErrorProducts.of_groups([apart], nodes.shape[0], len(times))
-
-
-def test_of_counts_what_is_far_below_rounding_is_known_less_exactly(monkeypatch):
-    """One leaf is nearly empty: its variance is known to 1e-5 of a count; control: or to a hundredth."""
-    parts = factor(3).parts.copy()
-    parts[4] *= np.where(np.arange(N_STEPS) % 2, 1e-5, 1e-6)[:, None]
-    whole = OfNodes(parts)
-    exact = BELOW**2 @ np.einsum("lss->ls", whole.own)
-
-    def missed():
-        terms = error_terms(whole, TREE, N_STEPS)
-        found = terms.of_each().T @ np.einsum("rss->rs", terms.steps)
-        return np.abs(found - exact)
-
-    least = module.LEAST_OF_COUNTS
-    assert (missed() <= module.TOLERANCE_OF_COUNTS * np.maximum(exact, least)).all()
-    assert (missed() > module.TOLERANCE_OF_COUNTS * exact).any()
-    monkeypatch.setattr(module, "LEAST_OF_COUNTS", 1e-16)
-    assert (missed() <= module.TOLERANCE_OF_COUNTS * exact).all()
 
 
 def test_days_before_are_whole_days_that_the_estimate_looks_at():

@@ -52,21 +52,6 @@ def test_a_window_that_straddles_two_periods_counts(reserve, kit):
         reserve("day 1", (StepSpend(0, "samples", 4, weights[::-1], Fraction(1), 1),))
 
 
-def test_later_periods_count_for_a_late_one(reserve, kit):
-    reserve("day 1", (PeriodSpend(0, "joint", 4, (Fraction(0), *(Fraction(3, 4),) * 4)),))
-    with pytest.raises(BudgetError):
-        reserve("day 0", kit.plan(0, "1/8"))
-    reserve("long before", kit.plan(-4, "1/4"))
-
-
-def test_a_long_spend_far_before_its_end_counts(ledger, reserve, kit):
-    reserve("season", (PeriodSpend(0, "joint", -400, (Fraction(0), *(Fraction(3, 4),) * 404)),))
-    with pytest.raises(BudgetError):
-        reserve("day 1", kit.plan(4, "1/8"))
-    assert ledger.window_spent("customers", 3, 1).epsilon == Fraction(3, 4)
-    assert ledger.window_spent("customers", 7, 9).epsilon == 0
-
-
 def test_tiny_spends_count(ledger, reserve, kit):
     tiny = Fraction(1, 10**40)
     reserve()
@@ -74,17 +59,6 @@ def test_tiny_spends_count(ledger, reserve, kit):
         reserve("another", (StepSpend(0, "samples", 0, (tiny,), Fraction(1), 1),))
     reserve("day 1", (StepSpend(0, "samples", 4, (tiny,), Fraction(1), 1),))
     assert ledger.window_spent("customers", 7, 1).epsilon == tiny
-
-
-def test_streams_of_one_grant_add_up(ledger, reserve, kit):
-    ledger.enrol(kit.terms("renamed"), kit.now)
-    ledger.enrol(kit.terms("elsewhere", grant="others"), kit.now)
-    reserve(plan=kit.plan(0, "1/8"))
-    with pytest.raises(BudgetError):
-        reserve(stream="renamed", plan=kit.plan(0, "1/4"))
-    reserve(stream="elsewhere", plan=kit.plan(0, "1/4"))
-    reserve(stream="renamed", plan=kit.plan(0, "1/8"))
-    assert ledger.worst("customers").epsilon == 1
 
 
 def test_a_settled_release_gives_back_what_it_did_not_spend_and_no_more(ledger, reserve, kit):

@@ -29,8 +29,8 @@ from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import Feature, Measured
 from optstream.stream.public_days import PublicDays
-from tests.optstream.estimation.lattice.lattice_cases import incomplete
-from tests.optstream.estimation.lattice.lattice_cases import product as cells_of
+from tests.optstream.estimation.lattices import incomplete
+from tests.optstream.estimation.lattices import product as cells_of
 from tests.optstream.mechanisms.test_noise_standard_errors import one_by_one, unbounded
 
 LATTICE = cells_of(2, 3)

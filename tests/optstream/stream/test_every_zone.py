@@ -15,13 +15,6 @@ from optstream.stream.public_days import PublicDays
 
 FIRST, LAST = date(1986, 1, 1), date(2031, 12, 31)
 ONE, HALF_HOUR = timedelta(days=1), timedelta(minutes=30)
-SKIPPED = {
-    ("Pacific/Apia", date(2011, 12, 30)),
-    ("Pacific/Fakaofo", date(2011, 12, 30)),
-    ("Pacific/Kwajalein", date(1993, 8, 21)),
-    ("Pacific/Kiritimati", date(1994, 12, 31)),
-    ("Pacific/Kanton", date(1994, 12, 31)),
-}
 
 
 @cache
@@ -76,13 +69,6 @@ def test_around_every_change_of_every_zone_a_day_is_whole_or_refused():
                 assert places[0] // calendar.slots == (one - date(2000, 1, 1)).days
     assert 0 in lengths
     assert len(lengths) > 5
-
-
-@pytest.mark.parametrize(("zone", "day"), sorted(SKIPPED))
-def test_a_day_that_a_zone_skipped_is_no_period(zone, day):
-    assert Calendar(30, zone).skips(day)
-    assert not Calendar(30, zone, "fixed").skips(day)
-    assert Calendar(60, zone, period="hour").periods_of(day) == ()
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,8 @@ import polars as pl
 import pytest
 
 from optstream.errors import LedgerError
-from optstream.ledger import Ledger
-from optstream.privacy import CappedSpend, StepSpend, worst_window
-from optstream.privacy.spends import spend_from_document, spend_to_document
-from tasks.ledger import export as ledger_export
+from optstream.privacy import worst_window
+from optstream.privacy.spends import spend_from_document
 from tasks.ledger.export import COLUMNS, export
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
@@ -51,22 +49,6 @@ def test_spends_are_priced_exactly(released):
             assert (row["level"], row["stage"]) == (spend.level, spend.stage)
 
 
-def test_spends_that_repeat_are_priced_once_and_capped_ones_each_by_itself():
-    step = StepSpend(0, "samples", 7, (1, 0, 2), Fraction(3), 1)
-    capped = CappedSpend(0, "samples", 8, 4, 2, (6, 7), Fraction(4), 1)
-    texts = {
-        spend: json.dumps(spend_to_document(spend), sort_keys=True, separators=(",", ":"))
-        for spend in (step, capped)
-    }
-    shape = ledger_export._shape(texts[step])
-    assert json.loads(shape)["first_step"] == 0
-    assert json.loads(ledger_export._shape(texts[capped])) == json.loads(texts[capped])
-    for spend, text in texts.items():
-        priced = ledger_export._price(ledger_export._shape(text), 4)
-        assert priced[3:] == ("epsilon", worst_window([spend], 4).epsilon)
-        assert priced[4] > 0
-
-
 def test_only_the_owner_reads_it_and_no_secret_is_in_it(released):
     done = export(released.settings, released.ledger, released.folder / "deep" / "out")
     assert done.folder.stat().st_mode & 0o777 == 0o700
@@ -92,17 +74,3 @@ def test_it_never_overwrites_and_never_goes_public(released):
             export(released.settings, released.ledger, target)
     assert list(taken.iterdir()) == []
     assert not list((released.folder / "published").rglob("*out*"))
-
-
-def test_what_fails_half_way_leaves_nothing(released, monkeypatch):
-    genuine = Ledger.batches
-
-    def torn(self, n_rows):
-        yield from list(genuine(self, n_rows))[:2]
-        raise LedgerError("away")
-
-    monkeypatch.setattr(Ledger, "batches", torn)
-    before = sorted(released.folder.iterdir())
-    with pytest.raises(LedgerError, match="away"):
-        export(released.settings, released.ledger, released.folder / "out")
-    assert sorted(released.folder.iterdir()) == before

@@ -1,6 +1,5 @@
 """What each stream of a privacy budget is charged in a window: on every page they are shown together."""
 
-import math
 from datetime import UTC, date, datetime
 from fractions import Fraction
 
@@ -39,11 +38,3 @@ def test_the_streams_parts_add_up_to_what_the_window_lost(products):
     assert all(Fraction(49, 100) < lost <= Fraction(1, 2) for _, lost in shared.by_stream)
     assert page.shared_words.startswith("electricity 0.5, gas 0.")
     assert "together epsilon 0.99" in page.shared_words or "together epsilon 1 of 1" in page.shared_words
-
-
-def test_known_noise_is_lost_whole_in_its_stream_alone(products):
-    gas = products["gas"]
-    gas.ledger.compromise("gas", str(DAY), 0, "a stolen disk", NOW)
-    parts = dict(page_of(gas).shared.by_stream)
-    assert parts["gas"] == math.inf == page_of(gas).shared.total
-    assert parts["electricity"] <= Fraction(1, 2)

@@ -115,19 +115,6 @@ def test_streams_of_one_grant_share_a_page_and_others_have_their_own(released):
     assert other.free_from == 14
 
 
-def test_terms_of_a_stream_without_releases_refuse_nothing(installation):
-    installation.run()
-    installation.configure('epsilon = "1"', 'epsilon = "2"')
-    assert guarantee_changed(installation.settings, installation.ledger) == ["epsilon"]
-    assert refused_changes(installation.settings, installation.ledger) == []
-    assert not is_refused(installation)
-    installation.configure('name = "two-regions"', 'name = "others"')
-    installation.run()
-    installation.configure('epsilon = "2"', 'epsilon = "3"')
-    assert refused_changes(installation.settings, installation.ledger) == ["epsilon"]
-    assert is_refused(installation)
-
-
 def test_a_stream_without_releases_that_shares_its_budget_is_refused_for_what_others_rely_on(installation):
     """Its regions are its own. A stream that the ledger does not know is refused as one that it knows."""
     installation.run()
@@ -142,15 +129,6 @@ def test_a_stream_without_releases_that_shares_its_budget_is_refused_for_what_ot
     assert guarantee_changed(installation.settings, installation.ledger) == ["hierarchy_hash"]
     assert refused_changes(installation.settings, installation.ledger) == []
     assert not is_refused(installation)
-
-
-def test_a_plan_that_depends_on_the_days_around_it_is_priced_as_a_run_would(installation):
-    installation.configure('method = "equally_spaced"', 'method = "l1"\nthreshold = "50"')
-    installation.released(DAYS[0])
-    (page,) = read_book(installation.settings, installation.ledger)
-    days = {one.day: one for one in page.days}
-    assert days[DAYS[1]].may is True
-    installation.release(DAYS[1])
 
 
 def test_compromised_windows_have_nothing_left_and_are_told(released, capsys):

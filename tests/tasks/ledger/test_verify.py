@@ -1,6 +1,5 @@
 """Ledger, catalogue and files against each other: a line for each difference, none where all is whole."""
 
-import hashlib
 import json
 import shutil
 from dataclasses import replace
@@ -12,13 +11,10 @@ import pytest
 from optstream.catalogue import publish, read_published, read_staged, stage, withdraw
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger
-from tasks.ledger import verify as ledger_check
 from tasks.ledger.open import find_ledger, need_ledger
 from tasks.ledger.verify import verify
-from tasks.release.witness import bear_witness
 from tests.failing import raising
 from tests.faults.books import forge
-from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 
@@ -145,22 +141,6 @@ def test_a_trusted_folder_that_is_an_older_copy_is_found_by_its_witness(either):
     assert either.problems() == []
 
 
-def test_an_older_copy_that_knows_all_but_how_a_draw_ended_is_found(installation):
-    """Other streams of the population tell the witness at any moment: here just before a day is staged."""
-    file, copies = installation.folder / "trusted/witness/ledger-heads.json", []
-
-    def told_by_another_run(run, days):
-        bear_witness(run.settings, run.ledger)
-        copies.append(file.read_bytes())
-        return days
-
-    installation.release(DAYS[0], steps=(*STEPS[:-2], told_by_another_run, *STEPS[-2:]))
-    assert installation.problems() == []
-    file.write_bytes(copies[0])
-    (line,) = installation.problems()
-    assert "it is an older copy" in line
-
-
 def test_an_edit_of_the_ledger_is_found(released):
     forge(released, "UPDATE events SET body = '{}' WHERE number = 2")
     found = released.problems()
@@ -199,19 +179,6 @@ def test_a_day_between_catalogue_and_ledger_is_told_how_to_end(installation, mon
     assert installation.problems() == []
 
 
-def test_what_a_run_explains_is_looked_at_twice(released, monkeypatch):
-    """A difference that is gone at the second look was a run under way."""
-    genuine, looks = ledger_check.compare, []
-
-    def compare(*given):
-        looks.append(1)
-        return ["passing", *genuine(*given)] if len(looks) == 1 else genuine(*given)
-
-    monkeypatch.setattr(ledger_check, "compare", compare)
-    assert released.problems() == []
-    assert len(looks) == 2
-
-
 def test_without_a_ledger_published_days_are_a_problem_and_none_is_made(released):
     file = released.folder / "trusted" / "ledger.sqlite"
     for path in file.parent.glob("ledger.sqlite*"):
@@ -225,10 +192,3 @@ def test_without_a_ledger_published_days_are_a_problem_and_none_is_made(released
     found = verify(released.settings, None)
     assert (found.problems, len(found.notes)) == ((), 2)
     assert not file.exists()
-
-
-def test_superseded_bytes_are_what_they_say(released):
-    place = released.folder / "published" / "superseded" / "date=2016-06-01"
-    place.mkdir(parents=True)
-    (place / f"release-{hashlib.sha256(b'a').hexdigest()}.parquet").write_bytes(b"b")
-    assert ["is not what its name says" in line for line in released.problems()] == [True]

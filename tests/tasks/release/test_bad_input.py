@@ -1,21 +1,14 @@
 """Bad dumps, from file to outcome: a clear error, nothing spent, nothing published, and no value shown."""
 
-import math
 import shutil
 from datetime import date, timedelta
-from decimal import Decimal
-from fractions import Fraction
 from itertools import product
 
 import polars as pl
 import pytest
 
 from optstream import read_published
-from optstream.errors import ConfigurationError
-from optstream.stream.private_period import open_private_period
-from tasks.release import pipeline as steps
-from tasks.release.stages import Judged, Status
-from tests.tasks.two_regions import READING
+from tasks.release.stages import Status
 
 DAY = date(2016, 6, 1)
 WEEK = [DAY + timedelta(days=number) for number in range(7)]
@@ -169,75 +162,3 @@ def test_no_metered_reading_decides_whether_a_day_appears(metered):
         verdict = metered.verdict(day)
         assert verdict["alarms"], fault
         assert "71234" not in str(verdict)
-
-
-def test_sound_metered_input_raises_no_alarm(metered):
-    work = metered.release(DAY)[DAY]
-    assert (work.outcome.status, metered.verdict(DAY)["alarms"]) == (Status.PUBLISHED, [])
-
-
-@pytest.mark.parametrize(
-    "digits", ["3.5", "3.50000000000000001", "-3.00050000000000000", "3.000499999999999999999999999999999999"]
-)
-def test_the_length_of_one_reading_does_not_decide_whether_a_decimal_column_counts(metered, digits):
-    """Writers choose a decimal column's scale by its longest value."""
-    value = Decimal(digits)
-    scale = max(2, -value.as_tuple().exponent)
-
-    def change(rows):
-        readings = [value, *[Decimal("0.25")] * (rows.height - 1)]
-        return rows.with_columns(energy_kwh=pl.Series(readings, dtype=pl.Decimal(38, scale)))
-
-    rewrite(metered, change)
-    works = metered.release(DAY, steps=READING)
-    units = open_private_period(works[DAY].period)
-    rounded = max(0, math.floor(Fraction(digits) * 1000 + Fraction(1, 2)))
-    assert units[0, 0] == rounded + 250
-
-
-def test_a_region_whose_readings_are_all_absent_counts_as_nothing(metered):
-    rewrite(metered, lambda rows: rows.with_columns(energy_kwh=pl.lit(None)))
-    assert metered.release(DAY)[DAY].outcome.status is Status.PUBLISHED
-
-
-def test_a_library_that_fails_on_one_day_costs_no_other_and_its_text_is_withheld(installation, monkeypatch):
-    """Whatever polars raises in the middle of reading: the other day is released, and nothing is repeated."""
-    real = steps.ingest
-
-    def fails(settings, dumps):
-        if any(dump.day == DAY for dump in dumps):
-            raise ValueError(f"a reading of {PLANTED}")
-        return real(settings, dumps)
-
-    monkeypatch.setattr(steps, "ingest", fails)
-    other = DAY + timedelta(days=1)
-    works = installation.release(DAY, other)
-    assert works[DAY].outcome.status is Status.FAILED
-    assert "unexpected ValueError" in works[DAY].outcome.message
-    assert "71234" not in works[DAY].outcome.message
-    assert works[other].outcome.status is Status.PUBLISHED
-
-
-@pytest.mark.parametrize(
-    ("bounds", "resolution", "value", "dtype"),
-    [
-        ('["0", "1125000000"]', "0.000001", 1125899907, pl.Int64),
-        ('["0", "562900000000000"]', "0.5", 6e14, pl.Float32),
-        ('["0", "562900000000000"]', "0.5", 1e300, pl.Float64),
-    ],
-)
-def test_readings_far_beyond_wide_bounds_are_clamped_too(installation, bounds, resolution, value, dtype):
-    installation.configure('bounds = ["0", "20000"]', f'bounds = {bounds}\nresolution = "{resolution}"')
-    first = pl.int_range(pl.len()) == 0
-    rewrite(
-        installation,
-        lambda rows: rows.with_columns(load_mw=pl.when(first).then(pl.lit(value)).otherwise(1).cast(dtype)),
-    )
-    works = installation.release(DAY, steps=READING)
-    assert isinstance(works[DAY], Judged), works[DAY]
-
-
-def test_bounds_that_leave_no_margin_are_refused(installation):
-    installation.configure('bounds = ["0", "20000"]', 'bounds = ["0", "1125899906"]\nresolution = "0.000001"')
-    with pytest.raises(ConfigurationError, match=r"privacy.bounds must be below 2\^50 units"):
-        installation.run()

@@ -1,14 +1,11 @@
 """Days on both sides of a change of the hierarchy: each is released under its own tree, in one ledger."""
 
 from datetime import date, timedelta
-from unittest.mock import patch
 
 import pytest
 
 import optstream
 from optstream.errors import LedgerError
-from tasks.ledger.verify import verify
-from tasks.monitor.view import watch
 from tasks.release.run import terms_of
 from tasks.release.stages import Status
 
@@ -105,14 +102,6 @@ def test_raw_state_of_a_period_that_is_forgotten_is_destroyed_as_the_next_is_dra
     assert not list(folder.glob("*.raw"))
 
 
-def test_control_without_a_change_groups_go_on(installation):
-    use(installation, "PeGaSus")
-    installation.configure('name = "PeGaSus"', 'name = "PeGaSus"\nthreshold = "1000000"')
-    installation.simulate(*DAYS)
-    installation.release(*DAYS)
-    assert min(starts_of_groups(installation)) < installation.settings.calendar.first_step(CHANGED)
-
-
 @pytest.mark.parametrize(
     "operation", ['renamed = { 11 = "IDF" }', 'added = { 94 = "FR" }', 'split = { 84 = ["84N", "84S"] }']
 )
@@ -151,41 +140,9 @@ def test_a_restatement_of_an_old_day_has_that_days_tree(installation):
     assert set(rows.filter(date=DAYS[1])["revision"]) == {1}
 
 
-def test_a_chunk_of_days_on_both_sides_is_read_at_once(installation):
-    """What a backfill does: one pass over the dumps of a month, each day with its own leaves."""
-    change_from(installation, CHANGED, 'split = { 84 = ["84N", "84S"] }')
-    installation.simulate(*DAYS)
-    done = installation.release(*DAYS)
-    assert {one.outcome.status for one in done.values()} == {Status.PUBLISHED}
-    assert {installation.record(day).state for day in DAYS} == {"PUBLISHED"}
-
-
 def test_a_dump_under_the_old_code_after_the_change_is_an_unknown_region(installation):
     installation.simulate(*DAYS)
     change_from(installation, CHANGED, 'renamed = { 11 = "IDF" }')
     done = installation.release(*DAYS)
     assert [done[day].outcome.status for day in DAYS] == [Status.PUBLISHED] * 2 + [Status.REFUSED] * 2
     assert "region=11' is not a leaf of the hierarchy" in done[CHANGED].outcome.message
-
-
-def test_the_watch_wants_of_each_day_the_leaves_of_its_own_tree(installation):
-    """Before, a new leaf was missing on every day that was not released."""
-    installation.simulate(*DAYS[:2])
-    change_from(installation, CHANGED, 'added = { 94 = "FR" }')
-    view = watch(installation.settings, installation.ledger, installation.now)
-    waiting = {one.day: one.waiting_for for one in view.days if one.day in DAYS[:2]}
-    assert set(waiting.values()) <= {()}
-    assert "94" not in str([alarm.words for alarm in view.alarms if alarm.day in DAYS[:2]])
-
-
-def test_a_release_that_states_another_hierarchy_than_the_ledger_is_told(installation):
-    change_from(installation, CHANGED, 'split = { 84 = ["84N", "84S"] }')
-    installation.simulate(*DAYS)
-    installation.release(*DAYS)
-    ledger = installation.ledger
-    (entries,) = ledger.trees("two-regions").values()
-    others = (entries[0], (entries[1][0], "0" * 64))
-    with patch.object(type(ledger), "trees", lambda *_: {0: others}):
-        problems = verify(installation.settings, ledger).problems
-    assert len(problems) == 2
-    assert all("states another hierarchy than the ledger has for that day" in line for line in problems)

@@ -77,9 +77,3 @@ def test_no_published_byte_names_a_moment_of_the_run(installation):
         for moment in (b"2031-08-09", b"10:11:12", f"{installation.now.timestamp():.0f}".encode()):
             assert moment not in data, path
             assert moment not in str(path).encode()
-
-
-def test_a_wrong_hour_is_refused(installation):
-    installation.configure('folder = "published"\n', 'folder = "published"\nnot_before = "6 am"\n')
-    with pytest.raises(Exception, match=r'published\.not_before must be a clock time such as "06:00"'):
-        installation.run()

@@ -7,13 +7,11 @@ import pytest
 
 from optstream.catalogue import read_catalogue
 from optstream.ledger import ReleaseState
-from tasks.config import load_settings
 from tasks.release import draw
 from tasks.release.stages import Status
-from tasks.release.statement import statement_of
 from tests.failing import raising
-from tests.tasks.covariates.test_public_series import INFORMED, hashed
-from tests.tasks.monitoring.conftest import Watched
+from tests.tasks.monitor.conftest import Watched
+from tests.tasks.trusted.test_public_series import INFORMED, hashed
 
 pytestmark = pytest.mark.slow
 
@@ -100,18 +98,3 @@ def test_a_lost_file_comes_back_from_the_values_that_its_night_knew(nights, monk
             staged.unlink()
     assert nights.publish_again(DAY)[0].status is Status.PUBLISHED
     assert file.read_bytes() == before
-
-
-def test_what_was_used_is_said_though_it_is_configured_no_more(nights):
-    """An estimate goes by the stored values, whatever is configured by then."""
-    known = stated(nights, DAY)
-    (nights.folder / "optstream.toml").write_text(INFORMED)
-    release = nights.run().mechanism_of(DAY, 0).estimate(nights.measured(DAY))
-    said = statement_of(load_settings(nights.folder / "optstream.toml"), DAY, release, 0, 0)
-    assert said.mechanism["covariates"] == [{**known, "source": "not configured now"}]
-
-
-def test_lineage_names_the_covariate_and_its_source(nights):
-    inputs = nights.lineage()[-1]["inputs"]
-    (warmth,) = [one for one in inputs if one["name"].endswith("warmth.csv")]
-    assert warmth["facets"]["documentation"]["description"] == "the weather service"

@@ -6,10 +6,8 @@ from datetime import date
 import pytest
 
 from optstream.catalogue import check_files, read_catalogue, read_published
-from optstream.errors import OptStreamError
-from tasks.release.publish import days_published, publish_again
-from tasks.release.stages import Requested, Status
-from tests.failing import raising
+from tasks.release.publish import days_published
+from tasks.release.stages import Status
 from tests.tasks.release.noises import no_noise
 from tests.tasks.release.vintage_nights import DAYS, night
 from tests.tasks.two_regions import STEPS, Installation
@@ -183,16 +181,6 @@ def test_another_version_takes_the_statement_from_the_manifest(published, monkey
     assert published.bytes() == before
 
 
-def test_a_large_file_of_an_earlier_version_comes_back_in_its_order(published, monkeypatch):
-    """Step after step, where this version would write it node after node."""
-    before = published.bytes()
-    published.forget_staging()
-    lose(published.file(DAY))
-    monkeypatch.setattr("optstream.catalogue.parquet.GROUP_ROWS", 10)
-    assert published.again(DAY)[0].status is Status.PUBLISHED
-    assert published.bytes() == before
-
-
 def test_a_restated_day_comes_back_in_its_newest_revision(installation):
     installation.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     installation.released(DAY)
@@ -224,21 +212,3 @@ def test_a_new_estimate_comes_back_as_readers_had_it(learning, source):
     assert {one.status for one in published.again(*DAYS[:3])} == {Status.PUBLISHED}
     assert published.bytes() == before
     assert learning.problems() == []
-
-
-def test_a_full_disk_removes_nothing(published, monkeypatch):
-    from optstream.catalogue.backends import local
-
-    spoil(published.file(DAY))
-    before = published.bytes()
-    with monkeypatch.context() as patch:
-        patch.setattr(local, "write_new", raising(OSError(28, "No space left on device")))
-        (outcome,) = published.again(DAY)
-    assert (outcome.status, "No space left" in outcome.message) == (Status.FAILED, True)
-    assert published.bytes() == before
-    assert published.again(DAY)[0].status is Status.PUBLISHED
-
-
-def test_errors_name_the_day(published):
-    with pytest.raises(OptStreamError, match="2016-06-30"):
-        publish_again(published.installation.run(), Requested(date(2016, 6, 30)))

@@ -107,22 +107,6 @@ def test_a_full_window_is_refused_before_anything_is_drawn(installation):
     assert not list((installation.folder / "trusted/measurements").rglob("another-stream/*"))
 
 
-def test_a_renamed_stream_gets_no_fresh_grant(installation):
-    installation.released(FIRST)
-    installation.configure('"two-regions"', '"renamed"')
-    installation.configure('folder = "published"', 'folder = "published-again"')
-    works = installation.release(FIRST)
-    assert status(works, FIRST) is Status.REFUSED
-    assert not (installation.folder / "published-again").exists()
-
-
-def test_changed_privacy_terms_are_refused(installation):
-    installation.released(FIRST)
-    installation.configure('alpha = "1"', 'alpha = "2"')
-    with pytest.raises(Exception, match="alpha"):
-        installation.run()
-
-
 def test_after_drawn_the_measurements_are_the_release(installation):
     """A run that dies after DRAWN is finished by the next one from the stored bytes, without the dumps."""
     installation.release(FIRST, steps=BEFORE_ESTIMATE)
@@ -146,14 +130,6 @@ def test_a_run_that_dies_after_staging_publishes_the_same_bytes(installation, mo
     works = installation.release(FIRST)
     assert status(works, FIRST) is Status.PUBLISHED
     assert (installation.folder / "published" / works[FIRST].outcome.file).read_bytes() == staged
-
-
-def test_a_live_owner_is_not_disturbed(installation):
-    installation.release(FIRST, steps=STEPS[:5])
-    works = installation.release(FIRST, owner="another run")
-    assert status(works, FIRST) is Status.BUSY
-    assert "wait for it" in works[FIRST].outcome.message
-    assert installation.files("trusted/measurements") == {}
 
 
 @pytest.mark.parametrize("damage", ["delete", "alter", "truncate"])
@@ -216,24 +192,6 @@ def test_publishing_a_chunk_again_finds_what_it_published_before(installation, m
     assert installation.record(SECOND).state is ReleaseState.PUBLISHED
 
 
-def test_publishing_again_after_the_lease_was_due_for_renewal(installation, monkeypatch):
-    """A day that the first attempt published has no lease to renew, and is not failed for it."""
-    run, works = installation.through(STEPS[:-1], FIRST, SECOND)
-    genuine = publish.publish
-
-    def refuse_the_second(run, some):
-        if any(work.day == SECOND for work in some):
-            raise PublicationError("the published folder cannot be written")
-        return genuine(run, some)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(publish, "publish", refuse_the_second)
-        chunk.publish_releases(run, works)
-    installation.later(minutes=6)
-    again = chunk.publish_releases(run, works)
-    assert [work.outcome.status for work in again] == [Status.PUBLISHED, Status.PUBLISHED]
-
-
 def test_one_day_that_cannot_be_published_keeps_no_other_back(installation):
     run, works = installation.through(STEPS[:-1], FIRST, SECOND)
     installation.ledger.void(run.stream, FIRST.isoformat(), 0, "a person said so", installation.now)
@@ -260,15 +218,3 @@ def test_raw_values_stay_out_of_every_value_that_a_step_returns(installation):
         assert "load_mw" not in shown
         assert "shape:" not in shown
     assert isinstance(works[0], release.Ended)
-
-
-def test_lineage_names_inputs_columns_and_privacy(installation):
-    installation.released(FIRST)
-    (event,) = installation.lineage()
-    assert len(event["inputs"]) == 2
-    assert event["run"]["facets"]["optstream_privacy"]["statement"]["epsilon_plan"]
-    named = [field["name"] for field in event["outputs"][0]["facets"]["schema"]["fields"]]
-    assert named == read_published(installation.settings.published_folder).columns
-    fields = event["outputs"][0]["facets"]["columnLineage"]["fields"]["load_mw"]["inputFields"]
-    assert fields[0]["transformations"][0]["masking"] is True
-    assert installation.record(FIRST).published_name in event["outputs"][0]["name"]

@@ -1,7 +1,6 @@
 """A stream with L1 sampling through the whole protocol: plans that depend on what other days measured."""
 
 from datetime import date, timedelta
-from fractions import Fraction
 
 import pytest
 
@@ -51,15 +50,6 @@ def test_the_plan_knows_the_points_of_the_days_around_it(l1):
         measured = [spend.first_step + step for step, weight in enumerate(spend.weights) if weight]
         assert plan.taken == tuple(measured)
         assert plan.cap == 10
-
-
-def test_a_settled_day_costs_no_more_than_its_plan(l1):
-    l1.release(DAYS[0], steps=STEPS[:5])
-    reserved = budget_of(l1.settings, l1.ledger).spent
-    l1.later(hours=1)
-    l1.release(DAYS[0])
-    settled = budget_of(l1.settings, l1.ledger).spent
-    assert Fraction(1, 2) < settled <= reserved <= 1
 
 
 def test_the_draw_uses_the_state_that_was_charged(l1):

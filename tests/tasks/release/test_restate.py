@@ -66,19 +66,6 @@ def test_without_a_share_nothing_is_measured_again(installation):
     assert installation.ledger.latest("two-regions", DAY.isoformat()).revision == 0
 
 
-def test_what_was_never_released_has_nothing_to_restate(kept_back):
-    kept_back.simulate(date(2016, 6, 3))
-    (refused,) = restate(kept_back, date(2016, 6, 3))
-    assert (refused.status, "without --restate" in refused.message) == (Status.REFUSED, True)
-
-
-def test_a_plain_run_leaves_a_restated_day_alone(kept_back):
-    restate(kept_back, DAY)
-    before = kept_back.files("published", "trusted/measurements")
-    assert kept_back.release(DAY)[DAY].outcome.status is Status.UNCHANGED
-    assert kept_back.files("published", "trusted/measurements") == before
-
-
 @pytest.mark.parametrize("asked_again", [True, False])
 def test_a_restatement_that_was_cut_short_goes_on_from_its_measurements(kept_back, asked_again):
     kept_back.release(DAY, steps=UNTIL_DRAW, restate=True)
@@ -88,19 +75,6 @@ def test_a_restatement_that_was_cut_short_goes_on_from_its_measurements(kept_bac
     assert kept_back.release(DAY, restate=asked_again)[DAY].outcome.status is Status.PUBLISHED
     assert kept_back.files("trusted/measurements") == drawn
     assert read_catalogue(kept_back.folder / "published").entry(DAY).revision == 1
-
-
-def test_a_void_day_is_replaced_by_a_restatement(kept_back):
-    later = date(2016, 6, 3)
-    kept_back.simulate(later)
-    run = kept_back.run()
-    kept_back.release(later, steps=UNTIL_DRAW)
-    run.ledger.void("two-regions", later.isoformat(), 0, "a person said so", kept_back.now)
-    assert kept_back.release(later)[later].outcome.status is Status.VOID
-    (restated,) = restate(kept_back, later)
-    assert restated.status is Status.PUBLISHED
-    assert read_catalogue(kept_back.folder / "published").entry(later).revision == 1
-    assert spent(kept_back) <= 1
 
 
 def test_l1_plans_of_one_share_do_not_look_at_the_other(installation):
@@ -114,25 +88,6 @@ def test_l1_plans_of_one_share_do_not_look_at_the_other(installation):
     assert first.outcome.status is Status.PUBLISHED
     assert spent(installation) <= 1
     assert installation.ledger.verify() == []
-
-
-def test_pegasus_restates_without_raw_state_and_leaves_none_to_the_next_day(installation):
-    installation.change_mechanism("PeGaSus")
-    installation.configure('restatement_share = "0"', 'restatement_share = "1/2"')
-    installation.released(DAY)
-
-    def raw():
-        return sorted(installation.folder.rglob("*.raw"))
-
-    own = raw()
-    assert len(own) == 1
-    (restated,) = restate(installation, DAY)
-    assert restated.status is Status.PUBLISHED
-    assert set(own) < set(raw())
-    installation.release(NEXT)
-    # the first release's was taken by the next day; the restatement's is nobody's and goes with the purge
-    assert own[0] not in raw()
-    assert spent(installation) <= 1
 
 
 def test_a_live_owner_keeps_its_day(installation):

@@ -2,15 +2,11 @@
 
 import json
 from datetime import date, timedelta
-from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
 from optstream.catalogue import read_catalogue, read_published
-from optstream.errors import ConfigurationError
 from optstream.history.blocks import unpacked
-from optstream.history.filter import NEAR_DAYS
 from optstream.ledger import ReleaseState
 from optstream.mechanisms import HistoryInformedTree
 from optstream.noise.sources import SimulatedNoise
@@ -19,7 +15,6 @@ from tasks.release import revise
 from tasks.release.due import due
 from tasks.release.mechanism import mechanism_for
 from tasks.release.stages import Status
-from tasks.trusted.files import read_verified
 from tests.failing import raising
 from tests.tasks.release.noises import no_noise
 from tests.tasks.release.vintage_nights import DAYS, listed, night, revised
@@ -84,13 +79,6 @@ def test_days_that_are_filled_in_are_sharpened_wherever_they_lie_by_the_days_aft
     steps.publish_revisions(run, steps.revise_estimates(run, filled))
     assert due(run, old[2:]) == []
     learning.assert_sound()
-
-
-def test_a_second_run_of_a_night_changes_nothing(learning):
-    learning.once(night, *DAYS[:3])
-    before = learning.files("published"), learning.ledger.head("two-regions")
-    assert revised(learning) == {}
-    assert (learning.files("published"), learning.ledger.head("two-regions")) == before
 
 
 def test_the_superseded_file_leaves_and_statement_and_lineage_say_what_it_is(learning):
@@ -220,56 +208,6 @@ def test_a_day_whose_next_was_taken_back_has_its_first_estimate_again(learning):
     learning.assert_sound()
 
 
-def test_its_bytes_are_a_function_of_the_stored_measurements(learning):
-    learning.released(*DAYS[:3])
-    found = []
-    for _ in range(2):
-        run = learning.run()
-        works = [revise.revise(run, revise.measurements_of(run), work) for work in due(run)]
-        found.append([work.rows for work in works])
-    assert len(found[0]) == 2
-    for one, two in zip(*found, strict=True):
-        assert one.equals(two)
-
-
-def test_a_few_days_at_a_time_are_held_in_memory_the_newest_first(learning, monkeypatch):
-    learning.released(*DAYS[:3])
-    judged, genuine = [], steps._judged
-
-    def judge(run, works):
-        judged.append([work.day for work in works])
-        return genuine(run, works)
-
-    monkeypatch.setattr(steps, "_judged", judge)
-    monkeypatch.setattr(steps, "MOST_ROWS", 1)
-    assert list(revised(learning)) == DAYS[:2]
-    assert judged == [[DAYS[1]], [DAYS[0]]]
-    learning.assert_sound()
-
-
-def test_measurements_are_read_once_but_for_the_newest(learning, monkeypatch):
-    """The newest alone is parsed whole, for what it remembers."""
-    learning.released(*DAYS[:4])
-    read = []
-    monkeypatch.setattr(
-        revise, "read_verified", lambda folder, digest: read.append(folder) or read_verified(folder, digest)
-    )
-    assert len(revised(learning)) == 2
-    folders = [learning.settings.measurements_of(day, 0) for day in DAYS[1:4]]
-    assert sorted(read) == [*folders, folders[-1]]
-
-
-@pytest.mark.parametrize("first", [date(2016, 3, 20), date(2016, 5, 2), date(2016, 10, 23)])
-def test_mechanism_and_flow_count_the_same_days_between_also_where_the_clock_changes(learning, first):
-    """As many days later a memory reaches back, or the day's own is read: both must say the same."""
-    mechanism, calendar = mechanism_for(learning.settings, first).pattern, learning.settings.calendar
-
-    def at(n_days):
-        return SimpleNamespace(first_step=calendar.first_step(first + timedelta(days=n_days)))
-
-    assert [mechanism.is_far(at(0), at(NEAR_DAYS + more)) for more in (-1, 0, 1)] == [False, False, True]
-
-
 def test_lost_measurements_cost_the_new_estimate_not_the_old(learning):
     learning.released(*DAYS[:2])
     before = read_published(learning.folder / "published")
@@ -311,19 +249,6 @@ def test_days_of_another_mechanism_keep_their_estimate(installation):
     installation.assert_sound()
 
 
-def test_other_mechanisms_revise_nothing_and_say_so_of_the_key(installation):
-    assert installation.settings.revise_days == 0
-    installation.release(date(2016, 6, 1), date(2016, 6, 2))
-    assert due(installation.run()) == []
-    plain = installation.settings.configuration_hash
-    path = installation.folder / "optstream.toml"
-    path.write_text(path.read_text() + "\n[release]\nrevise_days = 0\n")
-    assert installation.settings.configuration_hash == plain
-    installation.configure("revise_days = 0", "revise_days = 3")
-    with pytest.raises(ConfigurationError, match=r'release\.revise_days must be 0 .* it is for "HistoryInf'):
-        _ = installation.settings
-
-
 def blocks_before(installation, day):
     """Where the blocks begin that the draw of a day knew of, of all levels."""
     measured = installation.measured(day)
@@ -350,15 +275,3 @@ def test_nothing_goes_on_from_noise_that_others_know(learning):
     night(learning, DAYS[4])
     assert min(blocks_before(learning, DAYS[4])) >= learning.record(DAYS[3]).first_step
     learning.assert_sound()
-
-
-def test_a_backfilled_day_whose_noise_is_known_takes_no_memory_along(learning):
-    """What a later day remembers began after it."""
-    learning.configure("n_blocks = 6\nblock_length = 2", "n_blocks = 8\nblock_length = 3")
-    learning.released(*DAYS[2:4])
-    learning.release(DAYS[0])
-    learning.compromise(DAYS[0], "a leak")
-    night(learning, DAYS[4])
-    assert blocks_before(learning, DAYS[4]) & set(
-        range(learning.record(DAYS[2]).first_step, learning.record(DAYS[3]).first_step)
-    )

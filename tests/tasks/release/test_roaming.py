@@ -7,10 +7,8 @@ import pytest
 
 from optstream.errors import LedgerError
 from optstream.privacy import worst_window
-from tasks.operate.amend import declare
 from tasks.release.mechanism import mechanism_for
 from tasks.release.run import terms_of
-from tasks.release.stages import Status
 from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, Installation, released_by
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
@@ -49,25 +47,6 @@ def test_the_noise_of_any_tree_is_for_all_readings_in_one_leaf(load_text, text, 
     settings = load_text(text)
     for day in (DAY, NEXT):
         assert lost_to_all_readings(settings, day) <= settings.model.budget
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["amended", "dated"])
-def test_regions_become_one_and_the_window_keeps_its_epsilon(tmp_path, way):
-    """Two of a device's readings lie in the merged leaf: on the same tree, drawn for one, they cost twice."""
-    text = OPTSTREAM.replace("[stream]\n", ROAMING.format(2))
-    (tmp_path / "optstream.toml").write_text(text)
-    installation = Installation(tmp_path)
-    installation.simulate(DAY)
-    assert installation.release(DAY)[DAY].outcome.status == Status.PUBLISHED
-    installation.configure(TWO, ONE if way == "amended" else DATED)
-    if way == "amended":
-        declare(installation.settings, installation.ledger, "regions are one", installation.now)
-    later = NEXT + timedelta(2)
-    installation.simulate(later)
-    assert installation.release(later)[later].outcome.status == Status.PUBLISHED
-    assert lost_to_all_readings(installation.settings, later) <= 1
-    assert installation.ledger.worst("people").epsilon <= 1
 
 
 def test_the_ledger_takes_no_plan_that_is_priced_for_fewer_readings(tmp_path):

@@ -4,7 +4,7 @@ import pytest
 
 from optstream.catalogue import read_catalogue
 from optstream.errors import PublicationError
-from tests.tasks.signing.test_sign import DAY
+from tests.tasks.operate.test_sign import DAY
 
 FORGED = "2199-12-31"
 

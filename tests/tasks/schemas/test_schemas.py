@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from tasks.monitor.document import status_document
 from tasks.monitor.records import keep_audit
 from tasks.schemas.json_schema import schema_of
-from tests.tasks.monitoring.conftest import WATCH, Watched
+from tests.tasks.monitor.conftest import WATCH, Watched
 from tests.tasks.two_regions import CONFIGURATION, STEPS
 
 pytestmark = pytest.mark.slow

@@ -2,15 +2,12 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from unittest.mock import patch
 
 import pytest
 
 from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger import StreamTerms
-from optstream.ledger import accounting as amendments
 from optstream.privacy import GaussianSpend, PrivacyModel, StepSpend
-from optstream.privacy.amendment import repriced
 from optstream.privacy.horizon import loss_over
 from optstream.privacy.zero_concentrated import epsilon_of, largest_rho
 
@@ -51,18 +48,6 @@ def test_days_in_rho_are_charged_by_windows_and_refused_above_it(ledger, publish
     assert ledger.verify() == []
     assert ledger.terms("load").model == CONCENTRATED
     assert ledger.guarantees("load") == {0: CONCENTRATED}
-
-
-def test_streams_of_one_budget_add_up_in_rho(ledger, publish, reserve, kit):
-    for name in ("load", "gas"):
-        ledger.enrol(terms_of(CONCENTRATED, name), kit.now)
-    half = gaussian(CONCENTRATED, 0, share="1/2")
-    publish("a", [half])
-    publish("a", [half], stream="gas")
-    assert ledger.worst("people").epsilon <= RHO
-    with pytest.raises(BudgetError):
-        reserve("a", [half], revision=1)
-    assert ledger.verify() == []
 
 
 STEP = StepSpend(0, "samples", 0, (1,) * 4, Fraction(1000), 1)
@@ -111,65 +96,6 @@ def test_no_amendment_changes_the_currency_and_the_way_out_is_named(ledger, publ
         ledger.enrol(terms_of(after), kit.now)
     assert ledger.terms("load").model == before
     assert ledger.verify() == []
-
-
-def test_before_the_first_release_the_currency_may_change(ledger, publish, kit):
-    for model in (model_of(), CONCENTRATED):
-        ledger.enrol(terms_of(model), kit.now)
-    publish("a", [gaussian(CONCENTRATED, 0)])
-    assert ledger.worst("people").epsilon <= RHO
-    assert ledger.verify() == []
-
-
-def k_times(spend, planned, other):
-    """The price of k neighbours in a row if they cost k times, as in epsilon, and not the square."""
-    factor = repriced(spend, planned, other).alpha_units // spend.alpha_units
-    return replace(spend, scale=spend.scale / Fraction(factor**0.5))
-
-
-@pytest.mark.parametrize(("share", "fits"), [("1/9", True), ("1/8", False)])
-def test_three_times_the_alpha_costs_nine_times_the_rho(ledger, publish, reserve, kit, share, fits):
-    """An earlier day is priced anew by the square: beside a ninth a whole day fits, beside more none.
-    Control: by three times its price the ledger would have taken that too.
-    """
-    ledger.enrol(terms_of(CONCENTRATED), kit.now)
-    publish("a", [gaussian(CONCENTRATED, 0, share=share)])
-    before = ledger.worst("people").epsilon
-    wider = model_of(alpha="3", delta=DELTA)
-    ledger.amend(terms_of(wider), "larger customers", kit.now)
-    assert ledger.worst("people").epsilon == 9 * before
-    if fits:
-        publish("b", [gaussian(wider, 4)])
-        assert ledger.verify() == []
-    else:
-        with pytest.raises(BudgetError):
-            reserve("b", [gaussian(wider, 4)])
-        with patch.object(amendments, "repriced", k_times):
-            reserve("b", [gaussian(wider, 4)])
-        assert any("costs" in line for line in ledger.verify())
-
-
-def test_another_delta_is_an_amendment_and_earlier_days_keep_theirs(ledger, publish, reserve, kit):
-    ledger.enrol(terms_of(CONCENTRATED), kit.now)
-    publish("a", [gaussian(CONCENTRATED, 0)])
-    looser = model_of(epsilon="4", delta="1e-5")
-    ledger.amend(terms_of(looser), "a larger epsilon", kit.now)
-    with pytest.raises(BudgetError, match=r"by privacy guarantee 0 .* \(rho "):
-        reserve("b", [gaussian(looser, 4)])
-    publish("c", [gaussian(looser, 9)])
-    assert ledger.verify() == []
-    assert [one.delta for one in ledger.guarantees("load").values()] == [DELTA, Fraction(1, 10**5)]
-
-
-def test_known_noise_loses_everything_in_rho_too(ledger, publish, reserve, kit):
-    ledger.enrol(terms_of(CONCENTRATED), kit.now)
-    publish("a", [gaussian(CONCENTRATED, 0, share="1/2")])
-    ledger.withdraw("load", "a", 0, "a mistake", kit.now)
-    assert 0 < ledger.worst("people").epsilon < RHO
-    ledger.compromise("load", "a", 0, "a stolen disk", kit.now)
-    assert ledger.worst("people").epsilon == float("inf")
-    with pytest.raises(BudgetError, match="compromised"):
-        reserve("b", [gaussian(CONCENTRATED, 4, share="1/100")])
 
 
 def test_a_span_of_days_adds_up_rho_and_is_told_at_a_delta(ledger, publish, kit):

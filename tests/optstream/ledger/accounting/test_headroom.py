@@ -45,15 +45,6 @@ def test_windows_are_charged_as_the_accountant_says(charged):
     assert charged.charged_windows("customers", range(20, 30)) == (Stretch(17, 29, Fraction(0)),)
 
 
-def test_all_streams_of_the_grant_count(charged, reserve, kit):
-    charged.enrol(kit.terms(stream="temperature"), kit.now)
-    before = spelled_out(charged.charged_windows("customers", range(4, 8)))
-    reserve("day", kit.plan(4, "1/64"), stream="temperature")
-    after = spelled_out(charged.charged_windows("customers", range(4, 8)))
-    assert after[4] - before[4] == Fraction(4, 64)
-    assert after[1] - before[1] == Fraction(1, 64)
-
-
 def test_what_a_plan_would_make_is_what_reserve_judges(charged, kit):
     plan = kit.plan(12, "1/8")
     everything = [spend for _, known in history() for spend in known]
@@ -112,18 +103,6 @@ def test_what_happened_to_a_period_is_told_in_order(ledger, publish, reserve, ki
     assert ledger.heads("load")["load"][0] == len(everything)
     assert ledger.events_of("load", "day 8") == ()
     assert ledger.events_of("other", "day 0") == ()
-
-
-def test_after_the_last_charged_window_all_is_free(ledger, reserve, charged):
-    last = charged.last_charged("customers")
-    assert last.last_start == 43
-    assert last.charged > 0
-    assert charged.window_spent("customers", last.last_start + 4, 100).epsilon == 0
-    assert charged.window_spent("customers", last.last_start, 1).epsilon > 0
-
-
-def test_an_untouched_grant_has_no_last_window(ledger):
-    assert ledger.last_charged("customers") is None
 
 
 def test_a_newer_revision_is_the_last_release(ledger, publish, reserve, kit):

@@ -50,16 +50,6 @@ def random_history(random):
         yield CappedSpend(0, "points", first_step, 5, Fraction(random.randrange(1, 4)), taken, Fraction(1), 2)
 
 
-def test_a_history_costs_what_its_spends_do():
-    random = Random(1)
-    for _ in range(40):
-        spends, history = list(random_history(random)), History()
-        for _, first_step, _, document in spend_rows(spends):
-            # a position tells what may be alike, never what is
-            history.add(random.randrange(2), first_step, document)
-        assert history.cost(guarantee_of(3)).epsilon == worst_window(spends, 3).epsilon
-
-
 def test_a_history_goes_by_the_documents(kit):
     """A row's own step may be wrong, or the document written in another way."""
     day, later = (row[3] for row in spend_rows([*kit.plan(0, "1/4"), *kit.plan(2, "1/4")]))
@@ -118,18 +108,6 @@ def test_a_plan_recurs_only_with_every_word_of_it(kit):
         history.cost(guarantee_of(4))
 
 
-@pytest.mark.parametrize("planned_under", [(0, 1), (1, 0), (1, 1)])
-def test_the_same_plan_under_two_guarantees_is_priced_by_each(kit, planned_under):
-    """Far apart and alike but for their steps; what was planned for half of alpha counts twice."""
-    guarantees = Guarantees({0: PrivacyModel("1", 4, "1"), 1: PrivacyModel("1", 4, "2")}, 1)
-    plans, history = [*kit.plan(3, "1/4"), *kit.plan(400, "1/4")], History()
-    for (_, first_step, _, document), number in zip(spend_rows(plans), planned_under, strict=True):
-        history.add(0, first_step, document, number)
-    prices = [guarantees.price(plan, number) for plan, number in zip(plans, planned_under, strict=True)]
-    assert history.cost(guarantees).epsilon == worst_window(prices, 4).epsilon
-    assert history.amendments == set(planned_under)
-
-
 def test_covers_is_what_the_accountant_says_of_any_company():
     """Covered: no spend beside them makes the settled ones dearer. A probe picks out each window in turn."""
     random = Random(7)
@@ -149,11 +127,3 @@ def test_covers_is_what_the_accountant_says_of_any_company():
         assert covered != dearer
         seen.add(covered)
     assert seen == {True, False}
-
-
-def test_covers_looks_beyond_the_plan(kit):
-    plan = kit.plan(0, "1")
-    assert covers(plan, plan, 4)
-    assert covers(plan, (), 4)
-    assert not covers(plan, kit.plan(1, "1"), 4)
-    assert covers(plan, kit.plan(1, "1", n_steps=3), 4)

@@ -1,9 +1,7 @@
 """Connections are kept between transactions; what could go wrong with that does not."""
 
-import gc
 import os
 import shutil
-import traceback
 from pathlib import Path
 
 import pytest
@@ -30,21 +28,6 @@ def opened():
     event.listen(Engine, "connect", note)
     yield found
     event.remove(Engine, "connect", note)
-
-
-def in_child(work):
-    """Run `work` in a forked child and wait; return the exit code."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            work()
-            gc.collect()
-            status = 0
-        finally:
-            # not through the test runner, which would go on twice
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def files_of(url):
@@ -89,18 +72,6 @@ def test_close_closes_everything(ledger, url, publish, postgresql_cluster):
     assert ledger.verify() == []  # and may be used again
 
 
-@pytest.mark.slow
-def test_a_child_opens_its_own_connection(ledger, kit, opened):
-    reserve_in(ledger, kit, 0)
-
-    def child():
-        reserve_in(ledger, kit, 1)
-        assert opened == [os.getpid()]
-
-    assert in_child(child) == 0
-    assert opened == []
-
-
 @ONLY_SQLITE
 def test_an_older_file_put_in_its_place_is_seen(ledger, url, publish, kit, tmp_path):
     publish("day 0", kit.plan(0, "1/8"))
@@ -128,26 +99,6 @@ def test_a_deleted_file_is_seen_and_none_made(ledger, url, publish, kit):
     assert not file.exists()
     away.rename(file)
     assert ledger.find("load", "day 0")
-
-
-@pytest.mark.slow
-@ONLY_SQLITE
-def test_a_ledger_written_over_while_it_is_open_is_refused_and_not_written_to(ledger, url, publish, kit):
-    """`cp` of a backup over the file, its log removed: the log that is still held must not be copied in."""
-    publish("day 0", kit.plan(0, "1/8"))
-    file, log = files_of(url)
-    ledger.close()
-    backup = file.read_bytes()
-    publish("day 1", kit.plan(4, "1/8"))
-    remove_log(log)
-    file.write_bytes(backup)
-    for _ in range(2):
-        with pytest.raises(LedgerError, match="written over"):
-            ledger.find("load", "day 1")
-    ledger.close()
-    connections._opened[ledger._engine].clear()  # as at the program's end
-    gc.collect()
-    assert file.read_bytes() == backup
 
 
 CUT = (
@@ -197,10 +148,3 @@ def test_what_dies_in_a_transaction_is_not_repeated(ledger, kit, postgresql_clus
     monkeypatch.undo()
     ledger.enrol(kit.terms("another"), kit.now)
     assert ledger.terms("another")
-
-
-@pytest.mark.parametrize("url", ["postgresql://user:swordfish", "postgresql://user@host:swordfish/ledger"])
-def test_what_is_no_url_is_refused_and_not_shown(url):
-    with pytest.raises(LedgerError, match="URL is not one") as refused:
-        open_ledger(url)
-    assert "swordfish" not in "".join(traceback.format_exception(refused.value))

@@ -2,6 +2,7 @@
 
 import sqlite3
 import stat
+from traceback import format_exception
 
 import pytest
 
@@ -90,21 +91,11 @@ def test_a_server_that_confirms_too_early_is_told_to_wait(postgresql_cluster, to
         "no such thing: secret",
         "nothing://user:secret@host/base",
         "postgresql+nodriver://user:secret@host/base",
+        "postgresql://user:secret",
+        "postgresql://user@host:secret/ledger",
     ],
 )
 def test_an_unusable_url_is_refused_and_not_echoed(url):
     with pytest.raises(LedgerError) as refusal:
         open_ledger(url)
-    assert "secret" not in str(refusal.value)
-
-
-def test_a_file_that_is_no_database_is_refused(tmp_path):
-    (tmp_path / "ledger.sqlite").write_bytes(b"a text, long enough to be looked at by the database" * 50)
-    with pytest.raises(LedgerError, match="not a database"):
-        open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")
-
-
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(LedgerError, match="cannot be made"):
-        open_ledger(f"sqlite:///{tmp_path}/file/ledger.sqlite")
+    assert "secret" not in "".join(format_exception(refusal.value))

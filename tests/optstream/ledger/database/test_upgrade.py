@@ -162,12 +162,6 @@ def test_a_database_without_a_version_is_refused(url, ledger, edit, statement):
         open_ledger(url)
 
 
-def test_a_program_from_before_the_migrations_would_refuse(ledger, round_the_library):
-    """It accepts exactly 1."""
-    with round_the_library() as connection:
-        assert connection.execute(text("SELECT version FROM schema_version")).scalars().all() == [2]
-
-
 def test_an_upgrade_that_fails_changes_nothing(first_version, round_the_library, monkeypatch):
     with round_the_library() as connection:
         before = description_of(connection), rows_of(connection)
@@ -204,12 +198,6 @@ def verified_at_once(urls):
 @pytest.mark.slow
 def test_many_threads_that_open_an_old_ledger_upgrade_it_once(first_version):
     assert verified_at_once([first_version] * 6) == [[]] * 6
-
-
-@pytest.mark.slow
-def test_threads_that_open_different_ledgers_do_not_mix_them(tmp_path):
-    """Alembic keeps what it works on in its modules."""
-    assert verified_at_once([f"sqlite:///{tmp_path}/{number}.sqlite" for number in range(6)]) == [[]] * 6
 
 
 HOLD = {
@@ -256,25 +244,6 @@ def later(tmp_path, monkeypatch):
         return newer
 
     return call
-
-
-def test_a_table_that_others_point_to_may_be_changed(first_version, round_the_library, later):
-    with round_the_library() as connection:
-        before = rows_of(connection)
-    newer = later()
-    ledger = open_ledger(first_version)
-    assert ledger.verify() == []
-    with round_the_library() as connection:
-        assert upgrade.version_of(connection) == newer
-        assert rows_of(connection, before) == before
-        (nullable,) = [
-            column["nullable"]
-            for column in inspect(connection).get_columns("grants")
-            if column["name"] == "calendar"
-        ]
-        assert nullable
-        keys = inspect(connection).get_foreign_keys("spends")
-        assert {key["referred_table"] for key in keys} == {"grants", "releases"}
 
 
 def test_an_upgrade_that_loses_rows_is_undone(first_version, round_the_library, later):

@@ -18,7 +18,7 @@ from optstream.mechanisms import (
     Sample,
 )  # fmt: skip
 from optstream.stream import AggregationTree, Lattice
-from tests.optstream.estimation.lattice.lattice_cases import product
+from tests.optstream.estimation.lattices import product
 
 TREES = {
     "cells": product(2, 2),

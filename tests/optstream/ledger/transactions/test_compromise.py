@@ -24,12 +24,6 @@ def test_a_drawn_release_is_void_and_stays_charged(ledger, drawn, kit):
     assert ledger.verify() == []
 
 
-def test_a_published_release_stays_published(ledger, publish, kit):
-    publish()
-    ledger.compromise("load", "day 0", 0, "stolen", kit.now)
-    assert ledger.find("load", "day 0").state is ReleaseState.PUBLISHED
-
-
 def test_a_plan_that_was_reserved_before_is_not_drawn(ledger, publish, reserve, kit):
     publish()
     near = reserve("day 1", kit.plan(4, "1/4"))
@@ -56,19 +50,6 @@ def test_a_day_whose_draw_died_and_is_compromised_is_refused_with_the_command(le
         reserve("2026-02-28", kit.plan(0, charge), **third)
     ledger.withdraw("load", "2026-02-28", 0, "stolen", third["now"])
     assert ledger.find("load", "2026-02-28").state is ReleaseState.VOID
-
-
-def test_a_plan_in_a_window_of_an_earlier_guarantee_is_not_drawn_either(ledger, publish, reserve, kit):
-    """By the guarantee in force no window holds both days; the first keeps the longer windows that it has."""
-    ledger.enrol(kit.terms("wide", "people", window_length=8), kit.now)
-    publish("day 0", kit.plan(0, "1/8"), stream="wide")
-    ledger.amend(kit.terms("wide", "people", window_length=2), "shorter windows", kit.now)
-    held = reserve("day 2", kit.plan(8, "1/8"), stream="wide")
-    ledger.compromise("wide", "day 0", 0, "stolen", kit.now)
-    with pytest.raises(BudgetError, match="was compromised after"):
-        ledger.begin_draw(held, kit.now)
-    assert not ledger.find("wide", "day 2").drawing
-    assert ledger.verify() == []
 
 
 def test_what_is_not_drawn_after_amendments_is_as_brute_force_finds(ledger, publish, reserve, kit):

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from optstream.errors import LedgerError, ParameterError
-from optstream.ledger.dated_trees import continues, hash_at
 
 OLDEST = (None, "tree")
 
@@ -43,16 +42,6 @@ def test_a_tree_of_a_step_that_was_reserved_takes_an_amendment(ledger, reserve, 
     assert ledger.verify() == []
 
 
-def test_a_list_that_ends_alike_and_begins_otherwise_is_another_one(ledger, reserve, kit):
-    ledger.enrol(dated(kit, (4, "split")), kit.now)
-    reserve()
-    before = ledger.head("load")
-    with pytest.raises(LedgerError):
-        ledger.enrol(dated(kit, (2, "split")), kit.now)
-    assert ledger.head("load") == before
-    assert ledger.verify() == []
-
-
 def test_what_has_not_begun_may_be_taken_back_and_what_has_may_not(ledger, reserve, kit):
     reserve()
     ledger.enrol(dated(kit, (4, "split"), (12, "merged")), kit.now)
@@ -81,13 +70,6 @@ def test_other_streams_of_the_budget_keep_their_own_lists(ledger, reserve, kit):
     assert ledger.verify() == []
 
 
-def test_an_edited_list_is_found(ledger, reserve, kit, edit):
-    reserve()
-    ledger.enrol(dated(kit, (4, "split")), kit.now)
-    edit("""UPDATE streams SET hierarchy = '[[null,"tree"],[0,"split"]]'""")
-    assert any("its terms are not those that its events record" in line for line in ledger.verify())
-
-
 @pytest.mark.parametrize(
     ("entries", "rule"),
     [
@@ -101,13 +83,3 @@ def test_what_is_no_list_of_trees_is_refused(kit, entries, rule):
     name = "other" if "hierarchy_hash" in rule else entries[-1][1]
     with pytest.raises(ParameterError, match=rule):
         replace(kit.terms(), hierarchy_hash=name, trees=entries)
-
-
-def test_lists_go_on_from_each_other_by_what_was_reserved():
-    one, two = (OLDEST, (4, "a")), (OLDEST, (4, "a"), (9, "b"))
-    assert continues(one, two, 9)
-    assert continues(two, one, 9)
-    assert not continues(one, two, 10)
-    assert not continues(two, one, 10)
-    assert not continues(((None, "x"),), one, -(10**9))
-    assert [hash_at(two, step) for step in (-1, 3, 4, 8, 9)] == ["tree", "tree", "a", "a", "b"]

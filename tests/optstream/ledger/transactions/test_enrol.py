@@ -1,12 +1,8 @@
 """A guarantee does not change under the releases that were made under it."""
 
-from fractions import Fraction
-
 import pytest
 
 from optstream.errors import LedgerError, ParameterError
-from optstream.ledger import StreamTerms
-from optstream.privacy import PrivacyModel
 
 
 def test_terms_come_back_and_an_identical_call_changes_nothing(ledger, kit):
@@ -47,22 +43,6 @@ def test_the_document_may_change_at_any_time_and_is_recorded(ledger, reserve, ki
     assert ledger.terms("load").document == '{"code": "2"}'
     assert ledger.head("load") != head
     assert ledger.verify() == []
-
-
-def test_streams_of_one_grant_agree(ledger, kit):
-    with pytest.raises(LedgerError, match="shared, and has another epsilon than stream"):
-        ledger.enrol(kit.terms("second", epsilon="2"), kit.now)
-    ledger.enrol(kit.terms("second"), kit.now)
-    with pytest.raises(LedgerError, match="window_length"):
-        ledger.enrol(kit.terms("second", window_length=5), kit.now)
-    assert ledger.terms("second") == kit.terms("second")
-
-
-def test_a_model_of_long_fractions_comes_back(ledger, kit):
-    model = PrivacyModel(Fraction(1, 3**200), 4, Fraction(7, 3))
-    terms = StreamTerms("fine", "fine", model, "tree", "strict", "30 min")
-    ledger.enrol(terms, kit.now)
-    assert ledger.terms("fine") == terms
 
 
 def test_terms_are_checked(kit):

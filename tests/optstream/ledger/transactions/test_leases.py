@@ -42,13 +42,6 @@ def test_a_lease_that_a_person_ends(ledger, reserve, kit, begun):
     assert ledger.verify() == []
 
 
-def test_a_void_release_has_no_lease_to_end(ledger, reserve, kit):
-    reserve()
-    ledger.void(*KEY, "given up", kit.now)
-    with pytest.raises(LedgerError, match="no lease to end"):
-        ledger.release_lease(*KEY, "why not", kit.now)
-
-
 def test_a_drawn_release_whose_lease_is_ended_is_adopted(ledger, drawn, kit):
     reservation = drawn()
     ledger.release_lease(*KEY, "its machine burnt", kit.now)
@@ -116,12 +109,6 @@ def test_a_lease_of_an_open_draw_or_a_void_release_is_not_given_up(ledger, reser
     assert ledger.find(*KEY).lease_until == kit.now + kit.lease
 
 
-def test_a_person_whose_clock_ran_ahead_makes_no_lease_longer(ledger, reserve, kit):
-    reserve()
-    ledger.release_lease(*KEY, "its machine burnt", kit.now + timedelta(days=3650))
-    assert ledger.find(*KEY).lease_until == kit.now + kit.lease
-
-
 def test_a_draw_that_was_called_off_never_was(ledger, reserve, kit):
     """It counts as no death, its owner may begin anew, and who was fenced off can call nothing off."""
     for number in range(4):
@@ -140,14 +127,3 @@ def test_a_draw_that_was_called_off_never_was(ledger, reserve, kit):
     with pytest.raises(LedgerError, match="cannot be called off"):
         ledger.call_off_draw(following, now)
     assert ledger.verify() == []
-
-
-@BOTH
-def test_the_instant_by_which_leases_are_over(url):
-    ledger = open_ledger(url, database_time=True)
-    ahead = datetime.now(UTC) + timedelta(days=3650)
-    assert (ledger.lease_time(ahead) == ahead) == url.startswith("sqlite")
-    ledger.close()
-    plain = open_ledger(url)
-    assert plain.lease_time(ahead) == ahead
-    plain.close()

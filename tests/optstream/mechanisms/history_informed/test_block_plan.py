@@ -5,12 +5,10 @@ from dataclasses import replace
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.mechanisms import HistoryInformedTree, Laplace
 from optstream.privacy import worst_window
 from tests.optstream.mechanisms.history_informed.hourly_streams import (
     MODEL,
     SLOTS,
-    TREE,
     informed,
     load,
     run,
@@ -53,8 +51,3 @@ def test_another_plan_waits_for_headroom(before, after):
 def test_bad_parameters_are_named(given, message):
     with pytest.raises(ParameterError, match=message):
         informed(**given)
-
-
-def test_another_pattern_is_refused():
-    with pytest.raises(ParameterError, match="must be a HistoryInformed; got Laplace"):
-        HistoryInformedTree(Laplace(MODEL), TREE, ["1/2", "1/2"])

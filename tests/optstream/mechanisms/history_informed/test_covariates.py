@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.errors import ParameterError
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
@@ -125,10 +124,3 @@ def test_what_was_learned_hangs_on_what_was_public_the_day_before(make):
     assert learned[0]["learned"] == 7
     assert learned[0] == learned[1] != learned[2]
     assert known[0]["covariates"] != known[1]["covariates"]
-
-
-@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
-def test_rows_of_other_series_are_refused_before_the_draw(make):
-    wrong = replace(PLAIN, covariates=(replace(WARMTH, values=np.repeat(DEGREES, 5, axis=0)),))
-    with pytest.raises(ParameterError, match=r"'warmth' .*must have one row of values, or one for each of"):
-        nights(make, wrong, 1)

@@ -9,7 +9,7 @@ from optstream.history import filter as gaussian_process_filter
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree, OptStream
 from optstream.noise import simulated_noise
-from optstream.privacy import PrivacyModel, worst_window
+from optstream.privacy import PrivacyModel
 from optstream.stream.public_days import PublicDays
 from studies.audit import MechanismSubject, audit, make_neighbours
 from tests.optstream.mechanisms.history_informed.hourly_streams import (
@@ -20,7 +20,6 @@ from tests.optstream.mechanisms.history_informed.hourly_streams import (
     load,
     missed,
     run,
-    spends_of,
 )
 from tests.optstream.mechanisms.silent_noise import Hiding
 
@@ -105,19 +104,6 @@ def test_a_parameter_fitted_on_raw_values_is_found_by_the_audit():
     ]
     assert found[0].lower_bound <= 1
     assert found[1].lower_bound > 1
-
-
-def test_a_lost_state_costs_accuracy_and_no_guarantee():
-    mechanism, stream = informed(), load(12)
-    released = run(mechanism, stream[:, : 10 * SLOTS])
-    kept = mechanism.recall(spends_of(released), released[-1].state)
-    lost = mechanism.recall(spends_of(released))
-    one, other = (
-        run(mechanism, stream[:, 10 * SLOTS :], state=state, first_day=10) for state in (kept, lost)
-    )
-    for again in (one, other):
-        assert worst_window(spends_of(released + again), SLOTS).epsilon <= MODEL.epsilon
-    assert missed(one, stream[:, 10 * SLOTS :]).mean() < missed(other, stream[:, 10 * SLOTS :]).mean()
 
 
 def test_what_is_prepared_before_a_draw_changes_nothing_of_it():

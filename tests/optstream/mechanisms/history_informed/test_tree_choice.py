@@ -73,14 +73,6 @@ def informed(**given):
 
 
 @pytest.mark.slow
-def test_a_tree_by_the_model_is_the_tree_with_these_shares():
-    chosen = HistoryInformedTree(informed(), FLAT, "model")
-    noise = float(1 / Fraction("1/10")) / 1500.0
-    assert chosen.level_shares == choose_level_shares(FLAT, Figures(SLOTS, SLOTS, noise))
-    assert chosen == HistoryInformedTree(informed(), FLAT, list(chosen.level_shares))
-
-
-@pytest.mark.slow
 def test_nothing_that_is_read_changes_them_and_they_cost_what_was_asked():
     """Two streams as different as can be: the same spends, step by step, known before either is read."""
     mechanism = HistoryInformedTree(informed(), FLAT, "model")

@@ -7,7 +7,7 @@ from optstream.catalogue.measurements import describe, mechanism_from
 from optstream.mechanisms import HistoryInformedTree
 from optstream.privacy import worst_window
 from optstream.stream import Measured
-from tests.optstream.estimation.lattice.lattice_cases import incomplete, product
+from tests.optstream.estimation.lattices import incomplete, product
 from tests.optstream.mechanisms.history_informed.hourly_streams import (
     MODEL,
     SLOTS,
@@ -59,20 +59,3 @@ def test_a_sum_over_cells_has_the_error_of_the_node_that_it_is():
         assert one.standard_error == pytest.approx(many.standard_error, rel=1e-6)
     step = release.sum([node], range(day + 3, day + 4))
     assert step.standard_error == pytest.approx(release.standard_errors[-1, 3], rel=1e-6)
-
-
-@pytest.mark.slow
-def test_standard_errors_cover_what_they_should():
-    """15 days: at 95 % the mean cover of correlated errors is between 85 and 99.9 %, of sectors too."""
-    lattice = product(3, 2)
-    stream = cells_load(lattice, 24, seed=3)
-    released = run(beside(lattice), stream, seed=4)[9:]
-    truth = lattice.add_up(stream)[:, 9 * SLOTS :]
-    values, errors = (
-        np.concatenate([getattr(release, name) for release in released], axis=1)
-        for name in ("values", "standard_errors")
-    )
-    missed = np.abs(values - truth)
-    for nodes in (slice(None), slice(-2, None)):
-        assert 0.85 < (missed[nodes] < 1.96 * errors[nodes]).mean() < 0.999
-        assert (missed[nodes] < 0.49 * errors[nodes]).mean() < 0.6

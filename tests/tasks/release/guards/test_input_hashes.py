@@ -10,7 +10,7 @@ import pytest
 
 from optstream.errors import LedgerError
 from tasks.release import pipeline as steps
-from tasks.release.inputs import UNKNOWN, hashing, input_key
+from tasks.release.inputs import UNKNOWN, input_key
 from tasks.release.stages import Status
 from tests.failing import Death, raising
 from tests.tasks.two_regions import STEPS
@@ -111,10 +111,3 @@ def test_a_file_that_changes_while_it_is_read_refuses_its_day_alone(installation
     assert works[FIRST].outcome.message.startswith(f"{DUMP} changed while it was read")
     assert works[SECOND].outcome.status is Status.PUBLISHED
     assert installation.record(FIRST) is None
-
-
-def test_a_file_that_cannot_be_hashed_is_unknown(installation):
-    dump = next(iter(steps.discover(installation.settings, [FIRST]).values()))
-    (installation.folder / "dumps" / DUMP).unlink()
-    with hashing(installation.settings, [dump]) as inputs_of:
-        assert inputs_of(dump)[DUMP] == UNKNOWN

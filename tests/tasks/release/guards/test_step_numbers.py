@@ -1,14 +1,10 @@
 """Days are not released beside days that have other steps by the time zone data of now."""
 
-from dataclasses import replace
 from datetime import date, timedelta
-from fractions import Fraction
 
 import pytest
 
-from optstream.privacy import worst_window
 from tasks.ledger.verify import verify
-from tasks.release.mechanism import mechanism_for
 from tasks.release.stages import Status
 from tests.tasks.release.conftest import NONE, SUMMER_TIME
 from tests.tasks.two_regions import Installation
@@ -54,23 +50,9 @@ def another_stream(installation, folder):
     return other
 
 
-def test_so_is_a_day_of_another_stream_of_the_same_privacy_budget(released, tmp_path_factory):
-    other = another_stream(released, tmp_path_factory.mktemp("other"))
-    other.simulate(SECOND)
-    refused = other.release(SECOND)[SECOND].outcome
-    assert refused.status is Status.FAILED
-    assert f"has {FIRST} of stream 'two-regions'" in refused.message
-
-
 def test_days_that_share_no_window_with_it_are_released_and_so_is_a_day_beside_right_ones(released):
     assert publish(released, LATER, LATER + timedelta(days=1))
     assert released.ledger.verify() == []
-
-
-def test_with_data_that_stay_nothing_is_refused(installation, zone):
-    zone(SUMMER_TIME)
-    assert publish(installation, FIRST - timedelta(days=1), FIRST, SECOND)
-    assert verify(installation.settings, installation.ledger).problems == ()
 
 
 def test_verify_names_days_that_lie_otherwise_by_the_data_of_now(installation, zone):
@@ -100,24 +82,3 @@ def test_verify_names_days_of_two_streams_that_share_a_window_of_one_budget(
 def test_verify_does_not_name_days_that_share_no_window(released):
     assert publish(released, LATER)
     assert verify(released.settings, released.ledger).problems == ()
-
-
-def test_what_a_window_over_both_would_lose(installation, zone):
-    """Control: blocks that cost a sixth of epsilon each, the first and the seventh 49 steps apart by their
-    numbers, 47 in time.
-    """
-    zone(SUMMER_TIME)
-    installation.change_mechanism("HistoryInformed", "scale = 5000.0\nn_blocks = 6\nblock_length = 1")
-    installation.configure("[mechanism]", '[mechanism]\nnoise = "laplace"')
-    settings = installation.settings
-    losses = []
-    for number in range(49):
-        day, after = FIRST + timedelta(days=number), FIRST + timedelta(days=number + 1)
-        plan = mechanism_for(settings, day).plan(48, settings.calendar.first_step(day))
-        zone(NONE)
-        following = mechanism_for(settings, after).plan(48, settings.calendar.first_step(after))
-        zone(SUMMER_TIME)
-        assert worst_window([*plan, *following], 48).epsilon <= 1
-        in_time = [replace(spend, first_step=spend.first_step - 2) for spend in following]
-        losses.append(worst_window([*plan, *in_time], 48).epsilon)
-    assert max(losses) == Fraction(7, 6)

@@ -8,7 +8,6 @@ import pytest
 from optstream.catalogue import read_catalogue
 from tasks.release.stages import Status
 from tests.tasks.release.conftest import NONE, SUMMER_TIME
-from tests.tasks.release.vintage_nights import DAYS, night, revised
 from tests.tasks.two_regions import CONFIGURATION, STEPS, released_by
 
 DAY = date(2016, 6, 1)
@@ -77,16 +76,6 @@ def test_the_first_statement_is_of_the_draw_whatever_is_configured_since(install
     installation.assert_sound()
 
 
-def test_the_word_on_the_leaves_of_a_period_is_that_of_the_draw(installation):
-    installation.change_mechanism("Fourier")
-    drawn(installation)
-    installation.configure('schema = "aggregated"', 'schema = "metered"')
-    assert published(installation).status is Status.PUBLISHED
-    found = stated(installation)
-    assert "at most 1 leaf." in found["privacy_in_words"]
-    assert found["metered"] is False
-
-
 def test_what_is_lost_is_published_again_after_the_edit(installation):
     drawn(installation)
     installation.configure("[budget]", '[budget]\nstream_share = "1/2"')
@@ -150,25 +139,6 @@ def test_values_are_not_moved_to_other_times_by_newer_time_zone_data(installatio
     )
     zone(SUMMER_TIME)
     assert published(installation).status is Status.PUBLISHED
-
-
-def test_a_new_estimate_moves_no_values_either(learning, zone):
-    zone(SUMMER_TIME)
-    assert night(learning, DAYS[0]) == {}
-    learning.release(DAYS[1])
-    zone(NONE)
-    (outcome,) = revised(learning).values()
-    assert outcome.status is Status.UNCHANGED
-    assert outcome.message.startswith(f"its estimate stays: {DAYS[0]} was drawn with first and last step")
-
-
-def test_lineage_names_the_folder_that_was_drawn_from(installation):
-    drawn(installation)
-    (installation.folder / "elsewhere").mkdir()
-    installation.configure('folder = "dumps"', 'folder = "elsewhere"')
-    assert published(installation).status is Status.PUBLISHED
-    places = [one["name"] for one in installation.lineage()[0]["inputs"]]
-    assert places == [f"{installation.folder}/dumps/region={leaf}/date={DAY}" for leaf in ("84", "11")]
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,16 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from optstream.errors import LedgerError, LedgerUnavailableError
-from optstream.ledger import ReleaseState, open_ledger
-from tasks.operate.withdraw import withdraw
+from optstream.errors import LedgerError
+from optstream.ledger import open_ledger
 from tasks.release import draw as draw_module
 from tasks.release.run import let_go, release_lease
-from tasks.release.stages import Requested, Status
+from tasks.release.stages import Status
 from tasks.trusted import files as private_files
-from tasks.trusted.files import NAMED, read_verified
+from tasks.trusted.files import NAMED
 from tests.failing import raising
 from tests.tasks.release.noises import no_noise
-from tests.tasks.release.recovery.test_recording import away, die_unrecorded, measurements, status
-from tests.tasks.two_regions import STEPS
+from tests.tasks.release.recovery.test_recording import die_unrecorded, measurements, status
 
 DAY = date(2016, 6, 1)
 
@@ -55,28 +53,6 @@ def test_what_was_whole_when_a_person_ended_the_lease_is_the_release(either, mon
     assert status(either.release(DAY, noise=no_noise(), owner="next")) is Status.PUBLISHED
     assert (either.record(DAY).redraws, measurements(either)) == (0, drawn)
     assert either.ledger.verify() == []
-
-
-def test_a_recording_whose_answer_was_lost_and_whose_release_was_adopted(either, monkeypatch):
-    """The database recorded it, and was away until another run had adopted and published the day."""
-    genuine, calls = type(either.ledger).record_drawn, []
-
-    def record_drawn(*arguments):
-        calls.append(1)
-        if len(calls) == 1:
-            genuine(*arguments)
-            raise LedgerUnavailableError("the answer is lost")
-        monkeypatch.undo()
-        either.later(hours=1)
-        assert status(either.release(DAY, noise=no_noise(), owner="adopts")) is Status.PUBLISHED
-        return genuine(*arguments)
-
-    monkeypatch.setattr(type(either.ledger), "record_drawn", record_drawn)
-    either.release(DAY, owner="sleeper")
-    assert len(calls) == 2
-    record = either.record(DAY)
-    assert record.state is ReleaseState.PUBLISHED
-    assert read_verified(either.settings.measurements_of(DAY, 0), record.measurements_hash)
 
 
 def test_who_is_fenced_off_before_the_draw_leaves_nothing_that_looks_like_one(either, monkeypatch):
@@ -119,36 +95,6 @@ def test_a_machine_whose_clock_is_behind_the_server_s_takes_a_whole_draw_up(serv
     by_server.close()
 
 
-def test_a_lease_by_the_server_s_clock_is_ended_from_a_machine_whose_clock_is_ahead(served):
-    by_server = open_ledger(served.settings.ledger_url, database_time=True)
-    served.release(DAY, steps=STEPS[:5], ledger=by_server)
-    release_lease(served.settings, by_server, DAY, "gone", datetime.now(UTC) + timedelta(days=1))
-    with pytest.raises(LedgerError, match="held by no run"):
-        release_lease(served.settings, by_server, DAY, "gone", datetime.now(UTC) - timedelta(days=1))
-    by_server.close()
-
-
-def test_a_day_that_is_held_by_the_server_s_clock_is_not_taken_back_by_a_clock_that_is_ahead(served):
-    by_server = open_ledger(served.settings.ledger_url, database_time=True)
-    served.release(DAY, steps=STEPS[:5], ledger=by_server)
-    served.now = datetime.now(UTC) + timedelta(days=1)
-    with pytest.raises(LedgerError, match="release-lease"):
-        withdraw(served.run(ledger=by_server), Requested(DAY), "a wrong meter")
-    assert by_server.find("two-regions", DAY.isoformat()).state is ReleaseState.RESERVED
-    by_server.close()
-
-
-def test_a_lease_that_ends_while_the_successor_plans_costs_no_whole_draw(either, monkeypatch):
-    """Alive when the successor looks at the folder, over when it reserves."""
-    die_unrecorded(either, monkeypatch, owner="dead")
-    drawn, times = measurements(either), iter([either.now] * 3)
-    over = either.now + timedelta(hours=1)
-    either.release(DAY, noise=no_noise(), owner="next", clock=lambda: next(times, over))
-    either.later(hours=3)
-    assert status(either.release(DAY, noise=no_noise())) in (Status.PUBLISHED, Status.UNCHANGED)
-    assert (either.record(DAY).redraws, measurements(either)) == (0, drawn)
-
-
 def test_a_whole_draw_is_taken_up_though_the_dump_is_gone_and_the_plan_another(either, monkeypatch):
     die_unrecorded(either, monkeypatch, owner="dead")
     drawn = measurements(either)
@@ -176,13 +122,3 @@ def test_what_fails_between_the_event_and_the_first_sample_is_no_death(either, m
     assert status(either.release(DAY)) is Status.PUBLISHED
     assert either.record(DAY).redraws == 0
     assert either.ledger.verify() == []
-
-
-def test_patience_counts_the_time_that_the_database_takes_to_refuse(either, monkeypatch):
-    """A locked SQLite file takes half a minute each time, an unreachable server longer."""
-    seconds = iter(range(0, 10**6, 30))
-    calls = away(either.ledger, monkeypatch, 10**6)
-    monkeypatch.setattr(draw_module, "monotonic", lambda: next(seconds))
-    works = either.release(DAY, patience=timedelta(minutes=2))
-    assert "Nothing is lost" in works[DAY].outcome.message
-    assert len(calls) <= 6

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue import read_catalogue
 from optstream.catalogue.parquet import decode
 from tasks.release import publish as again
 from tasks.release.stages import Status
@@ -49,14 +49,6 @@ def test_a_page_names_a_forged_file_as_damaged(installation, change):
     assert (written.problem, written.lost) == (None, (DAY,))
 
 
-def test_folders_in_folders_are_strays_however_deep(installation):
-    installation.released(DAY)
-    deep = installation.folder.joinpath("published/data", *["a"] * 300)
-    deep.mkdir(parents=True)
-    (line,) = check_files(installation.folder / "published")
-    assert "'data/a/a/a/a/a/a/a/a/a' is not listed" in line
-
-
 @pytest.mark.parametrize("text", [b"\xff\xfe{", b"[" * 200_000, b'{"statement": ' + b"1" * 5000 + b"}"])
 def test_a_forged_manifest_is_no_statement(installation, monkeypatch, text):
     """The file is lost, the staging purged, and the version another one."""
@@ -72,14 +64,3 @@ def test_a_forged_manifest_is_no_statement(installation, monkeypatch, text):
     (outcome,) = installation.publish_again(DAY)
     assert outcome.status is Status.FAILED
     assert "bring trusted/staging or the published file back from a copy" in outcome.message
-
-
-def test_a_folder_in_the_place_of_a_file_is_named(installation):
-    installation.released(DAY)
-    folder = installation.folder / "published"
-    path = folder / read_catalogue(folder).entries[0].file
-    path.unlink()
-    path.mkdir()
-    (outcome,) = installation.publish_again(DAY)
-    assert outcome.status is Status.FAILED
-    assert "is a folder, and a file should be there: remove it" in outcome.message

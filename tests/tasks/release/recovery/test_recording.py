@@ -186,18 +186,3 @@ def test_a_lease_of_a_clock_that_ran_ahead_is_ended_by_a_person(either, monkeypa
     assert either.record(DAY).redraws == 0
     assert not drawn or measurements(either) == before
     assert either.ledger.verify() == []
-
-
-def test_a_run_whose_lease_a_person_ended_is_fenced_off(either):
-    """It lives, and draws: nothing of it is recorded, and the day is drawn as after a death."""
-
-    def interrupted():
-        release_lease(either.settings, either.ledger, DAY, "it seemed dead", either.now)
-        assert status(either.release(DAY, owner="next")) is Status.PUBLISHED
-
-    works = either.release(DAY, noise=NoiseMeanwhile(interrupted), owner="alive")
-    assert status(works) is Status.FAILED
-    record = either.record(DAY)
-    assert (record.state, record.redraws) == (ReleaseState.PUBLISHED, 1)
-    assert len(either.files("trusted/measurements")) == 1
-    assert either.ledger.verify() == []

@@ -2,6 +2,7 @@
 
 import shutil
 from datetime import date
+from itertools import combinations
 
 import pytest
 
@@ -48,17 +49,6 @@ def test_ledger_and_published_folder_restored_together(either, telling):
     assert either.files("trusted/measurements", "published") == kept
     assert either.record(SECOND) is None
     assert any("older copy" in rule for rule in told_by_doctor(either))
-
-
-def test_the_ledger_restored_and_the_published_folder_moved(either):
-    either.released(FIRST)
-    restore = back_up(either)
-    either.release(SECOND)
-    restore()
-    for name in TELLING:
-        shutil.rmtree(either.folder / "trusted" / name, ignore_errors=True)
-    either.configure('folder = "published"', 'folder = "elsewhere"')
-    assert "does not contain the head" in refused(either)
 
 
 @pytest.mark.parametrize("second", ["second", "memory://witness/of-{name}"])
@@ -213,3 +203,86 @@ def test_a_copied_trusted_folder_run_elsewhere(installation, tmp_path_factory, s
     assert installation.release(SECOND)[SECOND].outcome.status is Status.PUBLISHED
     assert "bring" in refused(elsewhere).lower()
     assert elsewhere.record(SECOND) is None
+
+
+STORES = ("ledger", "trusted", "published")
+
+
+class Moments:
+    """Copies of ledger, trusted and published folder at each moment of one history, to be restored apart."""
+
+    def __init__(self, installation):
+        self.installation, self.n = installation, 0
+        self.copy()
+        installation.release(FIRST)
+        self.copy()
+        noise = NoiseMeanwhile(self.copy)
+        steps = (*STEPS[:6], self.between, STEPS[6], self.between, STEPS[7])
+        works = installation.release(SECOND, steps=steps, noise=noise)
+        assert works[SECOND].outcome.status is Status.PUBLISHED
+        self.copy()
+        installation.withdraw(FIRST)
+        self.copy()
+        self.last = self.n - 1
+        installation.later(hours=1)
+
+    def place(self, number, store=""):
+        return self.installation.folder / "moments" / str(number) / store
+
+    def between(self, _run, works):
+        self.copy()
+        return works
+
+    def copy(self):
+        for store in ("trusted", "published"):
+            if (source := self.installation.folder / store).exists():
+                hidden = shutil.ignore_patterns("ledger.sqlite*")
+                shutil.copytree(source, self.place(self.n, store), ignore=hidden)
+        if self.n:
+            self.installation.copy_ledger().rename(self.place(self.n, "ledger"))
+        self.n += 1
+
+    def lay(self, stores, number):
+        """Bring these stores back as they were then, and the others as they are at the end."""
+        self.installation.ledger.close()
+        for store in ("trusted", "published"):
+            shutil.rmtree(self.installation.folder / store, ignore_errors=True)
+            source = self.place(number if store in stores else self.last, store)
+            if source.exists():
+                shutil.copytree(source, self.installation.folder / store)
+        source = self.place(number if "ledger" in stores else self.last, "ledger")
+        if source.exists():
+            (self.installation.folder / "trusted").mkdir(mode=0o700, exist_ok=True)
+            shutil.copy(source, self.installation.folder / "trusted/ledger.sqlite")
+
+    def run(self):
+        """Whether anything was sampled, and whether the run or the check says that something is wrong."""
+        noise = NoiseMeanwhile()
+        try:
+            done = self.installation.release(FIRST, SECOND, noise=noise)
+        except LedgerError:
+            return noise.calls > 2, True
+        fine = (Status.PUBLISHED, Status.UNCHANGED, Status.WITHDRAWN)
+        wrong = any(work.outcome.status not in fine for work in done.values())
+        return noise.calls > 2, wrong or self.installation.problems() != []
+
+
+@pytest.mark.parametrize("stores", [*combinations(STORES, 1), *combinations(STORES, 2)], ids=" + ".join)
+def test_no_restored_part_of_any_earlier_moment_has_a_day_that_readers_saw_drawn_again(installation, stores):
+    moments = Moments(installation)
+    assert moments.last == 6
+    hashes = {path.name for path in moments.place(6, "trusted/measurements").rglob("*-*") if path.is_file()}
+    for number in range(moments.last):
+        moments.lay(stores, number)
+        sampled, told = moments.run()
+        assert not sampled, number
+        assert told or "ledger" not in stores, number
+        left = installation.files("trusted/measurements")
+        assert {path.name for path in left if "-" in path.name} <= hashes, number
+
+
+def test_control_all_parts_of_the_middle_of_a_draw_have_it_drawn_again(installation):
+    """Nothing is left that could tell: a second witness outside of the backup is for that."""
+    moments = Moments(installation)
+    moments.lay(STORES, 2)
+    assert moments.run()[0]

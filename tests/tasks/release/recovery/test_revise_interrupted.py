@@ -8,8 +8,6 @@ from tasks.release import pipeline as steps
 from tasks.release import publish, revise
 from tasks.release.due import due
 from tasks.release.stages import Status
-from tests.failing import raising
-from tests.tasks.release.recovery.backups import back_up
 from tests.tasks.release.vintage_nights import DAYS, listed, revised
 
 
@@ -49,16 +47,6 @@ def test_an_owner_that_was_thought_dead_shows_nothing(learning):
     learning.assert_sound()
 
 
-def test_a_ledger_that_forgot_an_estimate_gives_its_number_to_no_other(learning):
-    """The copy is of the middle of a night: readers have the first vintage, of fewer days than the next."""
-    learning.released(*DAYS[:2])
-    restore = back_up(learning, "published")
-    assert revised(learning)[DAYS[0]].status is Status.PUBLISHED
-    restore()
-    outcome = learning.release(DAYS[2])[DAYS[2]].outcome
-    assert (outcome.status, "older copy" in outcome.message) == (Status.FAILED, True), outcome
-
-
 def test_a_run_that_died_before_it_showed_is_finished_with_the_same_bytes(learning):
     _, staged = half_shown(learning)
     assert listed(learning)[DAYS[0]] == 0
@@ -66,15 +54,6 @@ def test_a_run_that_died_before_it_showed_is_finished_with_the_same_bytes(learni
     assert revised(learning)[DAYS[0]].status is Status.PUBLISHED
     entry = read_catalogue(learning.folder / "published").entry(DAYS[0])
     assert (entry.vintage, entry.file_hash) == (1, staged.staged.file_hash)
-    learning.assert_sound()
-
-
-def test_what_was_listed_and_not_recorded_is_told_and_recorded(learning):
-    run, staged = half_shown(learning)
-    publish.publish(run, [staged])
-    assert any("listed and not recorded" in line for line in learning.problems())
-    learning.later(hours=1)
-    assert revised(learning)[DAYS[0]].status is Status.PUBLISHED
     learning.assert_sound()
 
 
@@ -91,19 +70,6 @@ def test_what_was_listed_is_recorded_though_its_day_is_never_due_again(learning)
     head = learning.ledger.head("two-regions")
     revise.record_listed(learning.run())
     assert learning.ledger.head("two-regions") == head
-
-
-def test_what_was_listed_is_recorded_though_a_restatement_of_its_day_was_given_up(learning, monkeypatch):
-    run, staged = half_shown(learning)
-    publish.publish(run, [staged])
-    learning.later(hours=1)
-    monkeypatch.setattr("tasks.release.draw.DrawingFile.fill", raising(MemoryError()))
-    assert learning.release(DAYS[0], restate=True)[DAYS[0]].outcome.status is Status.FAILED
-    monkeypatch.undo()
-    assert str(learning.record(DAYS[0], 1).state) == "VOID"
-    assert any("listed and not recorded" in line for line in learning.problems())
-    revise.record_listed(learning.run())
-    learning.assert_sound()
 
 
 def test_what_a_listed_estimate_replaced_leaves_data_though_its_run_died_before(learning):

@@ -14,10 +14,8 @@ from optstream import read_published
 from optstream.catalogue import check_files, find_catalogue
 from optstream.catalogue import hours as closing
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.hours import close_days
 from optstream.catalogue.parquet import decode, encode
 from optstream.catalogue.read import read_rows
-from optstream.catalogue.untrusted import parse_catalogue
 from optstream.errors import PublicationError
 from optstream.stream import Hour
 from tasks.monitor.view import watch
@@ -25,8 +23,8 @@ from tasks.operate.keys import new_key
 from tasks.release.publish import close_over
 from tasks.release.stages import Status
 from tests.failing import Death, raising
+from tests.tasks.operate.test_sign import sign_with
 from tests.tasks.release.streams.conftest import hours
-from tests.tasks.signing.test_sign import sign_with
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 HOUR = Hour(DAY, 5)
@@ -102,16 +100,6 @@ def test_nothing_of_an_hour_that_is_withdrawn_from_a_closed_day_is_left(day_of_h
     assert not set(values) & set(found["load_mw"])
 
 
-def test_an_hour_of_a_closed_day_is_published_again_without_opening_it(day_of_hours):
-    assert close_over(day_of_hours.run()) == (DAY,)
-    before = day_of_hours.files("published")
-    (path,) = day_of_hours.files("published/superseded/date=2016-06-01/hour=05")
-    (day_of_hours.folder / path).unlink()
-    assert [one.status.is_good for one in day_of_hours.publish_again(HOUR)] == [True]
-    assert day_of_hours.files("published") == before
-    assert is_whole(day_of_hours)
-
-
 @pytest.mark.parametrize("at", ["put_catalogue", "clear_superseded"])
 def test_a_close_that_is_cut_short_leaves_all_rows_to_readers_and_the_next_completes_it(
     day_of_hours, monkeypatch, at
@@ -128,25 +116,6 @@ def test_a_close_that_is_cut_short_leaves_all_rows_to_readers_and_the_next_compl
     assert rows_of(installation).equals(before)
     assert is_whole(installation)
     assert close_over(installation.run()) == ()
-
-
-def test_a_close_that_was_cut_short_among_its_hours_is_completed_by_the_next_run(day_of_hours, monkeypatch):
-    """Whoever reads data/ without the catalogue would have the hours that are left there twice."""
-    installation, before, own = day_of_hours, rows_of(day_of_hours), closing.clear_superseded
-
-    def until_noon(transaction, entry):
-        if entry.period == Hour(DAY, 12):
-            raise OSError(28, "No space left on device")
-        return own(transaction, entry)
-
-    monkeypatch.setattr(closing, "clear_superseded", until_noon)
-    assert close_over(installation.run()) == ()
-    monkeypatch.undo()
-    folder = installation.settings.published_folder
-    assert any("is not listed in the catalogue" in line for line in check_files(folder))
-    assert close_over(installation.run()) == ()
-    assert is_whole(installation)
-    assert rows_of(installation).equals(before)
 
 
 @pytest.mark.parametrize(
@@ -168,17 +137,6 @@ def test_an_hour_changes_though_the_close_before_was_cut_short(day_of_hours, mon
         assert installation.release(HOUR, restate=True)[HOUR].outcome.status is Status.PUBLISHED
         assert rows_of(installation).height == before.height
     assert is_whole(installation)
-
-
-def test_a_lost_file_of_another_hour_is_named_with_the_command_that_brings_it_back(day_of_hours):
-    assert close_over(day_of_hours.run()) == (DAY,)
-    (path,) = day_of_hours.files("published/superseded/date=2016-06-01/hour=07")
-    (day_of_hours.folder / path).unlink()
-    (told,) = day_of_hours.take_back(HOUR)
-    assert "`optstream publish 2016-06-01T07`" in told.message
-    day_of_hours.publish_again(Hour(DAY, 7))
-    assert day_of_hours.withdraw(HOUR).status is Status.WITHDRAWN
-    assert is_whole(day_of_hours)
 
 
 @pytest.mark.parametrize("change", ["withdraw", "restate"])
@@ -207,16 +165,6 @@ def test_a_day_that_was_opened_leaves_no_file_though_whoever_opened_it_died(
     assert is_whole(installation)
 
 
-def test_an_altered_file_of_a_day_is_told_and_not_read(day_of_hours):
-    assert close_over(day_of_hours.run()) == (DAY,)
-    before, (name, _) = rows_of(day_of_hours), data_files(day_of_hours)
-    path = day_of_hours.folder / name
-    path.write_bytes(path.read_bytes()[:-1] + b"x")
-    (told,) = check_files(day_of_hours.settings.published_folder)
-    assert "differs from its hash" in told
-    assert rows_of(day_of_hours).equals(before)  # from the hours' own files
-
-
 def test_a_file_of_a_day_whose_footer_tells_other_hours_is_told_and_not_read(day_of_hours):
     assert close_over(day_of_hours.run()) == (DAY,)
     before, folder = rows_of(day_of_hours), day_of_hours.settings.published_folder
@@ -235,14 +183,6 @@ def test_a_file_of_a_day_whose_footer_tells_other_hours_is_told_and_not_read(day
         problems = check_files(folder)
         assert any("has other hours than the catalogue names" in line for line in problems), hours_told
         assert rows_of(day_of_hours).equals(before)
-
-
-def test_only_hours_are_closed_and_only_in_a_hash(day_of_hours):
-    document = json.loads((day_of_hours.folder / "published/catalogue.json").read_text())
-    document["periods"]["2016-06-01T05"]["closed_in"] = "../../elsewhere"
-    with pytest.raises(PublicationError, match="closed_in must be a SHA-256"):
-        parse_catalogue(json.dumps(document).encode())
-    assert close_days(day_of_hours.settings.published_folder, [date(2016, 5, 1)]) == ()
 
 
 def changed_and_closed(installation):
@@ -268,23 +208,6 @@ def test_days_are_closed_and_opened_in_a_store(by_the_hour):
     installation = by_the_hour("Laplace", DAY)
     installation.configure('folder = "published"', f'folder = "memory://{installation.folder.name}/public"')
     changed_and_closed(installation)
-
-
-def test_nothing_of_a_withdrawn_hour_is_left_in_a_store_though_whoever_withdrew_it_died(
-    by_the_hour, monkeypatch
-):
-    installation = by_the_hour("Laplace", DAY)
-    installation.configure('folder = "published"', f'folder = "memory://{installation.folder.name}/public"')
-    installation.release(*hours(DAY)[:3])
-    assert close_over(installation.run()) == (DAY,)
-    monkeypatch.setattr(import_module("optstream.catalogue.withdraw"), "remove_left", raising(Death))
-    with pytest.raises(Death):
-        installation.withdraw(hours(DAY)[2])
-    monkeypatch.undo()
-    assert installation.withdraw(hours(DAY)[2]).status is Status.WITHDRAWN
-    assert check_files(str(installation.settings.published_folder)) == []
-    assert read_published(str(installation.settings.published_folder), verify=True)["step"].max() == 3
-    assert close_over(installation.run()) == (DAY,)
 
 
 def test_a_catalogue_that_lists_closed_days_is_signed(by_the_hour):

@@ -3,13 +3,11 @@
 import json
 from datetime import UTC, date, datetime
 from fractions import Fraction
-from pathlib import Path
 
 import polars as pl
 import pytest
 
-from optstream import read_measurements, read_published
-from optstream.errors import LedgerError
+from optstream import read_published
 from optstream.privacy import GaussianSpend
 from optstream.privacy.spends import JointSpend
 from optstream.stream import Hour, partition_of
@@ -21,7 +19,6 @@ from tasks.release.stages import Requested, Status
 from tests.by_night import few
 from tests.tasks.release.streams.conftest import hours
 from tests.tasks.release.streams.test_release_mechanisms import OTHERS
-from tests.tasks.two_regions import STEPS
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 SERVING = [name for name in OTHERS if name not in ("Fourier", "Uniform")]
@@ -70,25 +67,6 @@ def test_one_hour_goes_from_dump_to_published_rows_once(by_the_hour):
     assert before == installation.files("published") | installation.files("trusted/measurements")
 
 
-def test_the_errors_of_an_hour_count_its_steps_from_its_first(by_the_hour):
-    """As docs/data/sums.md tells readers who go without this package."""
-    installation = by_the_hour("Laplace")
-    hour = Hour(DAY, 13)
-    installation.released(hour)
-    (path,) = (installation.folder / "published/errors").glob("*/hour=13/*")
-    rows = pl.read_parquet(path, hive_partitioning=False)
-    assert sorted(rows["step"].drop_nulls().unique()) == [0, 1]
-    nodes = rows.filter(pl.col("node") == "FR", pl.col("other_node") == "FR")
-    steps = rows.filter(pl.col("step") == 1, pl.col("other_step") == 1)
-    (variance,) = nodes.join(steps, on="term").select((pl.col("value") * pl.col("value_right")).sum()).row(0)
-    found = read_published(installation.settings.published_folder).row(
-        by_predicate=(pl.col("node") == "FR") & (pl.col("step") == 27), named=True
-    )
-    assert variance**0.5 == pytest.approx(found["load_mw_se"], rel=1e-5)
-    page = (Path(__file__).parents[4] / "docs/data/sums.md").read_text()
-    assert "with steps counted from the hour's first, 0" in page
-
-
 def test_a_day_whose_hours_were_all_withdrawn_leaves_no_empty_folder(by_the_hour):
     installation = by_the_hour("Laplace")
     asked = hours(DAY)[12:14]
@@ -97,17 +75,6 @@ def test_a_day_whose_hours_were_all_withdrawn_leaves_no_empty_folder(by_the_hour
     for hour in asked:
         assert installation.withdraw(hour).status is Status.WITHDRAWN
     assert not [*(installation.folder / "published").glob("*/date=*")]
-
-
-def test_an_hour_whose_run_died_is_finished_from_its_measurements(by_the_hour):
-    installation = by_the_hour("PeGaSus")
-    one, two = Hour(DAY, 0), Hour(DAY, 1)
-    installation.release(one, steps=STEPS[:6])
-    drawn = installation.files("trusted/measurements")
-    installation.later(hours=1)
-    assert installation.release(one, noise=None)[one].outcome.status is Status.PUBLISHED
-    assert drawn.items() <= installation.files("trusted/measurements").items()
-    assert installation.release(two)[two].outcome.status is Status.PUBLISHED
 
 
 @pytest.mark.parametrize("name", few(SERVING, 2))
@@ -127,15 +94,6 @@ def test_a_midnight_of_hours_costs_any_window_no_more_than_the_grant(by_the_hour
     assert rows.height == rows.select("date", "step", "node").n_unique() == 8 * 2 * 3
     wide = rows.pivot(on="node", index=["date", "step"], values="load_mw")
     assert (wide["FR"] - wide["84"] - wide["11"]).abs().max() < 1e-9
-
-
-def test_what_is_remembered_goes_on_from_hour_to_hour(by_the_hour):
-    installation = by_the_hour("PeGaSus")
-    asked = [*hours(DAY)[23:], *hours(NEXT)[:2]]
-    installation.release(*asked)
-    for part in installation.measured(asked[-1]).parts:
-        first = min(start for groups in part.choices["groups"] for start in groups)
-        assert first >= installation.measured(asked[0]).first_step
 
 
 def test_the_hours_that_a_clock_skips_and_repeats_are_released(by_the_hour):
@@ -171,14 +129,6 @@ def test_what_is_no_period_of_the_stream_is_refused_before_anything_is_spent(by_
     assert "released by the day" in ended.outcome.message
 
 
-def test_a_stream_of_hours_does_not_go_over_to_days(by_the_hour):
-    installation = by_the_hour("Laplace")
-    installation.release(Hour(DAY, 3))
-    installation.configure('period = "hour"\n', "")
-    with pytest.raises(LedgerError, match="calendar"):
-        installation.run()
-
-
 def test_an_hour_to_come_is_refused(by_the_hour):
     installation = by_the_hour("Laplace")
     installation.now = datetime(2016, 6, 1, 10, 30, tzinfo=UTC)  # 12:30 in Paris
@@ -212,21 +162,3 @@ def test_the_schedule_takes_up_each_hour_that_is_over_and_the_watch_says_which_i
     assert {str(alarm.day) for alarm in view.alarms if alarm.day} >= {str(asked[4])}
     written = installation.write_pages()
     assert str(asked[4]) in written.trusted.read_text()
-
-
-def test_the_measurements_of_an_hour_are_published_and_make_its_rows_again(by_the_hour):
-    installation = by_the_hour("Laplace")
-    installation.configure("[published]", "[published]\nmeasurements = true")
-    hour = Hour(DAY, 5)
-    installation.release(hour)
-    folder = installation.settings.published_folder
-    (name,) = installation.files("published/measurements")
-    assert "date=2016-06-01/hour=05/revision-0-" in str(name)
-    read = read_measurements(folder, hour)
-    values = read.values()
-    nodes = enumerate(read.mechanism.tree.nodes)
-    again = {(node, 10 + at): values[row, at] for row, node in nodes for at in (0, 1)}
-    rows = read_published(folder, verify=True)
-    assert {
-        (node, step): value for node, step, value in rows.select("node", "step", "load_mw").rows()
-    } == again

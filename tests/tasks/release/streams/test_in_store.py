@@ -7,21 +7,18 @@ import fsspec
 import polars as pl
 import pytest
 
-from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published
+from optstream.catalogue import find_catalogue, read_catalogue, read_published
 from optstream.errors import ConfigurationError, ParameterError
-from optstream.ledger import ReleaseState
 from optstream.storage.store import S3Store
 from tasks.ledger.export import export
 from tasks.monitor.document import status_document
 from tasks.monitor.view import watch
 from tasks.operate.doctor import examine
-from tasks.operate.purge import purge
 from tasks.operate.simulate import simulate
 from tasks.release.outcomes import budget_of, outcomes_document
 from tasks.release.stages import Status
 from tests.failing import Death
 from tests.memory_store import MemoryStore
-from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 DAY, NEXT = DAYS
@@ -91,16 +88,6 @@ def test_the_lineage_names_objects_and_keyed_hashes_alone(moved):
         assert tag not in said
 
 
-def test_a_copy_of_the_folder_is_a_published_folder(moved, tmp_path):
-    moved.release(*DAYS)
-    for path in moved.filesystem.find(f"{moved.root}/public"):
-        target = tmp_path / "copy" / path.removeprefix(f"{moved.root}/public/")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(moved.filesystem.cat_file(path))
-    assert check_files(tmp_path / "copy") == []
-    assert read_published(tmp_path / "copy").equals(read_published(str(moved.settings.published_folder)))
-
-
 def test_a_restated_and_a_withdrawn_day(moved):
     moved.configure('restatement_share = "0"', 'restatement_share = "1/4"')
     moved.release(*DAYS)
@@ -114,17 +101,6 @@ def test_a_restated_and_a_withdrawn_day(moved):
         assert moved.problems() == []
     assert read_published(url)["date"].unique().to_list() == [NEXT]
     assert not [name for name in moved.filesystem.find(f"{moved.root}/public") if str(DAY) in name]
-
-
-def test_a_day_that_was_drawn_and_not_published_is_given_up(moved):
-    moved.release(NEXT)
-    moved.release(DAY, steps=STEPS[:7])
-    assert moved.record(DAY).state is ReleaseState.DRAWN
-    moved.later(hours=1)
-    assert moved.withdraw(DAY).status is Status.VOID
-    assert read_published(moved.settings.published_folder)["date"].unique().to_list() == [NEXT]
-    assert moved.problems() == []
-    assert statuses(moved.release(DAY)) == [Status.VOID]
 
 
 @pytest.mark.parametrize("method", ["put_new", "put_instead", "delete"])
@@ -152,24 +128,6 @@ def test_a_run_that_dies_while_it_publishes_is_completed_by_the_next(moved, monk
     assert statuses(moved.release(DAY, restate=True)) == [Status.PUBLISHED]
     assert read_catalogue(moved.settings.published_folder).entry(DAY).revision == 1
     assert moved.problems() == []
-
-
-def test_an_older_copy_of_the_ledger_is_refused(moved):
-    moved.release(DAY)
-    copy = moved.copy_ledger()
-    moved.release(NEXT)
-    moved.bring_back(copy)
-    done = moved.release(NEXT)
-    assert done[NEXT].outcome.status is not Status.PUBLISHED
-    assert "ledger" in done[NEXT].outcome.message
-
-
-def test_staged_bytes_are_purged_once_the_store_has_them(moved):
-    moved.release(*DAYS)
-    lost = read_catalogue(moved.settings.published_folder).entry(NEXT).file
-    moved.filesystem.rm_file(f"{moved.root}/public/{lost}")
-    moved.later(days=30, seconds=1)
-    assert dict(purge(moved.settings, moved.ledger, moved.now).n_removed)["staged files"] == 2
 
 
 def test_the_doctor_looks_at_stores(moved):

@@ -10,7 +10,6 @@ import pytest
 from optstream.catalogue import find_catalogue, read_published
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, ReleaseState
-from optstream.mechanisms import Hierarchical
 from optstream.stream import PrivatePeriod
 from tasks.operate import withdraw as withdrawal
 from tasks.release import run
@@ -93,26 +92,6 @@ def test_an_owner_that_wakes_up_leaves_its_successors_raw_state(pegasus, monkeyp
     assert pegasus.raw_files() == before
 
 
-def test_an_owner_that_wakes_up_cannot_void_its_successors_day(pegasus, monkeypatch):
-    """The successor is drawing: its `2.drawing.raw` is destroyed, its fill fails after the sample, VOID."""
-    genuine = Hierarchical.measure
-    pegasus.release(DAYS[0], steps=STEPS[:5])
-    stale = pegasus.run(owner="stale")
-    pegasus.later(hours=1)
-    first = reserve(stale, unreleased(stale), look_at_folders(stale))
-    pegasus.later(hours=1)
-
-    def measure(self, *arguments, **named):
-        measured = genuine(self, *arguments, **named)
-        with pytest.raises(LedgerError):
-            run.void(stale, first, "it raised")  # the stale owner wakes up just now
-        return measured
-
-    monkeypatch.setattr(Hierarchical, "measure", measure)
-    pegasus.release(DAYS[0], steps=STEPS[:6])
-    assert pegasus.record(DAYS[0]).state is ReleaseState.DRAWN
-
-
 def crash_before_recorded(installation, day, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "record_published", raising(LedgerError("away")))
@@ -171,18 +150,6 @@ def test_a_withdrawal_writes_nothing_into_an_older_ledger(installation, monkeypa
     with pytest.raises(LedgerError):
         installation.withdraw(day)
     assert installation.ledger.head("two-regions") == head
-
-
-def test_restatements_use_no_more_than_their_share(installation):
-    """A plan that does not look at its past is held to the grant's sum alone: first releases go short."""
-    installation.configure("window = 48", "window = 96")
-    installation.configure('restatement_share = "0"', 'restatement_share = "1/2"')
-    first, second = date(2016, 6, 1), date(2016, 6, 2)
-    installation.released(first)
-    for _ in range(3):  # each costs a quarter: two use up the half that is kept back
-        installation.release(first, restate=True)
-        installation.later(hours=1)
-    assert installation.release(second)[second].outcome.status is Status.PUBLISHED
 
 
 def test_an_older_ledger_is_refused_where_another_stream_of_the_population_has_published_since(installation):

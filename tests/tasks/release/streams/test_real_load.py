@@ -8,7 +8,6 @@ import pytest
 from optstream import read_published
 from tasks.operate.rte import read_load, rte_configuration, write_loads
 from tasks.release.stages import Status
-from tests.tasks.release.streams.meters import lay_out_meters, meters_configuration
 
 
 def days(first, count):
@@ -52,12 +51,3 @@ def test_february_2016_is_published_whole_and_a_second_run_changes_nothing(insta
     again = installation.release(*february)
     assert {work.outcome.status for work in again.values()} == {Status.UNCHANGED}
     assert installation.files("published") == before
-
-
-def test_a_week_of_real_households_runs_end_to_end(installation, real_data):
-    week = days(date(2013, 3, 1), 7)
-    lay_out_meters(real_data / "smart_meters_2013.parquet", week[0], week[-1], installation.folder / "real")
-    configure(installation, meters_configuration)
-    works = installation.release(*week)
-    assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}, works
-    check_published(installation.folder, installation.settings.tree_of(date.min).nodes[0], 7)

@@ -9,7 +9,6 @@ import pytest
 
 from optstream import mechanisms, read_published
 from optstream.errors import LedgerError
-from optstream.history.blocks import unpacked
 from optstream.ledger import ReleaseState
 from optstream.noise import simulated_noise
 from tasks.config.schema import MECHANISMS
@@ -91,19 +90,6 @@ def test_a_day_begins_with_what_the_day_before_left(with_mechanism, name):
         assert memory.items() <= begun.items()
 
 
-def test_what_was_measured_before_informs_the_next_day(with_mechanism):
-    installation = with_mechanism("HistoryInformed")
-    installation.released(*DAYS[:2])
-    first, second = installation.measured(DAYS[0]), installation.measured(DAYS[1])
-    for level in first.state["levels"]:
-        left, history = (one["levels"][level]["history"] for one in (first.state, second.state))
-        n_blocks = len(left["starts"])
-        assert history["starts"][:n_blocks] == left["starts"]
-        assert np.array_equal(unpacked(history["sums"])[:, :n_blocks], unpacked(left["sums"]))
-    assert second.before["prior"] == first.state["prior"]
-    assert second.to_bytes().count(b'"history"') == len(second.parts)  # all blocks of weeks, once
-
-
 @pytest.mark.parametrize("name", few(ADAPTIVE, 3))
 def test_a_lost_memory_stops_no_day_and_overspends_nothing(with_mechanism, name):
     installation = with_mechanism(name)
@@ -171,16 +157,6 @@ def test_a_draw_that_died_closes_the_open_groups(with_mechanism, monkeypatch):
         assert min(min(groups) for groups in part.choices["groups"]) >= origin
 
 
-def test_groups_run_on_across_midnight(with_mechanism):
-    installation = with_mechanism("PeGaSus")
-    installation.configure('name = "PeGaSus"', 'name = "PeGaSus"\nthreshold = "1000000000"')
-    installation.release(*DAYS[:2])
-    assert installation.record(DAYS[1]).state is ReleaseState.PUBLISHED
-    origin = installation.measured(DAYS[0]).first_step
-    for part in installation.measured(DAYS[1]).parts:
-        assert {start for groups in part.choices["groups"] for start in groups} == {origin}
-
-
 def test_raw_state_that_belongs_to_other_measurements_is_not_taken(with_mechanism):
     installation = with_mechanism("PeGaSus")
     installation.released(DAYS[0])
@@ -198,15 +174,4 @@ def test_raw_state_is_destroyed_when_the_stream_turns_to_another_mechanism(with_
     assert installation.raw_files()
     installation.configure('name = "PeGaSus"', 'name = "Laplace"')
     installation.release(DAYS[2])
-    assert installation.raw_files() == []
-
-
-def test_raw_state_of_a_day_that_becomes_void_is_destroyed(with_mechanism):
-    installation = with_mechanism("PeGaSus")
-    installation.release(DAYS[0], steps=STEPS[:6])
-    (path,) = installation.settings.measurements_of(DAYS[0], 0).glob("*[0-9a-f]")
-    path.write_bytes(b"altered")
-    installation.later(hours=1)
-    installation.release(DAYS[0])
-    assert installation.record(DAYS[0]).state is ReleaseState.VOID
     assert installation.raw_files() == []

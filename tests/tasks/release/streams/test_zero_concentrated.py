@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from optstream.catalogue import ReleaseStatement
-from optstream.errors import ConfigurationError, LedgerError
+from optstream.errors import LedgerError
 from optstream.privacy.zero_concentrated import largest_rho
 from tasks.config import load_settings
 from tasks.operate.amend import declare, rehearse
@@ -58,16 +58,3 @@ def test_a_stream_does_not_change_its_currency(released):
     ):
         with pytest.raises(LedgerError, match=r"currency .* cannot be amended.* a whole window or more"):
             ask(settings, released.ledger)
-
-
-def test_a_delta_and_its_mechanism_come_together(released):
-    released.configure('name = "Gaussian"', 'name = "Laplace"')
-    with pytest.raises(ConfigurationError, match=r'privacy\.delta is for mechanism\.name "Gaussian"'):
-        load_settings(released.folder / "optstream.toml")
-    released.configure('name = "Laplace"', 'name = "Gaussian"')
-    released.configure('delta = "1e-6"\n', "")
-    with pytest.raises(ConfigurationError, match=r"privacy\.delta must be given"):
-        load_settings(released.folder / "optstream.toml")
-    released.configure('epsilon = "1"', 'epsilon = "1"\ndelta = "0.1"')
-    with pytest.raises(ConfigurationError, match="delta"):
-        load_settings(released.folder / "optstream.toml")

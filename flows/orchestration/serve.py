@@ -1,0 +1,443 @@
+"""What `optstream serve` runs: Prefect's server and worker, the operators' pages, and watches, as processes.
+
+It ends when server or worker ends or hangs, and goes on without the pages. Whether they work is read from the
+server in a thread, and no Prefect server runs the watches: neither needs what it looks at. Starting it again
+is the service manager's (docs/schedule.md), as is ending what a killed one left.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+from flows.orchestration.environment import (
+    LOOPBACK,
+    STATE,
+    answers,
+    environment,
+    import_prefect,
+    password_of,
+    reaching,
+)
+from flows.orchestration.listening import listen
+from optstream.errors import ConfigurationError
+from tasks.config import Settings
+from tasks.config.schema import next_fire
+from tasks.monitor.records import LONGEST_WATCH, last_end
+from tasks.trusted.files import make_private_folder, private_opener, write_private
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
+
+START_SECONDS = 180
+"""For the server: at boot a machine is busy."""
+SERVER_STOP_SECONDS, WORKER_STOP_SECONDS, PAGES_STOP_SECONDS = 15, 45, 10
+OWN_PAGES = Path("ui", "v1")
+"""Where in its folder the server keeps the copy of Prefect's pages that it shows."""
+PAGES_PORT = 8484
+"""Of the operators' pages, where nobody asks for another."""
+LOOK_SECONDS = 0.5
+MOST_MEMORY = 512 * 2**20
+"""Bytes of server or worker, which keep some 0.2 and 0.4 MB of every look, until they begin again."""
+LEAST_SECONDS = 6 * 3600.0
+"""Between two such beginnings."""
+LARGEST_LOG = 10 * 2**20
+ENDS_WITH_SERVE = ("setpriv", "--pdeathsig", "TERM")
+"""Linux then ends a child with `serve`, which may have been killed."""
+OF_THE_SERVER = {
+    # old runs and log lines go after 30 days, events after 7
+    "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
+    "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(30 * 86_400),
+    # who holds the one place of a deployment is known after a restart, too
+    "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+    # with the 15 of the default, on a busy machine all wait for SQLite's one writer, which waits for a 16th;
+    # no more than 5 stay open, for each caches up to 80 MB of the database
+    "PREFECT_SERVER_DATABASE_SQLALCHEMY_POOL_SIZE": "5",
+    "PREFECT_SERVER_DATABASE_SQLALCHEMY_MAX_OVERFLOW": "75",
+}
+OF_THE_WORKER = {
+    # seconds before its time that a run's process starts: it imports, and waits for its time
+    "PREFECT_WORKER_PREFETCH_SECONDS": "20",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Child:
+    """A command that runs until `serve` ends. log: a file of the trusted folder."""
+
+    name: str
+    log: Path
+    process: "subprocess.Popen[bytes]"
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it has in memory; 0 once it ended."""
+        with suppress(OSError):
+            pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
+            return int(pages) * os.sysconf("SC_PAGE_SIZE")
+        return 0
+
+    def check(self) -> None:
+        """Bound the log; raise ConfigurationError if it ended."""
+        self.bound_log()
+        code = self.process.poll()
+        if code is not None:
+            raise ConfigurationError(
+                f"the {self.name} ended with code {code}: see {self.log}, and start `optstream serve` again"
+            )
+
+    def bound_log(self) -> None:
+        """Keep at most twice LARGEST_LOG: the child, which appends, goes on at the start of an empty file."""
+        with suppress(OSError):
+            if self.log.stat().st_size > LARGEST_LOG:
+                old = self.log.with_suffix(".log.old")
+                try:
+                    with self.log.open("rb") as said, open(old, "wb", opener=private_opener) as kept:
+                        shutil.copyfileobj(said, kept)
+                finally:
+                    os.truncate(self.log, 0)
+
+    def end(self, seconds: float) -> None:
+        """Ask it to end, and kill it if it has not in so many seconds."""
+        self.process.terminate()
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def begin(name: str, log: Path, added: Mapping[str, str], *words: str, inherits: Sequence[int] = ()) -> Child:
+    """Run a module with these words, its standard error added to the log.
+
+    added: to the environment, whose own variables win. inherits: open files.
+    """
+    make_private_folder(log.parent)
+    bound = ENDS_WITH_SERVE if shutil.which(ENDS_WITH_SERVE[0]) else ()
+    with open(log, "ab", opener=private_opener) as said:
+        process = subprocess.Popen(
+            [*bound, sys.executable, "-m", *words],
+            env={**added, **os.environ},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            umask=0o077,
+            pass_fds=inherits,
+            start_new_session=True,  # Ctrl-C is for `serve`, which ends the worker first
+        )
+    child = Child(name, log, process)
+    child.bound_log()
+    return child
+
+
+@contextmanager
+def module(
+    name: str,
+    log: Path,
+    stop_seconds: float,
+    added: Mapping[str, str],
+    *words: str,
+    inherits: Sequence[int] = (),
+) -> Iterator[Child]:
+    """Begin a module, and end it on leaving."""
+    child = begin(name, log, added, *words, inherits=inherits)
+    try:
+        yield child
+    finally:
+        child.end(stop_seconds)
+
+
+@contextmanager
+def own_server(settings: Settings, home: Path) -> Iterator[Child]:
+    """Run a Prefect server on loopback, behind a password, with its database in a folder of the trusted one.
+
+    Sets the environment that prefect reads on import, and waits until the server answers. Raises
+    ConfigurationError if it does not, if its port is taken, or if another process has a server in the folder.
+    """
+    make_private_folder(home)
+    with _alone(home / "server.lock"):
+        port, secret = _port_of(settings), password_of(home)
+        url = f"http://{LOOPBACK}:{port}/api"
+        os.environ.setdefault("PREFECT_HOME", str(home))
+        os.environ.update(reaching(url, secret))
+        os.environ.update(environment(settings.trusted_folder, os.environ))
+        import_prefect(again=True)  # `backfill` has imported it
+        added = OF_THE_SERVER | {
+            "PREFECT_SERVER_API_AUTH_STRING": secret,
+            "PREFECT_SERVER_UI_API_URL": url,
+            # the pages are copied there: where the package lies may not be writable
+            "PREFECT_SERVER_UI_STATIC_DIRECTORY": str((home / OWN_PAGES).parent),
+        }
+        words = ("flows.orchestration.listening", "server", "start", "--host", LOOPBACK, "--port", str(port))
+        with module("Prefect server", home / "server.log", SERVER_STOP_SECONDS, added, *words) as server:
+            deadline = time.monotonic() + START_SECONDS
+            while not answers():
+                server.check()
+                if time.monotonic() > deadline:
+                    raise ConfigurationError(f"the Prefect server did not start: see {server.log}")
+                time.sleep(LOOK_SECONDS)
+            yield server
+
+
+def _port_of(settings: Settings) -> int:
+    """The configured port, else that of the last start, else a free one; raises ConfigurationError if the
+    configured one is taken.
+    """
+    wanted = settings.scheduling.port
+    if wanted is None:
+        with suppress(OSError, ValueError, KeyError, ConfigurationError):
+            state = json.loads((settings.trusted_folder / STATE).read_text())
+            with listen(LOOPBACK, urlsplit(state["api"]).port or 0, "") as probe:
+                return int(probe.getsockname()[1])
+    with listen(LOOPBACK, wanted or 0, "[schedule] port") as probe:
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def found_by_runs(streams: Sequence[Settings], *, own: bool) -> Iterator[None]:
+    """Have `run` and `backfill` of these streams find the server of PREFECT_API_URL (`served`).
+
+    own: its password is in the first stream's folder.
+    """
+    state = {"api": os.environ["PREFECT_API_URL"]}
+    if own:
+        state["home"] = str(streams[0].serve_folder.resolve())
+    with ExitStack() as held:
+        for one in streams:
+            file = one.trusted_folder / STATE
+            write_private(file, json.dumps(state).encode())
+            fcntl.flock(held.enter_context(file.open("rb")), fcntl.LOCK_SH)
+        yield
+
+
+def worker_of(settings: Settings, work_pool: str, name: str) -> AbstractContextManager[Child]:
+    """Run a worker of a process pool under a name; its runs are processes of this machine."""
+    log = settings.serve_folder / f"worker-{settings.stream.name}.log"
+    words: tuple[str, ...] = ("worker", "start", "--pool", work_pool, "--name", name)
+    words += ("--type", "process", "--install-policy", "never")
+    return module("Prefect worker", log, WORKER_STOP_SECONDS, OF_THE_WORKER, "prefect", *words)
+
+
+@contextmanager
+def pages_of(streams: Sequence[Settings], listening: socket.socket) -> Iterator[Child]:
+    """Run `optstream ui` at a socket, for these streams; its log is the first one's."""
+    log = streams[0].serve_folder / f"ui-{streams[0].stream.name}.log"
+    files = [word for one in streams for word in ("--config", str(one.file))]
+    own = listening.fileno()
+    words = ("flows.cli.main", "ui", *files, "--socket", str(own))
+    name = "server of the operators' pages"
+    with module(name, log, PAGES_STOP_SECONDS, {}, *words, inherits=[own]) as pages:
+        listening.close()  # the port is free when it ends
+        yield pages
+
+
+def pages_socket(wanted: int | None) -> socket.socket:
+    """Listen at the wanted port for the pages, else at the usual or a free one; raises ConfigurationError if
+    the wanted one is taken. Another `serve` that starts now finds it taken, too.
+    """
+    if wanted is None:
+        with suppress(ConfigurationError):
+            return listen(LOOPBACK, PAGES_PORT, "--ui-port")
+    return listen(LOOPBACK, wanted or 0, "--ui-port")
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Hold a lock, whose file says who does: two servers of one database would run each other's services."""
+    with os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigurationError(
+                f"another `optstream serve` has its server here (process {file.read().strip()}), or a "
+                "`backfill --workers`: end that one first, or name its address with --api or PREFECT_API_URL"
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+# Whether server and worker still work, and the watches.
+
+HANG_SECONDS = 180.0
+"""Without a pulse, and `serve` ends: a heartbeat is due every 30 s, a poll every 15 s."""
+PULSE_SECONDS = 10.0
+"""Between two looks at the pulse, and for the server to answer each."""
+MADE_UP = timedelta(days=1)
+"""A watch that was missed for not longer than this is made up for."""
+Pulse = Callable[[], Mapping[str, object]]
+"""Returns values that change while server and worker work; raises where the server does not answer."""
+
+
+class Supervisor:
+    """Follows a pulse in a thread of its own. hang_seconds: how long a value may stay as it is."""
+
+    def __init__(self, pulse: Pulse, hang_seconds: float = HANG_SECONDS) -> None:
+        self.pulse, self.hang_seconds = pulse, hang_seconds
+        self._answered = time.monotonic()
+        self._values: dict[str, tuple[object, float]] = {}
+        self._problem = ""
+        self._stop = Event()
+        Thread(target=self._follow, daemon=True).start()
+
+    def check(self) -> None:
+        """Raise ConfigurationError if the server did not answer, or a value did not change, for too long."""
+        now = time.monotonic()
+        silent = {name: now - since for name, (_, since) in list(self._values.items())}
+        unanswered = now - self._answered
+        if max(unanswered, *silent.values(), 0.0) <= self.hang_seconds:
+            return
+        what = f"did not answer for {unanswered:.0f} s{self._problem}: it hangs, or"
+        if unanswered < self.hang_seconds / 2:
+            name = max(silent, key=lambda one: silent[one])
+            what = f"saw no {name} for {silent[name]:.0f} s: what makes them hangs, or the server or"
+        raise ConfigurationError(
+            f"the Prefect server {what} its database is locked; start `optstream serve` again"
+        )
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stop.set()
+
+    def _follow(self) -> None:
+        while not self._stop.wait(min(PULSE_SECONDS, self.hang_seconds / 4)):
+            try:
+                found = self.pulse()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the server did not answer
+                self._problem = f" ({type(error).__name__})"
+                continue
+            self._answered, self._problem = time.monotonic(), ""
+            for name, value in found.items():
+                if name not in self._values or self._values[name][0] != value:
+                    self._values[name] = value, time.monotonic()
+
+
+def pulse_of(pool: str, worker: str, deployment: str) -> Pulse:
+    """The pulse of a worker by its name, and of the scheduler by a deployment that it has to plan runs of, as
+    the server of PREFECT_API_URL has them in its database.
+    """
+    from prefect.client.schemas.filters import DeploymentFilter  # prefect has read its settings now
+
+    from flows.orchestration.nightly import PLANNED
+
+    def pulse() -> Mapping[str, object]:
+        with _impatient_client() as client:
+            workers = client.read_workers_for_work_pool(pool)
+            queues = client.read_work_queues(work_pool_name=pool)
+            night = client.read_deployment_by_name(deployment)
+            ours = DeploymentFilter.model_validate({"id": {"any_": [night.id]}})
+            rests = night.paused or not any(one.active for one in night.schedules)
+            planned = rests or client.read_flow_runs(deployment_filter=ours, flow_run_filter=PLANNED, limit=1)
+        beats = [one.last_heartbeat_time for one in workers if one.name == worker]
+        polls = [one.last_polled for one in queues if one.last_polled is not None]
+        return {
+            "heartbeat of the worker": max(filter(None, beats), default=None),
+            "poll of the worker": max(polls, default=None),
+            f"planned run of {deployment}": time.monotonic() if planned else None,
+        }
+
+    return pulse
+
+
+@contextmanager
+def _impatient_client() -> "Iterator[SyncPrefectClient]":
+    from prefect.client.orchestration import get_client
+    from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+
+    with (
+        temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}),
+        get_client(sync_client=True, httpx_settings={"timeout": PULSE_SECONDS}) as client,
+    ):
+        yield client
+
+
+def is_idle() -> bool:
+    """Whether the server answers that no run of OptStream's is under way that was due within a day: a killed
+    `optstream run` seems to run without end.
+    """
+    from prefect.client.schemas.filters import FlowRunFilter
+
+    from flows.orchestration.calls import TAG
+    from flows.orchestration.nightly import ALIVE
+
+    since = datetime.now(UTC) - timedelta(days=1)
+    ours = {"tags": {"all_": [TAG]}, "expected_start_time": {"after_": since}}
+    found = FlowRunFilter.model_validate(ALIVE | ours)
+    with suppress(Exception), _impatient_client() as client:  # the supervisor says what is wrong
+        return not client.read_flow_runs(flow_run_filter=found, limit=1)
+    return False
+
+
+def notify_systemd(address: str, state: str) -> None:
+    """Send a state, such as READY=1, to the service manager whose NOTIFY_SOCKET this is; to none without."""
+    if address:
+        place = f"\0{address[1:]}" if address.startswith("@") else address
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own, suppress(OSError):
+            own.sendto(state.encode(), socket.MSG_DONTWAIT, place)  # it may not read
+
+
+@contextmanager
+def watching(streams: Sequence[Settings], longest: timedelta = LONGEST_WATCH) -> Iterator[None]:
+    """Run `optstream watch` of each stream by its cron, a process each, whatever becomes of the server."""
+    stop = Event()
+    thread = Thread(target=_watch, args=(streams, stop, longest), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _watch(streams: Sequence[Settings], stop: Event, longest: timedelta) -> None:
+    now = datetime.now(UTC)
+    seen = {one.file: max(last_end(one, "watch") or now, now - MADE_UP) for one in streams}
+    running: dict[object, tuple[Child, float]] = {}
+    while not stop.wait(LOOK_SECONDS):
+        for one in streams:
+            child, since = running.get(one.file, (None, 0.0))
+            if child is not None:
+                if child.process.poll() is None and time.monotonic() - since < longest.total_seconds():
+                    continue
+                child.end(0)
+                del running[one.file]
+            now = datetime.now(UTC)
+            if _is_due(one, seen[one.file], now):
+                seen[one.file] = now
+                with suppress(OSError):  # no process can be made now: the next watch tells
+                    running[one.file] = begin_watch(one), time.monotonic()
+    for child, _ in running.values():
+        child.end(0)
+
+
+def _is_due(settings: Settings, seen: datetime, now: datetime) -> bool:
+    """Whether the cron fired after the minute in which it was seen last, up to now."""
+    at = seen.astimezone(ZoneInfo(settings.stream.time_zone))
+    fire = next_fire([settings.scheduling.watch_cron], at)
+    return fire is not None and fire <= now
+
+
+def begin_watch(settings: Settings) -> Child:
+    """Begin a watch of a stream."""
+    log = settings.serve_folder / f"watch-{settings.stream.name}.log"
+    return begin("watch", log, {}, "flows.cli.main", "watch", "--config", str(settings.file))
+
+
+def systemd_address() -> str:
+    """Take the service manager's address out of the environment: it is no child's."""
+    os.environ.pop("WATCHDOG_USEC", None)
+    return os.environ.pop("NOTIFY_SOCKET", "")

@@ -1,0 +1,95 @@
+"""Controlled rounding: sums exact, every node rounded up or down, least distance or no bias, by brute
+force.
+"""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.estimation.rounding import rounded_units
+from optstream.stream import AggregationTree
+from tests.optstream.estimation.programs import random_tree, wide_tree
+
+RULES = pytest.mark.parametrize("rule", ["nearest", "unbiased"])
+
+
+@RULES
+@pytest.mark.parametrize("resolution", ["1", "0.001", "3"])
+def test_sums_are_exact_and_every_node_is_rounded_up_or_down(rule, resolution):
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        tree = random_tree(rng)
+        shape = (len(tree.leaves), 6)
+        leaves = rng.gamma(0.3, 2.0, shape) * rng.integers(0, 2, shape) - rng.integers(0, 2)
+        leaves[:, 0] = rng.integers(-4, 4, len(tree.leaves)) * float(resolution)
+        values = tree.add_up(leaves)
+        found = rounded_units(values, tree, Fraction(resolution), rule)
+        assert np.array_equal(found, tree.add_up(found[tree.leaf_indices]))
+        assert np.abs(found - values / float(resolution)).max() < 1
+        assert np.array_equal(found[:, 0], np.rint(values[:, 0] / float(resolution)))  # whole values stay
+        if rule == "nearest":
+            assert np.abs(found[0] - values[0] / float(resolution)).max() <= 0.5 + 1e-5
+        assert np.array_equal(found, rounded_units(values, tree, Fraction(resolution), rule))
+
+
+@RULES
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e19])
+def test_what_cannot_be_counted_is_refused_and_not_shown(rule, value):
+    """A cast of such a float gives some integer, which would be published."""
+    tree = AggregationTree.from_parents({"all": None, "a": "all", "b": "all"})
+    values = np.array([[0.0], [value], [0.0]])
+    with pytest.raises(ParameterError, match=r"must be finite, and together less than 4.6e\+18") as said:
+        rounded_units(values, tree, Fraction(1), rule)
+    assert str(value) not in str(said.value)
+
+
+@RULES
+def test_leaves_are_raised_to_the_bound_and_sums_with_them(rule):
+    tree = wide_tree(12, 4)
+    leaves = np.random.default_rng(1).uniform(-3, 3, (12, 20))
+    found = rounded_units(tree.add_up(leaves), tree, Fraction(1), rule, least=-1)
+    assert found[tree.leaf_indices].min() == -1
+    assert np.array_equal(found, tree.add_up(found[tree.leaf_indices]))
+    assert np.abs(found - tree.add_up(np.maximum(leaves, -1.0))).max() < 1
+    assert rounded_units(tree.add_up(leaves), tree, Fraction(1), rule).min() < -1  # the control
+
+
+def test_nearest_is_the_least_distance_of_a_family():
+    tree = AggregationTree.from_parents({"all": None} | {f"leaf {number}": "all" for number in range(6)})
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        values = tree.add_up(rng.uniform(0, 2, (6, 1)))
+        found = rounded_units(values, tree, Fraction(1))
+        leaves = values[tree.leaf_indices, 0]
+        options = [np.floor(leaves) + one for one in product((0, 1), repeat=6)]
+        fitting = [one for one in options if one.sum() == found[0, 0]]
+        least = min(float(((one - leaves) ** 2).sum()) for one in fitting)
+        assert float(((found[tree.leaf_indices, 0] - leaves) ** 2).sum()) == pytest.approx(least, abs=1e-5)
+
+
+def test_of_equal_remainders_the_first_are_rounded_up_whatever_their_last_bits():
+    """Leaves that were not measured share their parent evenly; another processor's last bits differ."""
+    tree = AggregationTree.from_parents({"all": None} | {f"leaf {number}": "all" for number in range(8)})
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        leaves = np.full((8, 1), 3 / 8) * (1 + rng.normal(0, 1e-15, (8, 1)))
+        assert rounded_units(tree.add_up(leaves), tree, Fraction(1))[:, 0].tolist() == [3, 1, 1, 1, *[0] * 5]
+
+
+def test_unbiased_keeps_the_mean_of_small_leaves_and_nearest_does_not():
+    """1,000 steps of 40 leaves near 0.1. Nearest, the control, publishes some of them as 0 throughout."""
+    tree = wide_tree(40, 10)
+    values = tree.add_up(np.random.default_rng(2).gamma(5.0, 0.02, (40, 1000)))
+    moved = rounded_units(values, tree, Fraction(1), "unbiased") - values
+    assert np.abs(moved.mean(axis=1)).max() < 5 * np.sqrt(0.1 / 1000)
+    assert abs(moved.mean()) < 1e-2
+    steady = np.repeat(np.linspace(0.06, 0.14, 40)[:, None], 1000, axis=1)
+    means = {
+        rule: rounded_units(tree.add_up(steady), tree, Fraction(1), rule)[tree.leaf_indices].mean(axis=1)
+        for rule in ("nearest", "unbiased")
+    }
+    assert means["unbiased"] == pytest.approx(steady[:, 0], abs=0.01)
+    assert (means["nearest"] == 0).sum() > 20

@@ -1,0 +1,102 @@
+"""What covariates did is what the joint Gaussian of series and coefficients says, to rounding."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from optstream.history import covariates as covariate_effect
+from optstream.history import posterior as posterior_module
+from optstream.history.blocks import Blocks
+from optstream.history.covariate_columns import columns_of
+from optstream.history.covariates import effect_of
+from optstream.history.posterior import Question, explained, fit, series_of
+from optstream.history.prior import TemporalPrior
+from optstream.history.tree import Seen, TreePosterior
+from optstream.stream import AggregationTree
+from optstream.stream.covariate import Covariate
+from optstream.stream.public_days import PublicDays
+from tests.optstream.history.dense import Dense
+
+SLOTS, N_DAYS = 12, 20
+DAYS = PublicDays(SLOTS)
+TREE = AggregationTree.from_parents({"r": None, "a": "r", "b": "r", "c": "a", "d": "a", "e": "b"})
+PRIOR = TemporalPrior.broad(SLOTS)
+
+
+def seen_of(generator, noise=0.05):
+    """Blocks at every node but one, of series that the covariate moves."""
+    steps = np.sort(generator.choice(SLOTS * N_DAYS - 4, 40, replace=False))
+    blocks = Blocks.at(steps, generator.integers(1, 4, 40), worth=1.0 / (1 + generator.random(40)))
+    noises = np.full(len(TREE.nodes), noise)
+    noises[1] = np.inf
+    sizes = generator.uniform(0.5, 3.0, len(TREE.leaves))
+    moved = columns_of((temperature(generator),), TREE, sizes, blocks, SLOTS).values[:12].sum(axis=0)
+    residuals = 3.0 * moved + np.sqrt(noise) * generator.normal(size=moved.shape)
+    return Seen(TREE, blocks, residuals, noises, sizes)
+
+
+def temperature(generator, rows=6):
+    return Covariate("temperature", 0, 10 + 5 * generator.normal(size=(rows, N_DAYS)).cumsum(axis=1))
+
+
+@pytest.mark.parametrize("noise", [1e-4, 0.05, 1e3])
+def test_it_is_the_dense_process(noise, monkeypatch):
+    """Of normal noise, which nothing is cut off of."""
+    monkeypatch.setattr(posterior_module, "with_own_noise", lambda posterior: posterior)
+    monkeypatch.setattr(covariate_effect, "STRENGTHS", (1.0,))
+    generator = np.random.default_rng(1)
+    seen, covariate = seen_of(generator, noise), temperature(np.random.default_rng(1))
+    asked = Blocks.at(np.arange(SLOTS * (N_DAYS - 1), SLOTS * N_DAYS))
+    at_blocks, at_steps = (
+        columns_of((covariate,), TREE, seen.sizes, blocks, SLOTS).values for blocks in (seen.blocks, asked)
+    )
+    means, variances = Dense(PRIOR, seen, at_blocks).at(asked, at_steps)
+    posterior, effect = explained(PRIOR, seen, (covariate,), DAYS)
+    assert effect is not None
+    found = posterior.means(asked) + effect.means(asked)
+    spread = posterior.variances(asked) + effect.variances(asked)
+    assert np.allclose(found, means, rtol=1e-6, atol=1e-6 * np.abs(means).max())
+    assert np.allclose(spread, variances, rtol=1e-6, atol=1e-6 * variances.max())
+
+
+def test_laplace_noise_is_taken_for_what_it_is():
+    """It hides less of what a covariate did than normal noise of its variance does."""
+    missed = np.zeros((12, 2))
+    for seed in range(len(missed)):
+        generator = np.random.default_rng(seed)
+        seen, covariate = seen_of(generator), temperature(np.random.default_rng(seed))
+        moved = 3.0 * columns_of((covariate,), TREE, seen.sizes, seen.blocks, SLOTS).values[:12].sum(axis=0)
+        noisy = moved + generator.laplace(scale=1.0, size=moved.shape)
+        seen = replace(seen, residuals=noisy, noise=seen.noise * 2.0 / 0.05)
+        normal = effect_of(TreePosterior(PRIOR, seen), (covariate,), SLOTS)
+        _, own = explained(PRIOR, seen, (covariate,), DAYS)
+        assert normal is not None
+        assert own is not None
+        missed[seed] = [((moved - one.explained) ** 2).mean() for one in (normal, own)]
+    assert np.log(missed[:, 1] / missed[:, 0]).mean() < np.log(0.95)
+
+
+def test_the_likeliest_strength_is_taken(monkeypatch):
+    generator = np.random.default_rng(2)
+    seen, covariate = seen_of(generator), temperature(np.random.default_rng(3), rows=1)
+    found = {}
+    for strength in (0.3, 1.0, 3.0):
+        monkeypatch.setattr(covariate_effect, "STRENGTHS", (strength,))
+        effect = effect_of(TreePosterior(PRIOR, seen), (covariate,), SLOTS)
+        found[strength] = Dense(PRIOR, seen, effect.columns).log_likelihood
+    monkeypatch.setattr(covariate_effect, "STRENGTHS", (0.3, 1.0, 3.0))
+    monkeypatch.setattr(covariate_effect, "ROUNDS", 4)
+    effect = effect_of(TreePosterior(PRIOR, seen), (covariate,), SLOTS)
+    assert Dense(PRIOR, seen, effect.columns).log_likelihood >= max(found.values()) - 1e-6
+
+
+def test_what_is_told_of_nothing_changes_nothing():
+    seen = seen_of(np.random.default_rng(4))
+    steps = Blocks.at(np.arange(24))
+    plain = series_of(fit(Question(PRIOR, seen, DAYS, (), False)), steps)
+    constant = Covariate("constant", 0, np.full((1, N_DAYS), 7.0))
+    nowhere = Covariate("nowhere", 0, np.full((1, N_DAYS), np.nan))
+    for covariate in (constant, nowhere):
+        found = series_of(fit(Question(PRIOR, seen, DAYS, (), False, (covariate,))), steps)
+        assert all(np.array_equal(one, other) for one, other in zip(found, plain, strict=True))

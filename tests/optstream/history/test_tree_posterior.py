@@ -1,0 +1,135 @@
+"""The posterior over a tree is that of the dense joint Gaussian process, to rounding."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from optstream.history.blocks import Blocks, LagTables
+from optstream.history.learn import learn, likelihood_gradient
+from optstream.history.prior import TemporalPrior
+from optstream.history.self_check import day_squares, day_surprises, left_out
+from optstream.history.tree import Seen, TreePosterior
+from optstream.stream import AggregationTree, Lattice
+from tests.optstream.estimation.lattices import incomplete, product
+from tests.optstream.history.dense import Dense
+
+SLOTS = 12
+TREES = {
+    "one leaf": {"r": None},
+    "a star": {"r": None, "a": "r", "b": "r", "c": "r"},
+    "ragged": {"r": None, "a": "r", "b": "r", "c": "a", "d": "a", "e": "b", "f": "r"},
+    "two dimensions": product(2, 2),
+    "cells that do not exist": incomplete(3),
+}
+NOISES = {
+    "all measured": lambda n: np.linspace(0.2, 1.0, n),
+    "leaves only": lambda n: np.where(np.arange(n) < n // 2 - 1, np.inf, 0.3),
+    "hardly any noise": lambda n: np.full(n, 1e-4),
+    "much noise": lambda n: np.full(n, 1e6),
+}
+
+
+def blocks_of(generator, n, kinds=3):
+    return Blocks(
+        np.sort(generator.integers(-30, 200, n)),
+        generator.integers(1, 5, n),
+        generator.integers(0, kinds, n),
+        np.where(np.arange(n) < n - 5, 0, generator.integers(0, 3, n)),
+        1 / (1 + generator.random(n)),
+    )
+
+
+def case(tree_name, noise_name, seed=0, n=14):
+    generator = np.random.default_rng(seed)
+    tree = TREES[tree_name]
+    tree = tree if isinstance(tree, Lattice) else AggregationTree.from_parents(tree)
+    noise = NOISES[noise_name](len(tree.nodes))
+    noise[tree.leaf_indices] = np.where(np.isfinite(noise), noise, 0.4)[tree.leaf_indices]
+    sizes = generator.uniform(0.5, 8.0, len(tree.leaves))
+    residuals = generator.normal(0, 2, (len(tree.nodes), n))
+    seen = Seen(tree, blocks_of(generator, n), residuals, noise, sizes)
+    asked = Blocks.at(np.arange(190, 202), kinds=np.full(12, 1), events=np.arange(12) // 5)
+    return TemporalPrior.broad(SLOTS), seen, asked
+
+
+@pytest.mark.parametrize("noise_name", NOISES)
+@pytest.mark.parametrize("tree_name", TREES)
+@pytest.mark.slow
+def test_it_is_the_dense_process(tree_name, noise_name):
+    prior, seen, asked = case(tree_name, noise_name)
+    fast, dense = TreePosterior(prior, seen), Dense(prior, seen)
+    means, variances = dense.at(asked)
+    size = np.abs(means).max()
+    assert np.allclose(fast.means(asked), means, rtol=1e-8, atol=1e-8 * size)
+    assert np.allclose(fast.variances(asked), variances, rtol=1e-8, atol=1e-8 * variances.max())
+    assert np.isclose(fast.log_likelihood, dense.log_likelihood, rtol=1e-8, atol=1e-6)
+
+
+@pytest.mark.parametrize("tree_name", TREES)
+def test_a_value_left_out_is_predicted_as_by_the_dense_process(tree_name):
+    prior, seen, _ = case(tree_name, "all measured")
+    inverse = np.linalg.inv(Dense(prior, seen).measured)
+    surprise, spread = left_out(TreePosterior(prior, seen), 14)
+    expected = inverse @ seen.residuals.ravel() / np.diag(inverse)
+    assert np.allclose(surprise.ravel(), expected, rtol=1e-7)
+    assert np.allclose(spread.ravel(), 1 / np.diag(inverse), rtol=1e-7)
+    _, roughly = left_out(TreePosterior(prior, seen), 4)
+    assert np.allclose(roughly[:, 10:], spread[:, 10:])
+    assert np.allclose(roughly[:, :10], 1 / (1 / spread).mean(axis=1, keepdims=True))
+
+
+def test_a_days_surprise_is_that_of_the_dense_process():
+    """Of shifts at some blocks of one node, and of all leaves together."""
+    prior, seen, _ = case("ragged", "all measured")
+    chosen = np.arange(14) > 9
+    dense = Dense(prior, seen)
+    weights, pull = dense.sums @ seen.sizes, np.linalg.solve(dense.measured, dense.values)
+    inverse = np.linalg.inv(dense.measured)
+    posterior = TreePosterior(prior, seen)
+    *found, shared = squares = day_squares(posterior, chosen)
+    one_by_one = day_surprises(posterior, chosen, np.array([2, 5, 7]))
+    assert np.allclose((one_by_one**2).sum(axis=1), squares[[2, 5, 7]], rtol=1e-6)
+    for node in range(len(found)):
+        at = np.flatnonzero(np.repeat(np.arange(len(found)) == node, 14) & np.tile(chosen, len(found)))
+        part = inverse[np.ix_(at, at)]
+        assert np.isclose(found[node], pull[at] @ np.linalg.solve(part, pull[at]), rtol=1e-6)
+    shifts = np.kron(weights[:, None], np.eye(14)[:, chosen])
+    score = shifts.T @ pull
+    assert np.isclose(shared, score @ np.linalg.solve(shifts.T @ inverse @ shifts, score), rtol=1e-6)
+
+
+@pytest.mark.parametrize("noise_name", ["all measured", "leaves only"])
+@pytest.mark.parametrize("tree_name", TREES)
+@pytest.mark.slow
+def test_the_gradient_is_that_of_the_likelihood(tree_name, noise_name):
+    prior, seen, _ = case(tree_name, noise_name)
+    tables = LagTables.between(seen.blocks, seen.blocks, SLOTS)
+    gradient = likelihood_gradient(TreePosterior(prior, seen), tables)
+    for place in range(gradient.size):
+        ends = [prior.logs.copy(), prior.logs.copy()]
+        ends[0][place] -= 1e-5
+        ends[1][place] += 1e-5
+        low, high = (TreePosterior(replace(prior, logs=logs), seen).log_likelihood for logs in ends)
+        assert np.isclose(gradient[place], (high - low) / 2e-5, rtol=2e-3, atol=2e-3)
+
+
+def drawn_from(prior, seen, seed):
+    """Measurements that the prior itself would give."""
+    dense = Dense(prior, seen)
+    root = np.linalg.cholesky(dense.measured)
+    values = np.zeros(seen.residuals.size)
+    values[dense.rows] = root @ np.random.default_rng(seed).normal(size=dense.values.size)
+    return replace(seen, residuals=values.reshape(seen.residuals.shape))
+
+
+@pytest.mark.slow
+def test_learning_finds_a_more_likely_prior_and_the_direction_of_the_truth():
+    prior, seen, _ = case("a star", "leaves only", n=60)
+    truth = replace(prior, logs=prior.logs.copy())
+    drift = next(place for one, place, *_ in prior.parameters if one.name == "drift")
+    truth.logs[drift] += 1.5
+    given = drawn_from(truth, replace(seen, noise=np.where(np.isinf(seen.noise), np.inf, 1e-3)), 3)
+    learned = learn(prior, given)
+    assert TreePosterior(learned, given).log_likelihood > TreePosterior(prior, given).log_likelihood
+    assert learned.logs[drift] > prior.logs[drift]

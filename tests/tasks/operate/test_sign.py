@@ -1,0 +1,216 @@
+"""The signing key from its making to the readers: what the ledger does not know is never signed."""
+
+import json
+import logging
+import os
+import re
+import stat
+from base64 import b64encode
+from dataclasses import replace
+from datetime import date
+
+import fsspec
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from jsonschema import Draft202012Validator
+
+from optstream.catalogue import publish, read_catalogue, read_published, stage
+from optstream.catalogue import withdraw as withdraw_published
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.read import read_statement
+from optstream.catalogue.signing import Signer
+from optstream.errors import ConfigurationError, PublicationError
+from tasks.operate.keys import new_key, read_key
+from tasks.operate.permissions import check_trusted
+from tasks.release.stages import Status
+from tasks.schemas.json_schema import schema_of
+
+DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+
+
+def sign_with(installation, name):
+    installation.configure(
+        'value = "load_mw"\n[trusted]', f'value = "load_mw"\nsigning_key = "trusted/{name}"\n[trusted]'
+    )
+
+
+@pytest.fixture(params=["path", pytest.param("s3", marks=pytest.mark.nightly)])
+def signed(installation, request):
+    """The small stream, published in a folder, by night in a store too, with a signing key."""
+    if request.param == "s3":
+        bucket = request.getfixturevalue("s3_bucket")
+        installation.configure('folder = "published"', f'folder = "s3://{bucket}/public"')
+    sign_with(installation, "signing.pem")
+    installation.public = new_key(installation.settings.signing_key_file)
+    return installation
+
+
+def days_in(installation, key=None):
+    rows = read_published(installation.settings.published_folder, public_key=key or installation.public)
+    return rows["date"].unique().sort().to_list()
+
+
+def put(installation, name, data):
+    """Write a file of the published folder, as anybody who may."""
+    with fsspec.open(f"{installation.settings.published_folder}/{name}", "wb") as file:
+        file.write(data)
+
+
+def get(installation, name):
+    with fsspec.open(f"{installation.settings.published_folder}/{name}", "rb") as file:
+        return file.read()
+
+
+def statuses(done):
+    return [work.outcome.status for work in done.values()]
+
+
+def test_what_a_night_publishes_is_signed_and_verified(signed):
+    check_trusted(signed.settings)
+    assert statuses(signed.release(DAY)) == [Status.PUBLISHED]
+    assert statuses(signed.release(NEXT)) == [Status.PUBLISHED]
+    assert days_in(signed) == [DAY, NEXT]
+    assert signed.problems() == []
+    document = json.loads(get(signed, "catalogue.json"))
+    assert document["sequence"] == 2
+    assert list(Draft202012Validator(schema_of("optstream.catalogue/2")).iter_errors(document)) == []
+    assert signed.take_back(DAY)[0].status is Status.WITHDRAWN
+    assert days_in(signed) == [NEXT]
+    assert signed.problems() == []
+
+
+def forged(installation, day):
+    """A consistent release of made-up values in the place of a day's, published without the ledger."""
+    folder = installation.settings.published_folder
+    entry = read_catalogue(folder).entry(day)
+    statement = read_statement(open_storage(folder), entry)
+    rows = read_published(folder).filter(date=day)
+    staged = stage(rows.with_columns(load_mw=rows["load_mw"] + 1000), statement)
+    catalogue = read_catalogue(folder)
+    others = [one for one in catalogue.entries if one.period != day]
+    put(installation, "catalogue.json", replace(catalogue, entries=tuple(others), sequence=None).to_bytes())
+    publish(folder, [(staged, statement)], lambda known: known)
+
+
+def test_a_forged_day_is_refused_by_readers_and_not_signed_by_the_next_night(signed):
+    signed.release(DAY)
+    forged(signed, DAY)
+    assert read_published(signed.settings.published_folder, verify=True)["load_mw"].mean() > 1000
+    with pytest.raises(PublicationError, match="not signed"):
+        days_in(signed)
+    assert "catalogue.json is not signed by key" in " ".join(signed.problems())
+    done = signed.release(NEXT)
+    assert statuses(done) == [Status.FAILED]
+    assert f"lists {DAY} with bytes that the ledger does not know" in done[NEXT].outcome.message
+    assert str(signed.record(NEXT).state) == "DRAWN", "it is published once the catalogue is right"
+    with pytest.raises(PublicationError, match="not signed"):
+        days_in(signed)
+
+
+def test_a_withdrawn_day_that_an_old_catalogue_lists_is_not_signed_again(signed):
+    signed.release(DAY)
+    old = {"catalogue.json": get(signed, "catalogue.json")}
+    (file,) = (entry.file for entry in read_catalogue(signed.settings.published_folder).entries)
+    old[file] = get(signed, file)
+    signed.take_back(DAY)
+    if isinstance(signed.settings.published_folder, type(signed.folder)):
+        (signed.folder / "published" / file).parent.mkdir()
+    for name, data in old.items():
+        put(signed, name, data)
+    done = signed.release(NEXT)
+    assert statuses(done) == [Status.FAILED]
+    assert f"{DAY} was withdrawn, and catalogue.json lists it" in done[NEXT].outcome.message
+    assert signed.take_back(DAY)[0].status is Status.WITHDRAWN
+    signed.later(hours=1)
+    assert statuses(signed.release(NEXT)) == [Status.PUBLISHED]
+    assert days_in(signed) == [NEXT]
+    assert signed.problems() == []
+
+
+def test_a_forged_tombstone_is_not_signed(signed):
+    signed.release(DAY)
+    withdraw_published(
+        signed.settings.published_folder, DAY, lambda _entry, known: known, stream="two-regions"
+    )
+    done = signed.release(NEXT)
+    assert statuses(done) == [Status.FAILED]
+    assert f"calls {DAY} withdrawn, and the ledger does not" in done[NEXT].outcome.message
+
+
+def test_a_stream_that_begins_to_sign_and_changes_its_key(installation):
+    installation.release(DAY)
+    sign_with(installation, "one.pem")
+    one = new_key(installation.settings.signing_key_file)
+    assert "not signed" in " ".join(installation.problems())
+    installation.release(NEXT)
+    assert days_in(installation, one) == [DAY, NEXT]
+    assert installation.problems() == []
+    installation.configure('signing_key = "trusted/one.pem"', 'signing_key = "trusted/two.pem"')
+    two = new_key(installation.settings.signing_key_file)
+    assert "not signed" in " ".join(installation.problems())
+    installation.configure('"trusted/two.pem"', '"trusted/two.pem"\npublic_keys = ["trusted/one.pub"]')
+    assert installation.problems() == []
+    assert installation.take_back(DAY)[0].status is Status.WITHDRAWN
+    assert days_in(installation, [one, two]) == days_in(installation, two) == [NEXT]
+    assert installation.problems() == []
+
+
+def test_a_new_key_is_its_owner_s_alone_and_never_overwritten(installation):
+    sign_with(installation, "keys/signing.pem")
+    path = installation.settings.signing_key_file
+    before = os.umask(0)
+    try:
+        public = new_key(path)
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE(one.stat().st_mode) for one in (path, public, path.parent)]
+    assert modes == [0o600, 0o600, 0o700]
+    kept = path.read_bytes()
+    with pytest.raises(ConfigurationError, match="is there already"):
+        new_key(path)
+    told = public.read_bytes()
+    public.unlink()  # as after a crash between the two
+    assert new_key(path).read_bytes() == told
+    assert path.read_bytes() == kept
+    path.unlink()
+    with pytest.raises(ConfigurationError, match=r"signing\.pub is there already"):
+        new_key(path)
+    path.write_bytes(kept)
+    path.chmod(0o640)
+    with pytest.raises(ConfigurationError, match=f"chmod 600 {path}"):
+        check_trusted(installation.settings)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "no key", "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"]
+)
+def test_what_is_no_key_is_refused_and_not_shown(installation, text):
+    path = installation.folder / "key"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match="must be an Ed25519 key") as caught:
+        read_key(path)
+    assert "c2VjcmV0" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_the_key_is_in_no_log_message_or_published_file(signed, caplog):
+    with caplog.at_level(logging.DEBUG):
+        signed.release(DAY)
+        put(
+            signed,
+            "catalogue.json",
+            get(signed, "catalogue.json").replace(b'"revision": 0', b'"revision": 9'),
+        )
+        told = str(signed.release(NEXT)[NEXT].outcome) + str(signed.problems()) + repr(signed.settings)
+    key = read_key(signed.settings.signing_key_file)
+    raw = key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
+    pem = signed.settings.signing_key_file.read_text().splitlines()[1]
+    shown = told + caplog.text + repr(Signer(key, print))
+    public = (get(signed, name) for name in ("catalogue.json", read_catalogue_manifest(signed)))
+    everything = shown.encode() + b"".join(public)
+    for form in (raw, raw.hex().encode(), b64encode(raw), pem.encode()):
+        assert form not in everything
+
+
+def read_catalogue_manifest(installation):
+    return re.search(r"manifests/release-[0-9a-f]{64}\.json", get(installation, "catalogue.json").decode())[0]

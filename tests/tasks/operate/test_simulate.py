@@ -1,0 +1,84 @@
+"""Simulated dumps: the same whatever is asked beside them, whole or absent, and near the public means."""
+
+from datetime import date, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from optstream.stream import Calendar
+from tasks.config import Layout
+from tasks.operate import simulate as write_dumps
+from tasks.operate.simulate import simulate
+
+pytestmark = pytest.mark.slow
+
+PARIS = Calendar(30, "Europe/Paris")
+MONDAY = date(2016, 2, 1)
+
+
+def days(first: date, count: int) -> list[date]:
+    return [first + timedelta(days=number) for number in range(count)]
+
+
+def read(folder: Path, region: str, day: date) -> pl.DataFrame:
+    return pl.read_parquet(
+        folder / f"region={region}" / f"date={day}" / "part-0.parquet", hive_partitioning=False
+    )
+
+
+def test_any_range_and_any_leaves_give_the_same_day(tmp_path: Path) -> None:
+    simulate(tmp_path / "long", leaves=["84", "11", "53"], calendar=PARIS, days=days(MONDAY, 5), seed=7)
+    simulate(tmp_path / "short", leaves=["53"], calendar=PARIS, days=[MONDAY + timedelta(days=3)], seed=7)
+    day = MONDAY + timedelta(days=3)
+    assert read(tmp_path / "short", "53", day).equals(read(tmp_path / "long", "53", day))
+
+
+def test_the_marker_comes_last_and_a_killed_dump_is_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "region=84" / f"date={MONDAY}"
+    seen: list[list[str]] = []
+
+    def killed(target: Path, text: str) -> None:
+        seen.append(sorted(path.name for path in folder.iterdir()))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(write_dumps, "_write_text", killed)
+        with pytest.raises(KeyboardInterrupt):
+            simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[MONDAY])
+    assert seen == [["part-0.parquet"]]
+    assert not (folder / "_SUCCESS").exists()
+    assert simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[MONDAY]).n_written == 1
+    assert sorted(path.name for path in folder.iterdir()) == ["_SUCCESS", "part-0.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("day", "n_steps"), [(date(2016, 3, 27), 46), (date(2016, 10, 30), 50), (MONDAY, 48)]
+)
+def test_an_elapsed_day_has_its_own_length_in_utc(tmp_path: Path, day: date, n_steps: int) -> None:
+    simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[day])
+    stamps = read(tmp_path, "84", day)["timestamp"]
+    assert stamps.dtype == pl.Datetime("us", "UTC")
+    assert stamps.to_list() == list(PARIS.utc_times(day))
+    assert len(stamps) == n_steps
+
+
+def test_metered_dumps_have_a_row_a_customer_and_step(tmp_path: Path) -> None:
+    simulate(
+        tmp_path,
+        leaves=["a", "b"],
+        calendar=PARIS,
+        days=[MONDAY],
+        schema="metered",
+        customers_per_leaf=20,
+        layout_of=lambda day: Layout("kwh", customer="meter"),
+    )
+    rows = pl.concat([read(tmp_path, leaf, MONDAY) for leaf in "ab"])
+    assert rows.columns == ["meter", "timestamp", "kwh"]
+    assert rows.select("meter", "timestamp").is_unique().all()
+    assert rows["meter"].n_unique() == 40
+    assert rows.height == 40 * 48
+    assert rows["kwh"].min() >= 0
+    assert 0.3 < rows["kwh"].mean() < 1.0

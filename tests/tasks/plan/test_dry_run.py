@@ -1,0 +1,112 @@
+"""The dry run: prices are the plan's own, bands are the estimate's own, and nothing is spent."""
+
+from dataclasses import replace
+from datetime import date
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from optstream.estimation.variances import noise_variances
+from optstream.noise import simulated_noise
+from optstream.privacy import worst_window
+from tasks.config import load_settings
+from tasks.plan.dry_run import dry_run
+from tasks.release.mechanism import mechanism_for
+
+pytestmark = pytest.mark.slow
+
+DAY = date(2025, 1, 15)
+
+
+@pytest.fixture
+def settings_with(small):
+    """The small stream's settings after replacing texts of its file."""
+
+    def make(*changes):
+        file = small().settings.file
+        text = file.read_text()
+        for old, new in changes:
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        file.write_text(text)
+        return load_settings(file)
+
+    return make
+
+
+L1 = ('method = "equally_spaced"', 'method = "l1"\nthreshold = "5"')
+
+
+def test_each_stage_has_its_scale_and_its_price(settings_with):
+    """Quarters of epsilon for a level's samples and its features: alpha k / (1/4), alpha w F / (1/4)."""
+    found = dry_run(settings_with(), [DAY])
+    (period,) = found.periods
+    assert (found.epsilon, found.grant, found.fits, found.points_known) == (1, 1, True, True)
+    assert (period.n_steps, period.epsilon) == (48, 1)
+    for number, level in enumerate(period.levels):
+        assert (level.level, level.n_nodes, level.epsilon) == (number, 1 + number, Fraction(1, 2))
+        assert [(stage.name, stage.epsilon, stage.noise[0].scale) for stage in level.stages] == [
+            ("samples", Fraction(1, 4), 400.0),
+            ("feature day parts", Fraction(1, 8), 3840.0),
+            ("feature day", Fraction(1, 8), 3840.0),
+        ]
+        assert level.stages[0].noise[0].deviation == pytest.approx(400 * 2**0.5)
+
+
+def priced(settings):
+    """A dry run of days of each length, once its prices were found to be the accountant's."""
+    days = [DAY, date(2025, 3, 30), date(2025, 10, 26)]
+    found = dry_run(settings, days)
+    assert [period.n_steps for period in found.periods] == [48, 46, 50]
+    for day, period in zip(days, found.periods, strict=True):
+        mechanism = mechanism_for(settings, day)
+        spends = mechanism.plan(settings.calendar.n_steps(day), settings.calendar.first_step(day))
+        assert period.epsilon == worst_window(spends, 48).epsilon
+        stages = [stage for level in period.levels for stage in level.stages]
+        assert [stage.epsilon for stage in stages] == [worst_window([s], 48).epsilon for s in spends]
+        assert all(stage.noise for stage in stages)
+        assert sum(level.epsilon for level in period.levels) == mechanism.epsilon == found.epsilon
+    return found
+
+
+@pytest.mark.parametrize("changes", [(), (L1,)], ids=["", "l1"])
+def test_prices_are_the_accountants(settings_with, changes):
+    assert priced(settings_with(*changes)).fits
+
+
+def test_bands_are_those_of_the_releases(settings_with):
+    """400 releases with seeded noise, far from the bound: their spread is the band, within 8 percent."""
+    settings = settings_with(('bounds = ["0", "100"]', 'bounds = ["0", "1000000"]'))
+    (period,) = dry_run(settings, [DAY]).periods
+    mechanism = replace(mechanism_for(settings, DAY), lower_bound=None)
+    noise, first_step = simulated_noise(5), settings.calendar.first_step(DAY)
+    values = np.full((2, 48), 1000.0)
+    drawn = [mechanism.release(values, noise=noise, first_step=first_step).values for _ in range(400)]
+    spread = np.std(drawn, axis=0)
+    for level, nodes in zip(period.levels, mechanism.tree.levels, strict=True):
+        seen = spread[nodes.start : nodes.stop]
+        assert np.sqrt((seen**2).mean()) == pytest.approx(level.band.typical, rel=0.08)
+        assert level.band.least < level.band.typical < level.band.most
+        assert seen.max() < 1.2 * level.band.most
+
+
+def test_bands_are_those_of_the_days_own_points(settings_with):
+    """In summer a day begins at residue 46, and its points lie elsewhere."""
+    settings, summer = settings_with(), date(2025, 7, 1)
+    mechanism, first_step = mechanism_for(settings, summer), settings.calendar.first_step(summer)
+    assert first_step % 48 == 46
+    measured = mechanism.measure(np.ones((2, 48)), noise=simulated_noise(1), first_step=first_step)
+    variances = noise_variances(measured, mechanism.tree, mechanism.features, "variance")
+    (period,) = dry_run(settings, [summer]).periods
+    assert period.levels[0].band.typical == pytest.approx(np.sqrt(variances[0].mean()))
+    assert period.levels[1].band.most == pytest.approx(np.sqrt(variances[1:].max()))
+    winter = dry_run(settings, [DAY]).periods[0].levels
+    assert winter[0].band.typical != pytest.approx(period.levels[0].band.typical)
+
+
+def test_derived_levels_cost_nothing_and_have_a_band(settings_with):
+    found = dry_run(settings_with(('levels = ["1/2", "1/2"]', 'levels = ["0", "1"]')), [DAY])
+    root, leaves = found.periods[0].levels
+    assert (root.stages, root.epsilon) == ((), 0)
+    assert root.band.typical == pytest.approx(leaves.band.typical * 2**0.5)

@@ -1,0 +1,62 @@
+"""The month and the year of a statement: of the plan alone, composed once, and kept for the nights after."""
+
+from datetime import date
+
+import pytest
+
+from tasks.plan import long_spans
+from tasks.plan.dry_run import dry_run
+from tasks.plan.long_spans import long_spans_of, plan_horizons
+
+pytestmark = pytest.mark.slow
+
+DAY, LATER, NEXT_YEAR = date(2016, 6, 1), date(2016, 10, 30), date(2017, 6, 1)
+
+
+@pytest.fixture(autouse=True)
+def as_a_new_process(whole_spans, monkeypatch):
+    monkeypatch.setattr(long_spans, "_made", {})
+
+
+@pytest.fixture
+def composed(monkeypatch):
+    """The days for which it was composed, rather than looked up."""
+    days = []
+
+    def count(settings, day, revision):
+        days.append(day)
+        return plan_horizons(settings, day, revision)
+
+    monkeypatch.setattr(long_spans, "plan_horizons", count)
+    return days
+
+
+def test_it_is_the_dry_runs_figure_rounded_up_and_the_same_all_year(small, composed):
+    settings = small().settings
+    month, year = long_spans_of(settings, DAY, 0)
+    for span, (n_days, loss) in zip((month, year), dry_run(settings, [DAY]).horizons, strict=True):
+        assert (span.n_days, span.delta, span.composed) == (n_days, loss.delta, loss.composed)
+        assert loss.epsilon <= span.epsilon <= 1.001 * loss.epsilon
+        assert loss.plain <= span.plain_sum <= loss.plain * 1001 / 1000
+    assert long_spans_of(settings, LATER, 0) == (month, year)
+    assert composed == [DAY]
+
+
+@pytest.mark.nightly
+def test_another_process_takes_it_from_the_file_and_a_damaged_one_costs_time_alone(
+    small, composed, monkeypatch
+):
+    settings = small().settings
+    found = long_spans_of(settings, DAY, 0)
+    monkeypatch.setattr(long_spans, "_made", {})
+    assert long_spans_of(settings, LATER, 0) == found
+    assert composed == [DAY]
+    for damage in (b"", b"[1]", b"\xff"):
+        settings.long_spans_file.write_bytes(damage)
+        monkeypatch.setattr(long_spans, "_made", {})
+        assert long_spans_of(settings, DAY, 0) == found
+    assert composed == [DAY] * 4
+    monkeypatch.setattr(long_spans, "_made", {})
+    settings.long_spans_file.unlink()
+    settings.long_spans_file.mkdir()  # cannot be written either
+    assert long_spans_of(settings, DAY, 0) == found

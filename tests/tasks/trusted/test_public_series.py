@@ -1,0 +1,250 @@
+"""Covariates' files: any of the layouts, by node; private ones are refused, unusable ones gone without."""
+
+import hashlib
+import os
+from datetime import UTC, date, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+from optstream.errors import ConfigurationError
+from optstream.stream.calendar import ORIGIN
+from tasks.trusted import covariates as reading
+from tasks.trusted.covariates import read_covariates, read_here
+from tests.tasks.two_regions import FEW_BLOCKS, released_by
+
+FIRST = date(2016, 2, 1)
+DAYS = [FIRST + timedelta(days=number) for number in range(4)]
+INFORMED = released_by("HistoryInformed", keys=FEW_BLOCKS)
+UNKNOWN = "0" * 64
+ENTRY = f"""[[covariates]]
+name = "warmth"
+path = "warmth.csv"
+sha256 = "{UNKNOWN}"
+source = "the weather service"
+"""
+
+
+def hashed(folder, text=ENTRY):
+    """The text with the hash of the file that it names, and with its ending."""
+    for name in ("warmth.csv", "warmth.parquet"):
+        if (file := folder / name).is_file():
+            text = text.replace("warmth.csv", name)
+            text = text.replace(UNKNOWN, hashlib.sha256(file.open("rb").read(2**20)).hexdigest())
+    return text
+
+
+def entry_at(place):
+    """An entry of another path; a folder has no hash."""
+    text = ENTRY.replace('"warmth.csv"', f'"{place}"')
+    return text if "." in place else text.replace(f'sha256 = "{UNKNOWN}"\n', "")
+
+
+@pytest.fixture
+def configured(load_text, tmp_path):
+    """Load a configuration with covariates."""
+    return lambda text=ENTRY, before=INFORMED: load_text(before + hashed(tmp_path, text))
+
+
+def one(settings, until=DAYS[-1]):
+    found = read_covariates(settings, until, read_here)
+    assert found.unread == ()
+    (covariate,) = found.read
+    return covariate
+
+
+def gone_without(settings, read=read_here):
+    """Why the only covariate is gone without."""
+    found = read_covariates(settings, DAYS[-1], read)
+    assert found.read == ()
+    (unread,) = found.unread
+    assert unread.why.startswith("covariate warmth: ")
+    return unread.why
+
+
+def by_node(nodes=("84", "11"), **columns):
+    rows = [
+        (day, node, 10.0 * at + number) for at, node in enumerate(nodes) for number, day in enumerate(DAYS)
+    ]
+    return pl.DataFrame(rows, schema=["date", "node", "value"], orient="row").with_columns(**columns)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_row_for_each_node_the_nodes_above_as_their_mean(configured, tmp_path, ending):
+    table = by_node()
+    if ending == "csv":
+        table.write_csv(tmp_path / "warmth.csv")
+    else:
+        table.write_parquet(tmp_path / "warmth.parquet")
+    found = one(configured())
+    assert (found.name, found.first_day, found.lag_days) == ("warmth", (FIRST - ORIGIN).days, 1)
+    assert np.array_equal(found.values, [[5, 6, 7, 8], [0, 1, 2, 3], [10, 11, 12, 13]])
+
+
+def test_one_row_serves_all_and_gaps_are_missing(configured, tmp_path):
+    by_node(("84",)).drop("node")[[0, 1, 3]].write_parquet(tmp_path / "warmth.parquet")
+    found = one(configured())
+    assert np.array_equal(found.values, [[0, 1, np.nan, 3]], equal_nan=True)
+
+
+def test_instants_are_averaged_over_local_days(configured, tmp_path):
+    """23:30 UTC is the next day in Paris."""
+    times = [datetime(2016, 2, 1, 12, tzinfo=UTC), datetime(2016, 2, 1, 23, 30, tzinfo=UTC)]
+    later = [datetime(2016, 2, 2, 12, tzinfo=UTC)]
+    table = pl.DataFrame({"timestamp": times + later, "degrees": [1, 2, 4]})
+    table.write_parquet(tmp_path / "warmth.parquet")
+    found = one(configured(ENTRY + 'value = "degrees"\n'))
+    assert found.values.tolist() == [[1, 3]]
+
+
+@pytest.mark.parametrize(
+    ("write", "why"),
+    [
+        (lambda folder: None, "or absolute; found nothing: correct the path"),
+        (lambda folder: (folder / "warmth.csv").write_text("x,y\n1,2\n"), "a column date or timestamp"),
+        (
+            lambda folder: (folder / "warmth.csv").write_text("date,t\n"),
+            "it has 'date', 't': name its columns by",
+        ),
+        (lambda folder: (folder / "warmth.csv").write_bytes(b"\xff\x00,\n,,,"), "warmth"),
+        (
+            lambda folder: (folder / "warmth.parquet").write_bytes(b"PAR1"),
+            "must be a Parquet file of at most",
+        ),
+        (
+            lambda folder: by_node(("xx",)).write_csv(folder / "warmth.csv"),
+            "such as '84', in column 'node'; it names none: ",
+        ),
+        (
+            lambda folder: by_node(value=pl.lit(np.nan)).write_parquet(folder / "warmth.parquet"),
+            "have a number",
+        ),
+        (
+            lambda folder: by_node(value=pl.lit(-np.inf)).write_parquet(folder / "warmth.parquet"),
+            "have a number",
+        ),
+        (
+            lambda folder: by_node(value=pl.lit(1e300)).write_parquet(folder / "warmth.parquet"),
+            "have a number",
+        ),
+        (
+            lambda folder: by_node(date=pl.date(2999, 1, 1)).write_csv(folder / "warmth.csv"),
+            "up to 2016-02-04",
+        ),
+        (
+            lambda folder: by_node(value=pl.lit("a")).write_parquet(folder / "warmth.parquet"),
+            "must be of numbers",
+        ),
+        (lambda folder: by_node(date=pl.lit("x")).write_csv(folder / "warmth.csv"), "of dates or instants"),
+        (lambda folder: os.mkfifo(folder / "warmth.csv"), "must be a regular file"),
+        (lambda folder: (folder / "warmth.csv").mkdir(), "cannot be read (Is a directory)"),
+        (lambda folder: (folder / "warmth.csv").symlink_to("warmth.csv"), "found nothing"),
+        (
+            lambda folder: os.truncate((folder / "warmth.csv").open("w").name, 2**40),
+            "at most 64 MiB: leave out",
+        ),
+        (lambda folder: by_node(**{"x" * 999: 1}).drop("value").write_csv(folder / "warmth.csv"), "'xxx"),
+    ],
+)
+def test_what_cannot_be_used_is_gone_without_and_said(configured, tmp_path, write, why):
+    write(tmp_path)
+    said = gone_without(configured())
+    assert why in said
+    assert len(said) < 500
+
+
+def test_no_other_file_is_read_than_the_one_whose_hash_is_named(configured, tmp_path):
+    by_node().write_csv(tmp_path / "warmth.csv")
+    settings = configured()
+    assert one(settings).values.shape == (3, 4)
+    with (tmp_path / "warmth.csv").open("a") as file:
+        file.write("2016-02-04,84,1\n")
+    assert "warmth.csv is not the file whose sha256 the configuration names" in gone_without(settings)
+    (tmp_path / "warmth.csv").unlink()
+    (tmp_path / "warmth.csv").mkdir()
+    assert "cannot be read (Is a directory)" in gone_without(settings)
+
+
+def test_of_a_wrong_file_without_a_line_of_names_no_reading_is_said(configured, tmp_path):
+    (tmp_path / "warmth.csv").write_text("71.25,2016-02-01,84\n80.5,2016-02-02,84\n")
+    said = gone_without(configured())
+    assert "it has a first line that is no line of names" in said
+    assert "71.25" not in said
+
+
+def test_a_link_that_is_delivered_in_the_place_of_the_path_stops_no_night(configured, tmp_path):
+    (tmp_path / "dumps").mkdir()
+    by_node().write_csv(tmp_path / "dumps/a.csv")
+    (tmp_path / "warmth.csv").symlink_to(tmp_path / "dumps/a.csv")
+    assert "leads into input.folder" in gone_without(configured())
+
+
+def test_values_beyond_all_measure_and_days_of_other_centuries_cost_themselves_alone(configured, tmp_path):
+    table = by_node(("84",)).drop("node")
+    wrong = pl.DataFrame({"date": [date(1, 1, 1), date(9999, 12, 31), DAYS[1]], "value": [1.0, 2.0, 1e300]})
+    pl.concat([table, table, wrong]).write_csv(tmp_path / "warmth.csv")
+    found = one(configured())
+    assert found.first_day == (FIRST - ORIGIN).days
+    assert found.values.tolist() == [[0, 1, 2, 3]]
+
+
+def test_a_night_reads_nothing_of_the_days_after_its_own(configured, tmp_path):
+    by_node(("84",)).drop("node").write_csv(tmp_path / "warmth.csv")
+    assert one(configured(), DAYS[1]).values.tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"[",
+        b"[" * 10**6,
+        b"1",
+        b'{"first_day": 1e999, "values": [[1]]}',
+        b'{"first_day": 5875, "values": [[1], [2]]}',
+        b'{"first_day": 5875, "values": [[1], [2, 3], [4]]}',
+        b'{"first_day": 5879, "values": [[1]]}',
+        b'{"first_day": 5000, "values": [[1]]}',
+        b'{"first_day": 5875, "values": []}',
+        b'{"first_day": 5875.0, "values": [[1]]}',
+        b'{"first_day": 5875, "values": [[%d]]}' % 10**400,
+    ],
+)
+def test_nothing_that_a_process_says_is_taken_for_granted(configured, monkeypatch, said):
+    monkeypatch.setattr(reading, "_said_by_a_process", lambda asked: said)
+    assert "the process that reads it ended over it" in gone_without(configured(), None)
+
+
+@pytest.mark.parametrize("place", ["dumps", "dumps/region=84", "trusted/x.csv"])
+def test_a_private_place_is_refused(configured, place):
+    with pytest.raises(ConfigurationError, match=r"1: path must not lie in \w+\.folder, which is private"):
+        configured(entry_at(place))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("covariates = 1\n", "covariates must be a list of at most 8 tables, each headed [[covariates]]"),
+        (ENTRY.replace("source", "origin"), "[[covariates]] 1: source is missing; it must be a text of 1 to"),
+        (ENTRY.replace("source", "origin"), "[[covariates]] 1: origin is not a known key"),
+        (ENTRY + "publication_lag_days = -1\n", "publication_lag_days must be after how many days"),
+        (ENTRY + ENTRY, "[[covariates]] 2: name must not be that of another covariate; got 'warmth'"),
+        (ENTRY + 'nodes = ["99"]\n', "1: nodes must be of the hierarchy, such as '84'; got '99'"),
+        (
+            ENTRY.replace(f'sha256 = "{UNKNOWN}"\n', ""),
+            "1: sha256 is missing; it must be, of a file, what `sha256sum` prints",
+        ),
+        (
+            ENTRY.replace(UNKNOWN, "1f"),
+            "1: sha256 must be of a file, what `sha256sum` prints: 64 hexadecimal",
+        ),
+        (ENTRY.replace(".csv", ""), "1: sha256 is for a .parquet or .csv file; got the path 'warmth'"),
+        (ENTRY + "level = 2\n", "[[covariates]] 1: level must be left out: nodes of the deepest level"),
+    ],
+)
+def test_a_wrong_key_is_named_with_its_range(configured, text, problem):
+    ahead = text + INFORMED if text.startswith("covariates") else INFORMED + text
+    with pytest.raises(ConfigurationError) as caught:
+        configured("", ahead)
+    assert problem in str(caught.value)
