@@ -61,7 +61,7 @@ def own_pages(browser: Any, settings: Settings, into: Path) -> None:
                     seen.page.set_viewport_size({"width": width, "height": HEIGHT[size]})
                     seen.page.goto(page.as_uri())
                     if name == "public":
-                        seen.page.evaluate("document.getElementById('explore').scrollIntoView()")
+                        seen.page.evaluate("document.getElementById('curves').scrollIntoView()")
                     keep(seen.page, into / f"{name}-{size}-{scheme}.webp")
 
 

@@ -1,8 +1,7 @@
 """From frozen values to the pages. Every text is escaped by the templates.
 
-On the operators' page nothing runs, and it fetches nothing. The data users' page has one script, which its
-content security policy names by its hash, and loads files of its own folder alone. The same values give the
-same bytes: no clock, no host, no language of the machine.
+Each page has one script, which its content security policy names by its hash, and fetches nothing. The same
+values give the same bytes: no clock, no host, no language of the machine.
 """
 
 from collections import Counter
@@ -20,8 +19,8 @@ from tasks.monitor.alarms import DEPENDS, alarm_groups
 from tasks.monitor.days import by_day, day_or_hour
 from tasks.monitor.facts import MOST_SHOWN, SUSPECT_DAYS, days_left, newest_day, replaced
 from tasks.reports import numbers
+from tasks.reports.charts import chart_of
 from tasks.reports.coverage import measured_coverage
-from tasks.reports.curves import CurveFiles
 from tasks.reports.drawing.calendar import (
     Mark,
     counted,
@@ -34,8 +33,6 @@ from tasks.reports.drawing.calendar import (
     years_of,
 )
 from tasks.reports.drawing.figures import Z, figures_of
-from tasks.reports.drawing.paths import HEIGHT
-from tasks.reports.explorer import POWERS, explorer_of
 from tasks.reports.facts import RECENT_DAYS, PublicFacts
 from tasks.reports.markup import with_code
 from tasks.reports.operator import OperatorFacts
@@ -45,17 +42,12 @@ STRETCHES_SHOWN = 40
 LOST_SHOWN = 10
 
 
-def public_page(facts: PublicFacts, curves: CurveFiles | None = None) -> bytes:
-    """Return the page of the published folder, HTML as UTF-8. Pure: the same facts give the same bytes.
-
-    curves: the files of figures beside it; None for a page that shows only what it holds itself.
-    """
-    values = _values(facts, marks_of_facts(facts), "", None, most_figures=1)
+def public_page(facts: PublicFacts) -> bytes:
+    """Return the page of the published folder, HTML as UTF-8. Pure: the same facts give the same bytes."""
+    values = _values(facts, marks_of_facts(facts), "", None)
     days = day_entries(facts.catalogue.entries)
     changed = [one for one in reversed(days) if one.revision or one.vintage or one.withdrawn]
     values |= {
-        "explorer": explorer_of(facts, curves),
-        "powers": POWERS,
         "citation": _citation(facts),
         "changed": changed[:STRETCHES_SHOWN],
         "n_changed": len(changed),
@@ -77,9 +69,8 @@ def _values(
     marks: tuple[Mark, ...],
     links: str | None,
     operator: OperatorFacts | None,
-    most_figures: int | None = None,
 ) -> dict[str, Any]:
-    """What both templates set in. most_figures: of nodes, drawn without a script; all by default."""
+    """What both templates set in."""
     value = facts.catalogue.value_column
     unit, quantity = numbers.unit_of(value), numbers.quantity_of(value)
     listed, last = facts.listed, marks[-RECENT_DAYS:]
@@ -114,8 +105,8 @@ def _values(
         "shares": facts.level_shares,
         "stretches": found[:STRETCHES_SHOWN],
         "n_stretches": len(found),
-        "figures": figures_of(facts, unit, quantity, most_figures),
-        "height": HEIGHT,
+        "figures": figures_of(facts),
+        "chart": chart_of(facts, unit, quantity),
         "z": Z,
         "coverage": measured_coverage(),
         "snippets": snippets(value, facts.nodes[0].name) if facts.nodes else (),

@@ -1,13 +1,9 @@
 """Write both pages: the data users' into the published folder, the operators' into the trusted one."""
 
-import hashlib
-import json
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from functools import partial
 from pathlib import Path
 
 from optstream.catalogue import PAGE, Catalogue, check_days, read_catalogue, replace_page
@@ -16,14 +12,12 @@ from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.hierarchy_table import put_hierarchy
 from optstream.catalogue.layout import CARD_PAGE
 from optstream.catalogue.metadata import put_metadata
-from optstream.catalogue.page import put_curves
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.sweep import delete_answers
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import Ledger
 from tasks.config import Settings
 from tasks.operate.sign import signer_of
-from tasks.reports.curves import Put, make_curves, read_known
 from tasks.reports.deployment import card_files, deployment_of
 from tasks.reports.facts import PublicFacts
 from tasks.reports.operator import operator_facts
@@ -95,18 +89,15 @@ def _write_public(
 
     def make(place: Storage, catalogue: Catalogue) -> bytes:
         check_days(catalogue, now)
-        known, known_curves = Summaries.read(kept), read_known(settings.kept_curves_file)
+        known = Summaries.read(kept)
         facts, summaries = public_facts(place, catalogue, known)
-        curves, kept_curves = make_curves(place, facts, summaries, known_curves, partial(put_curves, folder))
         with suppress(OSError):  # without them the next night reads more
             if not summaries.rows.equals(known.rows):
                 summaries.write(kept)
-            if kept_curves != known_curves:
-                write_private(settings.kept_curves_file, json.dumps(kept_curves).encode())
         # the card is put once the page is
         facts = replace(facts, has_card=True)
         made.append(facts)
-        return public_page(facts, curves)
+        return public_page(facts)
 
     replace_page(settings.published_folder, make)
     put_metadata(folder, told, signer, card_files(deployment_of(settings, ledger, made[-1].terms)))
@@ -122,24 +113,18 @@ def write_public_page(folder: Location | str, into: Path | None = None) -> tuple
 
     made: list[PublicFacts] = []
 
-    def make(put: Put, place: Storage, catalogue: Catalogue) -> bytes:
-        facts, summaries = public_facts(place, catalogue, Summaries.empty())
+    def make(place: Storage, catalogue: Catalogue) -> bytes:
+        facts, _ = public_facts(place, catalogue, Summaries.empty())
         facts = replace(facts, has_card=place.is_file(CARD_PAGE))
         made.append(facts)
-        curves, _ = make_curves(place, facts, summaries, {}, put)
-        return public_page(facts, curves)
+        return public_page(facts)
 
     if into is None:
-        replace_page(folder, partial(make, partial(put_curves, folder)))
+        replace_page(folder, make)
     else:
         place = open_storage(folder)
-        into.write_bytes(make(only_named, place, read_catalogue(place)))
+        into.write_bytes(make(place, read_catalogue(place)))
     return tuple(made[-1].lost)
-
-
-def only_named(several: Iterable[bytes]) -> list[str]:
-    """Return the hashes of figures that are put nowhere: those of a page beside another folder."""
-    return [hashlib.sha256(data).hexdigest() for data in several]
 
 
 def _links(settings: Settings) -> str | None:

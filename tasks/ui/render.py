@@ -33,8 +33,7 @@ def page(template: str, **values: Any) -> bytes:
 @cache
 def assets() -> dict[str, bytes]:
     """Return the files that the pages load, by name; the style begins with that of the static pages."""
-    own = files("tasks.ui") / "static"
-    folders = (own, own / "vendored")
+    folders = (files("tasks.ui") / "static", files("tasks.reports") / "static" / "vendored")
     found = {
         name: next(one / name for one in folders if (one / name).is_file()).read_bytes() for name in ASSETS
     }

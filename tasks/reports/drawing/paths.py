@@ -36,12 +36,6 @@ def line(places: Values, values: Values, scale: Scale) -> str:
     return "".join(_piece(xs, ys) for xs, ys in _pieces(places, scale.heights(values)))
 
 
-def dots(places: Values, values: Values, scale: Scale) -> str:
-    """The path of those values alone that stand between two that are not known."""
-    pieces = _pieces(places, scale.heights(values))
-    return "".join(_piece(xs, ys) for xs, ys in pieces if xs.size == 1)
-
-
 def band(places: Values, lower: Values, upper: Values, scale: Scale) -> str:
     """The closed path around the band; parts where either bound is not known are left out."""
     drawn = []

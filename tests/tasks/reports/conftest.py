@@ -1,13 +1,8 @@
 """Published folders of a few simulated days, and a browser to look at their pages."""
 
-import functools
 import shutil
-import threading
-from collections.abc import Iterator
 from datetime import date, timedelta
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,12 +22,6 @@ NAMES = {
     "FR": NodeFacts("France"), "11": NodeFacts("Île-de-France"), "53": NodeFacts("Bretagne", 48.2, -2.9),
     "24": NodeFacts(HOSTILE), "84": NodeFacts("=1+1", 45.5, 4.5),
 }  # fmt: skip
-INKED = """() => {
-  const canvas = document.getElementById("plot"), pen = canvas.getContext("2d");
-  const pixels = pen.getImageData(0, 0, canvas.width, canvas.height).data, colours = new Set();
-  for (let n = 0; n < pixels.length; n += 4) colours.add(pixels.slice(n, n + 3).join());
-  return colours.size;
-}"""
 
 
 @pytest.fixture(scope="session")
@@ -65,36 +54,3 @@ def published(forty_days: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     put_about(folder, "simulated-load", About("Example Grid", "CC BY 4.0", NAMES))
     write_public_page(folder)
     return folder
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """A web server's plainest."""
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture(scope="module")
-def served(published: Path) -> Iterator[str]:
-    """The folder's address on a web server of this machine."""
-    handler = functools.partial(Quiet, directory=published)
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
-
-
-def until(page: Any, code: str, arg: Any = None) -> None:
-    """Wait until the code is true on the page, whose policy forbids what `wait_for_function` does."""
-    for _ in range(500):
-        if page.evaluate(code, arg):
-            return
-        page.wait_for_timeout(20)
-    raise AssertionError(f"never: {code} {arg or ''}")
-
-
-def label_has(page: Any, text: str) -> None:
-    """Wait until the plot is described so."""
-    until(page, "text => document.getElementById('plot').getAttribute('aria-label').includes(text)", arg=text)

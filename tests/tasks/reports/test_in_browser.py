@@ -4,6 +4,8 @@ Narrow and wide, light and dark. Contrast is computed as WCAG 2.2 says (4.5 for 
 keyboard reaches is reached with a keyboard.
 """
 
+import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +20,7 @@ from tasks.monitor.view import Alarm, DayState, Facts, Kind, State, StreamView
 from tasks.release.outcomes import Budget
 from tasks.reports import OperatorFacts, public_page, trusted_page
 from tests.browser import BUT_CONTRAST, visit
-from tests.tasks.reports.conftest import FIRST, facts_of
+from tests.tasks.reports.conftest import FIRST, HOSTILE, NAMES, facts_of
 
 LOOKS = Path(__file__).with_name("looks.js").read_text(encoding="utf-8")
 SIZES = [
@@ -110,3 +112,69 @@ def test_the_page_forbids_itself_to_fetch(chromium, pages, tmp_path):
             seen.page.goto(planted.as_uri())
     assert seen.requests == [planted.as_uri()]
     assert any(policy in error for error in seen.errors)
+
+
+BAND = """() => {
+  const canvas = document.querySelector("#chart canvas"), pen = canvas.getContext("2d");
+  const pixels = pen.getImageData(0, 0, canvas.width, canvas.height).data, found = { band: 0, line: 0 };
+  for (let n = 0; n < pixels.length; n += 4) {
+    const colour = pixels.slice(n, n + 4).join();
+    if (colour === "195,219,243,255") found.band += 1;
+    if (colour === "11,92,173,255") found.line += 1;
+  }
+  return found;
+}"""
+
+
+@pytest.fixture(scope="module")
+def banded(forty_days):
+    """Facts whose errors are stated, and with names, one of them hostile."""
+    facts = facts_of(forty_days)
+    recent, daily = facts.recent, facts.daily
+    return replace(
+        facts,
+        recent=replace(recent, model=tuple(10 * one for one in recent.noise)),
+        daily=replace(daily, model=daily.noise),
+        about=replace(facts.about, nodes=NAMES),
+    )
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", ["public", "trusted"])
+def test_the_series_and_its_band_are_drawn(chromium, banded, tmp_path, name, width):
+    file = tmp_path / "page.html"
+    file.write_bytes(public_page(banded) if name == "public" else trusted_page(banded, operators(banded)))
+    with visit(chromium, allowed=(file.as_uri(),), width=width) as seen:
+        page = seen.page
+        page.goto(file.as_uri())
+        inked = page.evaluate(BAND)
+        assert min(inked.values()) > 300, inked
+        assert "Load of France (FR): from" in page.get_attribute("#chart", "aria-label")
+        page.select_option("#chart-node", label=f"{HOSTILE} (24)")
+        page.select_option("#chart-span", "days")
+        assert page.get_attribute("#chart", "data-drawn").startswith("days ")
+        assert HOSTILE in page.get_attribute("#chart", "aria-label")
+        page.focus("#chart")
+        page.keyboard.press("ArrowLeft")
+        mean = banded.daily.mean[[node.name for node in banded.nodes].index("24"), -2]
+        expected = f"2016-02-08: {float(f'{mean:.4g}'):,g} MW ± "
+        assert page.inner_text("#chart-readout").startswith(expected)
+        assert page.evaluate("window.hit") is None
+    assert (seen.requests, seen.errors) == ([file.as_uri()], [])
+
+
+def test_control_what_a_name_or_a_stranger_adds_would_be_seen(chromium, banded, tmp_path):
+    """Names set as markup run; a script that the policy does not name does not."""
+    text, file = public_page(banded).decode(), tmp_path / "page.html"
+    assert text.count("node.add(new Option(name, number))") == 1
+    open_page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+    as_markup = "place.insertAdjacentHTML('afterend', name)"
+    file.write_text(open_page.replace("node.add(new Option(name, number))", as_markup), encoding="utf-8")
+    with visit(chromium, allowed=(tmp_path.as_uri(),)) as seen:
+        seen.page.goto(file.as_uri())
+        seen.page.wait_for_function("window.hit === 1")
+    file.write_text(text.replace("</body>", "<script>window.hit = 1</script></body>"), encoding="utf-8")
+    with visit(chromium, allowed=(file.as_uri(),)) as seen:
+        seen.page.goto(file.as_uri())
+        assert seen.page.evaluate("window.hit") is None
+    assert any("Content Security Policy" in error for error in seen.errors)

@@ -13,7 +13,6 @@ import pytest
 from optstream.catalogue.about import About, NodeFacts
 from optstream.catalogue.page import curves_named
 from tasks.reports import Node, public_page
-from tasks.reports.curves import CurveFiles
 from tests.tasks.reports.conftest import facts_of
 
 pytestmark = pytest.mark.slow
@@ -76,7 +75,7 @@ def test_nothing_of_another_folder_is_fetched_and_only_the_page_s_own_script_run
     """Data lie in blocks that no browser runs; the policy names the one script by its hash."""
     outline = Outline(page)
     scripts = [attributes for tag, attributes in outline.tags if tag == "script"]
-    assert [one.get("type") for one in scripts] == ["application/json"] * 2 + ["text/plain"] * 2 + [None]
+    assert [one.get("type") for one in scripts] == ["application/json", None]
     text = page.decode().rpartition("<script>")[2].rpartition("</script>")[0]
     digest = b64encode(sha256(text.encode()).digest()).decode()
     (policy,) = [
@@ -84,14 +83,13 @@ def test_nothing_of_another_folder_is_fetched_and_only_the_page_s_own_script_run
         for tag, attributes in outline.tags
         if attributes.get("http-equiv") == "Content-Security-Policy"
     ]
-    assert f"default-src 'none'; script-src 'sha256-{digest}'; connect-src 'self';" in policy
+    assert f"default-src 'none'; script-src 'sha256-{digest}'; style-src" in policy
     for tag, attributes in outline.tags:
         assert tag not in {"img", "iframe", "object", "embed", "form", "base", "source"}
         assert not [name for name in attributes if name.startswith("on") or name == "src"]
         if tag == "link":
             assert attributes["href"] == "data:,"
-    assert b"http:" not in page
-    assert b"https:" not in page
+    assert re.findall(rb"https?://[^ ]+", page) == [b"https://github.com/leeoniya/uPlot"], "whose code it is"
     assert b"url(" not in page
     assert b"@import" not in page
 
@@ -112,14 +110,11 @@ def test_hostile_names_are_text(forty_days):
     page = public_page(hostile)
     outline = Outline(page)
     assert HOSTILE in "".join(outline.text)
-    assert [tag for tag, _ in outline.tags if tag in {"script", "img"}] == ["script"] * 5
+    assert [tag for tag, _ in outline.tags if tag in {"script", "img"}] == ["script"] * 2
     assert outline.open == []
-    index = json.loads(page.decode().partition('id="index">')[2].partition("</script>")[0])
-    assert index["nodes"][0][0] == nodes[0].name
-    assert index["stream"] == HOSTILE
+    data = json.loads(page.decode().partition('id="chart-data">')[2].partition("</script>")[0])
+    assert data["nodes"][0] == f"{about.nodes[nodes[0].name].name} ({nodes[0].name})"
     assert curves_named(page) == frozenset(), "no name is taken for a file of figures"
-    named = CurveFiles(steps={"2016-01": ["curves/" + "1" * 64 + ".bin"]})
-    assert curves_named(public_page(hostile, named)) == {"1" * 64}, "control"
 
 
 def test_no_clock_is_asked(forty_days, monkeypatch):

@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import read_catalogue
-from optstream.catalogue.page import curves_named
 from tasks.reports.write import write_public_page
 
 DAY, NEXT, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
@@ -17,10 +16,6 @@ pytestmark = pytest.mark.slow
 
 def page_of(installation):
     return (installation.folder / "published/index.html").read_bytes()
-
-
-def curves_of(page):
-    return [f"{digest}.bin" for digest in curves_named(page)]
 
 
 def report_of(installation):
@@ -38,10 +33,6 @@ def test_the_public_page_is_a_function_of_the_published_folder_alone(installatio
     installation.settings.trusted_folder.rename(installation.folder / "gone")
     write_public_page(copy)
     assert (copy / "index.html").read_bytes() == page_of(installation)
-    shutil.rmtree(copy / "curves")
-    write_public_page(copy)
-    for folder in (copy, installation.folder / "published"):
-        assert [path.name for path in (folder / "curves").iterdir()] == list(curves_of(page_of(installation)))
     write_public_page(copy, installation.folder / "page.html")
     assert (installation.folder / "page.html").read_bytes() == page_of(installation)
 
