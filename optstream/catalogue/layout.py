@@ -138,8 +138,3 @@ def manifest_file(file_hash: str) -> str:
 def signature_file(data: bytes, key: str) -> str:
     """Return where the signature of a file of these bytes is, by the key of this identifier."""
     return f"{SIGNATURES}/{hashlib.sha256(data).hexdigest()}-{key}.sig"
-
-
-def curves_file(digest: str) -> str:
-    """Return where the page's figures with this SHA-256 are, relative to the published folder."""
-    return f"{CURVES}/{digest}.bin"

@@ -76,12 +76,9 @@ def settle_signature_time(transaction: Transaction, name: str) -> None:
     transaction.settle({name: SIGNED, layout.SIGNATURES: SIGNED})
 
 
-def settle_page_time(transaction: Transaction, catalogue: Catalogue, curves: Iterable[str] = ()) -> None:
-    """The page that was made of a catalogue has its time: not before, or caches would keep the one before.
-
-    curves: names of the figures that it loads.
-    """
-    names = (layout.PAGE, layout.ABOUT, layout.HIERARCHY, *layout.DESCRIPTIONS, layout.CURVES, *curves)
+def settle_page_time(transaction: Transaction, catalogue: Catalogue) -> None:
+    """The page that was made of a catalogue has its time: not before, or caches would keep the one before."""
+    names = (layout.PAGE, layout.ABOUT, layout.HIERARCHY, *layout.DESCRIPTIONS, layout.CURVES)
     _settle(transaction, catalogue, names)
 
 

@@ -27,7 +27,7 @@ from optstream.catalogue.layout import (
     release_name,
 )
 from optstream.catalogue.metadata import LARGEST_METADATA, check_metadata
-from optstream.catalogue.page import check_curves, check_page
+from optstream.catalogue.page import check_page
 from optstream.catalogue.parquet import decode
 from optstream.catalogue.read import is_of, listed_errors, lost, read_beside, read_day, read_file, read_rows
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
@@ -81,7 +81,6 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
         *_measurements(storage, catalogue),
         *_errors(storage, catalogue, stated),
         *check_page(storage, catalogue),
-        *check_curves(storage),
         *_check_about(storage),
         *check_metadata(storage, catalogue),
     ]

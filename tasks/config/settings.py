@@ -172,11 +172,6 @@ class Folders(Section):
         return self.report_folder / "summaries.parquet"
 
     @property
-    def kept_curves_file(self) -> Path:
-        """Which files of the data users' page were made of which releases: they need not be made again."""
-        return self.report_folder / "curves.json"
-
-    @property
     def long_spans_file(self) -> Path:
         """What a month and a year lose by the plans of late, which statements repeat each night."""
         return self.report_folder / "long_spans.json"

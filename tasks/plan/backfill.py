@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Any
 
 from optstream.catalogue import find_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.layout import PAGE
 from optstream.catalogue.metadata import check_metadata
-from optstream.catalogue.page import check_curves, check_page
+from optstream.catalogue.page import check_page
 from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import GuaranteeLoss, Ledger, ReleaseOutline, ReleaseState, WindowLoss
 from optstream.privacy import Spend, worst_window
@@ -283,8 +283,6 @@ def pages_are_made(settings: Settings) -> bool:
         catalogue = find_catalogue(place)
         if catalogue is None or not place.is_file(PAGE) or not settings.report_file.is_file():
             return False
-        return not check_page(place, catalogue) and not any(
-            chain(check_metadata(place, catalogue), check_curves(place))
-        )
+        return not check_page(place, catalogue) and not any(check_metadata(place, catalogue))
     except PublicationError:
         return False

@@ -35,7 +35,6 @@ PLACES = {
     "published measurements": ("published/measurements", True),
     "published manifests": ("published/manifests", False),
     "published page": ("published/index.html", True),
-    "figures of the published page": ("published/curves", True),
     "published catalogue": ("published", False),
     "temporary folder": ("temporary", False),
     "home folder": ("home", False),

@@ -1,7 +1,6 @@
 """The page of the published folder: replaced whole, never by an older one, gone with a day that it showed."""
 
 from datetime import timedelta
-from functools import partial
 
 from optstream.catalogue import (
     PAGE,
@@ -12,7 +11,7 @@ from optstream.catalogue import (
     replace_page,
 )
 from optstream.catalogue.backends.object_store import ObjectTransaction
-from optstream.catalogue.page import BLANK, MARKER, put_curves
+from optstream.catalogue.page import BLANK, MARKER
 from tests.optstream.catalogue.folders import DAY, NEXT, take_back
 
 
@@ -32,93 +31,13 @@ def test_a_page_is_put_and_is_no_finding_and_no_data(published, put):
     assert not replace_page(published.name, made), "the same page is not written twice"
 
 
-def with_curves(folder, place, catalogue):
-    """A page that loads one file of figures a day."""
-    days = [str(entry.period).encode() for entry in catalogue.entries if not entry.withdrawn]
-    named = b"".join(f'"curves/{digest}.bin"'.encode() for digest in put_curves(folder, days))
-    return made(place, catalogue) + named
-
-
-def curves_in(published):
-    return {name: published.read(name) for name in published.files() if name.startswith("curves/")}
-
-
-def test_the_figures_of_a_page_go_with_it_and_are_no_strays(published, put):
-    """They are there as long as the page names them, and one of a withdrawn day is gone with the page."""
+def test_figures_of_an_earlier_version_go_with_the_next_page_or_a_withdrawal(published, put):
     put(published.name, DAY)
     put(published.name, NEXT)
-    replace_page(published.name, partial(with_curves, published.name))
-    assert sorted(curves_in(published).values()) == [b"2016-02-01", b"2016-02-02"]
-    assert check_files(published.name) == []
-    take_back(published.name, NEXT, head="withdrawn")
-    assert curves_in(published) == {}
-    replace_page(published.name, partial(with_curves, published.name))
-    assert list(curves_in(published).values()) == [b"2016-02-01"]
-    replace_page(published.name, made)
-    assert curves_in(published) == {}, "what the page before named goes"
-    assert check_files(published.name) == []
-
-
-def test_figures_that_are_lost_altered_or_of_no_page_are_named(published, put):
-    put(published.name, DAY)
-    replace_page(published.name, partial(with_curves, published.name))
-    (name,) = curves_in(published)
-    published.write(name, b"something else")
-    stray = f"curves/{'0' * 64}.bin"
-    published.write(stray, b"a stray")
-    lines = check_files(published.name)
-    assert [line.split()[0] for line in lines] == [name, f"{stray!r}"]
-
-
-def test_figures_that_a_crash_left_are_removed_by_the_next_page(published, put):
-    """In an object store too: nothing else ever did."""
-    put(published.name, DAY)
-    put_curves(published.name, [b"of a run that died"])
-    replace_page(published.name, partial(with_curves, published.name))
-    assert list(curves_in(published).values()) == [b"2016-02-01"]
-    put_curves(published.name, [b"of another"])
-    assert not replace_page(published.name, partial(with_curves, published.name))
-    assert check_files(published.name) == []
-
-
-def test_figures_of_a_page_that_came_meanwhile_are_there_again(in_store, put, monkeypatch):
-    """Between listing and removal another run puts its page; the removal takes figures that it loads."""
-    put(in_store.name, DAY)
-    put_curves(in_store.name, [b"2016-02-02"])  # of a run that is about to put its page
-    real, raced = ObjectTransaction.remove, []
-
-    def racing(transaction, folder, names):
-        if not raced:
-            raced.append(names)
-            put(in_store.name, NEXT)
-            replace_page(in_store.name, partial(with_curves, in_store.name))
-        real(transaction, folder, names)
-
-    monkeypatch.setattr(ObjectTransaction, "remove", racing)
-    replace_page(in_store.name, partial(with_curves, in_store.name))
-    assert raced
-    assert sorted(curves_in(in_store).values()) == [b"2016-02-01", b"2016-02-02"]
-    assert check_files(in_store.name) == []
-
-
-def test_a_page_whose_figures_are_gone_is_made_again_not_put(published, put):
-    """Between making and putting another page may have removed them."""
-    put(published.name, DAY)
-    calls = []
-
-    def torn(place, catalogue):
-        calls.append(1)
-        page = with_curves(published.name, place, catalogue)
-        if len(calls) == 1:
-            replace_page(published.name, made)
-            take_back(published.name, head="withdrawn")
-            put(published.name, NEXT)
-        return page
-
-    replace_page(published.name, torn)
-    assert len(calls) == 2
-    assert list(curves_in(published).values()) == [b"2016-02-02"]
-    assert check_files(published.name) == []
+    for come in (lambda: replace_page(published.name, made), lambda: take_back(published.name, NEXT)):
+        published.write(f"curves/{'0' * 64}.bin", b"figures")
+        come()
+        assert not [name for name in published.files() if name.startswith("curves/")]
 
 
 def test_the_next_publication_makes_it_old_and_the_next_page_new(published, put):

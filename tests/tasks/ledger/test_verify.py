@@ -60,7 +60,7 @@ def exchange(periods, document):
         (lambda p, d: d.update(ledger_head="f" * 64), "its ledger head ffffffffffff is not in the ledger"),
         (lambda p, d: p["2016-06-02"].update(ledger_head="e" * 64), "ledger head eeeeeeeeeeee is not in"),
         (lambda p, d: d.update(stream="another"), "belongs to stream 'another'; give each"),
-        (lambda p, d: d.update(format="other"), "is not of format"),
+        (lambda p, d: d.update(format="other"), "has a wrong 'format'"),
     ],
 )
 def test_a_catalogue_that_differs_is_found(released, change, rule):

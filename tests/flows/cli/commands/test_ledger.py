@@ -37,7 +37,7 @@ def test_show_answers_what_may_be_released_and_when_budget_returns(charged):
     lines = [" ".join(line.split()) for line in result.output.splitlines()]
     shown = "\n".join(lines)
     assert "privacy budget french-customers: epsilon 1 in any window of 48 steps (30 min, Eur" in shown
-    assert "Europe/Paris, elapsed; sliding" in shown
+    assert "Europe/Paris, elapsed)" in shown
     assert (
         "stream french-load: 2 reserved, 1 void; alpha 10, resolution 1/1000, unit customer, strict" in shown
     )

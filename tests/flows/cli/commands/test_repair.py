@@ -80,16 +80,16 @@ def test_what_became_of_a_day_is_told_also_where_the_pages_cannot_be_written(her
 @pytest.mark.slow
 def test_pages_that_cannot_be_written_are_reported_and_a_later_backfill_writes_them(here):
     assert invoke("publish", "--from", "2016-06-01", "--to", "2016-06-03").exit_code == 0
-    curves, span = here.folder / "published/curves", ("--from", "2016-06-01", "--to", "2016-06-03")
-    shutil.rmtree(curves)
-    curves.touch()  # where figures cannot be written, as on a full disk
+    page, span = here.folder / "published/index.html", ("--from", "2016-06-01", "--to", "2016-06-03")
+    page.unlink()
+    page.mkdir()  # where no page can be written, as on a full disk
     done = invoke("withdraw", "--date", "2016-06-01", "--reason", "the wrong dump")
-    assert (done.exit_code, "was not written: curves" in " ".join(done.output.split())) == (1, True)
+    assert (done.exit_code, "was not written: index.html" in " ".join(done.output.split())) == (1, True)
     with temporary_settings({PREFECT_API_URL: None}):
-        with pytest.raises(PublicationError, match="was not written: curves"):
+        with pytest.raises(PublicationError, match=r"was not written: index\.html"):
             invoke("backfill", *span)
         assert invoke("run", "--date", "2016-06-03").exit_code == 1
-        curves.unlink()
+        page.rmdir()
         done = invoke("backfill", *span)
         assert (done.exit_code, "written again" in done.output) == (0, True)
         assert "nothing to do" in invoke("backfill", *span).output

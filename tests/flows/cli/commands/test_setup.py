@@ -55,7 +55,7 @@ def test_files_of_rte_become_dumps_and_a_configuration_that_reads_them(here):
 
 def test_nothing_is_written_if_one_file_is_refused(here):
     (here / "rte/b.xls").write_bytes(text("France"))
-    with pytest.raises(DumpError, match=r"b\.xls: line 2: this is the national file"):
+    with pytest.raises(DumpError, match=r"b\.xls: line 2: 'France' is none of the 12 regions"):
         invoke("init", "rte")
     assert not (here / "dumps").exists()
     assert not (here / "optstream.toml").exists()

@@ -60,7 +60,7 @@ def test_a_forged_manifest_is_no_statement(installation, monkeypatch, text):
     for path in installation.settings.staging_of(DAY, 0).iterdir():
         path.unlink()
     real = again.statement_of
-    monkeypatch.setattr(again, "statement_of", lambda *facts: replace(real(*facts), code_version="9"))
+    monkeypatch.setattr(again, "statement_of", lambda *facts: real(*facts).changed(code_version="9"))
     (outcome,) = installation.publish_again(DAY)
     assert outcome.status is Status.FAILED
     assert "bring trusted/staging or the published file back from a copy" in outcome.message
