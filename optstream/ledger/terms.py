@@ -1,5 +1,6 @@
 """Streams join a privacy budget; under releases a privacy guarantee changes only by amendment."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
@@ -35,7 +36,26 @@ HASH = "hierarchy_hash"
 HIERARCHY = "hierarchy"
 """The event by which trees of steps to come are changed."""
 DECLARE = "declare the change with `optstream ledger amend`"
-REMEDY = f"restore the configuration, or {DECLARE}"
+FIXED = ("grant", "calendar")
+"""What no amendment changes: the budget owner, and which time a step is."""
+CALLED = {
+    "grant": "population",
+    "calendar": "calendar (stream.step, time_zone, day or period)",
+    HASH: "hierarchy",
+    "delta, rho": "currency (privacy.delta)",
+}
+
+
+def difference(changed: Sequence[str], known: StreamTerms, terms: StreamTerms) -> str:
+    """Return which parts of the known terms differ from these, and what can be done about it."""
+    named = ", ".join(CALLED.get(name, name) for name in changed)
+    fixed = [CALLED[name] for name in FIXED if name in changed]
+    fixed += [CALLED["delta, rho"]] if known.model.currency != terms.model.currency else []
+    if fixed:
+        return f"{named}: restore the configuration, for no command changes the {' and '.join(fixed)} later"
+    if known.alpha_ratio != terms.alpha_ratio:
+        return f"{named}: restore the configuration, or change alpha and budget_alpha by the same factor"
+    return f"{named}: restore the configuration, or {DECLARE}"
 
 
 def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
@@ -65,9 +85,8 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
                 return
             if "stream_share" in changed and {"stream_share", HASH}.issuperset(changed):
                 raise LedgerError(_share_would_move(terms, known.stream_share))
-            raise LedgerError(
-                f"stream {terms.stream!r} has releases, made under another {', '.join(changed)}: {REMEDY}"
-            )
+            what = difference(changed, known, terms)
+            raise LedgerError(f"stream {terms.stream!r} has releases, made under another {what}")
     grant_id, amendment = _agreed_grant(connection, terms, None if stream is None else stream.id)
     refuse_more_than_all(connection, terms, grant_id)
     if stream is None:
@@ -129,9 +148,9 @@ def _change_trees(
     reserved_until = connection.execute(select(end).where(ReleaseRow.stream_id == stream.id)).scalar_one()
     if not continues(known.trees, terms.trees, reserved_until):
         raise LedgerError(
-            f"stream {terms.stream!r} has releases, made under another {HASH}: a change of the hierarchy "
+            f"stream {terms.stream!r} has releases, made under another hierarchy: a change of the hierarchy "
             f"must begin after {last}, the last period that was reserved, and leave what held before as it "
-            f"was; else {REMEDY}"
+            f"was; else restore the configuration, or {DECLARE}"
         )
     change = update(StreamRow).where(StreamRow.id == stream.id)
     connection.execute(change.values(**columns_of(terms)))
@@ -157,16 +176,14 @@ def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | N
     members = connection.execute(select(StreamRow.id).where(StreamRow.grant_id == grant.id)).scalars().all()
     if any(member != stream_id for member in members):
         raise LedgerError(
-            f"privacy budget {terms.grant!r} is shared, and has another {', '.join(differing)} than stream "
-            f"{terms.stream!r}: streams of one privacy budget must agree; {REMEDY}"
+            f"privacy budget {terms.grant!r} is shared, and has another "
+            f"{', '.join(CALLED.get(name, name) for name in differing)} than stream {terms.stream!r}: "
+            "streams of one privacy budget must agree; take the values of the others in this configuration"
         )
     return grant.id, next_guarantee(connection, grant, terms.calendar, wanted)
 
 
 # The privacy guarantee of a stream that has releases changes, and with it that of its whole budget.
-
-FIXED = ("grant", "calendar")
-"""What no amendment changes: the budget owner, and which time a step is."""
 
 
 def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime) -> None:
@@ -231,7 +248,8 @@ def refuse_amendment(connection: Connection, terms: StreamTerms) -> None:
     fixed = [name for name in FIXED if name in changed]
     if fixed:
         raise LedgerError(
-            f"the {' and '.join(fixed)} of stream {terms.stream!r} cannot be amended: what was spent belongs "
+            f"the {' and '.join(CALLED[name] for name in fixed)} of stream {terms.stream!r} cannot be "
+            "amended: what was spent belongs "
             "to its population, step by step; restore the configuration"
         )
     refuse_more_than_all(connection, terms, stream.grant_id)

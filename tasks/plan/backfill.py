@@ -15,6 +15,7 @@ from optstream.catalogue.metadata import check_metadata
 from optstream.catalogue.page import check_page
 from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import GuaranteeLoss, Ledger, ReleaseOutline, ReleaseState, WindowLoss
+from optstream.ledger.terms import difference
 from optstream.privacy import Spend, worst_window
 from optstream.stream import period_from
 from tasks.config import Settings
@@ -23,7 +24,7 @@ from tasks.ledger.show import refused_changes
 from tasks.release.due import due
 from tasks.release.mechanism import Mechanism, mechanism_for
 from tasks.release.outcomes import Budget, amount_document, outcomes_document
-from tasks.release.run import Run, enrol, look_up
+from tasks.release.run import Run, enrol, look_up, terms_of
 from tasks.release.stages import Ended, Requested
 
 
@@ -103,10 +104,12 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
     LedgerError where the ledger's guarantee is not the configuration's, for then a run is refused.
     """
     if changed := refused_changes(settings, ledger):
+        known = ledger.terms(settings.stream.name)
+        what = ", ".join(changed) + ": take the values of the others in this configuration"
+        if known is not None:
+            what = difference(changed, known, terms_of(settings))
         raise LedgerError(
-            f"the ledger has stream {settings.stream.name!r} or its privacy budget under another "
-            f"{', '.join(changed)}: restore the configuration, or declare the change with `optstream ledger "
-            "amend`"
+            f"the ledger has stream {settings.stream.name!r} or its privacy budget under another {what}"
         )
     grant, model, calendar = settings.privacy.population, settings.model, settings.calendar
     is_known = any(terms.grant == grant for terms in map(ledger.terms, ledger.streams()) if terms)
