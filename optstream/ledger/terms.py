@@ -42,15 +42,14 @@ CALLED = {
     "grant": "population",
     "calendar": "calendar (stream.step, time_zone, day or period)",
     HASH: "hierarchy",
-    "delta, rho": "currency (privacy.delta)",
 }
 
 
 def difference(changed: Sequence[str], known: StreamTerms, terms: StreamTerms) -> str:
     """Return which parts of the known terms differ from these, and what can be done about it."""
     named = ", ".join(CALLED.get(name, name) for name in changed)
-    fixed = [CALLED[name] for name in FIXED if name in changed]
-    fixed += [CALLED["delta, rho"]] if known.model.currency != terms.model.currency else []
+    fixed = [CALLED[name].partition(" (")[0] for name in FIXED if name in changed]
+    fixed += ["currency"] if known.model.currency != terms.model.currency else []
     if fixed:
         return f"{named}: restore the configuration, for no command changes the {' and '.join(fixed)} later"
     if known.alpha_ratio != terms.alpha_ratio:

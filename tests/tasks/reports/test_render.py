@@ -11,7 +11,6 @@ from html.parser import HTMLParser
 import pytest
 
 from optstream.catalogue.about import About, NodeFacts
-from optstream.catalogue.page import curves_named
 from tasks.reports import Node, public_page
 from tests.tasks.reports.conftest import facts_of
 
@@ -114,7 +113,6 @@ def test_hostile_names_are_text(forty_days):
     assert outline.open == []
     data = json.loads(page.decode().partition('id="chart-data">')[2].partition("</script>")[0])
     assert data["nodes"][0] == f"{about.nodes[nodes[0].name].name} ({nodes[0].name})"
-    assert curves_named(page) == frozenset(), "no name is taken for a file of figures"
 
 
 def test_no_clock_is_asked(forty_days, monkeypatch):
