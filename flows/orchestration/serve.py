@@ -51,7 +51,7 @@ PAGES_PORT = 8484
 """Of the operators' pages, where nobody asks for another."""
 LOOK_SECONDS = 0.5
 MOST_MEMORY = 512 * 2**20
-"""Bytes of server or worker, which keep some 0.2 and 0.4 MB of every look, until they begin again."""
+"""Bytes of server or worker, which keep some 0.1 and 0.2 MB of every look, until they begin again."""
 LEAST_SECONDS = 6 * 3600.0
 """Between two such beginnings."""
 LARGEST_LOG = 10 * 2**20

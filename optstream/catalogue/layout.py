@@ -67,15 +67,9 @@ LARGEST_MEASUREMENTS = 2**32
 LARGEST_ERRORS = 2**31
 """Bytes of one release's file of errors, likewise."""
 
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _MEASUREMENTS = re.compile(r"revision-(0|[1-9][0-9]{0,9})-([0-9a-f]{64})\.parquet")
 _ERRORS = re.compile(r"revision-(0|[1-9][0-9]{0,9})-vintage-(0|[1-9][0-9]{0,9})-([0-9a-f]{64})\.parquet")
 _RELEASE = re.compile(r"release-([0-9a-f]{64})\.parquet")
-
-
-def is_hash(text: object) -> bool:
-    """Return whether `text` is a SHA-256 in lower-case hexadecimal."""
-    return isinstance(text, str) and _SHA256.fullmatch(text) is not None
 
 
 def is_release_name(name: str) -> bool:

@@ -1,7 +1,7 @@
 """What every mechanism is: a plan that is priced, a draw that costs it, an estimate that is free."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -199,14 +199,6 @@ class Mechanism(ABC):
         free = replace(pattern, lower_bound=None) if hasattr(pattern, "lower_bound") else pattern
         found: NDArray[np.float64] = free._consistent(measured).values
         return found
-
-    def noise_per_point(self) -> Mapping[int, float]:
-        """Return how much noise each sampled point of a window adds to all of them; free.
-
-        Returns:
-            By measured level, in the unit of the readings; empty where points are not equally spaced.
-        """
-        return {}
 
     def foreseen(self) -> "Mechanism | None":
         """Return a mechanism of the same scales whose noise is known before the draw, for a preview.

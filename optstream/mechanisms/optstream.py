@@ -550,12 +550,6 @@ class OptStream(Mechanism):
         """The `levels` by their number, each with its own epsilon."""
         return {plan.level: plan for plan in self.levels}
 
-    def noise_per_point(self) -> dict[int, float]:
-        """Return how much noise each equally spaced point of a window adds, as `Mechanism` says it."""
-        unit = self.model.resolution
-        plans = () if self.adaptive else self.levels
-        return {plan.level: float(plan.alpha_units * unit / plan.epsilon_samples) for plan in plans}
-
     def foreseen(self) -> "OptStream":
         """Return itself, or with equally spaced points in place of those that the draw chooses."""
         if self.noise_is_known:

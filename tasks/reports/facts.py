@@ -128,11 +128,6 @@ class PublicFacts:
         return day_entries(self.catalogue.listed)
 
     @property
-    def explored(self) -> tuple[Node, ...]:
-        """The first nodes: those whose figures lie beside the page."""
-        return self.nodes[:MOST_EXPLORED]
-
-    @property
     def n_drawn(self) -> int:
         """How many nodes have curves."""
         return 0 if self.daily is None else int(self.daily.mean.shape[0])
