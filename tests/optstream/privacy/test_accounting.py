@@ -235,3 +235,10 @@ def test_an_unknown_kind_of_spend_is_refused():
 def test_an_unknown_spend_cannot_be_priced():
     with pytest.raises(ValueError, match="cannot price"):
         worst_window([StrangeSpend()], 3)
+
+
+def test_each_leaf_that_a_customer_changes_at_a_step_is_charged():
+    """One in three leaves moves three answers of a step, so three times as much (Lemma 3)."""
+    one = StepSpend(0, "samples", 0, (1, 1), Fraction(4), 2)
+    three = StepSpend(0, "samples", 0, (1, 1), Fraction(4), 2, leaves_changed=3)
+    assert worst_window([three], 2).epsilon == 3 * worst_window([one], 2).epsilon == 3

@@ -14,7 +14,7 @@ from optstream.mechanisms.blocks import BlockGroups
 from optstream.privacy import JointSpend, PrivacyModel, worst_window
 from optstream.privacy.rules import cut_evenly
 from optstream.stream.public_days import PublicDays
-from tests.optstream.mechanisms.history_informed.joint_streams import informed
+from tests.optstream.mechanisms.history_informed.joint_streams import HALF_HOURS, informed
 from tests.optstream.mechanisms.planned_days import plans
 
 LAYOUTS = [
@@ -128,3 +128,13 @@ def test_broken_twins_cost_more_than_they_say(twin, blocks, monkeypatch):
         assert worst_window(plans(broken, [48] * 60), 48).epsilon > 1
     finally:
         module._joint_groups.cache_clear()
+
+
+def test_a_window_of_whole_blocks_costs_no_more_than_the_count_says():
+    """With every group of g blocks or more: T = floor((m - 2) / g) + 2 groups in full."""
+    for count, length in [(16, 1), (12, 2), (6, 4), (5, 4), (4, 8)]:
+        for least in range(2, count):
+            rule = DriftingBlocks(48, count, length, 1)
+            groups = BlockGroups(rule, Fraction(least), HALF_HOURS)
+            if all(n // max(k, 1) >= least for n, k in groups.numbers):
+                assert groups.worst <= ((count - 2) // least + 2) * length
