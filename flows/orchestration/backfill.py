@@ -30,7 +30,7 @@ from flows.orchestration.calls import (
     tags_of,
     with_prefect,
 )
-from flows.orchestration.release import log_days, release_days, revised, run_of, told
+from flows.orchestration.release import close_and_write_pages, log_days, release_days, revised, run_of
 from optstream.errors import ConfigurationError, LedgerUnavailableError, OptStreamError, ParameterError
 from optstream.ledger import open_ledger
 from optstream.stream import period_from
@@ -93,7 +93,7 @@ def backfill(
                 done = and_after(done, lambda: revised(run, span))
             if FlowRunContext.get() is not None:
                 log_days(done)
-            done = and_after(done, lambda: told(run))
+            done = and_after(done, lambda: close_and_write_pages(run))
             return sorted(done, key=lambda day: day.day)
 
 
@@ -232,8 +232,8 @@ def run_backfill(
     steps: Watcher | None = None,
 ) -> list[Ended]:
     """Run the flow here and now, or its own function where no server is configured. runner: where the months
-    go, all at once, which needs a server, see `task_runner`; None: here, one by one. watch: told of each
-    month. steps: shown the new estimates after all months.
+    go, all at once, which needs a server, see `task_runner`; None: here, one by one. watch: called
+    after each month. steps: shows the new estimates after all months.
     """
     asked = (str(settings.file), str(first), str(last), runner is not None, lease_minutes)
     with bound(MONTHS, watch), bound(STEPS, steps), configured(str(settings.file), settings):

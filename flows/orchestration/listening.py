@@ -120,8 +120,8 @@ class BoundedProtocol(H11Protocol):
 
 
 BOUNDED: dict[str, Any] = {"http": BoundedProtocol, "backlog": 32}
-"""Options of uvicorn. So many connections are taken at once, before one can be closed: Python 3.11 logs each
-that it tries to take where no file can be opened.
+"""Options of uvicorn. The backlog is how many connections are accepted in a row: Python 3.11 logs each that
+it cannot accept for want of a file descriptor.
 """
 
 

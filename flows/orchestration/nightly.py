@@ -155,7 +155,7 @@ def nights(configs: list[str]) -> Any:
 # Deployment and automation.
 
 MISSED_HEARTBEATS = 3
-"""So many missing, and a run is taken for dead."""
+"""After that many missing heartbeats a run counts as dead."""
 SCHEDULED_SECONDS = 60
 ZOMBIES = "optstream: runs whose process died"
 OVER = "optstream.run.over"

@@ -206,14 +206,14 @@ def release_days(
                 days_ended = [day.day for day in ended]
                 ended = and_after(ended, lambda: revised(run, days_ended))
             if report:
-                ended = and_after(ended, lambda: told(run))
+                ended = and_after(ended, lambda: close_and_write_pages(run))
             if in_prefect():
                 log_days(ended)
                 keep_artifacts(settings, ledger, ended)
             return ended
 
 
-def told(run: Run) -> list[Ended]:
+def close_and_write_pages(run: Run) -> list[Ended]:
     """Close the days whose hours are over, and write the pages; no day ends by that."""
     close_over(run)
     require_pages(run.settings, run.ledger, run.clock())

@@ -111,7 +111,7 @@ class Child:
                     os.truncate(self.log, 0)
 
     def end(self, seconds: float) -> None:
-        """Ask it to end, and kill it if it has not in so many seconds."""
+        """Ask it to end, and kill it after that many seconds."""
         self.process.terminate()
         try:
             self.process.wait(seconds)
