@@ -46,7 +46,7 @@ class StreamTerms:
         calibration: "strict", or "paper" for the noise scales of the papers.
         calendar: How steps are counted, in the caller's words ("30 min, Europe/Paris, elapsed"); equal step
             indices of one privacy budget must mean the same time.
-        document: Anything else worth recording, as JSON text; it may change at any time.
+        document: Other facts worth recording, as JSON text; it may change at any time.
         trees: (first step, hash) of each tree of the list, None as the oldest one's step; the hash is of the
             list up to it, the last one `hierarchy_hash`. Empty for one tree.
 
