@@ -222,9 +222,6 @@ def run(
             "that [budget] restatement_share keeps back.",
         ),
     ] = False,
-    dask: Annotated[
-        str | None, asks("ADDRESS", "Large dumps on the Dask cluster there, such as tcp://host:8786.")
-    ] = None,
 ) -> None:
     """Release days, each once, from dump to published file.
 
@@ -236,7 +233,7 @@ def run(
         days = periods_asked(settings, day)
         if dry_run:
             return _price(settings, days, terminal)
-        return _release(settings, days, config, terminal, restate=restate, dask=dask)
+        return _release(settings, days, config, terminal, restate=restate)
 
     if dry_run and len(files := files_of(config)) > 1:
         raise typer.Exit(_price_together(files, day, Terminal(as_json)))
@@ -250,7 +247,6 @@ def _release(
     terminal: Terminal,
     *,
     restate: bool,
-    dask: str | None,
 ) -> Done:
     check_trusted(settings)
     again = with_config(f"optstream run {' '.join(f'--date {one}' for one in days)}", config)
@@ -260,7 +256,7 @@ def _release(
             connect(settings.trusted_folder)
             with terminal.step("prepare"):
                 from flows.orchestration.release import run_days  # prefect has read its settings now
-            works = run_days(settings, days, terminal, restate=restate, dask=dask)
+            works = run_days(settings, days, terminal, restate=restate)
     ledger = open_ledger(settings.ledger_url)
     budget = budget_of(settings, ledger, days)
     terminal.outcomes(works, settings, budget)

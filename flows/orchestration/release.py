@@ -30,12 +30,12 @@ from flows.orchestration.calls import (
     taken,
     with_prefect,
 )
-from flows.orchestration.workers import CLUSTER, reader_of
 from optstream.errors import PublicationError
 from optstream.ledger import Ledger, open_ledger
 from optstream.noise import secure_noise
 from optstream.stream import period_from
 from tasks.config import Settings
+from tasks.ingest.sandbox import reading_apart
 from tasks.operate.permissions import check_trusted
 from tasks.release import pipeline as steps
 from tasks.release.due import due
@@ -138,7 +138,7 @@ def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
     """Take days through the steps of a release, each to its end. What stops the run leaves days that waited
     to the next run at once: they are drawn and durable.
     """
-    with reader_of(run.settings) as read:
+    with reading_apart() as read:
         reading = replace(run, read=read)
         known = taken(look_up, reading, days)
         found = taken(discover, reading, known)
@@ -233,15 +233,12 @@ def run_days(
     watcher: Watcher,
     *,
     restate: bool = False,
-    dask: str | None = None,
 ) -> list[Ended]:
     """Release days here and now, showing progress to the watcher: by a flow run on the configured Prefect
     server, and where none is configured by the same steps without one.
-
-    dask: address of the Dask cluster whose workers read large dumps; the rest is done here.
     """
     asked = (str(settings.file), [day.isoformat() for day in days], restate)
-    with bound(WATCHER, watcher), bound(CLUSTER, dask), configured(str(settings.file), settings):
+    with bound(WATCHER, watcher), configured(str(settings.file), settings):
         if not with_prefect():
             return release_days.fn(*asked)
         with no_heartbeat(), tags(*tags_of(settings.stream.name)):
