@@ -1,5 +1,6 @@
 """`optstream run`: release days, or say what they would cost."""
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -41,10 +42,10 @@ from flows.cli.options import (
 from flows.cli.output import Terminal, plain_table
 from flows.orchestration.environment import connect
 from flows.orchestration.serve import own_server
-from flows.orchestration.workers import check_cluster, task_runner
 from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import open_ledger
 from tasks.config import Settings
+from tasks.config.fields import ledger_database
 from tasks.ingest.sandbox import clock_before_ingest
 from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import (
@@ -349,7 +350,7 @@ def _fill(
 ) -> Done:
     days = periods_asked(settings, span)
     if dask is not None:
-        check_cluster(settings)
+        _check_cluster(settings)
     check_trusted(settings)
     with work("look which days are missing"):
         plan = plan_backfill(settings, open_ledger(settings.ledger_url), days)
@@ -376,6 +377,20 @@ def _fill(
     return Done(1 if left else 0, words or ("new estimates or pages alone" if waits else "nothing to do"))
 
 
+def _check_cluster(settings: Settings) -> None:
+    """Raise ConfigurationError unless workers elsewhere can reach the ledger and the orchestrator."""
+    if ledger_database(settings.ledger_url) is not None:
+        raise ConfigurationError(
+            "--dask needs a ledger that all workers reach: set ledger.url to a PostgreSQL database; an "
+            "SQLite file is for processes of one machine (--workers)"
+        )
+    if "PREFECT_API_URL" not in os.environ:
+        raise ConfigurationError(
+            "--dask needs a Prefect server that all workers reach: start one (`prefect server start`) and "
+            "set PREFECT_API_URL"
+        )
+
+
 def _are_due(settings: Settings, days: Sequence[date]) -> bool:
     """Whether one of these days waits for a new estimate: a backfill may have died before it came to them."""
     with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
@@ -392,9 +407,8 @@ def _run(
                 running.enter_context(own_server(settings, settings.trusted_folder / "prefect"))
             from flows.orchestration.backfill import run_backfill  # prefect has read its settings now
 
-            runner = task_runner(workers, dask)
         watch, steps = running.enter_context(_progress(len(plan.to_run), settings.stream.period, terminal))
-        return run_backfill(settings, plan.first, plan.last, watch, runner, steps=steps)
+        return run_backfill(settings, plan.first, plan.last, watch, workers, dask, steps=steps)
 
 
 @contextmanager

@@ -11,7 +11,6 @@ import pytest
 from distributed import Client, LocalCluster
 
 from flows.orchestration.backfill import run_backfill
-from flows.orchestration.workers import task_runner
 from optstream.catalogue import check_files, read_published
 from optstream.ledger import ReleaseState, open_ledger
 from tasks.config import load_settings
@@ -72,8 +71,8 @@ def test_a_worker_killed_in_the_middle_loses_nothing(settings, cluster):
     told = []
     killer = Killer(settings)
     killer.start()
-    runner = task_runner(1, cluster.scheduler_address)
-    works = run_backfill(settings, FIRST, LAST, told.extend, runner, lease_minutes=0.05)
+    dask = cluster.scheduler_address
+    works = run_backfill(settings, FIRST, LAST, told.extend, dask=dask, lease_minutes=0.05)
     killer.join()
     assert killer.killed is not None
     assert killer.killed != os.getpid()
@@ -108,8 +107,8 @@ def test_a_night_whose_worker_is_killed_is_drawn_and_charged_once(settings, clus
     mark = tmp_path / "killed"
     with Client(cluster) as client:
         client.run(kill_in_estimate, mark)
-    runner = task_runner(1, cluster.scheduler_address)
-    works = run_backfill(settings, FIRST, FIRST, lambda _: None, runner, lease_minutes=0.05)
+    dask = cluster.scheduler_address
+    works = run_backfill(settings, FIRST, FIRST, lambda _: None, dask=dask, lease_minutes=0.05)
     assert mark.exists()
     assert [work.outcome.status for work in works] == [Status.PUBLISHED]
     ledger = open_ledger(settings.ledger_url)
