@@ -90,6 +90,7 @@ REMOVED = {
     ),
     "schedule.look_every_minutes": "a night looks each half hour until watch.late_after; a schedule.cron "
     "that fires more than once a day is all looks by itself",
+    "hierarchy.areas": "no page has a map, so borders of nodes are published no longer; places stay",
     "watch.suspect_share": "a twentieth of a region's readings is the share that raises an alarm",
     "covariates.node": "the column of nodes is called node: rename it in the file",
     "covariates.level": "nodes of the deepest level of at most 40 nodes respond each in their own way; with "

@@ -528,11 +528,6 @@ class Hierarchy(Section):
         default_factory=dict,
         description="a table node = [latitude, longitude], in degrees, such as [48.9, 2.3]",
     )
-    areas: str | None = Field(
-        None,
-        min_length=1,
-        description="the path of a GeoJSON file of polygons, each with its node as id or property node",
-    )
     changes: tuple[HierarchyChange, ...] = Field(
         (),
         strict=False,
