@@ -11,9 +11,8 @@ from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.history.blocks import BlockHistory, n_series_of
 from optstream.history.filter import NEAR_DAYS, FilterState
-from optstream.history.learn import learn, seen_series
-from optstream.history.prior import COMPONENTS, Component, TemporalPrior, constant
-from optstream.measurement.blocks import drifting_blocks, measure_blocks
+from optstream.history.prior import COMPONENTS, Component, constant
+from optstream.measurement.blocks import measure_blocks
 from optstream.mechanisms.blocks import NAME, BlockPlan
 from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.state import memory_of, own_state
@@ -22,7 +21,6 @@ from optstream.privacy import Spend
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import Measured, PrivatePeriod, State
 from optstream.stream.covariate import Covariate
-from optstream.stream.public_days import PublicDays
 from optstream.stream.state import public_part
 
 # What periods remember of public covariates: the values that a night knew, never those that came after.
@@ -258,70 +256,13 @@ class HistoryInformed(BlockPlan):
         )
 
 
-# Prior medians learned from a series that was public all along, for a stream that has learned nothing.
+# Prior medians of a series that was public all along, for a stream that has learned nothing.
 
 Medians = Mapping[str, Sequence[float]]
 
-STRETCH_DAYS, MOST_STRETCHES = 28, 13
-"""What is learned at a time, and how often: a year's worth, spread over what is given."""
-BLOCKS_A_DAY = 8
 LEAST_MEDIAN, LARGEST_MEDIAN = 1e-9, 1e6
 """What a median may be: a strength relative to a series' size, or a length in days. Beyond it floating point
 overflows, and a search for blocks or shares has no end."""
-LEAST_SIZE, LARGEST_SIZE = 1e-100, 1e100
-"""Of a series, in its own unit: beyond them squares overflow, and nothing would be learned in silence."""
-ROUNDING = 1e-3
-"""Relative to the mean size: the noise that public values are taken to have, for the numerics."""
-
-
-def learn_from_public(public: Measured, days: PublicDays) -> tuple[Component, ...]:
-    """Return the components with the medians of a public proxy, every step of `STRETCH_DAYS` days or more.
-
-    Each stretch of days is learned by itself, as a stream learns from its own blocks but without noise; a
-    parameter's median is that over stretches, so that no single month decides.
-    """
-    n_days = round(public.n_steps / days.steps_per_day)  # one of them may be short: clocks change
-    if n_days < STRETCH_DAYS:
-        raise ParameterError(f"a public proxy must have at least {STRETCH_DAYS} days; this has {n_days}")
-    sizes = np.abs(public.points).mean(axis=1)
-    if not (np.isfinite(sizes) & (sizes > 0)).all():
-        raise ParameterError("a public proxy must have finite values only, and no series of zeros")
-    if sizes.min() < LEAST_SIZE or sizes.max() > LARGEST_SIZE:
-        raise ParameterError(
-            f"a public proxy's series must be of sizes in [{LEAST_SIZE:g}, {LARGEST_SIZE:g}]; choose another "
-            "unit"
-        )
-    n_stretches = min(MOST_STRETCHES, n_days // STRETCH_DAYS)
-    starts = np.linspace(0, n_days - STRETCH_DAYS, n_stretches).astype(int) * days.steps_per_day
-    learned = [_learned(_stretch(public, int(start), days), days).logs for start in starts]
-    values = np.clip(np.exp(np.median(learned, axis=0)), LEAST_MEDIAN, LARGEST_MEDIAN)
-    medians = np.split(values, np.cumsum([one.n_parameters for one in COMPONENTS]))
-    found = zip(COMPONENTS, medians, strict=False)
-    return tuple(_with(one, list(own)) if _is_shown(one) else one for one, own in found)
-
-
-def _stretch(public: Measured, start: int, days: PublicDays) -> BlockHistory:
-    """Return single steps at drifting times over `STRETCH_DAYS`, with next to no noise."""
-    slots, first = days.steps_per_day, public.first_step + start
-    rule = drifting_blocks(slots, min(BLOCKS_A_DAY, slots), 1, slots)
-    n_steps = min(STRETCH_DAYS * slots, public.n_steps - start)
-    steps = np.array([part.start for part in rule.parts(first, n_steps)], dtype=np.int64)
-    values = public.points[:, start + steps]
-    noise = np.full(steps.size, ROUNDING * float(np.abs(values).mean()))
-    return BlockHistory(first + steps, np.ones_like(steps), noise, values)
-
-
-def _learned(history: BlockHistory, days: PublicDays) -> TemporalPrior:
-    return learn(TemporalPrior.broad(days.steps_per_day), seen_series(history, days, None)[0])
-
-
-def medians_of(components: Sequence[Component]) -> dict[str, list[float]]:
-    """Return the parameters, to four digits, of each component that a proxy shows, for `with_medians`."""
-    return {
-        one.name: [float(f"{value:.4g}") for value in (one.shared, one.own, *one.lengths)]
-        for one in components
-        if _is_shown(one)
-    }
 
 
 def with_medians(medians: Medians) -> tuple[Component, ...]:
