@@ -168,21 +168,21 @@ def version_of(connection: Connection) -> str | None:
     """Return the schema's version, None for a database without tables; refuse a newer one."""
     tables = inspect(connection)
     if tables.has_table(VERSION.name):
-        said = connection.execute(select(VERSION.c.version_num)).scalars().all()
+        found = connection.execute(select(VERSION.c.version_num)).scalars().all()
     elif tables.has_table("schema_version"):
         # made before there were migrations: the first of them makes the same
         numbers = connection.execute(text("SELECT version FROM schema_version")).scalars().all()
-        said = ["0001"] if numbers == [1] else []
+        found = ["0001"] if numbers == [1] else []
     else:
         return None
-    if len(said) != 1 or not said[0].isdecimal():
+    if len(found) != 1 or not found[0].isdecimal():
         raise LedgerError("the ledger's database does not say which schema it has: restore it from a backup")
-    if int(said[0]) > int(SCHEMA):
+    if int(found[0]) > int(SCHEMA):
         raise LedgerError(
-            f"the ledger's database has schema {said[0]}, newer than the {SCHEMA} that this version of "
+            f"the ledger's database has schema {found[0]}, newer than the {SCHEMA} that this version of "
             "OptStream knows; use the newer OptStream"
         )
-    return str(said[0])
+    return str(found[0])
 
 
 def upgrade(connection: Connection, to: str) -> None:
@@ -288,9 +288,9 @@ def _translated(engine: Engine) -> Iterator[None]:
     except SQLAlchemyError as error:
         # SQLite says only what is wrong ("database is locked"); another driver's text may name host and user
         cause = getattr(error, "orig", None) or error
-        said = f": {cause}" if engine.dialect.name == "sqlite" else ""
+        found = f": {cause}" if engine.dialect.name == "sqlite" else ""
         raise LedgerUnavailableError(
-            f"the ledger's database refused ({type(cause).__name__}{said}); nothing of this was "
+            f"the ledger's database refused ({type(cause).__name__}{found}); nothing of this was "
             "confirmed. See that it is reachable, writable and not held by another program, then run again"
         ) from error
 
