@@ -119,7 +119,7 @@ def joined_sizes(
     parents: Integers,
     tree: AggregationTree,
     means: Floats,
-    unsure: Floats,
+    mean_variances: Floats,
 ) -> tuple[Floats, Floats, Floats]:
     """Return leaves' sizes joined with those of the nodes above: sizes, variances and u, (n_leaves,) each.
 
@@ -131,14 +131,14 @@ def joined_sizes(
     total, spread = (
         np.asarray(np.bincount(parents, one, len(means)), float) for one in (sizes, size_variances)
     )
-    others, variances = _by_all_else(tree, means, unsure, total, spread)
+    others, variances = _by_all_else(tree, means, mean_variances, total, spread)
     share = size_variances / (spread + variances)[parents]
     found = np.maximum(sizes + share * (others - total)[parents], 0.0)
     return found, size_variances * (1.0 - share), np.sqrt(size_variances * share)
 
 
 def _by_all_else(
-    tree: AggregationTree, means: Floats, unsure: Floats, total: Floats, spread: Floats
+    tree: AggregationTree, means: Floats, mean_variances: Floats, total: Floats, spread: Floats
 ) -> tuple[Floats, Floats]:
     """Return mean and variance of each node without the leaves below it, (n_nodes,) each.
 
@@ -146,20 +146,20 @@ def _by_all_else(
     siblings. total, spread: (n_nodes,), sums of the leaves right below and their variances.
     """
     above, total, spread = np.array(tree.parents), total.copy(), spread.copy()
-    joined, left = means.copy(), unsure.copy()
+    joined, left = means.copy(), mean_variances.copy()
     for level in reversed(tree.levels):
         at = slice(level.start, level.stop)
         below = np.where(spread[at] > 0.0, spread[at], np.inf)
-        left[at] = 1.0 / (1.0 / unsure[at] + 1.0 / below)
+        left[at] = 1.0 / (1.0 / mean_variances[at] + 1.0 / below)
         joined[at] += left[at] / below * (total[at] - means[at])
         if level.start:
             np.add.at(total, above[at], joined[at])
             np.add.at(spread, above[at], left[at])
-    means_of_others, variances = means.copy(), unsure.copy()
+    means_of_others, variances = means.copy(), mean_variances.copy()
     for level in tree.levels[1:]:
         at, up = slice(level.start, level.stop), above[level.start : level.stop]
         others = variances[up] + spread[up] - left[at]
-        variances[at] = 1.0 / (1.0 / unsure[at] + 1.0 / others)
+        variances[at] = 1.0 / (1.0 / mean_variances[at] + 1.0 / others)
         means_of_others[at] += (
             variances[at] / others * (means_of_others[up] - total[up] + joined[at] - means[at])
         )
@@ -188,7 +188,7 @@ class LeafBlocks:
         noise: The variance of each sum.
         parents: (n_leaves,), rows of the parents' series.
         above: The tree of these series.
-        unsure: (n_parents,), variances of the parents' mean values.
+        mean_variances: (n_parents,), variances of the parents' mean values.
     """
 
     starts: Integers
@@ -197,7 +197,7 @@ class LeafBlocks:
     noise: float
     parents: Integers
     above: AggregationTree
-    unsure: Floats
+    mean_variances: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,8 +236,8 @@ class Family:
         leaves: (m,), their rows.
         spectrum: (n_blocks,), variances of the modes.
         residuals: (m, n_blocks), the sums less the sizes' part.
-        across: (n_steps, n_blocks), covariance of the asked steps with each mode.
-        alone: (n_steps,), the asked steps' variance without blocks.
+        across: (n_steps, n_blocks), covariance of the target steps with each mode.
+        alone: (n_steps,), the target steps' variance without blocks.
     """
 
     leaves: Integers
@@ -251,12 +251,12 @@ def estimate_leaves(
     blocks: LeafBlocks,
     parents: Floats,
     first: int,
-    asked: range,
+    targets: range,
     prior: TemporalPrior,
     days: PublicDays,
     count: float,
 ) -> LeafEstimate:
-    """Estimate the leaves at the asked steps from their blocks and their parents' posterior means.
+    """Estimate the leaves at the target steps from their blocks and their parents' posterior means.
 
     A leaf is s_i q_p(t) (1 + a g_i(t)): q_p its parent's series over its mean; s_i its size, by least squares
     of its blocks on q_p, `Mixture` and `joined_sizes`; g_i its own part, with the prior's own components but
@@ -265,7 +265,7 @@ def estimate_leaves(
     better than leaves, or the leaves would be part of their tree's posterior. Time n_blocks^3 for each parent
     and leaves times n_blocks^2.
 
-    parents: (n_parents, n_all), posterior means from running step `first` on, over all blocks and `asked`.
+    parents: (n_parents, n_all), posterior means from running step `first` on, over all blocks and `targets`.
     count: the variance of a count of mean 1; 0 for readings that are no counts.
     """
     means, shape = shapes_of(parents)
@@ -275,22 +275,22 @@ def estimate_leaves(
     observed, spread = (blocks.sums * cover[own]).sum(axis=1) / info[own], blocks.noise / info[own]
     typical = (means / np.maximum(np.bincount(own, minlength=len(means)), 1))[own]
     alone = Mixture.learned(observed, spread, typical).posterior(observed, spread, typical)
-    sizes, size_variances, joined = joined_sizes(*alone, own, blocks.above, means, blocks.unsure)
+    sizes, size_variances, joined = joined_sizes(*alone, own, blocks.above, means, blocks.mean_variances)
     left = blocks.sums - sizes[:, None] * cover[own]
-    families = families_of(blocks, cover, left, asked, prior, days)
+    families = families_of(blocks, cover, left, targets, prior, days)
     noise = blocks.noise + count * sizes * cover.mean(axis=1)[own]
     strength = _strength(families, sizes, noise)
-    bent, unsure = np.zeros((len(sizes), len(asked))), np.zeros((len(sizes), len(asked)))
+    bent, own_variances = np.zeros((len(sizes), len(targets))), np.zeros((len(sizes), len(targets)))
     for one in families:
         power = (strength * sizes[one.leaves, None]) ** 2
         seen = power * one.spectrum + noise[one.leaves, None]
         bent[one.leaves] = (power * one.residuals / seen) @ one.across.T
-        unsure[one.leaves] = power * np.maximum(one.alone - (power / seen) @ (one.across**2).T, 0.0)
-    model_variance = (size_variances[:, None] + unsure.mean(axis=1, keepdims=True)) * cover[own] ** 2
+        own_variances[one.leaves] = power * np.maximum(one.alone - (power / seen) @ (one.across**2).T, 0.0)
+    model_variance = (size_variances[:, None] + own_variances.mean(axis=1, keepdims=True)) * cover[own] ** 2
     factor = _factor(left, blocks.noise, model_variance + (noise - blocks.noise)[:, None])
-    now = shape[:, asked.start - first : asked.stop - first][own]
+    now = shape[:, targets.start - first : targets.stop - first][own]
     found = np.maximum((sizes[:, None] + bent) * now, 0.0)
-    variances = factor * (size_variances[:, None] + unsure) * now**2
+    variances = factor * (size_variances[:, None] + own_variances) * now**2
     measured = noise / info[own]
     return LeafEstimate(found, variances, sizes, size_variances, joined, measured, noise, factor, strength)
 
@@ -323,20 +323,20 @@ def own_parts(prior: TemporalPrior) -> TemporalPrior:
 
 
 def families_of(
-    blocks: LeafBlocks, cover: Floats, left: Floats, asked: range, prior: TemporalPrior, days: PublicDays
+    blocks: LeafBlocks, cover: Floats, left: Floats, targets: range, prior: TemporalPrior, days: PublicDays
 ) -> list[Family]:
     """Return the families, with what is asked at the steps."""
     own = own_parts(prior)
-    clock, steps = days.clock(blocks.starts), days.clock(np.arange(asked.start, asked.stop))
-    wanted = Blocks.at(steps, kinds=days.kinds(steps))
-    alone, found = own.variances(wanted)[1], []
+    clock, steps = days.clock(blocks.starts), days.clock(np.arange(targets.start, targets.stop))
+    single = Blocks.at(steps, kinds=days.kinds(steps))
+    alone, found = own.variances(single)[1], []
     for parent in np.unique(blocks.parents):
         leaves = np.flatnonzero(blocks.parents == parent)
         seen = Blocks.at(
             clock, blocks.lengths, kinds=days.kinds(clock), weight=cover[parent] / blocks.lengths
         )
         spectrum, basis = np.linalg.eigh(own.covariances(seen, seen)[1])
-        across = own.covariances(wanted, seen)[1] @ basis
+        across = own.covariances(single, seen)[1] @ basis
         found.append(Family(leaves, np.maximum(spectrum, 0.0), left[leaves] @ basis, across, alone))
     return found
 
@@ -353,12 +353,12 @@ def _strength(families: list[Family], sizes: Floats, noise: Floats) -> float:
 
 def _factor(left: Floats, noise: float, model_variance: Floats) -> float:
     """As `calibration.variance_factor`, for residuals of known noise."""
-    unsure = 5.0 * noise**2 + 4.0 * noise * model_variance + 2.0 * model_variance**2
+    square_variance = 5.0 * noise**2 + 4.0 * noise * model_variance + 2.0 * model_variance**2
     first = (
-        float(((left**2 - noise) * model_variance / unsure).sum()) / ALIKE
+        float(((left**2 - noise) * model_variance / square_variance).sum()) / ALIKE
         + EXPECTED_FACTOR / FACTOR_DEVIATION**2
     )
-    second = float((model_variance**2 / unsure).sum()) / ALIKE + 1.0 / FACTOR_DEVIATION**2
+    second = float((model_variance**2 / square_variance).sum()) / ALIKE + 1.0 / FACTOR_DEVIATION**2
     return float(np.clip(first / second, 1.0, LARGEST_FACTOR))
 
 
@@ -429,14 +429,14 @@ def node_sizes(
     size_variances = np.maximum(size_variances, SURE * variances[leaves])
     measured[leaves], precision[leaves] = sizes, 1.0 / size_variances
     found = _joined(tree, measured, precision)[leaves]
-    unsure = variances.copy()
-    unsure[leaves] = size_variances
+    node_variances = variances.copy()
+    node_variances[leaves] = size_variances
     for level in reversed(tree.levels[1:]):
         at = np.arange(level.start, level.stop)
-        below = np.bincount(parents[at], unsure[at], len(parents))
+        below = np.bincount(parents[at], node_variances[at], len(parents))
         inner = np.flatnonzero(below)
-        unsure[inner] = 1.0 / (1.0 / variances[inner] + 1.0 / below[inner])
-    return np.maximum(found, LEAST_SHARE * sizes.sum() + LEAST_SIZE), unsure
+        node_variances[inner] = 1.0 / (1.0 / variances[inner] + 1.0 / below[inner])
+    return np.maximum(found, LEAST_SHARE * sizes.sum() + LEAST_SIZE), node_variances
 
 
 def _joined(tree: AggregationTree, values: Floats, precision: Floats) -> Floats:
@@ -743,7 +743,7 @@ class SharedFit:
         of_nodes: (n_nodes, 1), sizes.
         factors: (n_nodes,), factors of the posterior's variances, after its own factor.
         excess_variances: (n_nodes, 1), variances of sizes beyond the posterior.
-        unsure: (n_nodes,), variances of each node's size without the nodes below it.
+        own_size_variances: (n_nodes,), variances of each node's size without the nodes below it.
     """
 
     tree: AggregationTree
@@ -754,7 +754,7 @@ class SharedFit:
     of_nodes: Floats
     factors: Floats
     excess_variances: Floats
-    unsure: Floats
+    own_size_variances: Floats
 
     def shape(self, means: Floats) -> Floats:
         """Return the root's expected counts over its size, (n_steps,), of all nodes', (n_nodes, n_steps)."""
@@ -795,7 +795,7 @@ class SharedFit:
         level, noise = tree.levels[small], 2.0 * float(history.scales[-1]) ** 2
         parents = np.array(tree.parents)[level.start : level.stop]
         blocks = history.starts, history.lengths, history.sums.astype(np.float64), noise
-        return LeafBlocks(*blocks, parents, self.tree, self.unsure), past, first
+        return LeafBlocks(*blocks, parents, self.tree, self.own_size_variances), past, first
 
 
 def shared_fit(

@@ -271,7 +271,7 @@ class DayMeanErrors:
     def every(self) -> ErrorProducts:
         """What the covariance of all leaves at all that is asked adds up from: rows and their file ask it."""
         n, n_leaves = self.n_steps, len(self.leaf_errors.fitted.posterior.seen.sizes)
-        times = np.eye(self.leaf_errors.asked.clock.size)
+        times = np.eye(self.leaf_errors.targets.clock.size)
         of_day, before = times[:, :n] @ self.in_doubt, times[:, n:].T
         even = times.copy()
         even[:, :n] = of_day[:, None] / n
@@ -300,7 +300,7 @@ class DayMeanErrors:
         return np.asarray(MORE_OF_DAYS * (known - (noisier - known) / MORE_NOISE))
 
     def _more_in_groups(self, shared: Floats) -> list[Groups]:
-        """Return `more` of many leaves, times matrices of times, (1 + n_runs, n_asked, n_asked)."""
+        """Return `more` of many leaves, times matrices of times, (1 + n_runs, n_asked, n_targets)."""
         sizes, less = self.leaf_errors.fitted.posterior.seen.sizes, MORE_OF_DAYS / MORE_NOISE
         every, known = eye_array(sizes.size, format="csr"), self.leaf_errors.covariance
         parts = (
@@ -313,10 +313,10 @@ class DayMeanErrors:
 
     @property
     def _day_and_runs(self) -> Floats:
-        """Weights of the mean over the day, then of each run of days before it, (1 + n_runs, n_asked)."""
-        n, n_asked = self.n_steps, self.leaf_errors.asked.clock.size
-        times = np.zeros((1 + n_asked - n, n_asked))
-        times[0, :n], times[1:, n:] = 1.0 / n, np.eye(n_asked - n)
+        """Weights of the mean over the day, then of each run of days before it, (1 + n_runs, n_targets)."""
+        n, n_targets = self.n_steps, self.leaf_errors.targets.clock.size
+        times = np.zeros((1 + n_targets - n, n_targets))
+        times[0, :n], times[1:, n:] = 1.0 / n, np.eye(n_targets - n)
         return times
 
     @cached_property
@@ -327,7 +327,7 @@ class DayMeanErrors:
         """
         posterior, steps = (
             self.leaf_errors.fitted.known.published,
-            self.leaf_errors.asked.between(0, self.n_steps),
+            self.leaf_errors.targets.between(0, self.n_steps),
         )
         found = np.sqrt(posterior.variances(steps, posterior.seen.tree.leaf_indices)).mean(axis=0)
         return np.asarray(found / found.mean() if found.any() else np.ones(self.n_steps))
@@ -335,7 +335,7 @@ class DayMeanErrors:
     @cached_property
     def _noisier(self) -> LeafCovariance:
         """The covariance of leaves if the noise were larger by `MORE_NOISE`."""
-        return LeafCovariance(self.leaf_errors.fitted.known.noisier_leaf_spans, self.leaf_errors.asked)
+        return LeafCovariance(self.leaf_errors.fitted.known.noisier_leaf_spans, self.leaf_errors.targets)
 
 
 # From the blocks of every level to every node's series: one posterior over the whole tree.
@@ -371,30 +371,30 @@ class TreeFit:
 
     def series(self, steps: range, errors: TreeErrors | None) -> tuple[Floats, Floats]:
         """Return posterior means, which add up, and variances of every node at these steps, in units."""
-        asked = step_blocks(steps, self.days, self.events)
+        targets = step_blocks(steps, self.days, self.events)
         if isinstance(errors, DayMeanErrors):
             moved, times = (
-                self.found.published_means(asked),
-                np.eye(len(steps), errors.leaf_errors.asked.clock.size),
+                self.found.published_means(targets),
+                np.eye(len(steps), errors.leaf_errors.targets.clock.size),
             )
             many = errors.every.groups
             every = leaves_below(self.tree) if many else self.tree.add_up(np.eye(len(self.means)))
             variances = errors.variances(every, times)
             variances = np.maximum(variances, 0.0)  # below it by rounding alone
         else:
-            moved, variances = series_of(self.found, asked)
+            moved, variances = series_of(self.found, targets)
         return self.tree.add_up(self.means[:, None]) + moved, variances
 
-    def errors(self, asked: ErrorTimes, n_steps: int) -> TreeErrors | None:
+    def errors(self, targets: ErrorTimes, n_steps: int) -> TreeErrors | None:
         """Return the covariance of which `series` has the leaves' variances; None where it would be too
         large.
 
-        `asked` are sums of steps, the period's n_steps first. Where the period is a day of several steps, it
-        is `DayMeanErrors`.
+        `targets` are sums of steps, the period's n_steps first. Of a day of several steps it is
+        `DayMeanErrors`.
         """
         if len(self.tree.nodes) > most_nodes(self.tree, n_steps):
             return None
-        blocks = run_blocks(asked.starts, asked.lengths, self.days, self.events)
+        blocks = run_blocks(targets.starts, targets.lengths, self.days, self.events)
         errors = LeafErrors(self.found, blocks)
         return DayMeanErrors(errors, n_steps) if 1 < self.days.steps_per_day < 2 * n_steps else errors
 

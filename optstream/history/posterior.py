@@ -192,7 +192,7 @@ def with_own_noise(posterior: TreePosterior) -> TreePosterior:
     _, spread = left_out(posterior, 0)
     heavy = np.median(spread[known, 0] / noise[known]) < HEAVY
     found = with_known_noise(posterior) if heavy else posterior
-    posterior.asked.clear()  # of 10,000 nodes 0.1 GB, for which nothing asks again
+    posterior.predictions.clear()  # of 10,000 nodes 0.1 GB, for which nothing asks again
     return found
 
 
@@ -252,13 +252,13 @@ def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicD
     return numbers
 
 
-def series_of(fitted: Fitted, asked: Blocks) -> tuple[Floats, Floats]:
+def series_of(fitted: Fitted, targets: Blocks) -> tuple[Floats, Floats]:
     """Return posterior means less prior means, and variances, of every node at single steps."""
     posterior = fitted.known.published
-    variances = posterior.variances(asked)
+    variances = posterior.variances(targets)
     if fitted.effect is not None:
-        variances = variances + fitted.effect.variances(asked)
-    return fitted.published_means(asked), fitted.factor * variances
+        variances = variances + fitted.effect.variances(targets)
+    return fitted.published_means(targets), fitted.factor * variances
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,12 +267,12 @@ class LeafErrors:
 
     Attributes:
         fitted: The posterior.
-        asked: Single steps, and sums of some.
+        targets: Single steps, and sums of some.
         exact: Relative tolerance of the posterior's rows.
     """
 
     fitted: Fitted
-    asked: Blocks
+    targets: Blocks
     exact: float = EXACT
     n_earlier: ClassVar[int] = 0
     of_nodes: ClassVar[bool] = False
@@ -301,15 +301,15 @@ class LeafErrors:
         known = self.fitted.known
         is_exact = self.exact == EXACT
         return LeafCovariance(
-            known.leaf_spans if is_exact else LeafSpans(known.published, self.exact), self.asked
+            known.leaf_spans if is_exact else LeafSpans(known.published, self.exact), self.targets
         )
 
     @cached_property
     def _left(self) -> tuple[Floats, Floats] | None:
-        """The covariates' part: weights of leaves, (n_leaves, r), and (r, n_columns, n_asked)."""
+        """The covariates' part: weights of leaves, (n_leaves, r), and (r, n_columns, n_targets)."""
         if self.fitted.effect is None:
             return None
-        left = self.fitted.effect.left_open_of_leaves(self.asked)
+        left = self.fitted.effect.left_open_of_leaves(self.targets)
         rows = SpannedRows.of(left.transpose(1, 0, 2).reshape(left.shape[1], -1))
         return rows.weights, rows.span.reshape(-1, left.shape[0], left.shape[2])
 

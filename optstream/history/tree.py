@@ -383,7 +383,7 @@ class TreePosterior:
         rotated = np.where(known, seen.residuals, 0.0) @ self.basis
         loading = np.broadcast_to(np.where(known, self.weights, 0.0), rotated.shape)
         self.passed: Passed = self._passed((rotated, loading))
-        self.asked: dict[int, tuple[Floats, Floats]] = {}
+        self.predictions: dict[int, tuple[Floats, Floats]] = {}
         """Of `surprises.left_out`: what was asked is kept."""
         self._join_shared()
 
@@ -587,20 +587,20 @@ class LeafCovariance:
     part and g_i a leaf's own, given f the modes of g are independent of each other, and in each the leaves
     have the covariance of a Gaussian conditioned on noisy sums; f is joined as there. The leaves' motion with
     modes is a sum of few rows (`SpannedRows`), so that all of it is a sum of few products of leaves and
-    times. Exact to 1e-10 of the prior. Time of a posterior n_nodes^3, of a request m^2 n_asked.
+    times. Exact to 1e-10 of the prior. Time of a posterior n_nodes^3, of a request m^2 n_targets.
 
     Args:
         spans: Of the posterior.
-        asked: Single steps, or sums over blocks of them.
+        targets: Single steps, or sums over blocks of them.
     """
 
     n_earlier, of_nodes = 0, False
 
-    def __init__(self, spans: LeafSpans, asked: Blocks) -> None:
+    def __init__(self, spans: LeafSpans, targets: Blocks) -> None:
         self._spans = spans
         posterior = spans.posterior
-        self._priors = posterior.prior.covariances(asked, asked)
-        shared, own = posterior.prior.covariances(asked, posterior.seen.blocks)
+        self._priors = posterior.prior.covariances(targets, targets)
+        shared, own = posterior.prior.covariances(targets, posterior.seen.blocks)
         self._across = shared @ posterior.basis, own @ posterior.basis
 
     def products(self, leaves: "Floats | csr_array", times: Floats) -> ErrorProducts:
@@ -614,7 +614,7 @@ class LeafCovariance:
         return ErrorProducts(nodes, of_times, columns, forms)
 
     def in_groups(self, times: Floats) -> list[InGroups]:
-        """Return what sums of leaves within groups add, over sums of what is asked, (q, n_asked)."""
+        """Return what sums of leaves within groups add, over sums of what is asked, (q, n_targets)."""
         spans, seen, q = self._spans, self._spans.posterior.seen, len(times)
         sizes, own = seen.sizes, times @ self._across[1]
         own_prior = (times @ self._priors[1] @ times.T)[None, :, None]

@@ -321,8 +321,8 @@ def expected_small_error(public: Figures, share: Fraction) -> float:
     at, weights = np.polynomial.hermite_e.hermegauss(NODES_OF_SIZES)
     sizes = np.exp(SIZES_APART * at - SIZES_APART**2 / 2)
     windows = max(SEEN_DAYS * public.steps_per_day / public.window_length, 1.0)
-    unsure = public.noise(SMALL_BLOCKS, float(share)) / windows
-    missed = np.sqrt(sizes / public.count + sizes**2 * unsure / (sizes**2 + unsure))
+    noise = public.noise(SMALL_BLOCKS, float(share)) / windows
+    missed = np.sqrt(sizes / public.count + sizes**2 * noise / (sizes**2 + noise))
     return float(weights @ missed / weights.sum())
 
 
@@ -518,8 +518,8 @@ class TreeEstimates:
         if found is None:
             values, variances = nothing_measured(self.tree, len(steps), scale)
         else:
-            asked = self._asked(near, histories, steps)
-            errors = found.errors(asked, len(steps))
+            times = self._error_times(near, histories, steps)
+            errors = found.errors(times, len(steps))
             values, variances = found.series(steps, errors)
         values, variances = values * unit, variances * unit**2
         bound, optimality, unbounded = self.lower_bound, None, None
@@ -531,7 +531,7 @@ class TreeEstimates:
         estimate = Estimate(values, variances, optimality=optimality, unbounded=unbounded)
         if errors is None:
             return TreeEstimate(estimate)
-        sums = SumsOfTimes(errors, asked.weights, len(asked.weights) - len(steps), unit**2)
+        sums = SumsOfTimes(errors, times.weights, len(times.weights) - len(steps), unit**2)
         return TreeEstimate(estimate, lambda: sums)
 
     def _errors_of_counts(
@@ -540,14 +540,14 @@ class TreeEstimates:
         """Return the same of counts, of nodes; None also where leaves were not measured."""
         if len(self.tree.nodes) > most_nodes(self.tree, len(steps)):
             return None
-        asked = self._asked(near, histories, steps)
-        every = range(int(asked.starts.min()), steps.stop)
+        times = self._error_times(near, histories, steps)
+        every = range(int(times.starts.min()), steps.stop)
         found = count_errors(shared, near, self.tree, self.small, every, len(steps))
         if found is None:
             return None
-        return SumsOfTimes(found, asked.of_steps, len(asked.weights) - len(steps), unit**2)
+        return SumsOfTimes(found, times.of_steps, len(times.weights) - len(steps), unit**2)
 
-    def _asked(self, near: Histories, histories: Histories, steps: range) -> ErrorTimes:
+    def _error_times(self, near: Histories, histories: Histories, steps: range) -> ErrorTimes:
         """Return the days before a period whose errors correlate with its own: those of the blocks in the
         estimate.
 
@@ -943,9 +943,9 @@ class HistoryInformedTree(Hierarchical):
         known = self.pattern.known_covariates(first_step)
         if (state or {}).get(READY) == first_step or not (state or known):
             return state
-        asked = {"mechanism": LEVELS, "levels": {}, **(state or {})}
-        learned = _learned(replace(self._refreshed(asked, first_step), covariates=()).to_document())
-        return {**asked, **learned, **known, READY: first_step}
+        given = {"mechanism": LEVELS, "levels": {}, **(state or {})}
+        learned = _learned(replace(self._refreshed(given, first_step), covariates=()).to_document())
+        return {**given, **learned, **known, READY: first_step}
 
     def _refreshed(self, state: State | None, first_step: int) -> FilterState:
         """Return what the tree learned so far, learned again when due."""
