@@ -37,6 +37,7 @@ from flows.cli.options import (
     flag,
     new_app,
     periods_asked,
+    periods_of_span,
     read_streams,
 )
 from flows.cli.output import Terminal, plain_table
@@ -340,7 +341,7 @@ def backfill(
 
 def _fill(
     settings: Settings,
-    span: Sequence[date],
+    span: list[date],
     config: Sequence[Path] | None,
     terminal: Terminal,
     workers: int,
@@ -348,7 +349,7 @@ def _fill(
     *,
     dry_run: bool,
 ) -> Done:
-    days = periods_asked(settings, span)
+    days = periods_of_span(settings, span)
     if dask is not None:
         _check_cluster(settings)
     check_trusted(settings)

@@ -179,16 +179,12 @@ def own_server(settings: Settings, home: Path) -> Iterator[Child]:
 
 
 def _port_of(settings: Settings) -> int:
-    """The configured port, else that of the last start, else a free one; raises ConfigurationError if the
-    configured one is taken.
-    """
-    wanted = settings.scheduling.port
-    if wanted is None:
-        with suppress(OSError, ValueError, KeyError, ConfigurationError):
-            state = json.loads((settings.trusted_folder / STATE).read_text())
-            with listen(LOOPBACK, urlsplit(state["api"]).port or 0, "") as probe:
-                return int(probe.getsockname()[1])
-    with listen(LOOPBACK, wanted or 0, "[schedule] port") as probe:
+    """The port of the last start, or a free one."""
+    with suppress(OSError, ValueError, KeyError, ConfigurationError):
+        state = json.loads((settings.trusted_folder / STATE).read_text())
+        with listen(LOOPBACK, urlsplit(state["api"]).port or 0, "") as probe:
+            return int(probe.getsockname()[1])
+    with listen(LOOPBACK, 0, "") as probe:
         return int(probe.getsockname()[1])
 
 
