@@ -48,10 +48,8 @@ LONGEST_PAST = 400
 
 
 class Asked(Section):
-    """What is read, as one process says it to another.
-
-    place: absolute. private: by configuration key, folders that no file may lie in. parents: of the
-    hierarchy's nodes. until: the last day whose value counts.
+    """What is read, as one process says it to another. private: folders that no file may lie in, by
+    configuration key. until: the last day whose value counts.
     """
 
     given: PublicSeries
@@ -63,10 +61,8 @@ class Asked(Section):
 
 
 def covariate_of(asked: Asked) -> Covariate:
-    """Return the covariate's values of the days up to the one that is asked about.
-
-    Rows are the nodes of the hierarchy, or one for all of them. Raises DumpError for files that cannot be
-    used, naming the place, the rule and the remedy; and what a library raises over a damaged one.
+    """Return the covariate's values up to the day asked about, a row for each node or one for all. Raises
+    DumpError for files that cannot be used, and what a library raises over a damaged one.
     """
     given = asked.given
     if asked.place.is_dir() and (asked.place / CATALOGUE).is_file():
@@ -97,8 +93,8 @@ def covariate_of(asked: Asked) -> Covariate:
 
 
 def _published_rows(asked: Asked) -> pl.DataFrame:
-    """Return local day, node and mean of what another stream published: its output, which is public. Raises
-    DumpError where the folder is private, or is not as OptStream publishes.
+    """Return local day, node and mean of what another stream published. Raises DumpError where that cannot
+    be.
     """
     given, real = asked.given, asked.place.resolve()
     _check_public(real, given.path, asked)
@@ -119,9 +115,7 @@ def _published_rows(asked: Asked) -> pl.DataFrame:
 
 
 def _bytes_of(asked: Asked) -> bytes:
-    """Return what is in the file whose hash the configuration names. Raises DumpError for a private or a
-    wrong one.
-    """
+    """Return what is in the file whose hash the configuration names. Raises DumpError for another one."""
     path, file = asked.given.path, asked.place
     if asked.given.sha256 is None or not file.exists():
         found = "a folder without a catalogue" if file.is_dir() else "another" if file.exists() else "nothing"
@@ -195,9 +189,7 @@ def _rows(file: Path, data: bytes, asked: Asked) -> pl.DataFrame:
 
 
 def _headers(table: pl.DataFrame) -> str:
-    """Return names of columns, and no values, for the file may be a wrong one; nor a first line that is no
-    line of names: a file of readings may have no other.
-    """
+    """Return names of columns, and no values: a wrong file's first line may hold readings."""
     if not all(name.isidentifier() for name in table.columns):
         return "a first line that is no line of names"
     return ", ".join(f"{name!r:.40}" for name in table.columns[:10]) or "none of these"
@@ -207,7 +199,7 @@ def _of_nodes(
     rows: Mapping[str | None, NDArray[np.float64]], tree: AggregationTree, given: PublicSeries
 ) -> NDArray[np.float64]:
     """Return a row for each node, or one for all: a node has its own values, else those of the next node
-    above that has some, else the mean of those below it. Nodes outside of `nodes` have none.
+    above that has some, else the mean of those below it; none outside of `nodes`.
     """
     if set(rows) == {None}:
         found = np.array([rows[None]])
@@ -255,8 +247,7 @@ UNUSABLE = (OptStreamError, OSError, RuntimeError, ValueError, LookupError, Type
 
 def private_zones(settings: Settings, place: Path) -> dict[str, Path]:
     """Return folders that a covariate's place must not lead into, by configuration key: those of the stream,
-    of the streams that its population file names, and of each configuration that has
-    its usual name and lies in the place or in a folder above it.
+    of its population's streams, and of each configuration in the place or above it.
     """
     own = {"input": settings.input_folder, "trusted": settings.trusted_folder}
     zones = {key: zone for key, zone in own.items() if isinstance(zone, Path)}
@@ -311,9 +302,7 @@ class Covariates:
 def read_covariates(
     settings: Settings, until: date, read: Callable[[Asked], Covariate] | None = None
 ) -> Covariates:
-    """Return the configured covariates up to a day, and those whose files cannot be used.
-
-    A file under an input or trusted folder is not read, links followed (`private_zones`). Raises nothing over
+    """Return the configured covariates up to a day, and those whose files cannot be used; raises nothing over
     any file. read: how; None for in a process of its own.
     """
     found, unread = [], []
@@ -368,8 +357,8 @@ def _said_by_a_process(asked: Asked) -> bytes:
 
 
 def _heard(said: Any, asked: Asked) -> Covariate | str:
-    """Return what a process said, which decoded files that others made: nothing is taken for granted. Raises
-    ValueError and others where it is no answer to what was asked.
+    """Return what a process said, which decoded others' files. Raises ValueError and others where it is no
+    answer.
     """
     if "why" in said:
         return f"{said['why']:.500}"
