@@ -17,9 +17,7 @@ from tasks.release.stages import Ended
 
 @dataclass(frozen=True)
 class Budget:
-    """What the guarantee gives any window, and what its worst window has been charged so far, in the model's
-    currency: infinite where noise was compromised.
-    """
+    """What the guarantee gives any window, and what its worst window was charged, in the model's currency."""
 
     model: PrivacyModel
     spent: Fraction | float
