@@ -43,9 +43,9 @@ class StreamTerms:
         stream_share: The share of epsilon that the stream plans with, where it was chosen from public facts;
             None where the operator wrote it.
         hierarchy_hash: Identifies the aggregation tree, or the list of trees by the days on which they hold.
-        calibration: "strict", or "paper" for the noise scales of the papers.
         calendar: How steps are counted, in the caller's words ("30 min, Europe/Paris, elapsed"); equal step
             indices of one privacy budget must mean the same time.
+        calibration: "strict"; "paper", the noise scales of the papers, occurs in old ledgers alone.
         document: Other facts worth recording, as JSON text; it may change at any time.
         trees: (first step, hash) of each tree of the list, None as the oldest one's step; the hash is of the
             list up to it, the last one `hierarchy_hash`. Empty for one tree.
@@ -59,8 +59,8 @@ class StreamTerms:
     grant: str
     model: PrivacyModel
     hierarchy_hash: str
-    calibration: str
     calendar: str
+    calibration: str = "strict"
     document: str = "{}"
     trees: Entries = ()
     budget_alpha: Fraction | None = None
