@@ -1,4 +1,4 @@
-"""How the errors of counts hang together: of what is expected, and of how counts vary around it."""
+"""Error covariances of counts: of their expectations, and of their variation around them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ from optstream.stream.public_days import PublicDays
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-# How the errors of small leaves hang together, which are shares of their parents.
+# The error covariance of small leaves, which are shares of their parents.
 
 Floats = NDArray[np.float64]
 
@@ -196,7 +196,7 @@ class CountErrors:
         return ErrorProducts.of_groups(parts, nodes.shape[0], len(times))
 
     def _expectations(self, nodes: "csr_array", times: Floats) -> list[Groups]:
-        """Return what the errors of expectations add up from, each node and time trusted as it is."""
+        """Return the covariance of expectations, by each node's and time's factor."""
         from scipy.sparse import csr_array
 
         below, (of_nodes, of_times) = leaves_below(self.shared.tree).tocoo(), self.trust

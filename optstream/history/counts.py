@@ -40,12 +40,12 @@ Floats = NDArray[np.float64]
 
 GRID_POINTS = 80
 LEAST_RATIO, LARGEST_RATIO = 1e-3, 1e3
-"""Of a node's size to the mean of its siblings: what the mixture is spread over, beside 0."""
+"""Ratios of a node's size to the mean of its siblings in the mixture, in addition to 0."""
 WIDTH = 0.1
 """Standard deviation of what an atom stands for, relative to it: half the way to its neighbours."""
 ROUNDS = 300
 BELIEF = 2.0
-"""Nodes' worth of a belief that all ratios of the grid are alike: what few nodes leave open."""
+"""Weight, in nodes, of the prior that all ratios of the grid are equally likely."""
 FINE = 20.0
 """Cells for each standard error, and for each factor e of a typical size: nodes that fall in one are one."""
 
@@ -102,13 +102,13 @@ class Mixture:
 
 
 def _likelihood(observed: Floats, typical: Floats, atoms: Floats) -> Floats:
-    """Return the density of what was observed, in standard errors, (n, n_atoms), up to a factor a row."""
+    """Return the density of the observations, in standard errors, (n, n_atoms), up to a factor a row."""
     spread = 1.0 + (WIDTH * typical[:, None] * atoms) ** 2
     logs = -0.5 * ((observed[:, None] - typical[:, None] * atoms) ** 2 / spread + np.log(spread))
     return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 
-# Sizes of small leaves that add up to what is known of the nodes above them.
+# Sizes of small leaves, joined with those of the nodes above them.
 
 Integers = NDArray[np.int64]
 
@@ -166,7 +166,7 @@ def _by_all_else(
     return means_of_others, variances
 
 
-# Leaves that are small beside their noise: shares of a parent that is well known, with days of their own.
+# Leaves that are small next to their noise: shares of a well-known parent, with days of their own.
 
 
 STRENGTHS = np.geomspace(0.25, 16.0, 13)
@@ -174,7 +174,7 @@ STRENGTHS = np.geomspace(0.25, 16.0, 13)
 STRENGTH_DEVIATION = 1.0
 """Standard deviation of the logarithm of that, around 0."""
 LEAST_SHAPE = 0.05
-"""Of a parent's mean: what a step of it counts at least, so that no step's leaves are all known to be 0."""
+"""Least part of a parent's mean at a step, so that no step's leaves are all known to be 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,7 +325,7 @@ def own_parts(prior: TemporalPrior) -> TemporalPrior:
 def families_of(
     blocks: LeafBlocks, cover: Floats, left: Floats, targets: range, prior: TemporalPrior, days: PublicDays
 ) -> list[Family]:
-    """Return the families, with what is asked at the steps."""
+    """Return the families at the target steps."""
     own = own_parts(prior)
     clock, steps = days.clock(blocks.starts), days.clock(np.arange(targets.start, targets.stop))
     single = Blocks.at(steps, kinds=days.kinds(steps))
@@ -446,7 +446,7 @@ def _joined(tree: AggregationTree, values: Floats, precision: Floats) -> Floats:
 
 
 def _typical(tree: AggregationTree, means: Floats, precision: Floats, scale: float | None) -> Floats:
-    """Return the mean of each node's children, (n_nodes,), above 0: what the parent and the scale tell."""
+    """Return the mean of each node's children, (n_nodes,), above 0, by the parent and the scale."""
     below = tree.add_up(1.0 / precision[tree.leaf_indices][:, None])[:, 0]
     known, pulled = precision + 1.0 / below, means * (precision + 1.0 / below)
     if scale is not None:
@@ -457,12 +457,12 @@ def _typical(tree: AggregationTree, means: Floats, precision: Floats, scale: flo
     return np.asarray(np.maximum(pulled / known, 0.1 / np.sqrt(known)) / np.maximum(children, 1))
 
 
-# How counts varied around what is expected of them, as far as their own measurements tell.
+# The variation of counts around their expectations, by their own measurements.
 
 LEAST_EXPECTED = 1e-9
 """Counts: an expectation of a leaf below it is taken for this."""
 MOST_TOLD = 1.0 - 1e-12
-"""Nothing is known to the last digit: errors are divided by what is open."""
+"""Nothing is known to the last digit: errors are divided by the residual variance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -534,7 +534,7 @@ def count_variation(
     known = pass_over_tree(tree, counted, noise, (surprises,))
     explained = np.clip(1.0 - known.variances / known.prior, 0.0, MOST_TOLD)
     every = tree.add_up(leaves)
-    # blocks are disjoint: what is said of one is that of each of its steps
+    # blocks are disjoint: each of a block's steps has the block's value
     of_blocks = every @ cover @ cover.T
     parts = every / np.where(of_blocks > 0.0, of_blocks, np.inf)
     of_leaves = parts[tree.leaf_indices]
@@ -558,7 +558,7 @@ SHARES = np.array([0.5, 0.68, 0.8, 0.9, 0.95])
 """Of the bands that are looked at."""
 LEAST_FACTOR = 0.4
 BELIEVED, HELD_BELIEF = 1.1, 10.0
-"""The factor that is believed before anything is measured, and how many surprises that is worth."""
+"""The prior factor, and its weight in surprises."""
 HELD_GRID_POINTS = 60
 NORMAL_PARTS = np.linspace(0.005, 0.995, 34)
 """Of a variance, the rest that of Laplace noise: where the bands of the sum of both are worked out."""
@@ -653,7 +653,7 @@ def share_within(edges: Floats, normal: Floats) -> Floats:
 
 
 SHARED_VARIANCE = 0.02
-"""Of a small leaf's own variance as a count: what it gives way to its parent by, where it is sure."""
+"""Of a small leaf's variance as a count: its least variance in the fit with its parent."""
 LEAST_VARIANCE = 1e-9
 
 
@@ -677,7 +677,7 @@ class CountsFit:
 
 
 def tree_above(tree: AggregationTree, level: int) -> AggregationTree:
-    """Return the tree without its levels from this one, above 0, on: nodes in the same order; free."""
+    """Return the tree without its levels from this one, above 0, on: nodes in the same order."""
     stop = tree.levels[level].start
     return AggregationTree(tree.nodes[:stop], tree.parents[:stop])
 
@@ -718,7 +718,7 @@ def fit_counts(
     if known is None:
         return _evenly(above, np.array(tree.parents)[level.start : level.stop])
     leaves = estimate_leaves(*known, steps, found.posterior.prior, days, 1.0)
-    # what leaves tell of nodes above is in the sums that are published, not in what these give way by
+    # the leaves' information on nodes above is in the published sums, not in the variances of their fit
     whole = variances_with(shared.excess_variances_with(leaves, known[0].parents))
     shares = shares_of_parents(leaves, known[0].parents, len(means))
     return CountsFit(
@@ -761,7 +761,7 @@ class SharedFit:
         return np.asarray(np.maximum(means[0] / self.of_nodes[0], LEAST_SHAPE))
 
     def raised(self, expected: Floats, varied: Variation) -> Floats:
-        """Return by which factor counts are found above what was expected of them, (n_nodes, n_steps)."""
+        """Return the ratio of estimated counts to their expectations, (n_nodes, n_steps)."""
         return np.maximum(1.0 + varied.moved / np.maximum(expected, LEAST_SHAPE * self.of_nodes), 0.0)
 
     def excess_variances_with(self, leaves: LeafEstimate, parents: Integers) -> Floats:
@@ -832,7 +832,7 @@ def _alike(history: BlockHistory) -> BlockHistory:
 
 
 def _evenly(above: CountsFit, parents: NDArray[np.int64]) -> CountsFit:
-    """Return leaves that were never measured beside what is known above them: even parts, of `UNKNOWN`."""
+    """Return the fit with leaves that were never measured: even parts of their parents, of `UNKNOWN`."""
     even = np.maximum(above.means, 0.0)[parents] / np.bincount(parents)[parents][:, None]
     unknown = np.full(even.shape, UNKNOWN)
     return CountsFit(
@@ -870,9 +870,9 @@ SHARE = 0.95
 SMALLEST = 1e-6
 """An expected count below it is taken for this."""
 FAR_BELOW = 1e4
-"""Standard deviations below 0 that are told apart: beyond, digits end."""
+"""Standard deviations below 0 that floats distinguish."""
 LARGE, KNOWN = 30.0, 0.8
-"""A count that is as good as normal; the part of its variance below which it was told enough to be so."""
+"""A count that is nearly normal; the part of its variance below which its measurement makes it so."""
 LEAST_GAMMA_SHAPE = 0.2
 """Of a squared expectation to its variance: a gamma of less has its mass at 0, so that the less was known of
 a count, the narrower its band would be, down to 0 alone."""
@@ -921,7 +921,7 @@ def _quantiles(tail: float, size: Floats, success: Floats) -> Floats:
     return np.where(betainc(size, 1.0, success) >= tail, 0.0, count)
 
 
-# From what is known of counts to what is published: series that add up, errors, bands of whole numbers.
+# Published counts: series that add up, errors, bands of whole numbers.
 
 
 def published_counts(
@@ -941,7 +941,7 @@ def published_counts(
     known = fit.variances < UNKNOWN * (1.0 - 1e-9)
     variances = np.where(known, fit.variances + fit.count_variances * expected, UNKNOWN)
     model_variance = np.where(known, fit.variances, 0.0)
-    # shares of a parent are expectations of what is not below 0; a normal posterior may be
+    # shares of a parent are not below 0; a normal posterior may be
     normal = np.arange(len(expected)) < fit.n_normal
     below = np.where(fit.means < 0.0, fit.means, expected)
     mean, rest = above_zero(below[normal], np.maximum(model_variance[normal], LEAST_VARIANCE))

@@ -1,4 +1,4 @@
-"""What a stream's past measurements say of its next period: the blocks of the last weeks, a learned prior."""
+"""The estimate of a period from the blocks of the last weeks and a learned prior."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ MOST_FITTED = 336
 MOVED = 168
 """Blocks between the windows of `around`: a window ends at the newest block, the next ones so many before."""
 NEAR_DAYS = 14
-"""A day is estimated anew for so long from what the newest day remembers; later, from its own memory too."""
+"""Days for which a new estimate reads the newest day's state alone; later, its own state too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class FilterState:
         return judged.taught(seen, first_step)
 
     def taught(self, seen: Seen, first_step: int) -> "FilterState":
-        """Return the belief with a prior learned from what was seen and covariates do not explain."""
+        """Return the belief with a prior learned from the measurements less the covariates' effect."""
         left = explained(self.prior, seen, self.covariates, self.days)[0].seen
         return replace(self, prior=learn(self.prior, left), learned=self.day_of(first_step))
 
@@ -174,7 +174,7 @@ class FilterState:
     def events_with(
         self, own: BlockHistory, steps: range, history_days: int, scale: float | None
     ) -> tuple[int, ...]:
-        """Return the days that are called events when `fitted` is asked the same, theirs included; free."""
+        """Return the event days of `fitted` with the same arguments, the steps' included."""
         history = around(self.after(own, history_days).history, steps)
         if not history.n_blocks:
             return self.events
@@ -229,7 +229,7 @@ def latest(history: BlockHistory, most: int) -> BlockHistory:
 
 
 MORE_OF_DAYS = 0.9
-"""How many times more what the prior leaves open of leaves' days counts, beside their shares of the sum."""
+"""Factor of the prior's residual variance of leaves' days, apart from their shares of the sum."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +260,7 @@ class DayMeanErrors:
     of_nodes: ClassVar[bool] = False
 
     def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
-        """Return what the covariance of weighted sums of leaves and of steps adds up from."""
+        """Return the covariance of sums, by weights of leaves and of times."""
         return self.every.of_sums(leaves, times)
 
     def variances(self, leaves: Floats, times: Floats) -> Floats:
@@ -269,7 +269,7 @@ class DayMeanErrors:
 
     @cached_property
     def every(self) -> ErrorProducts:
-        """What the covariance of all leaves at all that is asked adds up from: rows and their file ask it."""
+        """The covariance of all leaves at all times, for rows and their file."""
         n, n_leaves = self.n_steps, len(self.leaf_errors.fitted.posterior.seen.sizes)
         times = np.eye(self.leaf_errors.targets.clock.size)
         of_day, before = times[:, :n] @ self.in_doubt, times[:, n:].T
@@ -341,14 +341,14 @@ class DayMeanErrors:
 # From the blocks of every level to every node's series: one posterior over the whole tree.
 
 TreeErrors = LeafErrors | DayMeanErrors
-"""How errors of leaves hang together."""
+"""Error covariances of leaves."""
 SAME = 1e-9
 """Relative: noise scales that differ by less are one."""
 OTHER_PLAN = 1.7
 """By what factor levels' scales differ where they are of another plan; groups of joint noise beside Laplace
 noise, whose sizes differ by a third, make less of a difference."""
 Look = Callable[..., tuple[Seen, *tuple[Floats, ...]] | None]
-"""What `seen_tree` is, or `counts.tree_sizes.seen_counts`: what was seen, then what is known of sizes."""
+"""`seen_tree` or `counts.seen_counts`: the measurements, then the sizes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -554,7 +554,7 @@ class PlannedNoise:
         return self.scale**2 * sum(part * (size + 1) * (size + 2) / 3.0 for size, part in self.sizes)
 
     def noise_variance(self, model_variance: float) -> float:
-        """Return the variance of normal noise that would tell as much beside such a doubt."""
+        """Return the variance of normal noise with the same information, at this variance of the model."""
         information = sum(
             part * known_information(model_variance, self.scale, size) for size, part in self.sizes
         )
@@ -584,7 +584,7 @@ class PlannedBlocks:
         return cls(prior, blocks, Rotation.of(prior, blocks), judged)
 
     def posterior(self, tree: AggregationTree, noise: NDArray[np.float64]) -> TreePosterior:
-        """Return what is known of a tree of leaves of size 1 once its nodes are measured with this noise."""
+        """Return the posterior of a tree of leaves of size 1 whose nodes are measured with this noise."""
         shape = (len(tree.nodes), self.blocks.clock.size)
         seen = Seen(tree, self.blocks, np.zeros(shape), noise, np.ones(len(tree.leaves)))
         return TreePosterior(self.prior, seen, self.rotation)

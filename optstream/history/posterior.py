@@ -23,7 +23,7 @@ from optstream.stream.public_days import PublicDays
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-# A function that keeps its last answer, and no second one beside it.
+# A function that caches its last result alone.
 
 Asked = TypeVar("Asked", bound=Hashable)
 Answer = TypeVar("Answer")
@@ -54,7 +54,7 @@ HEAVY = 2.5
 its shape tells. From 3 on a surprise is the series' own as often, and nothing is gained."""
 
 MORE_NOISE = 0.1
-"""Relative: by how much noise is raised to see which part of a doubt is its doing."""
+"""Relative increase of the noise by which its part of a variance is found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +73,12 @@ class Conditioned:
 
     @cached_property
     def published(self) -> TreePosterior:
-        """The posterior with the noise taken for what it is."""
+        """The posterior with the exact noise distribution."""
         return with_own_noise(self.posterior)
 
     @cached_property
     def leaf_spans(self) -> LeafSpans:
-        """What is in all doubts that are published about leaves."""
+        """The spans of all published error covariances of leaves."""
         return LeafSpans(self.published)
 
     @cached_property
@@ -120,7 +120,7 @@ class Fitted:
         return self._with_effect(self.posterior.means(steps), steps)
 
     def published_means(self, steps: Blocks) -> Floats:
-        """Return the same of the posterior that is published, the noise taken for what it is."""
+        """Return the same of the published posterior, with the exact noise distribution."""
         return self._with_effect(self.known.published.means(steps), steps)
 
     def _with_effect(self, means: Floats, steps: Blocks) -> Floats:
@@ -180,19 +180,19 @@ def fit(question: Question) -> Fitted:
 
 @last_answer
 def conditioned(question: Question) -> Conditioned:
-    """Condition the prior on what a question has seen, whatever it asks; the last answers are kept."""
+    """Condition the prior on a question's measurements, whatever its days; the last results are cached."""
     posterior, effect = explained(question.prior, question.seen, question.covariates, question.days)
     return Conditioned(posterior, variance_factor(posterior), effect)
 
 
 def with_own_noise(posterior: TreePosterior) -> TreePosterior:
-    """Return the posterior with the noise taken for what it is where it is large beside the doubt; free."""
+    """Return the posterior, with the exact noise distribution where noise outweighs the model's variance."""
     noise = posterior.seen.noise
     known = np.isfinite(noise)
     _, spread = left_out(posterior, 0)
     heavy = np.median(spread[known, 0] / noise[known]) < HEAVY
     found = with_known_noise(posterior) if heavy else posterior
-    posterior.predictions.clear()  # of 10,000 nodes 0.1 GB, for which nothing asks again
+    posterior.predictions.clear()  # of 10,000 nodes 0.1 GB, which is not read again
     return found
 
 
@@ -297,7 +297,7 @@ class LeafErrors:
 
     @cached_property
     def covariance(self) -> LeafCovariance:
-        """Of the posterior alone: neither the factor nor what is open of covariates counted in."""
+        """Of the posterior alone, without the factor and the covariates' variance."""
         known = self.fitted.known
         is_exact = self.exact == EXACT
         return LeafCovariance(

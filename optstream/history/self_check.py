@@ -1,4 +1,4 @@
-"""Measured values beside what all others say of them: one by one, and all of a day together."""
+"""Measured values compared with their predictions by all others: one by one, and a day at a time."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What is asked of releases and changes nothing: functions of a connection, each a method of `Ledger`."""
+"""Queries: functions of a connection that change nothing, each a method of `Ledger`."""
 
 import json
 from collections.abc import Iterator
@@ -202,7 +202,7 @@ def _outline(row: Row[tuple[object, ...]]) -> ReleaseOutline:
     return ReleaseOutline(**{**row._mapping, "state": ReleaseState(row.state)})
 
 
-# What is asked of streams and changes nothing: functions of a connection, each a method of `Ledger`.
+# Streams.
 
 
 def terms(connection: Connection, stream: str) -> StreamTerms | None:

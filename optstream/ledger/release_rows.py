@@ -1,4 +1,4 @@
-"""Finding the row of a release under lock, and whether whoever asks still holds it."""
+"""Rows of releases: found, locked, and checked against a reservation and a state."""
 
 from datetime import datetime
 
@@ -35,7 +35,7 @@ def find_row(connection: Connection, stream: str, period: str, revision: int) ->
 
 
 def lease_error(release: ReleaseRow, named: str) -> HeldError:
-    """Return the error for a release whose owner is another run, and alive as far as its lease tells."""
+    """Return the error for a release that another run holds until its lease ends."""
     return HeldError(
         f"another run ({release.owner}) holds {named} until {release.lease_until}: wait for it, "
         "or run again after that; if that run is gone and the time is far ahead, free it with `optstream "

@@ -88,7 +88,7 @@ class GrantRow(GuaranteeColumns, Row):
 
 
 class AmendmentRow(GuaranteeColumns, Row):
-    """A guarantee of a privacy budget, from its first terms (number 0) on: old spends are priced anew."""
+    """A guarantee of a privacy budget, from its first terms (number 0) on: old spends are repriced."""
 
     __tablename__ = "amendments"
     __table_args__ = (Unique("grant_id", "number", name="one_amendment"),)
