@@ -47,6 +47,7 @@ from optstream.ledger import open_ledger
 from tasks.config import Settings
 from tasks.ingest.sandbox import clock_before_ingest
 from tasks.operate.permissions import check_trusted
+from tasks.pages.words import at_most
 from tasks.plan.backfill import (
     BackfillPlan,
     backfill_document,
@@ -64,7 +65,6 @@ from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of, outcomes_document
 from tasks.release.run import asking
 from tasks.release.stages import Ended, Status
-from tasks.reports.numbers import at_most
 
 if TYPE_CHECKING:
     from tasks.plan.dry_run import SharedBudget

@@ -37,6 +37,8 @@ from optstream.noise import secure_noise
 from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.operate.permissions import check_trusted
+from tasks.pages.markdown import day_in_markdown
+from tasks.pages.write import require_pages
 from tasks.release import pipeline as steps
 from tasks.release.due import due
 from tasks.release.outcomes import budget_of
@@ -44,8 +46,6 @@ from tasks.release.publish import close_over
 from tasks.release.revise import record_listed
 from tasks.release.run import LEASE, Run, enrol, let_go
 from tasks.release.stages import Ended, Estimated, Requested, Staged, Status, and_after
-from tasks.reports import require_pages
-from tasks.reports.one_day import day_in_markdown
 
 # What the orchestrator's own pages show of a run: log lines, nodes, budget, link. Public facts only.
 

@@ -165,7 +165,7 @@ def _known_sizes(settings: Settings) -> Mapping[str, int]:
 
 
 def kept_figures(settings: Settings) -> pl.DataFrame | None:
-    """What the pages keep of every published file and node (`tasks.reports.summaries.SCHEMA`): published
+    """What the pages keep of every published file and node (`tasks.pages.summaries.SCHEMA`): published
     values alone. None where there is none yet.
     """
     columns = ["file_hash", "node", "mean", "noise", "model", "size"]
