@@ -30,6 +30,7 @@ from flows.cli.options import (
     parse_period,
     period_option,
     periods_asked,
+    periods_of_span,
 )
 from flows.cli.output import Terminal
 from optstream.errors import ConfigurationError
@@ -154,7 +155,7 @@ def publish(
     check_trusted(settings)
     run, days = _run(settings, "publish"), set(periods_asked(settings, days))
     if first is not None and last is not None:
-        days |= days_published(run) & set(periods_asked(settings, days_between(first, last)))
+        days |= days_published(run) & set(periods_of_span(settings, days_between(first, last)))
     works = each([Requested(one) for one in sorted(days)], Requested, partial(publish_again, run, days=days))
     works = _finish(run, works, Terminal(as_json))
     raise typer.Exit(0 if all(day.outcome.status.is_good for day in works) else 1)

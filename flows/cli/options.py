@@ -75,21 +75,27 @@ def _in_range(period: date, text: str) -> date:
 def periods_asked(settings: Settings, asked: Collection[date]) -> list[date]:
     """The periods of the stream that were asked for, rising: where they are hours, a day stands for its own.
 
-    Raises WordsError for an hour where periods are days, one that its day does not have, and days of which
-    the zone skipped each.
+    Raises WordsError for an hour where periods are days, one that its day does not have, and a day that the
+    zone skipped.
     """
     found = set[date]()
     try:
         for one in asked:
-            own = [one] if isinstance(one, Hour) else settings.calendar.periods_of(one)
-            for period in own:
+            own = () if isinstance(one, Hour) else settings.calendar.periods_of(one)
+            for period in own or (one,):
                 settings.calendar.check_period(period)
-            found.update(own)
-        for one in asked if not found else ():
-            settings.calendar.check_period(one)
+                found.add(period)
     except ParameterError as error:
         raise WordsError(str(error)) from None
     return sorted(found)
+
+
+def periods_of_span(settings: Settings, span: list[date]) -> list[date]:
+    """The periods of a span of days, rising, without days that the zone skipped.
+
+    Raises WordsError where the zone skipped each.
+    """
+    return periods_asked(settings, [day for day in span if not settings.calendar.skips(day)] or span)
 
 
 def parse_exactly(name: str) -> Callable[[str], Fraction]:

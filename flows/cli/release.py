@@ -36,6 +36,7 @@ from flows.cli.options import (
     flag,
     new_app,
     periods_asked,
+    periods_of_span,
     read_streams,
 )
 from flows.cli.output import Terminal, plain_table
@@ -343,7 +344,7 @@ def backfill(
 
 def _fill(
     settings: Settings,
-    span: Sequence[date],
+    span: list[date],
     config: Sequence[Path] | None,
     terminal: Terminal,
     workers: int,
@@ -351,7 +352,7 @@ def _fill(
     *,
     dry_run: bool,
 ) -> Done:
-    days = periods_asked(settings, span)
+    days = periods_of_span(settings, span)
     if dask is not None:
         check_cluster(settings)
     check_trusted(settings)

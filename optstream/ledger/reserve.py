@@ -282,7 +282,7 @@ def _check_windows(
             raise BudgetError(
                 f"{request.named}: restatements would cost the window from step {cost.first_step} "
                 f"{_exactly(cost.epsilon)}, and {_exactly(request.restatements_epsilon)} is kept back for "
-                "them. Nothing was reserved: a day is restated once, or with a smaller share each"
+                "them. Nothing was reserved: no further restatement fits these windows"
             )
     for kept in losses_with(connection, grant, request.plan, *others):
         if kept.is_broken:

@@ -66,6 +66,27 @@ def test_wrong_words_are_explained_and_do_nothing(here, words, message):
     assert sorted(here.rglob("*")) == before
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "--date", "2011-12-29", "--date", "2011-12-30", "--dry-run"],
+        ["run", "--date", "2011-12-30", "--date", "2011-12-31"],
+        ["backfill", "--from", "2011-12-30", "--to", "2011-12-30"],
+        ["withdraw", "--date", "2011-12-30", "--reason", "none"],
+    ],
+)
+def test_a_day_that_the_zone_skipped_is_refused_by_name_and_a_span_passes_over_it(here, words):
+    invoke("init")
+    (here / "optstream.toml").write_text(
+        (here / "optstream.toml").read_text().replace("Europe/Paris", "Pacific/Apia")
+    )
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert "2011-12-30 was no day in Pacific/Apia" in result.output
+    span = invoke("backfill", "--from", "2011-12-29", "--to", "2011-12-31", "--dry-run", "--json")
+    assert json.loads(span.output)["without_dump"] == ["2011-12-29", "2011-12-31"]
+
+
 @pytest.mark.parametrize("words", [["status"], ["run", "--date", "2016-02-01"]])
 def test_a_missing_configuration_is_one_line(here, words, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["optstream", *words])
