@@ -126,13 +126,11 @@ def _plots(snapshot: Snapshot) -> Iterator[tuple[str, str, Chart]]:
         yield "Arrival by region", words, document
     nights = nights_of(snapshot)
     if nights:
-        minutes = line("run time", [took / timedelta(minutes=1) for _, took in nights], "bars")
-        days = span("days", [seconds(day) for day, _ in nights], [[minutes]])
-        yield (
-            "Run time",
-            "from a day's reservation to its publication",
-            chart("run time", "min", [days], least=0.0),
-        )
+        is_short = max(took for _, took in nights) < timedelta(minutes=2)
+        unit, each = ("s", timedelta(seconds=1)) if is_short else ("min", timedelta(minutes=1))
+        lines = [line("run time", [took / each for _, took in nights], "bars")]
+        days = span("days", [seconds(day) for day, _ in nights], [lines])
+        yield "Run time", "from a day's reservation to its publication", chart("run time", unit, [days])
 
 
 def _errors_by_level(snapshot: Snapshot) -> Chart | None:

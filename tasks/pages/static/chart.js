@@ -54,12 +54,12 @@
           bands.push({ series: [high, low], fill: colour(band === "noise" ? "--rule" : "--band") });
         }
         if (one.kind === "child") below = below.map((sum, i) => (sum === null || one.values[i] === null ? null : sum + one.values[i]));
-        const stroke = one.kind === "several" ? SEVERAL[several++ % SEVERAL.length] : STROKES[one.kind];
+        const nth = one.kind === "several" ? several++ : 0, stroke = one.kind === "several" ? SEVERAL[nth % SEVERAL.length] : STROKES[one.kind];
         const drawn = add(one.kind === "child" ? below : one.values, {
           label: one.label,
           stroke: colour(stroke),
           width: one.kind === "value" && !spark ? 2 : 1.5,
-          dash: DASHES[one.kind],
+          dash: nth >= SEVERAL.length ? [5, 4] : DASHES[one.kind],
           fill: one.kind === "bars" ? colour("--band") : one.kind === "child" && under === null ? colour("--good-bg") : undefined,
           paths: one.kind === "stairs" || one.kind === "limit" ? uPlot.paths.stepped({ align: 1 }) : one.kind === "bars" ? uPlot.paths.bars({ size: [0.7, 24] }) : undefined,
           points: { show: !spark && one.kind !== "bars" && (at.length < 3 || data.few) },
