@@ -55,11 +55,9 @@ KINDS = {
 class DayFacts:
     """What ledger and folders know of one day.
 
-    arrival: what is there of its dump; None where that cannot be listed. files: of each part of it that is
-    complete, sizes and times of its files, of those still there. results: contract results, the newest first.
-    objected: names of those files in which something did not hold, of this day or of another of its run.
-    records: its releases by revision. vintages: new estimates by revision, of those that have any. events:
-    those of its releases, in the ledger's order. curve: of the root, as published; None where it is not.
+    arrival: None where the input folder cannot be listed. files: those of each complete part of its dump.
+    results: contract results, the newest first; objected: names of those in which something did not hold.
+    records: its releases by revision, with the `vintages` of each and all `events`. curve: of the root.
     """
 
     arrival: Arrival | None = None
@@ -135,7 +133,8 @@ def day_page(
     model = settings.model if page is None else page.terms.model
     before, after = (settings.calendar.after(day, number) for number in (-1, 1))
     alarms = tuple(alarm for alarm in view.alarms if alarm.day == day)
-    dumps = list(dump_rows(facts, parts_of(settings, day), settings.called, view.facts.suspect.get(day)))
+    docs = {one.path.name for one in snapshot.docs}
+    dumps = list(_dumps(facts, parts_of(settings, day), settings.called, view.facts.suspect.get(day, {})))
     return {
         "name": snapshot.stream,
         "mark": mark,
@@ -146,7 +145,7 @@ def day_page(
         "root": settings.tree_of(day).nodes[0] if days[day].listed is not None else "",
         "alarms": alarms,
         "actions": list(_actions(days[day], facts, settings, snapshot.file, bool(alarms))),
-        "happened": happened(facts, runs, {one.path.name for one in snapshot.docs}, settings.called),
+        "happened": sorted(_happened(facts, runs, docs, settings.called), key=lambda one: one.at),
         "lineage": list(_lineage(days[day], facts)),
         "revisions": [_revision(one, facts, model) for one in facts.records],
         "lacking": [one for one in dumps if not one.is_complete],
@@ -160,9 +159,7 @@ def day_page(
 def _revision(
     record: ReleaseRecord, facts: DayFacts, model: PrivacyModel
 ) -> tuple[int, str, Fraction | float, int, str]:
-    """A measurement of the day: its number, its state, the most that it takes from any window, infinite where
-    its noise was compromised, its number of estimates, and a note.
-    """
+    """Number, state, the most that it takes from any window, number of estimates, and a note."""
     epsilon: Fraction | float = inf
     if record.compromised is None:
         epsilon = worst_window(record.spends, model.window_length).epsilon
@@ -232,9 +229,7 @@ def _actions(
 
 @dataclass(frozen=True)
 class Happening:
-    """Something that happened at a time. runs: those that it names, each followed by the one that started
-    it. doc: the file of Great Expectations' page of it; "" without one.
-    """
+    """An event. runs: each run followed by the one that started it. doc: the file of its page; "" without."""
 
     at: datetime
     words: str
@@ -242,45 +237,37 @@ class Happening:
     doc: str = ""
 
 
-def happened(
-    facts: DayFacts, runs: Sequence[StreamRun], docs: Collection[str], called: Callable[[str], str] = str
-) -> tuple[Happening, ...]:
-    """Return what happened to a day, by time. Pure.
-
-    docs: the files of Great Expectations' pages that can be shown. called: the name of a region.
-    """
-    return tuple(sorted(_happened(facts, runs, docs, called), key=lambda one: one.at))
-
-
 def _happened(
     facts: DayFacts, runs: Sequence[StreamRun], docs: Collection[str], called: Callable[[str], str]
 ) -> Iterator[Happening]:
+    """The events of a day, in no order. docs: the files of Great Expectations' pages that can be shown."""
     for run in runs:
         started_by = () if run.parent is None else (run.parent,)
         yield Happening(run.begins, "A run of it began", (run.link, *started_by))
         if run.ends is not None:
             yield Happening(run.ends, f"A run of it ended, {run.state.lower()}", (run.link,))
-    for at, words in when_written(facts, called):
-        yield Happening(at, words)
+    written = [(one.written, part) for part, own in facts.files.items() for one in own if one.written]
+    if written:
+        at, part = max(written)
+        of = called(part) if part else "all regions"
+        yield Happening(at, f"The last file of its dump was written, of {of}")
     many = len(facts.records) > 1
     for event in facts.events:
         words = KINDS.get(event.kind, event.kind.capitalize())
         yield Happening(event.at, f"{words} (revision {event.revision})" if many else words)
     for result in reversed(facts.results):
         doc = result.path.with_suffix(".html").name
-        told = f"The suite {result.suite or 'of contracts'} judged it"
+        words = f"The suite {result.suite or 'of contracts'} judged it"
         if result.path.name in facts.objected:
-            others = "" if result.first == result.last else " or to another day of its run"
-            told += f", and objects to it{others}"
-        yield Happening(result.at, told, doc=doc if doc in docs else "")
+            words += ", and objects to it" + (
+                "" if result.first == result.last else " or to another day of its run"
+            )
+        yield Happening(result.at, words, doc=doc if doc in docs else "")
 
 
 @dataclass(frozen=True)
 class DumpRow:
-    """What is there of a region's dump. size: "" and written: None where nothing is, or the folder does not
-    say; written: of the file that was written last. replaced: which shares of its readings were clamped,
-    absent or doubled when the day was judged, in words; "" where that is not known.
-    """
+    """A region's dump. written: of its last file. replaced: shares of its readings; "" where not known."""
 
     region: str
     words: str
@@ -290,53 +277,22 @@ class DumpRow:
     replaced: str = ""
 
 
-def dump_rows(
-    facts: DayFacts,
-    parts: tuple[str, ...],
-    called: Callable[[str], str] = str,
-    suspect: Mapping[str, Suspect] | None = None,
+def _dumps(
+    facts: DayFacts, parts: Sequence[str], called: Callable[[str], str], suspect: Mapping[str, Suspect]
 ) -> Iterator[DumpRow]:
-    """Yield a row for each part of a day's dump, those that are not complete first; none where the input
-    folder cannot be listed. Pure.
-
-    called: the name of a region. suspect: by region, shares of its readings.
-    """
-    shares = {region: _replaced(one) for region, one in (suspect or {}).items()}
+    """A row for each part of the day's dump; none where the input folder cannot be listed."""
     arrival = facts.arrival
-    if arrival is None:
-        return
-    for part in sorted(parts, key=lambda one: one in arrival.files):
-        named, known = called(part) if part else "all", facts.files.get(part, ())
-        if part not in arrival.files:
-            told = arrival.broken.get(part) or arrival.waiting.get(part) or "not there"
-            yield DumpRow(named, told, replaced=shares.get(part, ""))
-            continue
-        size = size_in_words(sum(one.size for one in known)) if known else ""
-        times = [one.written for one in known if one.written is not None]
-        words, newest = f"complete, {counted(len(arrival.files[part]), 'file')}", max(times, default=None)
-        yield DumpRow(named, words, True, size, newest, shares.get(part, ""))
-
-
-def when_written(facts: DayFacts, called: Callable[[str], str] = str) -> Iterator[tuple[datetime, str]]:
-    """Yield when files of the dump were written, the first and the last of them, in words. Pure."""
-    found = [
-        (one.written, called(part) if part else "all regions")
-        for part, own in facts.files.items()
-        for one in own
-        if one.written is not None
-    ]
-    if not found:
-        return
-    size = size_in_words(sum(one.size for own in facts.files.values() for one in own))
-    n_files = sum(len(own) for own in facts.files.values())
-    if len(found) > 1:
-        at, part = min(found)
-        yield at, f"The first file of its dump was written, of {part}"
-    at, part = max(found)
-    last = "The last file" if len(found) > 1 else "The file"
-    yield at, f"{last} of its dump was written, of {part}: {counted(n_files, 'file')}, {size}"
-
-
-def _replaced(one: Suspect) -> str:
-    """ "3.1 % absent, 50.0 % doubled", or "none"."""
-    return ", ".join(f"{share_in_percent(share)} {kind}" for kind, share in one.shares if share) or "none"
+    for part in () if arrival is None else parts:
+        assert arrival is not None
+        region, known = called(part) if part else "all", facts.files.get(part, ())
+        shares = suspect[part].shares if part in suspect else ()
+        replaced = ", ".join(f"{share_in_percent(share)} {kind}" for kind, share in shares if share)
+        replaced = replaced or ("none" if shares else "")
+        if part in arrival.files:
+            size = size_in_words(sum(one.size for one in known)) if known else ""
+            newest = max((one.written for one in known if one.written is not None), default=None)
+            words = f"complete, {counted(len(arrival.files[part]), 'file')}"
+            yield DumpRow(region, words, True, size, newest, replaced)
+        else:
+            words = arrival.broken.get(part) or arrival.waiting.get(part) or "not there"
+            yield DumpRow(region, words, replaced=replaced)

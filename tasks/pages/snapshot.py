@@ -143,17 +143,12 @@ class Disk:
 class Snapshot:
     """What one look at a stream found.
 
-    stream: its name; that of the file where it cannot be read. at: when the stream was last seen. settings:
-    None where the configuration was never read. view: days, budget and alarms at that time; None where none
-    was ever seen. problem: why the newest look failed: then all else is as old as `at`; None where it did
-    not. since: when the watch first saw an alarm, of those that it has seen. nights: by day. figures: means
-    and errors of published files (`tasks.monitor.facts.kept_figures`). curves: the newest `kept_curves`.
-    guarantees: of the stream's privacy budget, by number; the highest is that of new days. warnings: levels
-    that are as good as nothing by the configuration, as a dry run says it. disk: of the last hour. docs:
-    Great Expectations' pages of the last weeks. runs: the last ones that the orchestrator knows; None where
-    none was asked. runs_problem: why it did not answer, if so. ended: when the last look of a night and the
-    last watch ended. horizons: the loss over the last 30 and 365 days, where a night composed it. unwritten:
-    why data users have no new page; None where they have.
+    at: when the stream was last seen. settings, view: None where it never was. problem: why the newest look
+    failed: then all else is as old as `at`. since: when the watch first saw an alarm. figures: as
+    `tasks.monitor.facts.kept_figures`. curves: as `kept_curves`. guarantees: by number, the highest for new
+    days. warnings: of the configuration, as a dry run has them. docs: Great Expectations' pages. runs:
+    None where no orchestrator was asked. ended: when the last look of a night and the last watch ended.
+    horizons: loss over longer spans, where a night composed it. unwritten: why data users have no new page.
     """
 
     file: Path
@@ -224,9 +219,8 @@ def snapshot_of(
 
 
 def kept_curves(settings: Settings) -> Mapping[str, Any]:
-    """Return the curves that the last night drew (`tasks.pages.write`): the digest of the `catalogue`, the
-    `chart`, by day what is wrong with the files that are `lost`, and `faint`, the levels that are as good as
-    nothing, in words. Empty where there are none.
+    """Return what the last night wrote: the digest of the `catalogue`, the `chart`, by day what is wrong with
+    files that are `lost`, and in words the `faint` levels, as good as nothing. Empty without one.
     """
     with suppress(OSError, ValueError):
         found: dict[str, Any] = json.loads(settings.curves_file.read_bytes())
