@@ -35,3 +35,11 @@ def test_twenty_streams_of_ten_years_are_one_screen(chromium, snapshot, width):
     assert not looks["overflow"]
     assert sideways == []
     assert seen.errors == []
+
+
+def test_days_before_the_last_sixty_are_shown_when_asked(chromium, snapshot):
+    old = f"#d-{FIRST}"
+    with opened(chromium, Shown(snapshot("long", [State.PUBLISHED] * 100)), "/streams/long") as seen:
+        assert (seen.page.locator("[data-day]").count(), seen.page.locator(old).count()) == (60, 0)
+        seen.page.get_by_text("Show 40 earlier days").click()
+        assert (seen.page.locator("[data-day]").count(), seen.page.locator(old).count()) == (100, 1)
