@@ -14,10 +14,9 @@ from optstream.catalogue.layout import ABOUT
 from optstream.catalogue.signing import Signer, put_fact
 from optstream.errors import ParameterError, PublicationError
 
-# Nodes as people know them: a name, a place, a border. They shape no release.
+# Nodes as people know them: a name and a place. They shape no release.
 
 LONGEST_NAME = 100
-Ring = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
@@ -28,8 +27,6 @@ class NodeFacts:
         name: What it is called, printable, 1 to 100 characters; None where no name is given.
         latitude: In degrees, from -90 to 90; None where no place is given.
         longitude: In degrees, from -180 to 180; None where, and only where, `latitude` is.
-        area: Its border for maps: rings of at least three corners (longitude, latitude), those of holes among
-            them; None where none is given. Lists are taken, too.
 
     Raises:
         ParameterError: A field is outside its range; names it.
@@ -38,7 +35,6 @@ class NodeFacts:
     name: str | None = None
     latitude: float | None = None
     longitude: float | None = None
-    area: tuple[Ring, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.name is not None and not is_name(self.name):
@@ -47,31 +43,12 @@ class NodeFacts:
             raise ParameterError("latitude and longitude must be given together")
         if self.latitude is not None and not (_within(self.latitude, 90) and _within(self.longitude, 180)):
             raise ParameterError("latitude must be in [-90, 90] and longitude in [-180, 180]")
-        if self.area is not None:
-            object.__setattr__(self, "area", _ring_by_ring(self.area))
 
 
 def called(node: str, facts: Mapping[str, NodeFacts]) -> str:
     """Return what a person is told of a node: its name with its code, "Bretagne (53)", or the code alone."""
     told = facts.get(node)
     return node if told is None or told.name in (None, node) else f"{told.name} ({node})"
-
-
-def _ring_by_ring(area: object) -> tuple[Ring, ...]:
-    """Return rings as tuples, whoever wrote them. Raises ParameterError."""
-    if isinstance(area, list | tuple) and area and all(isinstance(ring, list | tuple) for ring in area):
-        rings = tuple(tuple(map(_corner, ring)) for ring in area)
-        if all(len(ring) >= 3 for ring in rings):
-            return rings
-    raise ParameterError("area must be rings of at least three corners")
-
-
-def _corner(corner: object) -> tuple[float, float]:
-    if isinstance(corner, list | tuple) and len(corner) == 2:
-        longitude, latitude = corner
-        if _within(longitude, 180) and _within(latitude, 90):
-            return longitude, latitude
-    raise ParameterError("corners of an area must be [longitude, latitude], in [-180, 180] and [-90, 90]")
 
 
 def is_name(text: object, longest: int = LONGEST_NAME) -> bool:
@@ -102,8 +79,6 @@ KNOWN_NOISE, MOST_NAMED = "known_noise", 20
 NODE_KEYS = frozenset(one.name for one in fields(NodeFacts))
 LARGEST_ABOUT = 2**28
 """Bytes."""
-MOST_CORNERS = 20_000
-"""Of all areas together: what a page can hold and draw."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +104,7 @@ class About:
 
     Raises:
         ParameterError: A text is not printable, or longer than 200 characters; an address does not begin with
-            http:// or https://, or holds a space; areas have too many corners.
+            http:// or https://, or holds a space.
     """
 
     publisher: str | None = None
@@ -157,8 +132,6 @@ class About:
         for one in self.known_noise:
             if not all(is_name(text, LONGEST_LINE) for text in one):
                 raise ParameterError(f"{KNOWN_NOISE} must name streams and periods in printable text")
-        if sum(len(ring) for node in self.nodes.values() for ring in node.area or ()) > MOST_CORNERS:
-            raise ParameterError(f"areas must have at most {MOST_CORNERS:,} corners in all")
 
     @property
     def known_noise_in_words(self) -> str:

@@ -8,9 +8,8 @@ from optstream.catalogue.layout import ABOUT
 from optstream.errors import PublicationError
 from tests.optstream.catalogue.folders import DAY
 
-SQUARE = (((4.0, 45.0), (5.0, 45.0), (5.0, 46.0), (4.0, 46.0)),)
 NODES = {
-    "84": NodeFacts("Auvergne-Rhône-Alpes", 45.5, 4.5, SQUARE),
+    "84": NodeFacts("Auvergne-Rhône-Alpes", 45.5, 4.5),
     "FR": NodeFacts(latitude=46.0, longitude=2.0),
 }
 TOLD = About("Example Grid", "CC BY 4.0", NODES)
@@ -32,12 +31,6 @@ def test_what_was_written_is_read_and_the_same_facts_give_the_same_bytes():
         '"nodes": {"84": {"latitude": NaN, "longitude": 4}}',
         '"nodes": {"84": {"latitude": "4", "longitude": "4"}}',
         f'"nodes": {{"84": {{"latitude": 1{"0" * 400}, "longitude": 4}}}}',
-        '"nodes": {"84": {"area": []}}',
-        '"nodes": {"84": {"area": [[[1, 2], [3, 4]]]}}',
-        '"nodes": {"84": {"area": [[[1, 2], [3, 4], [5, 91]]]}}',
-        '"nodes": {"84": {"area": [[[1, 2], [3, 4], ["5", 6]]]}}',
-        '"nodes": {"84": {"area": [[[1, 2], [3, 4], [5, 6, 7]]]}}',
-        '"nodes": {"84": {"area": "everywhere"}}',
         '"nodes": {"84": "a name"}',
         '"nodes": {}, "licence": "a\\nb"',
     ],
