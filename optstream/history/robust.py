@@ -127,8 +127,8 @@ def score(surprise: Floats, normal_variance: Floats, scale: Floats) -> Floats:
 def information(normal_variance: Floats, scale: Floats) -> Floats:
     """Return E[score^2], between 1 / (normal_variance + 2 scale^2) and 1 / scale^2.
 
-    Relative to the first of these it is a smooth function of normal_variance / scale^2: cubic between the entries
-    of a table that is filled on demand; to 1e-7.
+    Relative to the first of these it is a smooth function of normal_variance / scale^2: cubic between the
+    entries of a table that is filled on demand; to 1e-7.
     """
     place = IN_TABLE * np.log(np.clip(normal_variance / scale**2, *TABLE))
     number = np.floor(place).astype(np.int64)

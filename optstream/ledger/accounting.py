@@ -14,7 +14,6 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, or_, select, update
 
 from optstream.ledger.records import GuaranteeLoss, WindowLoss
-from optstream.ledger.release_rows import find_row
 from optstream.ledger.schema import (
     AmendmentRow,
     GrantRow,
@@ -23,6 +22,7 @@ from optstream.ledger.schema import (
     SpendRow,
     StreamRow,
     find_grant,
+    find_row,
     find_stream,
     grant_of,
     insert_row,

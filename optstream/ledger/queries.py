@@ -11,23 +11,24 @@ from sqlalchemy import Connection, Row, Select, case, func, select
 from optstream.errors import LedgerError
 from optstream.ledger import transitions as revisions
 from optstream.ledger.accounting import COLUMNS, charged_to_release, guarantees_of
-from optstream.ledger.dated_trees import Entries, trees_said
 from optstream.ledger.hash_chain import check_contains
 from optstream.ledger.records import (
+    Entries,
     ReleaseEvent,
     ReleaseOutline,
     ReleaseRecord,
     ReleaseState,
     StreamTerms,
     check_key,
+    trees_said,
 )
-from optstream.ledger.release_rows import find_row
 from optstream.ledger.schema import (
     EventRow,
     GrantRow,
     ReleaseRow,
     SpendRow,
     StreamRow,
+    find_row,
     find_stream,
     grant_of,
     id_of,

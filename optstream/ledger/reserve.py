@@ -21,8 +21,19 @@ from optstream.ledger.records import (
     lease_end,
     stamp,
 )
-from optstream.ledger.release_rows import Key, describe, find_row, giving_up, lease_error
-from optstream.ledger.schema import GrantRow, ReleaseRow, StreamRow, insert_row, lock, terms_of
+from optstream.ledger.schema import (
+    GrantRow,
+    Key,
+    ReleaseRow,
+    StreamRow,
+    describe,
+    find_row,
+    giving_up,
+    insert_row,
+    lease_error,
+    lock,
+    terms_of,
+)
 from optstream.ledger.transitions import give_up
 from optstream.privacy import JointSpend, PeriodSpend, PrivacyModel, Spend
 from optstream.privacy.spends import check_currency

@@ -21,16 +21,20 @@ from optstream.ledger.accounting import (
 from optstream.ledger.database import lease_time
 from optstream.ledger.hash_chain import append, move
 from optstream.ledger.records import LONGEST_LEASE, ReleaseState, Reservation, check_name, lease_end, stamp
-from optstream.ledger.release_rows import (
+from optstream.ledger.schema import (
+    GrantRow,
     Key,
+    ReleaseRow,
+    VintageRow,
     describe,
     giving_up,
+    id_of,
+    insert_row,
     key_of,
     lease_error,
     locked_release,
     require,
 )
-from optstream.ledger.schema import GrantRow, ReleaseRow, VintageRow, id_of, insert_row
 from optstream.privacy import Spend
 
 # How a release ends but by publication: void, withdrawn, or its noise compromised; all stay charged.

@@ -20,10 +20,8 @@ from optstream.ledger.accounting import (
     lines_of,
 )
 from optstream.ledger.database import reading
-from optstream.ledger.dated_trees import Entries, continues, trees_said
 from optstream.ledger.hash_chain import GENESIS, HASHED, PlainEvent, hashes_of
-from optstream.ledger.records import StreamTerms
-from optstream.ledger.release_rows import describe
+from optstream.ledger.records import Entries, StreamTerms, continues, trees_said
 from optstream.ledger.schema import (
     AmendmentRow,
     EventRow,
@@ -34,6 +32,7 @@ from optstream.ledger.schema import (
     StreamRow,
     VintageRow,
     any_text,
+    describe,
     event_body,
     is_undecodable,
     plain_batches,
