@@ -41,7 +41,7 @@ class Budget:
 
     def told(self, amount: Fraction | float) -> float:
         """An amount as an epsilon: in rho, at the guarantee's delta."""
-        return float(amount if isinstance(amount, float) else self.model.told_epsilon(amount))
+        return float(amount if isinstance(amount, float) else self.model.to_epsilon(amount))
 
 
 def budget_of(settings: Settings, ledger: Ledger, days: Sequence[date] = ()) -> Budget:

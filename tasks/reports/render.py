@@ -15,9 +15,9 @@ from optstream.catalogue import digest_of
 from optstream.catalogue.about import called
 from optstream.catalogue.index import day_entries
 from optstream.catalogue.page import MARKER
-from tasks.monitor.alarms import DEPENDS, alarm_groups
-from tasks.monitor.days import by_day, day_or_hour
-from tasks.monitor.facts import MOST_SHOWN, SUSPECT_DAYS, days_left, newest_day, replaced
+from tasks.monitor.alarms import DEPENDS, alarm_groups, day_or_hour
+from tasks.monitor.days import by_day
+from tasks.monitor.facts import MOST_SHOWN, SUSPECT_DAYS, newest_day, replaced
 from tasks.reports import numbers
 from tasks.reports.charts import chart_of
 from tasks.reports.coverage import measured_coverage
@@ -123,7 +123,6 @@ def _environment() -> Environment:
         decimal=numbers.decimal,
         percent=lambda share: f"{100 * share:.0f} %",
         in_words=_in_words,
-        days_left=days_left,
         with_code=with_code,
         grouped=lambda alarms: alarm_groups(alarms, {}),
     )

@@ -16,7 +16,7 @@ from optstream.stream import period_from
 from tasks.config import Settings, load_settings
 from tasks.config.schema import next_fire
 from tasks.ledger.open import ledger_if_any
-from tasks.monitor.days import Key
+from tasks.monitor.alarms import Key
 from tasks.monitor.facts import kept_figures, max_runtime
 from tasks.monitor.notify import read_told
 from tasks.monitor.records import LONGEST_WATCH, Work, last_end

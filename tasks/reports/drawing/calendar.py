@@ -9,7 +9,6 @@ from itertools import groupby
 from optstream.catalogue import Entry
 from optstream.catalogue.index import day_entries
 from optstream.stream import days_from, follows
-from tasks.monitor.days import LETTERS
 from tasks.monitor.view import DayState, State
 from tasks.reports.facts import PublicFacts
 from tasks.reports.numbers import MONTHS, day_in_words
@@ -17,20 +16,7 @@ from tasks.reports.numbers import MONTHS, day_in_words
 ABSENT = "absent"
 """What readers know of a day without a release: only that it is not there."""
 QUIET = (State.PUBLISHED.value,)
-MEANINGS = {
-    "published": "is published, with every node of every level",
-    "restated": "is published, measured anew",
-    "lost": "is listed, and its file is missing or damaged",
-    "withdrawn": "was taken back",
-    "held": "is drawn, and waits for its hour",
-    "running": "is with a run that lives",
-    "waiting": "is not due yet",
-    "late": "was due, and its dump is not complete",
-    "missing": "was due, its dump is complete, and no run took it up",
-    "failed": "has a dump that cannot be taken, or a run that died or failed",
-    "void": "was drawn in vain, and stays charged",
-    ABSENT: "is not published",
-}
+MEANINGS = {state.value: state.meaning for state in State} | {ABSENT: "is not published"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +30,7 @@ class Mark:
 
     @property
     def letter(self) -> str:
-        return "–" if self.state == ABSENT else LETTERS[State(self.state)]
+        return "–" if self.state == ABSENT else State(self.state).letter
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import uvicorn
 from flows.ui.application import application
 from flows.ui.looking import Looks
 from tasks.monitor.facts import Comparison
-from tasks.monitor.view import Kind, Severity, State
+from tasks.monitor.view import Kind, State
 from tasks.reports.operator import DataDoc
 from tasks.ui.runs import RunLink, RunStep, StreamRun
 from tasks.ui.surprises import Surprises
@@ -111,6 +111,6 @@ def streams(snapshot):
             docs=(DataDoc(FIRST, FIRST, AT, "raw", "2016-06-01-raw.html"),),
             surprises=Surprises((), (USUAL, FAR), (FAR,)),
         ),
-        snapshot("warned", alarms=[alarm(Kind.EXPIRING, severity=Severity.WARNING)]),
+        snapshot("warned", alarms=[alarm(Kind.EXPIRING)]),
         snapshot("blind", problem="the ledger's database refuses: see that it runs, then look again"),
     )  # fmt: skip

@@ -16,7 +16,8 @@ from axe_playwright_python.sync_playwright import DEFAULT_OPTIONS, Axe
 from optstream.ledger import ReleaseState
 from optstream.privacy import PrivacyModel
 from tasks.ledger.show import ChargedRelease
-from tasks.monitor.view import Alarm, DayState, Facts, Kind, State, StreamView
+from tasks.monitor.alarms import alarm
+from tasks.monitor.view import DayState, Facts, Kind, State, StreamView
 from tasks.release.outcomes import Budget
 from tasks.reports import OperatorFacts, public_page, trusted_page
 from tests.browser import BUT_CONTRAST, visit
@@ -35,10 +36,16 @@ AT = datetime(2016, 2, 10, 6, tzinfo=UTC)
 def operators(facts):
     """One day of every state, and an alarm."""
     days = [
-        DayState(FIRST + timedelta(days=number), state, "why it is so", waiting_for=("84",), levels=(1, 1))
+        DayState(
+            day=FIRST + timedelta(days=number),
+            state=state,
+            note="why it is so",
+            waiting_for=("84",),
+            levels=(1, 1),
+        )
         for number, state in enumerate(State)
     ]
-    alarms = (Alarm(Kind.LATE, "simulated-load", "region=84 is late; ask its supplier", FIRST, "84"),)
+    alarms = (alarm(Kind.LATE, "simulated-load", "region=84 is late; ask its supplier", FIRST, "84"),)
     nothing = Facts(
         live=True, first=FIRST, last=days[-1].day, releases={}, holds={}, catalogue=facts.catalogue,
         catalogue_error=None, is_own_ledger=True, arrivals={}, refused=frozenset(),

@@ -4,8 +4,6 @@ from datetime import date, timedelta
 
 from tasks.monitor.view import DayState, State
 from tasks.reports.drawing.calendar import (
-    ABSENT,
-    MEANINGS,
     Mark,
     level_rows,
     marks_of_days,
@@ -18,10 +16,6 @@ from tasks.reports.drawing.calendar import (
 from tests.tasks.reports.conftest import FIRST, GONE, N_DAYS, facts_of
 
 DAY = date(2015, 12, 30)
-
-
-def test_every_state_of_the_watch_has_a_meaning():
-    assert set(MEANINGS) == {state.value for state in State} | {ABSENT}
 
 
 def test_each_day_stands_in_its_month_and_column():
@@ -45,7 +39,7 @@ def test_readers_know_published_restated_withdrawn_and_absent(forty_days):
 
 
 def test_the_watch_s_days_say_which_level_waits():
-    late = DayState(DAY, State.LATE, f"{DAY}: no dump", waiting_for=("84",), levels=(1, 1))
+    late = DayState(day=DAY, state=State.LATE, note=f"{DAY}: no dump", waiting_for=("84",), levels=(1, 1))
     (mark,) = marks_of_days([late])
     assert (mark.state, mark.lacking) == ("late", (1, 1))
     assert mark.note == "84; its day: no dump"
@@ -65,5 +59,5 @@ def test_neighbouring_days_that_are_alike_are_one_line_the_newest_first():
         ("4 Jan 2016", "late", 1),
         ("1 Jan 2016 to 2 Jan 2016", "late", 2),
     ]
-    assert [state for state, _, _ in used_states(marks)] == ["published", "late", "void"]
+    assert [state for state, _, _ in used_states(marks)] == ["published", "void", "late"]
     assert list(month_spans(marks)) == [("Dec 2015", 2), ("Jan 2016", 6)]
