@@ -9,7 +9,7 @@ def warm_libraries() -> None:
 
     from data_contracts.judge import warm_up
     from optstream.ledger import open_ledger
-    from tasks.reports.render import _environment
+    from tasks.pages.render import _environment
 
     warm_up()
     with tempfile.TemporaryDirectory() as folder:

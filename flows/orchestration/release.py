@@ -32,6 +32,8 @@ from optstream.stream import period_from
 from tasks.config import Settings, load_settings
 from tasks.ingest.sandbox import reading_apart
 from tasks.operate.permissions import check_trusted
+from tasks.pages.markdown import day_in_markdown
+from tasks.pages.write import require_pages
 from tasks.release import pipeline as steps
 from tasks.release.due import due
 from tasks.release.outcomes import budget_of
@@ -39,8 +41,6 @@ from tasks.release.publish import close_over
 from tasks.release.revise import record_listed
 from tasks.release.run import LEASE, Run, enrol, let_go
 from tasks.release.stages import Ended, Estimated, Requested, Stage, Staged, Status, and_after
-from tasks.reports import require_pages
-from tasks.reports.one_day import day_in_markdown
 
 # How flows and steps are called: as runs and tasks of Prefect or plainly, with a configuration read once.
 
