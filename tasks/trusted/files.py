@@ -164,7 +164,7 @@ class DrawingFile:
 
 
 def fence_off(folder: Path) -> None:
-    """Take from all owners, before a release changes hands, what they would leave word with that they raised."""
+    """Take from all owners, before a release changes hands, the means to leave word that they raised."""
     if folder.is_dir():
         for path in folder.glob("*.intact"):
             path.unlink(missing_ok=True)
