@@ -207,8 +207,7 @@ def _tell(
     terminal.say(f"{deployment}: next at {begins:%Y-%m-%d %H:%M} ({settings.stream.time_zone})")
     for one in streams:
         fire = next_fire([one.scheduling.watch_cron], datetime.now(ZoneInfo(one.stream.time_zone)))
-        when = f"next at {fire:%Y-%m-%d %H:%M}" if fire else "none within a year"
-        terminal.say(f"watch of {one.stream.name}: {when} ({one.stream.time_zone})")
+        terminal.say(f"watch of {one.stream.name}: next at {fire:%Y-%m-%d %H:%M} ({one.stream.time_zone})")
     seconds = MISSED_HEARTBEATS * heartbeat
     terminal.say(f"work pool {pool}; a run that is silent for {seconds} s is taken for dead, marked Crashed")
     for one in streams:

@@ -423,8 +423,7 @@ def _watch(streams: Sequence[Settings], stop: Event, longest: timedelta) -> None
 def _is_due(settings: Settings, seen: datetime, now: datetime) -> bool:
     """Whether the cron fired after the minute in which it was seen last, up to now."""
     at = seen.astimezone(ZoneInfo(settings.stream.time_zone))
-    fire = next_fire([settings.scheduling.watch_cron], at)
-    return fire is not None and fire <= now
+    return next_fire([settings.scheduling.watch_cron], at) <= now
 
 
 def begin_watch(settings: Settings) -> Child:

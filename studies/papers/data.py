@@ -19,7 +19,7 @@ from studies.evaluation.experiments import COUNTED_STEPS, INFORMED_WEATHER
 from studies.evaluation.metrics import LEARNED_DAYS
 from studies.evaluation.streams import DAYS_AFTER, MOST_LEAD_DAYS, STREAM_SPANS
 from studies.evaluation.studies import SPANS
-from tasks.config.holidays import public_holidays
+from tasks.config.schema import public_holidays
 from tasks.operate.simulate import FRENCH_REGIONS, daily_load, shared_weather
 
 LOAD, FLU, UNEMPLOYMENT = (

@@ -15,7 +15,7 @@ from optstream.stream import Measured
 from studies.leakage import LossFunction, backward_transition
 from studies.leakage.transition_file import read_transition
 from tasks.config import load_settings
-from tasks.config.example import EXAMPLE
+from tasks.config.templates import EXAMPLE
 from tasks.release.mechanism import mechanism_for
 from tasks.release.run import terms_of
 from tests.properties import catalogues, configurations, dumps, hierarchies, measurements, transitions

@@ -10,7 +10,7 @@ from optstream import AggregationTree, EquallySpaced, Feature, OptStream, Privac
 from optstream.measurement import L1Sampling
 from studies.benchmarks.inputs.configuration_text import configuration, equal_shares, leaves_below
 from tasks.config import Settings, load_settings
-from tasks.config.example import EXAMPLE
+from tasks.config.templates import EXAMPLE
 from tasks.ingest.arrivals import EVERY, place_of
 from tasks.operate.simulate import FRENCH_REGIONS, simulate
 

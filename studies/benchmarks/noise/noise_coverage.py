@@ -20,7 +20,7 @@ from optstream.noise import simulated_noise
 from studies.benchmarks.harness.measure import command, parser, show
 from studies.benchmarks.inputs.fixture import stream
 from tasks.config import Settings
-from tasks.config.example import EXAMPLE
+from tasks.config.templates import EXAMPLE
 from tasks.operate.simulate import daily_load, region_of
 from tasks.release.mechanism import mechanism_for
 
