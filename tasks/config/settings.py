@@ -128,6 +128,8 @@ class Settings(Tables):
     """The page that operators open each morning."""
     summaries_file: ClassVar[Within] = Within("report/{stream}/summaries.parquet")
     """Figures of the published files that the pages need not read again."""
+    curves_file: ClassVar[Within] = Within("report/{stream}/curves.json")
+    """The curves that the last night drew, for the live pages."""
     long_spans_file: ClassVar[Within] = Within("report/{stream}/long_spans.json")
     """What a month and a year lose by the plans of late, which statements repeat each night."""
     composed_file: ClassVar[Within] = Within("report/{stream}/composed.json")
