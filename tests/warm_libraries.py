@@ -5,7 +5,6 @@ import tempfile
 
 def warm_libraries() -> None:
     """Judge, open a ledger and read the pages' templates. Begins none of polars' threads."""
-    import alembic.command  # noqa: F401
     import dp_accounting.pld.privacy_loss_distribution  # noqa: F401
 
     from data_contracts.judge import warm_up

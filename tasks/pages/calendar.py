@@ -10,7 +10,6 @@ from typing import Any
 from optstream.catalogue import Entry
 from optstream.catalogue.index import day_entries
 from optstream.stream import days_from, follows
-from tasks.monitor.days import LETTERS
 from tasks.monitor.view import DayState, State
 from tasks.pages.published import PublicFacts
 from tasks.pages.words import MONTHS, day_in_words
@@ -19,20 +18,7 @@ RECENT_DAYS = 60
 STRETCHES_SHOWN = 40
 ABSENT = "absent"
 """All that readers know of a day without a release."""
-MEANINGS = {
-    "published": "is published, with every node of every level",
-    "restated": "is published, measured a second time",
-    "lost": "is listed, and its file is missing or damaged",
-    "withdrawn": "was withdrawn",
-    "held": "is drawn, and waits for its hour",
-    "running": "is being processed",
-    "waiting": "is not due yet",
-    "late": "was due, and its dump is not complete",
-    "missing": "was due, its dump is complete, and no run released it",
-    "failed": "has a dump that cannot be used, or a run that died or failed",
-    "void": "has an unusable draw; its budget is spent",
-    ABSENT: "is not published",
-}
+MEANINGS = {state.value: state.meaning for state in State} | {ABSENT: "is not published"}
 
 
 @dataclass(frozen=True)
@@ -45,7 +31,7 @@ class Mark:
 
     @property
     def letter(self) -> str:
-        return "–" if self.state == ABSENT else LETTERS[State(self.state)]
+        return "–" if self.state == ABSENT else State(self.state).letter
 
     @property
     def words(self) -> str:

@@ -24,7 +24,7 @@ from tasks.ingest import arrivals_of
 from tasks.ingest.formats import facts_of
 from tasks.ledger.open import ledger_if_any
 from tasks.ledger.show import Horizon
-from tasks.monitor.days import Key
+from tasks.monitor.alarms import Key
 from tasks.monitor.facts import (
     LEAST_DAYS,
     MOST_DAYS,

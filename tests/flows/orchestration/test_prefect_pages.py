@@ -135,4 +135,4 @@ def test_artifacts_hold_published_values_only(shown):
         found = {artifact.key: artifact for artifact in client.read_artifacts(artifact_filter=wanted)}
     folder = shown["settings"].published_folder
     assert found["optstream-release"].data == day_in_markdown(folder, DAYS[0])
-    assert set(found) == {f"optstream-{key}" for key in ("days", "nodes", "budget", "file", "release")}
+    assert set(found) == {f"optstream-{key}" for key in ("days", "budget", "release")}

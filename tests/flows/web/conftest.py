@@ -15,7 +15,7 @@ import uvicorn
 from flows.web.app import application
 from flows.web.poll import Looks
 from tasks.monitor.facts import Comparison
-from tasks.monitor.view import Kind, Severity, State
+from tasks.monitor.view import Kind, State
 from tasks.pages.snapshot import RunLink, RunStep, StreamRun, Surprises
 from tasks.trusted.verdicts import ResultFile
 from tests.browser import visit
@@ -110,6 +110,6 @@ def streams(snapshot):
             docs=(ResultFile(Path("2016-06-01-raw.html"), FIRST, FIRST, AT, "raw"),),
             surprises=Surprises((), (USUAL, FAR), (FAR,)),
         ),
-        snapshot("warned", alarms=[alarm(Kind.EXPIRING, severity=Severity.WARNING)]),
+        snapshot("warned", alarms=[alarm(Kind.EXPIRING)]),
         snapshot("blind", problem="the ledger's database refuses: see that it runs, then look again"),
     )  # fmt: skip

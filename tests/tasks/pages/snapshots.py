@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tasks.config import load_settings
-from tasks.monitor.view import Alarm, DayState, Facts, Kind, State, StreamView
+from tasks.monitor import alarms as monitored
+from tasks.monitor.view import DayState, Facts, Kind, State, StreamView
 from tasks.pages.snapshot import Night, Snapshot
 from tasks.release.outcomes import Budget
 from tests.tasks.two_regions import CONFIGURATION
@@ -18,7 +19,7 @@ WATCH = '\n[watch]\nfirst_day = 2016-06-01\n[schedule]\ncron = "30 3 * * *"\n'
 
 
 def alarm(kind=Kind.LATE, day=FIRST, node=None, **changes):
-    return Alarm(kind, "two-regions", f"{day}: what is wrong and what to do", day, node, **changes)
+    return monitored.alarm(kind, "two-regions", f"{day}: what is wrong and what to do", day, node, **changes)
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +35,11 @@ def snapshot(settings):
 
     def make(name="two-regions", states=(State.PUBLISHED,) * 70, alarms=(), spent=Fraction(1, 2), **changes):
         days = tuple(
-            DayState(FIRST + timedelta(days=number), state, listed=0 if state is State.PUBLISHED else None)
+            DayState(
+                day=FIRST + timedelta(days=number),
+                state=state,
+                listed=0 if state is State.PUBLISHED else None,
+            )
             for number, state in enumerate(states)
         )
         facts = Facts(

@@ -4,8 +4,6 @@ from datetime import date, timedelta
 
 from tasks.monitor.view import DayState, State
 from tasks.pages.calendar import (
-    ABSENT,
-    MEANINGS,
     Mark,
     calendar,
     marks_of_days,
@@ -16,10 +14,6 @@ from tasks.pages.calendar import (
 from tests.tasks.pages.conftest import FIRST, GONE, N_DAYS, facts_of
 
 DAY = date(2015, 12, 30)
-
-
-def test_every_state_of_the_watch_has_a_meaning():
-    assert set(MEANINGS) == {state.value for state in State} | {ABSENT}
 
 
 def test_the_last_sixty_days_stand_in_their_months_and_columns_and_older_ones_when_asked():
@@ -45,7 +39,7 @@ def test_readers_know_published_restated_withdrawn_and_absent(forty_days):
 
 
 def test_a_day_that_waits_says_for_what_and_which_nodes_it_leaves_unknown():
-    late = DayState(DAY, State.LATE, f"{DAY}: no dump", waiting_for=("84",), levels=(1, 1))
+    late = DayState(day=DAY, state=State.LATE, note=f"{DAY}: no dump", waiting_for=("84",), levels=(1, 1))
     (mark,) = marks_of_days([late], {"84": "North (84)"}.get)
     assert mark.words == (
         "30 Dec 2015: late, North (84); its day: no dump; unknown nodes: 1 of level 0, 1 of level 1"
@@ -62,4 +56,4 @@ def test_neighbouring_days_that_are_alike_are_one_line_the_newest_first():
         ("4 Jan 2016", "late", 1),
         ("1 Jan 2016 to 2 Jan 2016", "late", 2),
     ]
-    assert [state for state, _, _ in used_states(marks)] == ["published", "late", "void"]
+    assert [state for state, _, _ in used_states(marks)] == ["published", "void", "late"]

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import DEFAULT_OPTIONS, Axe
 
-from tasks.monitor.view import Alarm, Kind, State
+from tasks.monitor.alarms import alarm
+from tasks.monitor.view import Kind, State
 from tasks.pages.charts import published_chart
 from tasks.pages.public import public_page
 from tasks.pages.stream import static_page
@@ -35,7 +36,7 @@ def operators(snapshot):
     """`operators(facts)`: the operators' page of one day of every state, with an alarm and these curves."""
 
     def make(facts):
-        late = Alarm(Kind.LATE, "simulated-load", "region=84 is late; ask its supplier", FIRST, "84")
+        late = alarm(Kind.LATE, "simulated-load", "region=84 is late; ask its supplier", FIRST, "84")
         curves = {"catalogue": "", "chart": published_chart(facts, "MW", "load"), "faint": ["a level is so"]}
         found = snapshot(
             "simulated-load", tuple(State), [late], curves=curves, unwritten="a disk is full",

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from tasks.monitor.view import Kind, Severity
+from tasks.monitor.view import Kind
 from tasks.pages.overview import Need, overview
 from tasks.pages.render import page
 from tests.tasks.pages.snapshots import AT, alarm
@@ -11,7 +11,7 @@ LATER = AT + timedelta(minutes=12)
 
 
 def test_streams_are_sorted_by_what_needs_a_person(snapshot):
-    warning = alarm(Kind.EXPIRING, severity=Severity.WARNING)
+    warning = alarm(Kind.EXPIRING)
     found = overview(
         [
             snapshot("calm"),

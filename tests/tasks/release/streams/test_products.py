@@ -19,7 +19,7 @@ from optstream.errors import LedgerError
 from optstream.privacy import worst_window
 from tasks.ledger.export import export
 from tasks.ledger.verify import verify
-from tasks.monitor.days import Kind
+from tasks.monitor.alarms import Kind
 from tasks.monitor.view import watch
 from tasks.pages.public import deployment_of
 from tasks.pages.write import write_pages, write_public_page

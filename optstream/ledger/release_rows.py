@@ -34,7 +34,7 @@ def find_row(connection: Connection, stream: str, period: str, revision: int) ->
     return one_row(connection, _RELEASE, stream=stream, period=period, revision=revision)
 
 
-def held(release: ReleaseRow, named: str) -> HeldError:
+def lease_error(release: ReleaseRow, named: str) -> HeldError:
     """Return the error for a release whose owner is another run, and alive as far as its lease tells."""
     return HeldError(
         f"another run ({release.owner}) holds {named} until {release.lease_until}: wait for it, "
@@ -49,7 +49,7 @@ def key_of(reservation: Reservation) -> Key:
     return reservation.stream, reservation.period, reservation.revision
 
 
-def held_row(
+def locked_release(
     connection: Connection, key: Key, reservation: Reservation | None
 ) -> tuple[ReleaseRow, GrantRow]:
     """Return a release's row and its budget's, locked; refuse a reservation that is not the newest."""
