@@ -15,8 +15,8 @@ from optstream.catalogue import digest_of
 from optstream.catalogue.about import called
 from optstream.catalogue.index import day_entries
 from optstream.catalogue.page import MARKER
-from tasks.monitor.alarms import DEPENDS, alarm_groups, day_or_hour
-from tasks.monitor.days import by_day
+from tasks.monitor.alarms import DEPENDS, alarm_groups
+from tasks.monitor.days import by_day, day_or_hour
 from tasks.monitor.facts import MOST_SHOWN, SUSPECT_DAYS, newest_day, replaced
 from tasks.reports import numbers
 from tasks.reports.charts import chart_of

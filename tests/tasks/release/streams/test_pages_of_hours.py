@@ -10,8 +10,7 @@ from starlette.testclient import TestClient
 from flows.ui.application import application
 from flows.ui.looking import Looks
 from optstream.stream import Hour
-from tasks.monitor.document import status_document
-from tasks.monitor.view import watch
+from tasks.monitor.view import status_document, watch
 from tasks.release.publish import close_over
 from tasks.ui.snapshot import take_snapshot
 from tests.flows.ui.conftest import AUTHORIZED, SECRET
