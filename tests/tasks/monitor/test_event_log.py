@@ -10,7 +10,7 @@ from tasks.monitor.notify import (
     log_transitions,
 )
 from tasks.monitor.view import Kind
-from tests.tasks.ui.conftest import AT, FIRST, alarm
+from tests.tasks.pages.snapshots import AT, FIRST, alarm
 
 LATE, VOID = alarm(node="84"), alarm(Kind.VOID)
 
