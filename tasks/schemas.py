@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from optstream.catalogue.documents import json_schema
+from optstream.catalogue.index import Catalogue
 from optstream.catalogue.statement import Manifest
-from optstream.catalogue.untrusted import ListedCatalogue, NumberedCatalogue
 from optstream.errors import ParameterError
 from tasks.monitor.document import Status
 
@@ -27,12 +27,12 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str, str]] = {
         "What a release is, protects and cost. Public.",
     ),
     "optstream.catalogue/1": (
-        ListedCatalogue,
+        Catalogue,
         "catalogue.json of a published folder",
         "Which file is the release of which day. Public.",
     ),
     "optstream.catalogue/2": (
-        NumberedCatalogue,
+        Catalogue,
         "catalogue.json of a published folder whose catalogues are signed",
         "Which file is the release of which day, numbered. Public. Its signature is in signatures/.",
     ),

@@ -8,13 +8,12 @@ Readers who have an older catalogue find these there. What changes an hour of a 
 import hashlib
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import date
 from functools import partial
 from itertools import groupby
 
 from optstream.catalogue.backends import Location, Transaction, change_folder, open_storage
-from optstream.catalogue.index import Catalogue, Entry
+from optstream.catalogue.index import Catalogue, Entry, find_catalogue
 from optstream.catalogue.layout import (
     DATA,
     LARGEST_RELEASE,
@@ -28,7 +27,6 @@ from optstream.catalogue.read import encode_day, read_file, read_rows
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.sweep import clear_superseded, finish_listing
 from optstream.catalogue.times import settle_times
-from optstream.catalogue.untrusted import find_catalogue
 from optstream.stream.period import Hour, day_of
 
 
@@ -97,20 +95,15 @@ def _close(transaction: Transaction, days: Collection[date], signer: Signer | No
         data = encode_day(own, frames)
         digest = hashlib.sha256(data).hexdigest()
         transaction.create_new(closed_file(day, digest), data)
-        fresh |= {entry.period: replace(entry, closed_in=digest) for entry in own}
+        fresh |= {entry.period: entry.changed(closed_in=digest) for entry in own}
     if not fresh:
         return ()
-    catalogue = put_catalogue(transaction, known, _with(known, fresh), signer)
+    catalogue = put_catalogue(transaction, known, known.changed(periods=known.periods | fresh), signer)
     for entry in fresh.values():
         clear_superseded(transaction, entry)
         transaction.remove(folder_of(DATA, entry.period), ())
     settle_times(transaction, catalogue, fresh.values())
     return tuple(sorted({day_of(period) for period in fresh}))
-
-
-def _with(catalogue: Catalogue, fresh: dict[date, Entry]) -> Catalogue:
-    """The same under the same head, with other entries of some periods."""
-    return replace(catalogue, entries=tuple(fresh.get(one.period, one) for one in catalogue.entries))
 
 
 Left = tuple[tuple[str, str], ...]
@@ -134,10 +127,8 @@ def reopened(
         transaction.create_new(data_file(entry.period, entry.file_hash), data)
     names = [(folder_of(SUPERSEDED, one.period), release_name(one.file_hash)) for one in own]
     files = {one.shown_in.rpartition("/")[::2] for one in own}
-    return _with(catalogue, {one.period: replace(one, closed_in=None) for one in own}), (
-        *names,
-        *sorted(files),
-    )
+    opened = {one.period: one.changed(closed_in=None) for one in own}
+    return catalogue.changed(periods=catalogue.periods | opened), (*names, *sorted(files))
 
 
 def remove_left(transaction: Transaction, left: Left) -> None:

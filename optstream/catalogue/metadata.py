@@ -19,7 +19,7 @@ from typing import Any
 from optstream.catalogue.about import About
 from optstream.catalogue.backends import Location, Readable, Transaction, change_folder, open_storage
 from optstream.catalogue.hierarchy_table import find_hierarchy
-from optstream.catalogue.index import Catalogue, Entry, day_entries, files_of
+from optstream.catalogue.index import Catalogue, Entry, day_entries, files_of, find_catalogue
 from optstream.catalogue.layout import (
     CATALOGUE,
     CROISSANT,
@@ -36,7 +36,6 @@ from optstream.catalogue.rows import ERROR_COLUMNS, HIERARCHY_COLUMNS, Column, c
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.statement import ReleaseStatement
 from optstream.catalogue.times import settle_page_time
-from optstream.catalogue.untrusted import find_catalogue
 from optstream.errors import PublicationError
 
 # What every description of a published folder is made of, read from the folder and from nothing else.

@@ -15,7 +15,7 @@ import polars as pl
 from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import Location, Readable, Storage, open_storage
 from optstream.catalogue.hierarchy_table import find_hierarchy
-from optstream.catalogue.index import Catalogue, DayEntry, Entry
+from optstream.catalogue.index import Catalogue, DayEntry, Entry, read_catalogue
 from optstream.catalogue.layout import (
     CATALOGUE,
     ERRORS,
@@ -41,7 +41,6 @@ from optstream.catalogue.rows import (
 from optstream.catalogue.signing import GivenKeys, check_signature, read_public_keys
 from optstream.catalogue.stage import dated_rows, statement_in
 from optstream.catalogue.statement import ReleaseStatement
-from optstream.catalogue.untrusted import read_catalogue
 from optstream.errors import PublicationError
 from optstream.stream import AggregationTree, DatedHierarchy
 from optstream.stream.changes import TreeMap

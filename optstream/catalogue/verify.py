@@ -8,7 +8,7 @@ from itertools import groupby
 from optstream.catalogue.about import LARGEST_ABOUT, read_about
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.hierarchy_table import LARGEST_HIERARCHY, find_hierarchy
-from optstream.catalogue.index import Catalogue, Entry
+from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import (
     ABOUT,
     CATALOGUE,
@@ -32,7 +32,6 @@ from optstream.catalogue.parquet import decode
 from optstream.catalogue.read import is_of, listed_errors, lost, read_beside, read_day, read_file, read_rows
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
 from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest
-from optstream.catalogue.untrusted import LARGEST_CATALOGUE, read_catalogue
 from optstream.errors import PublicationError
 from optstream.stream.period import partition_of
 

@@ -3,7 +3,6 @@
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import normalize
@@ -146,7 +145,7 @@ def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Nodes | None, list
     if section.areas is not None:
         areas, wrong = read_areas(folder / section.areas, codes)
         problems += wrong
-        facts |= {node: replace(facts.get(node, NodeFacts()), area=area) for node, area in areas.items()}
+        facts |= {node: facts.get(node, NodeFacts()).changed(area=area) for node, area in areas.items()}
     return Nodes(parents, facts), problems
 
 
@@ -199,7 +198,7 @@ def _facts_of(
         try:
             facts[row["node"]] = NodeFacts(**given)
         except ParameterError as error:
-            problems.append(f"hierarchy: of node {shown} {error}")
+            problems.append(f"hierarchy: node {shown}: {error}")
     return facts, problems[:5]
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, ConfigDict, Field, SecretStr
 
 from optstream import mechanisms
-from optstream.catalogue.about import LONGEST_LINE, About
+from optstream.catalogue.about import LONGEST_LINE, TEXTS, About
 from optstream.errors import ParameterError
 from optstream.privacy import PrivacyModel
 from optstream.stream import TreeChange
@@ -270,10 +270,6 @@ FOLDER = "the path of a folder, relative to the configuration file's folder or a
 PLACE = f"{FOLDER}, or the URL of one in an object store, such as s3://bucket/folder"
 COLUMN = "the name of a column"
 MOST_KEYS = 100
-
-
-TEXTS = tuple(field.name for field in fields(About) if field.name not in ("nodes", "known_noise"))
-"""What may be told of a published folder, in words."""
 
 
 def _texts(given: dict[str, str]) -> dict[str, str]:

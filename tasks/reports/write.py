@@ -58,7 +58,15 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
         problem = str(error)
     if facts is None:
         facts = PublicFacts(
-            Catalogue(settings.stream.name, settings.published.value, "", ()), None, (), None, None
+            Catalogue(
+                stream=settings.stream.name,
+                value_column=settings.published.value,
+                ledger_head="none",
+            ),
+            None,
+            (),
+            None,
+            None,
         )
     operator = operator_facts(settings, ledger, now, _links(settings), problem)
     write_private(settings.report_file, trusted_page(facts, operator))
@@ -81,9 +89,14 @@ def _write_public(
         return None
     own = settings.published
     lost = ledger.known_noise(settings.stream.name)
-    told = About(nodes=settings.node_facts, known_noise=lost, **own.about)
+    about = About(
+        stream=settings.stream.name,
+        nodes=settings.node_facts,
+        known_noise=lost,
+        **own.about,  # type: ignore[arg-type]  # texts alone
+    )
     delete_answers(folder)
-    put_about(folder, settings.stream.name, told, signer)
+    put_about(folder, about, signer)
     put_hierarchy(folder, settings.dated_hierarchy, settings.name_of, signer)
     kept, made = settings.summaries_file, []
 
@@ -100,7 +113,7 @@ def _write_public(
         return public_page(facts)
 
     replace_page(settings.published_folder, make)
-    put_metadata(folder, told, signer, card_files(deployment_of(settings, ledger, made[-1].terms)))
+    put_metadata(folder, about, signer, card_files(deployment_of(settings, ledger, made[-1].terms)))
     return made[-1]
 
 

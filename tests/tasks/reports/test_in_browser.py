@@ -135,7 +135,7 @@ def banded(forty_days):
         facts,
         recent=replace(recent, model=tuple(10 * one for one in recent.noise)),
         daily=replace(daily, model=daily.noise),
-        about=replace(facts.about, nodes=NAMES),
+        about=facts.about.changed(nodes=NAMES),
     )
 
 
