@@ -63,7 +63,7 @@ assets: $(BIN)/.installed  ## The vendored scripts of the operators' pages, by n
 	$(BIN)/python -m docs.generate.vendored
 
 coverage: $(BIN)/.installed  ## How often bands hold the truth on simulated load; the pages show it.
-	$(BIN)/python -m studies.benchmarks.noise.noise_coverage --into tasks/reports/measured/coverage.json
+	$(BIN)/python -m studies noise-coverage --into tasks/reports/measured/coverage.json
 
 audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=100000 for tighter bounds.
 	$(BIN)/python -m studies audit --days --runs $(or $(RUNS),20000) --output audit.json

@@ -1,10 +1,22 @@
-"""The studies' commands: `python -m studies audit | evaluate | leakage`."""
+"""The studies' command line: `python -m studies NAME`."""
 
+import flows  # noqa: F401  before numpy: one thread for linear algebra, as the product's commands have it
+
+# isort: split
 import sys
 
 import typer
 
 from optstream.errors import OptStreamError
+from studies.benchmarks import (
+    bounded_program,
+    history_cost,
+    mechanisms,
+    million,
+    noise_coverage,
+    small_counts,
+    sum_coverage,
+)
 from studies.commands import audit, evaluate, leakage
 
 app = typer.Typer(
@@ -15,8 +27,19 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="Studies beside the product: nothing is released.",
 )
-for _module in (audit, evaluate, leakage):
-    app.registered_commands += _module.app.registered_commands
+for module in (audit, evaluate, leakage):
+    app.registered_commands += module.app.registered_commands
+BENCHMARKS = {
+    "mechanisms": mechanisms,
+    "million": million,
+    "bounded-program": bounded_program,
+    "history-cost": history_cost,
+    "small-counts": small_counts,
+    "sum-coverage": sum_coverage,
+    "noise-coverage": noise_coverage,
+}
+for name, benchmark in BENCHMARKS.items():
+    app.command(name, help=benchmark.__doc__, rich_help_panel="Benchmarks")(benchmark.main)
 
 
 def main() -> None:

@@ -22,7 +22,6 @@ from optstream.catalogue import error_columns
 from optstream.errors import ConfigurationError, DumpError, ParameterError
 from optstream.estimation.error_terms import BAND
 from optstream.mechanisms import OptStream
-from studies.benchmarks.harness.measure import command
 from tasks.config import Settings, load_settings
 from tasks.operate.simulate import FRENCH_REGIONS, aggregated_day, as_laid_out, dump_folder
 from tasks.release.mechanism import mechanism_for
@@ -129,4 +128,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    command(main)
+    main()

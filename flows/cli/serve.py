@@ -173,21 +173,11 @@ def _register(
     """
     from flows.orchestration import nightly  # prefect reads its settings as it is imported
 
-    settings, names, flow = streams[0], {one.stream.name for one in streams}, "optstream-nightly"
-    if len(streams) == 1:
-        pool = work_pool or nightly.work_pool_of(settings)
-        night = nightly.night_document(settings, str(settings.file), pool, heartbeat)
-    else:
-        flow = "optstream-nights"
-        names.add(name := nightly.name_of_all(streams))
-        pool = work_pool or f"optstream-{name}"
-        night = nightly.night_of_all(streams, pool, heartbeat)
-    watched = [one.stream.name for one in streams]
-    nightly.register(night, nightly.zombie_document(heartbeat), watched)
+    night = nightly.night_document(streams, work_pool, heartbeat)
+    deployment = nightly.register(night, nightly.zombie_document(heartbeat))
     if own:
-        for name in names:
-            nightly.close_runs(name)
-    return pool, f"{flow}/{night['name']}"
+        nightly.close_runs([night["name"], *(one.stream.name for one in streams)])
+    return night["work_pool"]["name"], deployment
 
 
 def _tell(
@@ -195,20 +185,21 @@ def _tell(
 ) -> None:
     """What was set up, and when it runs next."""
     # prefect has read its settings now
-    from flows.orchestration.nightly import MISSED_HEARTBEATS, next_run
+    from flows.orchestration.nightly import MISSED_HEARTBEATS
 
     settings = streams[0]
     terminal.say(f"dashboard: {os.environ['PREFECT_API_URL'].rstrip('/').removesuffix('/api')}")
     password = settings.serve_folder / "password"
     if own and password.exists():
         terminal.say(f"user and password: {password}")
-    zone = ZoneInfo(settings.stream.time_zone)
-    begins = next_run(deployment).astimezone(zone)
-    terminal.say(f"{deployment}: next at {begins:%Y-%m-%d %H:%M} ({settings.stream.time_zone})")
     for one in streams:
-        fire = next_fire([one.scheduling.watch_cron], datetime.now(ZoneInfo(one.stream.time_zone)))
-        when = f"next at {fire:%Y-%m-%d %H:%M}" if fire else "none within a year"
-        terminal.say(f"watch of {one.stream.name}: {when} ({one.stream.time_zone})")
+        for what, crons in (
+            (deployment, looks_of(one)),
+            (f"watch of {one.stream.name}", [one.scheduling.watch_cron]),
+        ):
+            fire = next_fire(crons, datetime.now(ZoneInfo(one.stream.time_zone)))
+            when = f"next at {fire:%Y-%m-%d %H:%M}" if fire else "none within a year"
+            terminal.say(f"{what}: {when} ({one.stream.time_zone})")
     seconds = MISSED_HEARTBEATS * heartbeat
     terminal.say(f"work pool {pool}; a run that is silent for {seconds} s is taken for dead, marked Crashed")
     for one in streams:

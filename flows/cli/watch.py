@@ -195,24 +195,21 @@ def _tell_unreadable(file: Path) -> None:
 
 
 def _watch(settings: Settings, terminal: Terminal) -> Done:
-    failed: OptStreamError | None = None
+    unanswered = []
     try:
         server = connect(settings.trusted_folder)
     except NoServerError as error:
-        server, failed = None, error
-    from flows.orchestration.watch import NotToldError, watch_here  # prefect has read its settings now
+        server, unanswered = None, [str(error)]
+    from flows.orchestration.watch import watch_here  # prefect has read its settings now
 
-    try:
-        watched = watch_here(settings, events=server is not None)
-    except NotToldError as error:
-        watched, failed = error.watched, failed or error
+    watched = watch_here(settings, events=server is not None)
     for channel, news in watched.told.items():
         terminal.say(f"told {channel}: {len(news.new)} new, {len(news.over)} over")
     if isinstance(watched.view, OptStreamError):
         raise watched.view
     done = _shown(settings, watched.view, terminal)
-    if failed is not None:
-        raise failed
+    if failed := [*unanswered, *watched.failed]:
+        raise OptStreamError("; ".join(failed))
     return done
 
 

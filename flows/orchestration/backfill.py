@@ -1,6 +1,7 @@
 """The backfill flow: months of a span as subflows, here, in processes, or on a cluster. Wiring only."""
 
 import fcntl
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -15,26 +16,32 @@ from typing import Any
 from prefect import flow, tags, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.context import FlowRunContext
+from prefect.task_runners import ProcessPoolTaskRunner
 
-from flows.orchestration.calls import (
+from flows.orchestration.environment import tags_of
+from flows.orchestration.release import (
     FLOW,
     STEP,
     WATCHER,
     Watcher,
-    backfill_name,
     bound,
+    close_and_write_pages,
     configured,
     in_prefect,
+    log_days,
     no_heartbeat,
     persevering,
-    tags_of,
+    release_days,
+    revised,
+    run_name,
+    run_of,
     with_prefect,
-)
-from flows.orchestration.release import close_and_write_pages, log_days, release_days, revised, run_of
+)  # fmt: skip
 from optstream.errors import ConfigurationError, LedgerUnavailableError, OptStreamError, ParameterError
 from optstream.ledger import open_ledger
 from optstream.stream import period_from
 from tasks.config import Settings
+from tasks.ingest.sandbox import end_with_parent
 from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import plan_backfill
 from tasks.release.run import LEASE, terms_of
@@ -52,7 +59,7 @@ MONTHS: ContextVar[Watch | None] = ContextVar("who is told of months that are ov
 STEPS: ContextVar[Watcher | None] = ContextVar("who is shown the new estimates after them", default=None)
 
 
-@flow(name="optstream-backfill", flow_run_name=backfill_name, **FLOW)
+@flow(name="optstream-backfill", flow_run_name=run_name, **FLOW)
 def backfill(
     config: str,
     first: str,
@@ -222,19 +229,45 @@ class _Progress:
             watch(days)
 
 
+def begin_worker() -> None:
+    """Have this process, one of a pool's, end with its parent, and by Ctrl-C without an exception.
+
+    A terminal's Ctrl-C reaches workers too. A worker's KeyboardInterrupt would be sent back as its result and
+    raised in the thread by which the pool hears of results (Prefect 3.8 catches Exception there): that thread
+    ends, and whoever asked waits without end. A pool that has lost a process says so at once. Polars must
+    be imported before, as it is with the sandbox: it takes Ctrl-C over, and would swallow it from then on.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    end_with_parent()
+
+
 def run_backfill(
     settings: Settings,
     first: date,
     last: date,
     watch: Watch,
-    runner: Any = None,
+    n_workers: int = 1,
+    dask: str | None = None,
     lease_minutes: float = LEASE_MINUTES,
     steps: Watcher | None = None,
 ) -> list[Ended]:
-    """Run the flow here and now, or its own function where no server is configured. runner: where the months
-    go, all at once, which needs a server, see `task_runner`; None: here, one by one. watch: called
-    after each month. steps: shows the new estimates after all months.
+    """Run the flow here and now, or its own function where no server is configured.
+
+    n_workers: processes that months are given to, all at once, which needs a server. dask: address of a
+    cluster that they are given to instead. watch: called after each month. steps: shows the new estimates
+    after all months. Raises ConfigurationError where the cluster's package is not installed.
     """
+    runner: Any = None
+    if dask is not None:
+        try:
+            from prefect_dask.task_runners import DaskTaskRunner
+        except ImportError:
+            raise ConfigurationError(
+                "--dask needs the package prefect-dask: install optstream[dask]"
+            ) from None
+        runner = DaskTaskRunner(address=dask)
+    elif n_workers > 1:
+        runner = ProcessPoolTaskRunner(max_workers=n_workers, initializer=begin_worker)
     asked = (str(settings.file), str(first), str(last), runner is not None, lease_minutes)
     with bound(MONTHS, watch), bound(STEPS, steps), configured(str(settings.file), settings):
         if not with_prefect():

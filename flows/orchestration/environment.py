@@ -10,13 +10,17 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from optstream.errors import ConfigurationError
 from tasks.trusted.files import make_private_folder, write_private
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
 
 ALWAYS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -47,6 +51,14 @@ SET_HERE = {*ALWAYS, *DEFAULTS, "PREFECT_HOME", "PREFECT_LOGGING_HANDLERS_CONSOL
 LOOPBACK = "127.0.0.1"
 STATE = Path("serve", "server.json")
 """Where in a trusted folder the address of the server of `optstream serve` is; locked while that runs."""
+
+
+TAG = "optstream"
+
+
+def tags_of(stream: str) -> tuple[str, ...]:
+    """The tags of a stream's runs: to list those of one stream, or all of OptStream's."""
+    return (TAG, f"stream:{stream}")
 
 
 class NoServerError(ConfigurationError):
@@ -158,13 +170,20 @@ def _names(variable: str, field: str) -> bool:
     return variable.startswith("PREFECT_") and variable.lower().endswith(field.lower())
 
 
-def answers() -> bool:
-    """Whether the server of PREFECT_API_URL replies, and lets this process in."""
-    from prefect.client.orchestration import get_client
+@contextmanager
+def impatient_client(seconds: float) -> "Iterator[SyncPrefectClient]":
+    """A client of the server of PREFECT_API_URL that asks once, and waits for so long."""
+    from prefect.client.orchestration import get_client  # prefect has read its settings now
     from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
     once = temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0})
-    with once, get_client(sync_client=True, httpx_settings={"timeout": ANSWER_SECONDS}) as client:
+    with once, get_client(sync_client=True, httpx_settings={"timeout": seconds}) as client:
+        yield client
+
+
+def answers() -> bool:
+    """Whether the server of PREFECT_API_URL replies, and lets this process in."""
+    with impatient_client(ANSWER_SECONDS) as client:
         return client.api_healthcheck() is None
 
 

@@ -12,7 +12,7 @@ from prefect.client.schemas.objects import FlowRun, TaskRun
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.settings import PREFECT_API_URL
 
-from flows.orchestration.calls import tags_of
+from flows.orchestration.environment import tags_of
 from tasks.ui.runs import RunLink, RunStep, StreamRun
 
 MOST_RUNS, MOST_STEPS = 14, 200

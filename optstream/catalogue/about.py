@@ -19,8 +19,6 @@ from optstream.errors import PublicationError
 LONGEST_NAME, LONGEST_LINE = 100, 200
 LARGEST_ABOUT = 2**28
 """Bytes."""
-MOST_CORNERS = 20_000
-"""Of all areas together: what a page can hold and draw."""
 MOST_NAMED = 20
 """Releases that words name."""
 
@@ -46,8 +44,6 @@ Line = Annotated[str, _line(LONGEST_LINE)]
 Address = Annotated[Line, AfterValidator(_address)]
 Latitude = Annotated[float, Field(ge=-90, le=90)]
 Longitude = Annotated[float, Field(ge=-180, le=180)]
-Corner = Annotated[tuple[Longitude, Latitude], Strict(False)]
-Ring = Annotated[tuple[Corner, ...], Strict(False), Field(min_length=3)]
 KnownNoise = Annotated[
     tuple[Line, Line],
     BeforeValidator(lambda one: (one["stream"], one["period"]) if isinstance(one, Mapping) else one),
@@ -63,15 +59,12 @@ class NodeFacts(Document):
         name: What it is called, printable; None where no name is given.
         latitude: In degrees; None where no place is given.
         longitude: In degrees; None where, and only where, `latitude` is.
-        area: Its border for maps: rings of at least three corners (longitude, latitude), those of holes among
-            them; None where none is given. Lists are taken, too.
     """
 
     called: ClassVar[str] = ""
     name: OrAbsent[Annotated[str, _line(LONGEST_NAME)]] = absent()
     latitude: OrAbsent[Latitude] = absent()
     longitude: OrAbsent[Longitude] = absent()
-    area: OrAbsent[Annotated[tuple[Ring, ...], Strict(False), Field(min_length=1)]] = absent()
 
     @model_validator(mode="after")
     def _has_a_place(self) -> "NodeFacts":
@@ -127,8 +120,6 @@ class About(Document):
     known_noise: Annotated[tuple[KnownNoise, ...], Strict(False)] = absent(None, ())
 
     def _derived(self) -> Mapping[str, Any]:
-        if sum(len(ring) for node in self.nodes.values() for ring in node.area or ()) > MOST_CORNERS:
-            raise ValueError(f"areas must have at most {MOST_CORNERS:,} corners in all")
         return {"nodes": dict(sorted(self.nodes.items()))}
 
     @property

@@ -26,7 +26,7 @@ AT_ONCE = 2**22
 
 @dataclass(frozen=True, eq=False)
 class InGroups:
-    """What columns of leaves that lie in one group add, whichever sums are asked about.
+    """Columns of leaves in one group, and their forms, whatever the sums.
 
     Attributes:
         of: (n_leaves,), each leaf's group, as in `Groups`.
@@ -47,14 +47,13 @@ class InGroups:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """What leaves that lie in one group share, and no two groups do.
+    """The covariance of leaves that share a group; groups are independent.
 
     With x a group's sums of the columns, the covariance is the sum over groups and products of x' matrix x
-    times the product's matrix of times. Groups of one leaf each are what leaves do not share, a group of all
-    what all do.
+    times the product's matrix of times. A group may be one leaf, or all.
 
     Attributes:
-        leaves: (p, n_leaves), weights of the sums that are asked about; mostly 0.
+        leaves: (p, n_leaves), weights of the sums; mostly 0.
         of: (n_leaves,), each leaf's group, from 0; -1 where it is in none.
         columns: (n_leaves, c).
         matrices: (n_products, c, c), symmetric.
@@ -81,9 +80,7 @@ class Groups:
 
     @cached_property
     def sums(self) -> tuple[Integers, Integers, Floats]:
-        """The columns' sums over what a sum and a group have in common: for each such pair, rising, which sum
-        and which group it is, (n_pairs,), and (n_pairs, c).
-        """
+        """Numbers of each pair of a sum and a group that meet, rising, and the columns' sums there."""
         return _sums(self.leaves, self.of, self.columns)
 
     def of_forms(self, forms: Floats) -> Floats:
@@ -110,9 +107,7 @@ class Groups:
         return np.tensordot(self.of_forms(self.matrices), self.times, axes=1)
 
     def over(self, times: Floats) -> Floats:
-        """Return the matrices, weighed by how much of some matrices of times, (m, q, q), is in each product:
-        (m, c, c).
-        """
+        """Return the matrices, (m, c, c), weighted by the part of some matrices of times in each product."""
         return np.tensordot(np.tensordot(times, self.times, axes=((1, 2), (1, 2))), self.matrices, axes=1)
 
     def told(self, times: Floats) -> Floats:
@@ -142,9 +137,7 @@ class Groups:
         return replace(self, matrices=np.tensordot(self.times[:, 0].T, self.matrices, axes=1), times=times)
 
     def divided(self, sizes: Floats) -> "tuple[Groups, ...]":
-        """Return the same of leaves less their share, by size, of the sum of all: these groups, and what all
-        leaves have in common then.
-        """
+        """Return the same for leaves less their share, by size, of the sum of all."""
         n, c = self.columns.shape
         if not self.of.any():
             beside = self.columns - np.outer(sizes / sizes.sum(), self.columns.sum(axis=0))
@@ -174,10 +167,10 @@ def _sums(leaves: "csr_array", of: Integers, columns: Floats) -> tuple[Integers,
 
 
 def in_few(parts: Sequence[InGroups], leaves: "csr_array", least: float) -> list[Groups]:
-    """Return what parts add to sums of leaves, by weights (p, n_leaves), in as few columns as these need.
+    """Return the covariance of sums of leaves, by weights (p, n_leaves), in as few columns as it needs.
 
-    least: relative: of the variances of single times, added up, what a column may count for and be left out.
-    The forms of each part have one sign.
+    A column is left out that counts for less than `least` of the variances of single times, added up. The
+    forms of each part have one sign.
     """
     from scipy.sparse import csr_array
 
@@ -228,7 +221,7 @@ def added(parts: Sequence[Groups]) -> Groups:
 def few_columns(columns: Floats, least: float = LEAST_STRENGTH) -> tuple[Floats, Floats]:
     """Return fewer columns, (n, r), of which these are sums, by (r, c): to about `least` of each row.
 
-    Some rows tell of which, as a rule; all where they do not.
+    Some rows show which, as a rule; all where they do not.
     """
     lengths = np.linalg.norm(columns, axis=1, keepdims=True)
     rows = columns / np.where(lengths, lengths, 1.0)
@@ -280,13 +273,13 @@ NEARLY = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Squares:
-    """What groups share whose sums of one column count, each with a matrix of times of its own.
+    """Groups of one column, each with a matrix of times of its own.
 
     The covariance is the sum over groups of the square of a group's sum, times its matrix.
 
     Attributes:
-        sums: (p, n_groups), of the column in each group, of the sums that are asked about; mostly 0.
-        worths: (n_groups, n_products), how much of each product is in a group's matrix of times.
+        sums: (p, n_groups), of the column in each group, for each sum; mostly 0.
+        worths: (n_groups, n_products), the weight of each product in a group's matrix of times.
         times: (n_products, q, q), symmetric.
     """
 
@@ -348,10 +341,10 @@ NOTHING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class GroupedNodes:
-    """What the terms say of nodes, for sums over nodes of which none lies in another.
+    """The terms of nodes, for sums over nodes of which none lies in another.
 
     Attributes:
-        alone: (n_terms, n_nodes), what each node counts by itself.
+        alone: (n_terms, n_nodes), each node's own.
         shares: (n_groups, n_nodes), of which the square of the sum counts; mostly 0.
         of: (n_groups,), each group's term.
     """
@@ -364,9 +357,7 @@ class GroupedNodes:
         return len(self.alone)
 
     def of_sum(self, weights: Floats) -> Floats:
-        """Return what each term says of a sum of nodes, (n_terms,), by (n_nodes,), or of some sums, (n_terms,
-        n), by (n_nodes, n).
-        """
+        """Return each term of a weighted sum of nodes, (n_terms,), or of some sums, (n_terms, n)."""
         from scipy.sparse import csr_array
 
         ones = np.ones(self.of.size), (self.of, np.arange(self.of.size))
@@ -391,13 +382,11 @@ class GroupedNodes:
 def grouped_nodes(
     parts: tuple[Part, ...], line: "csr_array", times: Floats, scales: Floats, worths: Floats, least: float
 ) -> GroupedNodes:
-    """Return what parts, of every node, say of nodes for each of some matrices of times, (n, q, q): what adds
-    to a variance, then what is taken from it, 2 n terms in all.
+    """Return the terms of every node for each matrix of times: n added to a variance, then n taken from it.
 
-    A form of columns is, in its axes, a sum of squares, few of which count. What lies within one node needs
-    no group: no other node that is asked about has a part in it. line: of `in_line`. scales: (n_nodes,),
-    errors of the nodes. worths: (n,), how much a form of such errors counts in a variance, relative. least:
-    squares that count for less are left out.
+    A form of columns is, in its axes, a sum of squares, few of which count: squares below `least` are left
+    out, by errors `scales` of the nodes and weights `worths` of such forms in a variance. A group within one
+    node needs no square: no other node in a sum has a part in it.
     """
     from scipy.sparse import csr_array
 
@@ -420,11 +409,7 @@ def grouped_nodes(
 def _of_parts(
     parts: tuple[Part, ...], line: "csr_array", times: Floats, scales: Floats, worths: Floats, least: float
 ) -> Iterator[tuple[Integers, Integers, Floats, list[tuple[int, Floats, Integers]]]]:
-    """Yield what nodes and groups have in common, which node and which group, (n_pairs,) each; what nodes
-    count alone, (n, n_nodes); and squares, each of a term, with what some of these pairs count for in it.
-
-    Arguments as `grouped_nodes`.
-    """
+    """Yield pairs of a node and a group, each node's own terms, and squares with the pairs' weights."""
     from scipy.linalg import block_diag
 
     for some in alike(one for one in parts if isinstance(one, Groups)):
@@ -468,9 +453,7 @@ def _of_squares(
 
 
 def _within(line: "csr_array", node: Integers, group: Integers) -> NDArray[np.bool_]:
-    """Return of pairs of a node and a group, each once, whether all nodes that have a part in the group lie
-    in the node, or it in them: no other one does that is asked about with it.
-    """
+    """Return whether no other node of a sum has a part in a pair's group: one holds all of the other."""
     from scipy.sparse import csr_array
 
     shape = line.shape[0], int(group.max(initial=0)) + 1
@@ -481,10 +464,7 @@ def _within(line: "csr_array", node: Integers, group: Integers) -> NDArray[np.bo
 def _squares(
     group: Integers, sums: Floats, forms: Floats, worths: Floats, least: float
 ) -> Iterator[tuple[int, Floats]]:
-    """Yield the squares that forms add up from: of which term, and what each entry counts for in it.
-
-    group: of each entry. sums: (n_entries, c), relative to errors.
-    """
+    """Yield the squares of which forms are sums: the term of each, and the weight of each entry in it."""
     if not sums.size:
         return
     axes, strengths, turn = np.linalg.svd(sums, full_matrices=False)

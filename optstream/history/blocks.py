@@ -20,8 +20,8 @@ Gate = Literal["always", "kind", "event"]
 class Blocks:
     """Linear functions of a series: `worth` times the sum over `lengths` steps from `clock` on.
 
-    All (n,). kinds: of the day that a block lies in. events: a number for each stretch of days that were
-    found unlike all others, 0 outside of them. Blocks that differ in what gates a component do not share it.
+    All (n,). kinds: of the day that a block lies in. events: a number for each stretch of event days, 0
+    outside of them. Blocks that differ in the gate of a component do not share it.
     """
 
     clock: NDArray[np.int64]
@@ -74,9 +74,7 @@ class LagTables:
     @classmethod
     @lru_cache(maxsize=4)
     def between(cls, rows: Blocks, columns: Blocks, steps_per_day: int) -> "LagTables":
-        """Return the tables of two sets of blocks; those of the last sets are kept, for learning asks
-        often.
-        """
+        """Return the tables of two sets of blocks; the last ones are cached, for learning."""
         lags = rows.clock[:, None] - columns.clock[None, :]
         longest = max(int(rows.lengths.max(initial=1)), int(columns.lengths.max(initial=1)))
         least, most = int(lags.min(initial=0)) - longest, int(lags.max(initial=0)) + longest
@@ -114,9 +112,7 @@ class LagTables:
         return np.asarray(found * worth)
 
     def scattered(self, weights: Floats, gate: Gate) -> Floats:
-        """Return the transpose of `gathered`: how much each lag counts in sum(weights * covariance), as
-        `days`.
-        """
+        """Return the transpose of `gathered`: each lag's weight in sum(weights * covariance), as `days`."""
         counts = np.zeros(self.days.size)
         if gate not in self.worths:
             return counts
@@ -144,10 +140,9 @@ class BlockHistory:
     """Noisy sums of several series over the same blocks, rising in time.
 
     starts: (n,), running index of each block's first step. lengths: (n,), steps. scales: (n,), of Laplace
-    noise of each block's variance, in units. sums: (n_series, n), in units; whole numbers as a document has
-    them, for weeks of 10,000 series take 100 MB in 32 bits. groups: (n,), the start of the first block of the
-    group with which a block shares joint noise, group_sizes: (n,), its blocks; left out where all noise is
-    Laplace noise. Made from `Measured` alone: it holds nothing private.
+    noise of each block's variance, in units. sums: (n_series, n), in units, whole numbers. groups: (n,), the
+    start of the first block of the group with which a block shares joint noise, group_sizes: (n,), its
+    blocks; left out where all noise is Laplace noise.
     """
 
     starts: NDArray[np.int64]
@@ -254,9 +249,7 @@ class BlockHistory:
 
 
 def packed(sums: NDArray[Any]) -> dict[str, Any]:
-    """Return whole numbers (n_series, n), JSON-ready: weeks of blocks are read a hundred times as fast as
-    lists of numbers.
-    """
+    """Return whole numbers (n_series, n), JSON-ready, read a hundred times as fast as lists of numbers."""
     whole = _in_few_bits(sums if sums.dtype.kind == "i" else sums.astype(np.int64))
     data = b64encode(np.ascontiguousarray(whole).data).decode()
     return {"rows": len(whole), "kind": whole.dtype.str, "base64": data}

@@ -44,8 +44,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LeafDoubt:
-    """The covariance of which a `LeafEstimate` has the variances: leaves err apart, their parents known, but
-    for sizes, which add up to what is known of the parent's.
+    """The covariance of a `LeafEstimate`.
+
+    Given their parents leaves err independently, but for sizes, which add up to the parent's.
 
     Attributes:
         estimate: Of the leaves.
@@ -62,9 +63,7 @@ class LeafDoubt:
     parents: Integers
 
     def squares(self, leaves: "csr_array", times: Floats) -> list[Squares]:
-        """Return what sums of leaves add, by weights of leaves, (p, n_leaves), and of times, (q, n_asked):
-        each leaf apart, then siblings together.
-        """
+        """Return the covariance of sums of leaves and times: each leaf's own, then that of siblings."""
         from scipy.sparse import csr_array
 
         worths, of_times, shared = [], [], []
@@ -88,8 +87,8 @@ class LeafDoubt:
         return self.estimate.doubts + self.estimate.joined**2
 
     def _parts(self, times: Floats) -> "Iterator[tuple[Family, csr_array, Floats, Floats]]":
-        """Yield each family, its weights of times, (q, n_asked), the powers of its leaves' own parts, (m,),
-        and what blocks explain of them, (m, n_blocks).
+        """Yield each family, its weights of times, and its leaves' own parts: power, and share known by
+        blocks.
         """
         from scipy.sparse import csr_array
 
@@ -110,10 +109,9 @@ def doubt_of_leaves(
     prior: TemporalPrior,
     days: PublicDays,
 ) -> LeafDoubt:
-    """Return how the errors of an estimate of `estimate_leaves`, asked of some of the steps, hang together at
-    these steps; costs no privacy.
+    """Return the error covariance of an estimate of `estimate_leaves` at some of its steps.
 
-    now: (n_parents, n_asked), the parents' means at the asked steps. Other arguments as there.
+    `now`, (n_parents, n_asked), are the parents' means there.
     """
     means, shape = shapes_of(parents)
     cover = block_sums(shape, blocks, first)
@@ -142,24 +140,23 @@ MOST_FORMS = 288
 
 @dataclass(frozen=True, eq=False)
 class CountErrors:
-    """The covariance of which `published_counts` has the variances (`CovarianceOfSums`), of nodes.
+    """The covariance of `published_counts` (`CovarianceOfSums`), of nodes.
 
-    Levels are trusted differently, so nodes' expectations do not err as the sums of their leaves; what counts
-    vary around them adds up. Small leaves err apart, and by their shares of what their parents' expectations
-    do.
+    Levels have factors of their own, so nodes' expectations do not err as the sums of their leaves; counts
+    vary around them additively. Small leaves err independently, and by their shares of their parents' errors.
 
     Attributes:
-        shared: What the blocks say that levels share.
+        shared: The posterior of the levels that share blocks.
         doubt: Of the leaves of these levels.
-        trust: (n_parts, n_nodes), (n_parts, n_asked): how far each node's expectation is doubted at each
-            time, as a sum of products.
-        sizes: (n_nodes, n_asked), how far what is unknown of a size counts at each time.
-        unsure: (n_nodes, n_shared_nodes), by how much nodes err by what is unknown of these levels' sizes.
+        trust: (n_parts, n_nodes), (n_parts, n_asked): the factor of each node's deviation at each time, as a
+            sum of products.
+        sizes: (n_nodes, n_asked), the weight of the error of a size at each time.
+        unsure: (n_nodes, n_shared_nodes), nodes' errors by those of these levels' sizes.
         variation: Of the counts of these levels in the period.
-        expected: (n_leaves, n_steps), by how much each leaf's count varies, in the period alone.
-        below: (n_nodes, n_leaves), which leaves lie below each node, times how much more they vary.
-        erring: (n_nodes, n_shared_nodes), by how much nodes err as those of these levels: as themselves, or,
-            small leaves, by their shares as their parents.
+        expected: (n_leaves, n_steps), variance of each leaf's count, in the period alone.
+        below: (n_nodes, n_leaves), which leaves lie below each node, times their factor of that variance.
+        erring: (n_nodes, n_shared_nodes), nodes' errors by those of these levels: their own, or, of small
+            leaves, their shares of their parents'.
         leaves: Of small leaves, the last nodes; None where there are none.
     """
 
@@ -177,9 +174,7 @@ class CountErrors:
     of_nodes: ClassVar[bool] = True
 
     def products(self, leaves: "Floats | csr_array", times: Floats) -> ErrorProducts:
-        """Return what the covariance of weighted sums adds up from, by weights of nodes, (p, n_nodes), and of
-        times, (q, n_asked).
-        """
+        """Return the covariance of sums, by weights of nodes, (p, n_nodes), and of times, (q, n_asked)."""
         from scipy.sparse import csr_array
 
         nodes, n_shared = csr_array(leaves), len(self.shared.tree.nodes)
@@ -227,10 +222,9 @@ def count_errors(
     asked: range,
     n_steps: int,
 ) -> CountErrors | None:
-    """Return how the errors of counts hang together; None where leaves were not measured. Costs no privacy.
+    """Return the error covariance of counts; None where leaves were not measured.
 
-    asked: running steps, those of the period, n_steps, the last ones of them. Other arguments as
-    `fit_counts`.
+    `asked` are running steps, the period's n_steps the last ones of them.
     """
     from scipy.sparse import csr_array, diags_array, eye_array, vstack
 
@@ -277,10 +271,10 @@ def count_errors(
 
 
 def few_products(rows: Floats, most: int) -> tuple[Floats, Floats]:
-    """Return (r, n_rows) and (r, n_columns), of which the products add up to rows above 0, to `TRUSTED` or as
-    near as `most` of them come.
+    """Return (r, n_rows) and (r, n_columns) whose products add up to rows above 0, to `TRUSTED` or `most`
+    terms.
 
-    What is near is relative: each row and column is first divided by its geometric mean.
+    Nearness is relative: each row and column is first divided by its geometric mean.
     """
     logs = np.log(rows)
     of_rows, of_columns = np.exp(logs.mean(axis=1)), np.exp(logs.mean(axis=0) - logs.mean())

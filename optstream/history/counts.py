@@ -64,15 +64,14 @@ class Mixture:
 
     @classmethod
     def learned(cls, observed: Floats, variances: Floats, typical: Floats) -> "Mixture":
-        """Return the distribution of ratios under which what was observed is most likely.
+        """Return the distribution of ratios under which the observations are most likely.
 
-        Maximum likelihood without a form, on a grid, by EM; with a few nodes' worth of a distribution that is
-        even on the logarithm, so that a level of few nodes does not believe its own noise. Busy and empty
-        nodes are atoms apart: what an empty one shows is taken for noise, what a busy one shows is not. Time
-        linear in nodes but for one sort. Costs no privacy: noisy numbers only.
+        Maximum likelihood without a form, on a grid, by EM; joined with a few nodes' weight of a distribution
+        that is even on the logarithm, so that a level of few nodes does not fit its own noise. Busy and empty
+        nodes are separate atoms: an empty one's observation is taken for noise, a busy one's is not.
 
         observed, variances: (n,), noisy sizes in any unit, and of their noise, above 0. typical: (n,), above
-        0: the mean of each node's siblings, itself included, as its parent tells.
+        0: the mean of each node's siblings, itself included, by its parent.
 
         Source: Kiefer and Wolfowitz 1956; Jiang and Zhang 2009, "General maximum likelihood empirical Bayes
         estimation of normal means".
@@ -90,9 +89,7 @@ class Mixture:
         return cls(atoms, weights)
 
     def posterior(self, observed: Floats, variances: Floats, typical: Floats) -> tuple[Floats, Floats]:
-        """Return what is known of sizes once they were observed, as in `learned`: means, at least 0, and
-        variances, (n,) each, in the unit of what was observed; free.
-        """
+        """Return posterior means, at least 0, and variances of sizes, with the arguments of `learned`."""
         deviation = np.sqrt(variances)
         seen, unit = (observed / deviation)[:, None], (typical / deviation)[:, None]
         shares = _likelihood(seen[:, 0], unit[:, 0], self.atoms) * self.weights
@@ -119,16 +116,12 @@ Integers = NDArray[np.int64]
 def joined_sizes(
     sizes: Floats, doubts: Floats, parents: Integers, tree: AggregationTree, means: Floats, unsure: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Return leaves' sizes, each known by itself, joined with what the nodes above say of their sums.
+    """Return leaves' sizes joined with those of the nodes above: sizes, variances and u, (n_leaves,) each.
 
-    What hundreds of small sizes add up to would be off by the noise of all, on every day alike, where a city
-    is known by its own blocks. By least squares: with D the sum of siblings' variances d, and v that of their
-    parent's mean by all else, their sum takes D / (D + v) of what it lacks, each leaf in proportion to d.
-    Their covariance is then diag(d) - u u', u = d / sqrt(D + v). Costs no privacy: noisy numbers only.
-
-    sizes, doubts: (n_leaves,), each known by itself, and d. parents: (n_leaves,), their nodes in `tree`, the
-    levels above. means, unsure: (n_nodes,), mean values of its nodes and their variances. Returns sizes, at
-    least 0, their variances, and u, (n_leaves,) each.
+    Hundreds of small sizes would add up to the noise of all, on every day alike, where a city is known by its
+    own blocks. By least squares: with D the sum of siblings' variances d, and v that of their parent's mean
+    by all else, their sum takes D / (D + v) of its deficit, each leaf in proportion to d. Their covariance is
+    then diag(d) - u u', u = d / sqrt(D + v).
     """
     total, spread = (np.asarray(np.bincount(parents, one, len(means)), float) for one in (sizes, doubts))
     told, variances = _by_all_else(tree, means, unsure, total, spread)
@@ -140,10 +133,10 @@ def joined_sizes(
 def _by_all_else(
     tree: AggregationTree, means: Floats, unsure: Floats, total: Floats, spread: Floats
 ) -> tuple[Floats, Floats]:
-    """Return what is known of each node without the leaves below it, and its variance, (n_nodes,) each.
+    """Return mean and variance of each node without the leaves below it, (n_nodes,) each.
 
-    Upwards a node is joined with the sum of its children, downwards with what its parent is by all else, less
-    its siblings. total, spread: (n_nodes,), sums of the leaves right below and their variances.
+    Upwards a node is joined with the sum of its children, downwards with its parent by all else, less its
+    siblings. total, spread: (n_nodes,), sums of the leaves right below and their variances.
     """
     above, total, spread = np.array(tree.parents), total.copy(), spread.copy()
     joined, left = means.copy(), unsure.copy()
@@ -183,9 +176,9 @@ class LeafBlocks:
         starts: (n_blocks,), running steps.
         lengths: (n_blocks,), steps.
         sums: (n_leaves, n_blocks).
-        noise: the variance of each sum.
+        noise: The variance of each sum.
         parents: (n_leaves,), rows of the parents' series.
-        above: the tree of these series.
+        above: The tree of these series.
         unsure: (n_parents,), variances of the parents' mean values.
     """
 
@@ -200,19 +193,19 @@ class LeafBlocks:
 
 @dataclass(frozen=True, eq=False)
 class LeafEstimate:
-    """What blocks and parents tell of the leaves.
+    """The leaves, estimated from blocks and parents.
 
     Attributes:
         means: (n_leaves, n_steps), at least 0.
-        variances: the same shape: of the leaves' expected values, widened by `factor`, without what counts
-            vary around them.
+        variances: The same shape: of the leaves' expected values, widened by `factor`, without the variation
+            of counts around them.
         sizes: (n_leaves,), mean values.
         doubts: (n_leaves,), variances of these.
         joined: (n_leaves,), u of `joined_sizes`: sizes of siblings have the covariance -u u'.
-        measured: (n_leaves,), variances of sizes by each leaf's own blocks, whatever its siblings are like.
-        noise: (n_leaves,), the variance of each block, what counts vary around their expectation counted in.
-        factor: by how much measurements show the model's variances, counts included, to be short.
-        strength: of the leaves' own parts, relative to their parents'.
+        measured: (n_leaves,), variances of sizes by each leaf's own blocks alone.
+        noise: (n_leaves,), the variance of each block, variation of counts included.
+        factor: By how much measurements show the model's variances, counts included, to be short.
+        strength: Of the leaves' own parts, relative to their parents'.
     """
 
     means: Floats
@@ -228,12 +221,12 @@ class LeafEstimate:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Leaves of one parent, in the eigenbasis of what its blocks show of own parts.
+    """Leaves of one parent, in the eigenbasis of their blocks' own parts.
 
     Attributes:
         leaves: (m,), their rows.
         spectrum: (n_blocks,), variances of the modes.
-        residuals: (m, n_blocks), what the sizes leave of the sums.
+        residuals: (m, n_blocks), the sums less the sizes' part.
         across: (n_steps, n_blocks), covariance of the asked steps with each mode.
         alone: (n_steps,), the asked steps' variance without blocks.
     """
@@ -254,18 +247,17 @@ def estimate_leaves(
     days: PublicDays,
     count: float,
 ) -> LeafEstimate:
-    """Estimate the leaves at the asked steps from blocks of theirs and their parents' posterior means.
+    """Estimate the leaves at the asked steps from their blocks and their parents' posterior means.
 
     A leaf is s_i q_p(t) (1 + a g_i(t)): q_p its parent's series over its mean; s_i its size, by least squares
     of its blocks on q_p, `Mixture` and `joined_sizes`; g_i its own part, with the prior's own components but
-    for the size, and a their strength, the most likely one for all leaves. So a leaf that noise hides is
+    for the size, and a their strength, the most likely one for all leaves. So a leaf hidden by noise is
     small, and a busy one has days of its own. But for sizes parents are taken as known: they are measured far
     better than leaves, or the leaves would be part of their tree's posterior. Time n_blocks^3 for each parent
-    and leaves times n_blocks^2. Costs no privacy: noisy numbers only.
+    and leaves times n_blocks^2.
 
     parents: (n_parents, n_all), posterior means from running step `first` on, over all blocks and `asked`.
-    prior: of the parents, as learned. count: the variance of a count of mean 1; 0 for readings that are no
-    counts.
+    count: the variance of a count of mean 1; 0 for readings that are no counts.
     """
     means, shape = shapes_of(parents)
     own = blocks.parents
@@ -295,9 +287,7 @@ def estimate_leaves(
 
 
 def shares_of_parents(estimate: LeafEstimate, parents: Integers, n_parents: int) -> Floats:
-    """Return which part of each parent's counts of a period its leaves are expected to have, (n_leaves,
-    n_parents).
-    """
+    """Return the expected share of each leaf in its parent's counts of a period, (n_leaves, n_parents)."""
     of_leaves = np.zeros((len(parents), n_parents))
     of_leaves[np.arange(len(parents)), parents] = estimate.means.sum(axis=1)
     return np.asarray(of_leaves / np.maximum(of_leaves.sum(axis=0), 1e-300))
@@ -376,15 +366,12 @@ def seen_counts(
     scale: float | None,
     events: Iterable[int] = (),
 ) -> tuple[Seen, Floats, Floats, Floats] | None:
-    """Return what was measured of a tree of counts, as `seen_tree` does, with sizes by `node_sizes`.
+    """Return `seen_tree` of a tree of counts, the leaves' sizes, and variances of all nodes' sizes, or None.
 
-    A leaf's prior mean is its size, and the noise of a block holds what counts vary around their expectation:
-    a variance that grows with the mean. Nodes that share leaves share that too; here it is taken as
-    independent. Costs no privacy: noisy numbers only.
-
-    Returns what was seen, the leaves' sizes, (n_leaves,), the variances of all nodes' sizes, (n_nodes,), and
-    the same of each node by itself, without the nodes below it (`NOT_MEASURED` times as much where it was not
-    measured); None where nothing was.
+    A leaf's prior mean is its size, and the noise of a block includes the variation of counts: a variance
+    that grows with the mean. Nodes that share leaves share that too; here it is taken as independent. The
+    last variances are of each node by itself, without the nodes below it (`NOT_MEASURED` times as much where
+    it was not measured).
     """
     known = seen_tree(histories, tree, days, scale, events)
     if known is None:
@@ -406,15 +393,12 @@ def seen_counts(
 def node_sizes(
     tree: AggregationTree, observed: Floats, variances: Floats, scale: float | None
 ) -> tuple[Floats, Floats]:
-    """Estimate the leaves' mean values from noisy means of all nodes, and how sure each node's is.
+    """Return the leaves' sizes, above 0, and the variances of all nodes' sizes, from noisy means of all
+    nodes.
 
-    Each leaf's size relative to the mean of its siblings, as their parent tells it, comes from one `Mixture`
-    for its level; then leaves and inner nodes are joined by least squares. Costs no privacy.
-
-    observed: (n_nodes,), noisy mean values, of every leaf; anything where a node was not measured. variances:
-    (n_nodes,), of their noise; inf there. scale: the public size of a typical leaf. Returns the leaves'
-    sizes, above 0, (n_leaves,), and the variances of all nodes' sizes, (n_nodes,): of a leaf what its
-    observation leaves open, of an inner node what its own and its children's do together.
+    Each leaf's size relative to the mean of its siblings, by their parent, comes from one `Mixture` for its
+    level; then leaves and inner nodes are joined by least squares. variances: (n_nodes,), of the noise; inf
+    where a node was not measured. scale: the public size of a typical leaf.
     """
     leaves, parents = tree.leaf_indices, np.array(tree.parents)
     if len(tree.nodes) == 1:
@@ -469,19 +453,19 @@ MOST_TOLD = 1.0 - 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Variation:
-    """What blocks tell of how the counts in them varied.
+    """The variation of counts, by the blocks that hold them.
 
     Attributes:
-        moved: (n_nodes, n_steps), by how much counts are found above what is expected of them; it adds up.
-        told: (n_nodes, n_steps), which part of what a count varies is known, from 0 to below 1.
-        told_expected: The same shape: by which part an expectation is less in doubt for it; 0 in blocks of
-            some steps, where that is how their steps differ, of which the block tells nothing.
+        moved: (n_nodes, n_steps), estimated counts less their expectation; it adds up.
+        told: (n_nodes, n_steps), the known part of a count's variation, from 0 to below 1.
+        told_expected: The same shape: the part by which an expectation is less uncertain for it; 0 in blocks
+            of some steps, of whose differences the block says nothing.
         tree: Of levels that are measured at the same blocks.
         noise: (n_nodes,), variances of their noise; inf where a node was not measured.
-        counted: (n_leaves, n_blocks), variances of leaves' counts over blocks: the counts that are found.
+        counted: (n_leaves, n_blocks), variances of leaves' counts over blocks.
         cover: (n_steps, n_blocks), whether a step lies in a block.
-        parts: (n_leaves, n_steps), which part of a leaf's counts in its block is expected at a step; 0 where
-            no block covers it.
+        parts: (n_leaves, n_steps), the expected part of a leaf's counts in its block at a step; 0 where no
+            block covers it.
     """
 
     moved: Floats
@@ -494,8 +478,8 @@ class Variation:
     parts: Floats
 
     def explained(self, leaves: "csr_array", times: Floats) -> list[Groups]:
-        """Return by how much less sums of leaves vary, and with each other, than if nothing were told, by
-        weights of leaves, (p, n_leaves), and of steps, (q, n_steps).
+        """Return the reduction of the covariance of sums, by weights of leaves and of steps, by the
+        measurements.
         """
         at = np.flatnonzero(self.cover.any(axis=1))
         counted, parts, every = self.counted @ self.cover[at].T, self.parts[:, at], np.arange(at.size)
@@ -508,19 +492,15 @@ class Variation:
 def count_variation(
     tree: AggregationTree, expected: Floats, histories: Mapping[int, BlockHistory], steps: range
 ) -> Variation:
-    """Return what blocks tell of how counts varied, once it is known what was expected of them.
+    """Return the variation of counts, given their expectations, (n_nodes, n_steps), and all levels' blocks.
 
     A count is its expectation x plus p, of variance x and mean 0, independent from step to step and from leaf
-    to leaf; measured is x + p plus noise. The estimate of x takes p for noise (`seen_counts`), so that what
-    a measurement is beyond it, e, is the estimate of p plus noise, and E[p | e] follows from leaves of these
-    variances and noisy sums of them (`pass_over_tree`). Of a single series with noise of variance n that is
-    r e, r = x / (x + n), and the error of x + p has the variance (1 - r)^2 v + (1 - r) x, v that of x: exact
+    to leaf; measured is x + p plus noise. The estimate of x takes p for noise (`seen_counts`), so the
+    residual e of a measurement is the estimate of p plus noise, and E[p | e] follows from leaves of these
+    variances and noisy sums of them (`pass_over_tree`). Of a single series with noise of variance n that is r
+    e, r = x / (x + n), and the error of x + p has the variance (1 - r)^2 v + (1 - r) x, v that of x: exact
     for blocks of one step that are all expected alike. Of others x errs less alike, and (1 - r) v is closer.
-    Where noise outweighs counts next to nothing is told; a large count that is measured by itself is known to
-    its noise. Within a block of some steps each leaf's p is divided as that leaf is expected. Costs no
-    privacy: noisy numbers only.
-
-    expected: (n_nodes, n_steps). histories: the blocks of the measured levels, the same at each.
+    Within a block of some steps each leaf's p is divided by its expectation.
     """
     within = {level: one.between(steps.start, steps.stop) for level, one in histories.items()}
     blocks = next(iter(within.values()))
@@ -572,17 +552,15 @@ HALVINGS = 40
 
 
 def level_factors(posterior: TreePosterior) -> Floats:
-    """Return for each node the factor of its level's variances under which bands hold what they say,
-    (n_nodes,), between `LEAST_FACTOR` and `calibration.LARGEST_FACTOR`; 1 at a level that was not measured.
+    """Return for each node the factor of its level's variances under which bands have their coverage,
+    (n_nodes,).
 
-    A band around what all other blocks predict should hold a measured value as often as it says. The factor
-    is the one under which the mean share held over `SHARES` is theirs, each surprise weighed by how much of
-    its variance is doubt and not noise, joined with a belief. A measured value misses by Laplace noise and by
-    what is normal, doubt and what counts vary: the more of it is Laplace noise, the more lies near 0, which
-    normal bands would take for less doubt. By shares and not by mean squares: a few wild days widen no
-    others. Where noise hides everything the belief stays. Costs no privacy: noisy numbers only.
-
-    The posterior is of blocks at all levels; its noise holds what counts vary around their expectation.
+    Between `LEAST_FACTOR` and `LARGEST_FACTOR`; 1 at a level that was not measured. A band around the
+    prediction by all other blocks should hold a measured value as often as its level. The factor is the one
+    under which the mean coverage over `SHARES` is right, each value weighted by the share of its variance
+    that is not noise, joined with a prior. A measured value errs by Laplace noise and by a normal part: the
+    more of it is Laplace noise, the more lies near 0, which normal bands would take for a smaller variance.
+    By coverage and not by mean squares: a few wild days widen no others.
     """
     seen = posterior.seen
     surprise, spread = left_out(posterior, EXACT_LATEST)
@@ -611,9 +589,9 @@ def _of_counts(posterior: TreePosterior) -> Floats:
 def level_factor(surprise: Floats, noise: Floats, counted: Floats, doubt: Floats) -> float:
     """Return the factor of one level, as `level_factors`.
 
-    surprise: (n_nodes, n), at least 0: how far measured values are from what all others say of them. noise:
-    (n_nodes, 1), variances of the noise. counted: (n_nodes, 1), the part of it that is normal, what counts
-    vary; the rest is Laplace noise. doubt: (n_nodes, n), by how much a value's variance exceeds the noise.
+    surprise: (n_nodes, n), at least 0: distances of measured values from their predictions. noise: (n_nodes,
+    1), variances of the noise. counted: (n_nodes, 1), the normal part of it, the variation of counts. doubt:
+    (n_nodes, n), a value's variance less the noise.
     """
     logs = np.linspace(np.log(LEAST_FACTOR), np.log(LARGEST_FACTOR), HELD_GRID_POINTS)
     worth = doubt / (noise + doubt)
@@ -630,8 +608,8 @@ def level_factor(surprise: Floats, noise: Floats, counted: Floats, doubt: Floats
 
 
 def band_edges(normal: Floats) -> Floats:
-    """Return the edges of bands of `SHARES` around 0, in standard deviations, (n_shares, ...). normal: which
-    part of the variance is normal; the rest is of Laplace noise.
+    """Return the edges of bands of `SHARES` around 0, in standard deviations, by the normal part of the
+    variance.
     """
     table = _edges()
     return np.stack([np.interp(normal, NORMAL_PARTS, row) for row in table])
@@ -650,9 +628,7 @@ def _edges() -> Floats:
 
 
 def share_within(edges: Floats, normal: Floats) -> Floats:
-    """Return how often a normal value plus Laplace noise, of variance 1 together, lies within the edges, at
-    least 0; shapes are broadcast. normal: which part of the variance is normal, in (0, 1).
-    """
+    """Return the probability of a normal plus a Laplace value, of total variance 1, within edges."""
     deviation, scale = np.sqrt(normal), np.sqrt((1.0 - normal) / 2.0)
     ratio, at = deviation / scale, edges / deviation
     near = np.exp(0.5 * ratio**2 - edges / scale + log_ndtr(at - ratio))
@@ -667,13 +643,13 @@ LEAST_DOUBT = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class CountsFit:
-    """What is known of every node's expected counts, before they add up.
+    """Every node's expected counts, before they add up.
 
     Attributes:
-        means: (n_nodes, n_steps), expected counts, and what is told of how they varied.
-        variances: The same shape: of the doubt about expectations.
+        means: (n_nodes, n_steps), expected counts, plus their estimated variation.
+        variances: The same shape: of the expectations.
         given: The same shape: the variances by which nodes give way to each other.
-        count_variances: (n_nodes, n_steps): what is open of the variance of a count whose expectation is 1.
+        count_variances: (n_nodes, n_steps): residual variance of a count whose expectation is 1.
         n_normal: How many nodes, the first ones, have a normal posterior, which may lie below 0.
     """
 
@@ -698,15 +674,12 @@ def fit_counts(
     steps: range,
     scale: float | None,
 ) -> CountsFit:
-    """Estimate every node's counts at these running steps from the blocks of all levels.
+    """Estimate every node's counts at these running steps from the blocks of all measured levels.
 
     Levels that share their blocks have one posterior, with sizes of `seen_counts`, widened level by level
     (`level_factors`). The level `small`, the deepest where its blocks are its own, is `estimate_leaves` of
-    it. What its own measurement tells of a count is in it (`count_variation`), and its expectation is as much
-    less in doubt. Where nothing was measured, `scale`, the public size of a typical leaf, or 0 with `UNKNOWN`
-    variance. Costs no privacy: noisy numbers only.
-
-    histories: {level: the blocks of its nodes}; a level that is not there was not measured.
+    it. `count_variation` adds a count's own measurement. Where nothing was measured, `scale`, the public size
+    of a typical leaf, or 0 with `UNKNOWN` variance.
     """
     if shared is None:
         means, unknown = nothing_measured(tree, len(steps), scale)
@@ -743,18 +716,18 @@ def fit_counts(
 
 @dataclass(frozen=True, eq=False)
 class SharedFit:
-    """What the blocks say that levels share.
+    """The posterior of the levels that share blocks.
 
     Attributes:
         tree: Of these levels.
-        measured: What was measured of them, at the blocks that all share.
+        measured: Their measurements, at the blocks that all share.
         found: Their posterior.
         days: The public clock.
-        events: Days that are called events.
+        events: Event days.
         of_nodes: (n_nodes, 1), sizes.
-        factors: (n_nodes,), what the posterior's variances are multiplied with, beside its own factor.
-        size_doubts: (n_nodes, 1), by how much sizes are doubted beyond the posterior.
-        unsure: (n_nodes,), variances of what is known of each node's size without the nodes below it.
+        factors: (n_nodes,), factors of the posterior's variances, after its own factor.
+        size_doubts: (n_nodes, 1), variances of sizes beyond the posterior.
+        unsure: (n_nodes,), variances of each node's size without the nodes below it.
     """
 
     tree: AggregationTree
@@ -776,12 +749,11 @@ class SharedFit:
         return np.maximum(1.0 + varied.moved / np.maximum(expected, LEAST_SHAPE * self.of_nodes), 0.0)
 
     def size_doubts_with(self, leaves: LeafEstimate, parents: Integers) -> Floats:
-        """Return `size_doubts` with what small leaves tell of the sizes of the nodes above them, (n_nodes,
-        1): what is published of a node is nearly what its leaves add up to, where these are known better.
+        """Return `size_doubts` joined with the sizes of small leaves below each node, (n_nodes, 1).
 
-        By the leaves' own blocks, joined with `size_doubts`: what their siblings are like would tell more,
-        but all of them the same. parents: (n_small_leaves,), rows of their parents, which are leaves of the
-        tree here.
+        A node's published value is nearly the sum of its leaves, where these are known better. By the leaves'
+        own blocks alone: their siblings would add more, but the same for all. parents: (n_small_leaves,),
+        rows of their parents, which are leaves of the tree here.
         """
         measured = np.bincount(parents, leaves.factor * leaves.measured, len(self.size_doubts))
         told = np.where(measured > 0.0, measured, np.inf)[self.tree.leaf_indices, None]
@@ -795,9 +767,8 @@ class SharedFit:
     def leaf_blocks(
         self, tree: AggregationTree, small: int, history: BlockHistory, steps: range
     ) -> tuple[LeafBlocks, Floats, int] | None:
-        """Return what was measured of leaves of the level `small` of the whole tree, and their parents'
-        counts from a step on, which covers the blocks and the running steps that are asked for; None where
-        nothing was.
+        """Return the blocks of leaves of the level `small`, and their parents' counts from a step on, or
+        None.
         """
         history = _alike(history)
         if not history.n_blocks:
@@ -819,10 +790,9 @@ def shared_fit(
     steps: range,
     scale: float | None,
 ) -> SharedFit | None:
-    """Return the posterior of the levels that share their blocks, with sizes of `seen_counts`; None where
-    there are none. Costs no privacy.
+    """Return the posterior of the levels that share their blocks, with sizes of `seen_counts`, or None.
 
-    belief: what the tree learned; its history is not looked at. Other arguments as `fit_counts`.
+    `belief` is the tree's learned state; its history is not read.
     """
     above = tree if small is None else tree_above(tree, small)
     dense = {level: history for level, history in histories.items() if level != small}
@@ -859,19 +829,14 @@ def _evenly(above: CountsFit, parents: NDArray[np.int64]) -> CountsFit:
 
 
 def typical_above(tree: AggregationTree, above: AggregationTree, scale: float | None) -> float | None:
-    """Return the public size of a typical leaf of the tree `above`, the first levels of `tree`; None if
-    nothing is known of a leaf of the whole, whose size is `scale`. Free.
-    """
+    """Return the public size of a typical leaf of `above`, the first levels of `tree`."""
     if scale is None or above is tree:
         return scale
     return scale * len(tree.leaves) / len(above.leaves)
 
 
 def _doubt_of_sizes(prior: TemporalPrior, tree: AggregationTree, sizes: Floats, doubts: Floats) -> Floats:
-    """Return by how much sizes are doubted beyond what the prior says of what never changes, (n_nodes, 1).
-
-    Of a leaf its own part alone: what leaves share is told by the nodes above.
-    """
+    """Return sizes' variances beyond the prior's constant part, (n_nodes, 1), a leaf's own part."""
     shared, own = np.exp(2.0 * prior.logs[:2])
     expected = own * tree.add_up(sizes[:, None] ** 2)[:, 0]
     inner = np.setdiff1d(np.arange(len(tree.nodes)), tree.leaf_indices)
@@ -898,7 +863,7 @@ a count, the narrower its band would be, down to 0 alone."""
 def count_bands(means: Floats, variances: Floats, count_variance: float | Floats) -> tuple[Floats, Floats]:
     """Return the lowest and the highest counts of a band of 95 %, both included; shapes are broadcast.
 
-    What is expected, with mean m and variance v, is taken as gamma distributed, so a count is negative
+    The expectation, with mean m and variance v, is taken as gamma distributed, so a count is negative
     binomial, of mean m and variance v + c m, v being at most m^2 / `LEAST_DOUBTFUL` and c the variance of a
     count whose expectation is 1. Where 0 alone has more than `SHARE`, the band is 0 and holds more. Where the
     variance is hardly above m, or below it because the count itself was measured, it is normal if m is above
@@ -916,11 +881,9 @@ def count_bands(means: Floats, variances: Floats, count_variance: float | Floats
 
 
 def above_zero(means: Floats, variances: Floats) -> tuple[Floats, Floats]:
-    """Return mean and variance of what is normally distributed, given that it is not below 0; shapes are
-    broadcast.
+    """Return mean and variance of a normal distribution, given that it is not below 0; shapes are broadcast.
 
-    An expectation whose estimate is 0 or less is not known to be 0: of a standard deviation of 50 it may well
-    be 40. Both are positive, and nearly what was given where 0 is far.
+    An expectation whose estimate is 0 or less need not be 0: of a standard deviation of 50 it may well be 40.
     """
     deviation = np.sqrt(variances)
     at = np.maximum(means / deviation, -FAR_BELOW)
@@ -946,12 +909,11 @@ def _quantiles(tail: float, size: Floats, success: Floats) -> Floats:
 def published_counts(
     fit: CountsFit, measured: Measured, tree: AggregationTree, lower_bound: float | None
 ) -> Estimate:
-    """Return the counts that add up and respect the bound, nearest to what is known of each node: values,
-    variances and bands, (n_nodes, n_steps) each.
+    """Return the counts that add up and respect the bound, nearest to each node's estimate, with bands.
 
-    The plain bounded program ("joint" in `consistent`): leaves are posterior means and not below 0 before it,
-    so their sums tell of their parents. Standard errors and bands are of the counts themselves: what is not
-    known of their expectation, and what they vary around it. measured: of resolution 1. Costs no privacy.
+    The plain bounded program ("joint" in `make_consistent`): leaves are posterior means and not below 0
+    before it, so their sums inform their parents. Standard errors and bands are of the counts themselves: the
+    error of their expectation, and their variation around it.
     """
     merged = measured.seen_as(fit.means, fit.given)
     found = consistent(merged, tree, [], "variance", lower_bound, "joint")

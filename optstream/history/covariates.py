@@ -26,9 +26,9 @@ MOST_STEPS = 512
 class CovariateEffect:
     """The posterior of the covariates' coefficients.
 
-    covariates, steps_per_day: what it is the effect of. strengths, coefficients: (n_columns,).
-    covariance: (n_columns, n_columns), of the coefficients. without: the posterior that knows no covariate.
-    columns: (n_columns, n_nodes, n), of its blocks, strengths included.
+    strengths, coefficients: (n_columns,). covariance: (n_columns, n_columns), of the coefficients. without:
+    the posterior that knows no covariate. columns: (n_columns, n_nodes, n), of its blocks, strengths
+    included.
     """
 
     covariates: tuple[Covariate, ...]
@@ -56,15 +56,11 @@ class CovariateEffect:
         return np.asarray(np.einsum("knt,kl,lnt->nt", left, self.covariance, left, optimize=True))
 
     def left_open_of_leaves(self, steps: Blocks) -> Floats:
-        """Return how leaves move with a coefficient beyond what was measured of them, (n_columns, n_leaves,
-        n_steps).
-        """
+        """Return the leaves' part of `_left_open`, (n_columns, n_leaves, n_steps)."""
         return self._left_open(steps)[:, self.without.seen.tree.leaf_indices]
 
     def _left_open(self, steps: Blocks) -> Floats:
-        """Return how every node moves with a coefficient beyond what was measured of it, (n_columns, n_nodes,
-        n_steps).
-        """
+        """Return every node's derivative by a coefficient, less its prediction by the measurements."""
         told, _ = self.without.responses(self.columns, steps)
         return self._at(steps) - told
 
@@ -80,12 +76,12 @@ class CovariateEffect:
 def effect_of(
     posterior: TreePosterior, covariates: Sequence[Covariate], steps_per_day: int
 ) -> CovariateEffect | None:
-    """Return what the covariates did, given what was seen; None where they can have done nothing.
+    """Return the effect of the covariates, given the measurements; None where they can have none.
 
     With y = x + H b + noise, x of the prior of `posterior` and b standard normal: given y, b has covariance
     (1 + H' S^-1 H)^-1 = C and mean C H' S^-1 y, S the covariance without the covariates. A covariate's
     columns are multiplied with the strength that makes y most likely, the others given. Time: that of a
-    posterior, and n^2 for each column. Costs no privacy: noisy numbers and public values only.
+    posterior, and n^2 for each column.
     """
     seen = posterior.seen
     found = columns_of(covariates, seen.tree, seen.sizes, seen.blocks, steps_per_day)

@@ -31,8 +31,7 @@ def learn(start: TemporalPrior, seen: Seen, most_iterations: int = MOST_ITERATIO
 
     Maximises log p(measured | parameters) + log p(parameters), the latter normal around the medians of the
     components, by L-BFGS from `start`. The likelihood is that of Gaussian noise of the measurements'
-    variance. Where it finds nothing better, `start` is returned. Time a few dozen times `TreePosterior`.
-    Costs no privacy: it is told noisy numbers only.
+    variance. Where it finds nothing better, `start` is returned.
     """
     medians = TemporalPrior.broad(start.steps_per_day, start.components).logs
     doubts = doubts_of(start)
@@ -140,13 +139,12 @@ def seen_series(
     events: Iterable[int] = (),
     weights: Floats | None = None,
 ) -> tuple[Seen, Floats]:
-    """Return what was measured of plain series, and their prior means a step, (n_series,), in units.
+    """Return the measurements of plain series, and their prior means a step, (n_series,), in units.
 
-    Blocks are weighed so that all have the noise of the latest one: `worth` is its scale over the block's,
-    over the longest block's steps; or by `weights`, (n,), where other series are weighed so too: then all are
-    taken to have the mean of their noise. A series' prior mean is that of its blocks, joined with the public
-    scale where there is one; its size the root of their mean square, less the noise. events: days that were
-    called so. Costs no privacy: noisy numbers only.
+    Blocks are weighted so that all have the noise of the latest one: `worth` is its scale over the block's,
+    over the longest block's steps; or by `weights`, (n,), where other series have these: then all are taken
+    to have the mean of their noise. A series' prior mean is that of its blocks, joined with the public scale
+    where there is one; its size the root of their mean square, less the noise.
     """
     reference, longest = history.scales[-1], int(history.lengths.max())
     worth = reference / history.scales / longest

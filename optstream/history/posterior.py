@@ -30,10 +30,10 @@ Answer = TypeVar("Answer")
 
 
 def last_answer(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
-    """Return the function, which answers what it was asked last from memory; never with None.
+    """Return the function with its last result, but None, cached.
 
-    Unlike `functools.lru_cache` it lets go of the last answer before it works out another: of 10,000 nodes
-    one takes most of a gigabyte.
+    Unlike `functools.lru_cache` it drops the last result before it computes another: of 10,000 nodes one
+    takes most of a gigabyte.
     """
     kept: dict[Asked, Answer] = {}
 
@@ -59,13 +59,12 @@ MORE_NOISE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Conditioned:
-    """What blocks say, whichever day is asked about: the most of the work, and the same for days that share
-    their blocks.
+    """The posterior of some blocks, shared by all days that have these blocks.
 
     Attributes:
-        posterior: Of the measured blocks; of what public covariates do not explain.
-        factor: What its variances are multiplied with.
-        effect: What public covariates did; None without them.
+        posterior: Of the measured blocks, without the effect of public covariates.
+        factor: Of its variances.
+        effect: Of public covariates; None without them.
     """
 
     posterior: TreePosterior
@@ -91,7 +90,7 @@ class Conditioned:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A posterior, and what it says of the days that were asked about.
+    """A posterior, and its judgement of today's days.
 
     Attributes:
         known: With today's day called an event if it is `unlike` all others.
@@ -130,10 +129,10 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What a period's estimate depends on; two that ask the same are equal.
+    """The arguments of a period's estimate, compared for equality.
 
-    today: days that are asked about. watch: whether to ask if they are unlike all others; a prior that has
-    learned nothing knows no ordinary day. covariates: that are known of all these days.
+    today: the estimated days. watch: whether to test if they are unlike all others; a prior that has
+    learned nothing knows no ordinary day. covariates: those known for all these days.
     """
 
     prior: TemporalPrior
@@ -161,12 +160,11 @@ class Question:
 
 @last_answer
 def fit(question: Question) -> Fitted:
-    """Condition the prior, and ask whether the days `today` are unlike all others.
+    """Condition the prior, and test whether the days `today` are unlike all others.
 
     A day is called an event if its blocks alarm (`is_unlike`) and the event makes all blocks more likely;
-    then it has a part that it shares with no other day: wider priors, for that day alone. The last answers
-    are kept: a night's question is asked again on the next, and of other days. Costs no privacy: noisy
-    numbers only.
+    then it has a part that it shares with no other day: wider priors, for that day alone. The last results
+    are cached for the next night, and for other days.
     """
     days, known = question.days, conditioned(replace(question, today=(), watch=False))
     posterior, seen = known.posterior, known.posterior.seen
@@ -201,12 +199,12 @@ def with_own_noise(posterior: TreePosterior) -> TreePosterior:
 def explained(
     prior: TemporalPrior, seen: Seen, covariates: Sequence[Covariate], days: PublicDays
 ) -> tuple[TreePosterior, CovariateEffect | None]:
-    """Return the posterior of what the covariates leave unexplained, and what they did; None without them.
+    """Return the posterior of the part that covariates leave unexplained, and their effect; None without
+    them.
 
-    What covariates did is learned with the noise taken for what it is, which tells up to twice as much of
-    them; the posterior keeps the values that were measured, and their noise. Where the prior is no
-    covariance, the broad one, and where the covariates cannot be told apart, none: whether a day appears must
-    not hang on what was learned. Costs no privacy.
+    The effect is learned with the exact noise distribution, which doubles its information at most; the
+    posterior keeps the measured values, and their noise. Where the prior is no covariance, the broad one, and
+    where the covariates cannot be separated, there is no effect: whether a day appears must not depend on it.
     """
     try:
         posterior = TreePosterior(prior, seen)
@@ -225,9 +223,9 @@ def explained(
 def _effect(
     posterior: TreePosterior, covariates: Sequence[Covariate], days: PublicDays
 ) -> CovariateEffect | None:
-    """Return what the covariates did: of normal noise, then again around that with the noise for what it is.
+    """Return the covariates' effect: with normal noise, then again around that with the exact noise.
 
-    In this order, for what no covariate is known to have done a cut-off value would hide.
+    In this order, for a cut-off value would hide an effect that no covariate is known to have.
     """
     first = effect_of(posterior, covariates, days.steps_per_day)
     moved = 0.0 if first is None else first.explained
@@ -255,9 +253,7 @@ def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicD
 
 
 def series_of(fitted: Fitted, asked: Blocks) -> tuple[Floats, Floats]:
-    """Return posterior means less prior means, and variances, of every node at single steps, (n_nodes,
-    n_steps).
-    """
+    """Return posterior means less prior means, and variances, of every node at single steps."""
     posterior = fitted.known.published
     variances = posterior.variances(asked)
     if fitted.effect is not None:
@@ -270,9 +266,9 @@ class DoubtOfLeaves:
     """The covariance of which `series_of` has the leaves' variances (`CovarianceOfSums`).
 
     Attributes:
-        fitted: What was found.
+        fitted: The posterior.
         asked: Single steps, and sums of some.
-        exact: Relative: what rows of the posterior may be off by.
+        exact: Relative tolerance of the posterior's rows.
     """
 
     fitted: Fitted
@@ -310,9 +306,7 @@ class DoubtOfLeaves:
 
     @cached_property
     def _left(self) -> tuple[Floats, Floats] | None:
-        """How leaves move with the coefficients of covariates beyond what was measured: a row of weights for
-        each, (n_leaves, r), of what all move with, (r, n_columns, n_asked); None without them.
-        """
+        """The covariates' part: weights of leaves, (n_leaves, r), and (r, n_columns, n_asked)."""
         if self.fitted.effect is None:
             return None
         left = self.fitted.effect.left_open_of_leaves(self.asked)

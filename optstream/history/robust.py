@@ -41,7 +41,7 @@ DOUBTS = 0.5
 
 
 def with_known_noise(posterior: TreePosterior) -> TreePosterior:
-    """Return the posterior of pseudo-values that carry what the noise says of each measured one.
+    """Return the posterior of pseudo-values that carry each measured value's information, given its noise.
 
     Given all others a value is N(mu, v) plus Laplace noise of the known scale b; p is the density of the two
     together. Its posterior mean is mu + v psi, psi = -(log p)' at the surprise, and its variance v - v^2 I on
@@ -49,10 +49,10 @@ def with_known_noise(posterior: TreePosterior) -> TreePosterior:
     pseudo-value mu + psi / I: a surprise is taken in full where it is small and cut off where only noise
     could have made it. 1/I - v lies between b^2 and the noise's own 2 b^2, near b^2 where v is far below it:
     the median of Laplace noise is twice as good as its mean. Blocks that share joint noise in a group of g
-    have one density, for one radius bounds them all: a value that lies well inside of what others of its
-    group show tells little, the farthest one most. There 1/I - v lies between g b^2 and the noise's own
+    have one density, for one radius bounds them all: a value well inside its group's others carries little
+    information, the farthest one most. There 1/I - v lies between g b^2 and the noise's own
     (g + 1)(g + 2) b^2 / 3. One variance serves all values of a node, so that all stays exact and linear in
-    nodes; the values are found by a few rounds. Each round takes one posterior. Costs no privacy.
+    nodes; the values are found by a few rounds, each of one posterior.
     """
     seen = posterior.seen
     prior, rotation = posterior.prior, posterior.rotation
@@ -79,7 +79,7 @@ def told(
 ) -> tuple[Floats, Floats, Floats]:
     """Return psi of these nodes' values, (n_known, n), its mean square and the least 1/I - v, (n_known, 1).
 
-    surprise: (n_known, n). doubt: v, (n_known, 1). Costs no privacy.
+    `doubt` is v, (n_known, 1).
     """
     scales = np.sqrt(seen.noise[known] / 2.0)[:, None]
     slope, fisher = score(surprise, doubt, scales), information(doubt, scales)
@@ -107,9 +107,7 @@ def told(
 
 
 def _columns(numbers: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
-    """Yield the places of the chosen blocks by groups, (n_groups, k): for each number k of blocks that are
-    known of a group.
-    """
+    """Yield the places of the chosen blocks by groups, (n_groups, k), for each number k of known blocks."""
     places = np.flatnonzero(chosen)
     order = places[np.argsort(numbers[places], kind="stable")]
     _, counts = np.unique(numbers[order], return_counts=True)
@@ -119,18 +117,16 @@ def _columns(numbers: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Iterator[
 
 
 def score(surprise: Floats, doubt: Floats, scale: Floats) -> Floats:
-    """Return -(log p)' of a normal of variance `doubt` plus Laplace noise, at `surprise`; at most 1 /
-    scale.
-    """
+    """Return -(log p)' of a normal of variance `doubt` plus Laplace noise; at most 1 / scale."""
     right, left = _halves(surprise, doubt, scale)
     return np.asarray(np.tanh(0.5 * (right - left)) / scale)
 
 
 def information(doubt: Floats, scale: Floats) -> Floats:
-    """Return E[score^2]: what one value says of its mean, between 1 / (doubt + 2 scale^2) and 1 / scale^2.
+    """Return E[score^2], between 1 / (doubt + 2 scale^2) and 1 / scale^2.
 
-    Relative to the first of these it depends on doubt / scale^2 alone, smoothly: cubic between a table's
-    entries, which are worked out as they are asked for; to 1e-7.
+    Relative to the first of these it depends on doubt / scale^2 alone, smoothly: cubic between the entries of
+    a table that is filled on demand; to 1e-7.
     """
     place = IN_TABLE * np.log(np.clip(doubt / scale**2, *TABLE))
     number = np.floor(place).astype(np.int64)
@@ -148,9 +144,7 @@ def information(doubt: Floats, scale: Floats) -> Floats:
 
 @lru_cache(maxsize=2048)
 def _times_normal(number: int) -> float:
-    """Return how many times what normal noise of its variance says Laplace noise says, beside a doubt of the
-    table, at scale 1.
-    """
+    """Return the information over that of normal noise of its variance, for a table's doubt, at scale 1."""
     doubt = float(np.exp(number / IN_TABLE))
     return laplace_information(doubt, 1.0) * (doubt + 2.0)
 
@@ -165,13 +159,11 @@ def laplace_information(doubt: float, scale: float) -> float:
 
 
 def joint_score(surprise: Floats, doubt: float, scale: float, size: int) -> Floats:
-    """Return -d log p / ds_i of independent normals plus joint noise, for each value of each group,
-    (n_groups, k).
+    """Return -d log p / ds_i of independent normals plus joint noise, for each group's values, (n_groups, k).
 
     Given the radius r, which is Gamma(size + 1), joint noise is uniform on [-r, r] in each coordinate, so a
     normal of standard deviation d and it have density (N((s + r) / d) - N((s - r) / d)) / 2r: one integral
-    over r, on a grid that the normals make smooth. surprise: k, at most `size`, of each group's values.
-    doubt: variance of the normals.
+    over r, on a grid that the normals make smooth.
     """
     variance = (size + 1) * (size + 2) / 3.0 * scale**2
     if doubt > NEARLY_NORMAL * variance:  # the grid over r would have as many points as deviations fit
@@ -206,9 +198,7 @@ def known_information(doubt: float, scale: float, size: int) -> float:
 
 
 def joint_information(doubt: float, scale: float, size: int) -> float:
-    """Return E[joint_score^2] of a value: between what its variance says and 1 / (size scale^2), by a fixed
-    sequence of points that fill the cube evenly; to within some percent.
-    """
+    """Return E[joint_score^2] by a fixed sequence of points that fill the cube; to some percent."""
     place = np.log(max(doubt / scale**2, LEAST_DOUBT**2)) / DOUBTS
     low = int(np.floor(place))
     left, right = (_log_worth(number, size) for number in (low, low + 1))
@@ -242,9 +232,7 @@ def _even_points(n_points: int, n_dimensions: int) -> Floats:
 
 
 def _halves(surprise: Floats, doubt: Floats, scale: Floats) -> tuple[Floats, Floats]:
-    """Return logarithms of the parts of p in which the noise is above and below 0, but for a common
-    factor.
-    """
+    """Return logarithms of the parts of p with noise above and below 0, but for a common factor."""
     deviation = np.sqrt(doubt)
     right = -surprise / scale + log_ndtr((surprise - doubt / scale) / deviation)
     left = surprise / scale + log_ndtr(-(surprise + doubt / scale) / deviation)

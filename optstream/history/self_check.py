@@ -15,12 +15,12 @@ AT_ONCE = 2**22
 
 
 def left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
-    """Return how far each measured value is from what all others say of it, and the variance of that.
+    """Return each measured value less its prediction by all others, and the variance, (n_nodes, n) each.
 
-    (n_nodes, n) each, noise of the value included; only rows of measured nodes mean anything. Value less
-    prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and its variance 1 / d. The diagonal is
-    exact for the last `exact_for` blocks; for those before, which have others on both sides, it is the
-    mean of them all, which takes no n x n product. What was asked is kept with the posterior.
+    Noise of the value included. Value less prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and
+    its variance 1 / d. The diagonal is exact for the last `exact_for` blocks; for those before, which have
+    others on both sides, it is the mean of them all, which takes no n x n product. Results are kept with the
+    posterior.
     """
     if exact_for not in posterior.asked:
         posterior.asked[exact_for] = _left_out(posterior, exact_for)
@@ -41,11 +41,10 @@ def _left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]
 
 
 def day_squares(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:
-    """Return how unlike all others these blocks are, (n_nodes + 1,): chi-squared if they are not.
+    """Return the chi-squared statistic of these blocks for each node, then for the leaves' shared part.
 
-    Of each node, 0 where it was not measured, then of what the leaves share. chosen: (n,), of the blocks.
     Score tests of a shift of these values alone, free at each of them: a' C^-1 a, a = Sigma^-1 r at the
-    shifted values and C the same part of Sigma^-1.
+    shifted values and C the same part of Sigma^-1; 0 for a node that was not measured.
     """
     known = np.flatnonzero(np.isfinite(posterior.seen.noise))
     found = np.zeros(len(posterior.seen.noise) + 1)
@@ -56,9 +55,9 @@ def day_squares(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:
 
 
 def day_surprises(posterior: TreePosterior, chosen: NDArray[np.bool_], nodes: NDArray[np.int64]) -> Floats:
-    """Return the same, block by block, (n_given, n_chosen): C^(-1/2) a, whose squares add up to it.
+    """Return C^(-1/2) a block by block, (n_given, n_chosen), whose squares add up to `day_squares`.
 
-    nodes: measured ones; the number of nodes stands for what the leaves share.
+    nodes: measured ones; the number of nodes stands for the leaves' shared part.
     """
     n_nodes = len(posterior.seen.noise)
     found = np.zeros((n_nodes + 1, int(chosen.sum())))
@@ -118,11 +117,10 @@ LEAST_GAIN = 10.0
 
 
 def variance_factor(posterior: TreePosterior) -> float:
-    """Return by how much the prior's variances fall short of what the measurements show, at least 1.
+    """Return the factor, at least 1, by which the prior's variances fall short of the measurements'.
 
-    A measured value misses what all others predict by the noise, whose variance is known, and by what the
-    prior leaves open, v. The factor c is the least-squares fit of surprise^2 - noise to c v, joined with the
-    belief about c. Where noise hides everything that belief stays. Costs no privacy.
+    A measured value misses its prediction by the noise, whose variance is known, and by the prior's residual
+    variance v. The factor c is the least-squares fit of surprise^2 - noise to c v, joined with its prior.
     """
     seen = posterior.seen
     known = np.isfinite(seen.noise)
@@ -140,10 +138,7 @@ def variance_factor(posterior: TreePosterior) -> float:
 
 
 def is_unlike(posterior: TreePosterior, today: NDArray[np.bool_], factor: float) -> bool:
-    """Return whether the blocks of a day are so unlike what all others say that no noise explains them.
-
-    today: (n,) of the blocks. factor: of `variance_factor`. Costs no privacy.
-    """
+    """Return whether a day's blocks miss their predictions by more than noise explains."""
     if not today.any() or today.all():
         return False
     n_blocks = int(today.sum())

@@ -1,6 +1,4 @@
-"""The posterior of all series of a tree, from blocks that were measured at the same times: exact and linear
-in the number of nodes.
-"""
+"""The posterior of all series of a tree, from blocks at the same times: exact, and linear in nodes."""
 
 import hashlib
 from collections.abc import Iterator
@@ -33,9 +31,10 @@ AT_ONCE = 2**18
 
 @dataclass(frozen=True, eq=False)
 class Passed:
-    """What a pass gives for each right-hand side y: means, E[x | y] of every node, and pulls, Sigma^-1 y of
-    every measured one, (n_nodes, n_modes). variances: Var[x | y]; prior: Var[x]. log_density: of the first y,
-    constants left out.
+    """The result of a pass for each right-hand side y.
+
+    means: E[x | y] of every node, and pulls, Sigma^-1 y of every measured one, (n_nodes, n_modes). variances:
+    Var[x | y]; prior: Var[x]. log_density: of the first y, constants left out.
     """
 
     means: tuple[Floats, ...]
@@ -53,10 +52,9 @@ def pass_over_tree(
     Leaves x_i ~ N(0, leaf_variances[i]), a node is the sum of its leaves, y_p = x_p + N(0, noise[p]), each
     mode (column) by itself. leaf_variances: (n_leaves, n_modes), above 0. noise: (n_nodes,), inf where a node
     was not measured. seen: right-hand sides y, (n_nodes, n_modes) each, 0 where a node was not measured.
-    Upwards a node's sum is joined with its own measurement, downwards what it is better known is shared among
-    its children by variance: `projection.reconcile` with proper priors. Differences of nearly equal numbers
-    are avoided, so that it holds for noise far below the leaves. Time linear in nodes, modes and sides. Costs
-    no privacy.
+    Upwards a node's sum is joined with its own measurement, downwards the difference is shared among its
+    children by variance: `least_squares.reconcile` with proper priors. Differences of nearly equal numbers
+    are avoided, so that it holds for noise far below the leaves. Time linear in nodes, modes and sides.
     """
     shape = len(tree.nodes), leaf_variances.shape[1]
     means, pulls = (tuple(np.empty(shape) for _ in seen) for _ in range(2))
@@ -115,8 +113,7 @@ def _downwards(
 ) -> Passed:
     """Pass from the root to the leaves.
 
-    The last of `sides`, shifts, says by how much what is measured at a node and above moves it from its
-    children's sum.
+    The last of `sides`, shifts, are the measurements' moves of a node away from its children's sum.
     """
     sums, surprises, shifts = sides
     parents, variances, pulls = np.array(tree.parents), above.copy(), worth * surprises
@@ -136,12 +133,12 @@ def _downwards(
 def told_in_groups(
     tree: AggregationTree, leaf_variances: Floats, noise: Floats
 ) -> Iterator[tuple[Integers, Floats]]:
-    """Yield by how much less leaves vary for noisy values of nodes, and with each other: for each way to
-    group them, by the leaf itself or by a node above it, each leaf's group, -1 for none, and a row of it.
+    """Yield the reduction of the leaves' covariance by noisy values of nodes, as groups and a row of leaves.
 
-    Arguments as `pass_over_tree`. In each mode it is the sum over measured nodes of the square of such a row
-    of the leaves below: what a measurement tells beyond those below it, divided among the leaves as they are
-    in doubt by then (an LDL' factorisation). Time linear in the number of nodes.
+    A group is a leaf itself or the leaves below a node, -1 for none. In each mode the reduction is the sum
+    over measured nodes of the square of such a row: the measurement's information beyond those below it,
+    divided among the leaves by their remaining variances (an LDL' factorisation). Time linear in the number
+    of nodes.
     """
     parents, known = np.array(tree.parents), np.isfinite(noise)[:, None]
     noises = np.where(known, noise[:, None], 0.0)
@@ -175,12 +172,11 @@ MOST_ENTRIES = 2**24
 def pass_over_lattice(
     lattice: Lattice, cell_variances: Floats, noise: Floats, seen: tuple[Floats, ...]
 ) -> Passed:
-    """Condition independent Gaussian cells, and their sums, on noisy values of nodes: as `pass_over_tree`,
-    with its arguments.
+    """Condition independent Gaussian cells, and their sums, on noisy values of nodes: `pass_over_tree`.
 
     A cell with its own measurement is N(u, D): D = d r / (d + r) and u = d y / (d + r), with d its prior
-    variance and r its noise. The nodes above see A z, of covariance K = V + A D A' (`System`): they pull mu =
-    K^-1 (y - A u), and a cell is u + D A' mu. Time linear in cells and modes. Costs no privacy.
+    variance and r its noise. The nodes above see A z, of covariance K = V + A D A' (`System`): their
+    multipliers are mu = K^-1 (y - A u), and a cell is u + D A' mu. Time linear in cells and modes.
     """
     n_modes, values = cell_variances.shape[1], np.stack(seen, axis=-1)
     at_once = max(1, MOST_ENTRIES // (len(lattice.nodes) - len(lattice.leaves)) ** 2)
@@ -240,8 +236,8 @@ NEGLIGIBLE = 1e-13
 class SpannedRows:
     """Rows as `weights` (n_rows, r) times `span` (r, n).
 
-    How a node moves with a mode is a smooth function of the mode's variance, whatever the node: a tree of
-    10,000 nodes has a dozen rows that span all. What is quadratic in n is then done for these alone.
+    A node's motion with a mode is a smooth function of the mode's variance, whatever the node: a tree of
+    10,000 nodes has a dozen rows that span all, for which alone quadratic work in n is done.
     """
 
     weights: Floats
@@ -249,10 +245,7 @@ class SpannedRows:
 
     @classmethod
     def of(cls, rows: Floats, exact: float = EXACT) -> "SpannedRows":
-        """Return these rows, to `exact` of each one's length.
-
-        Gram-Schmidt with the row that is known worst next: time n_rows n r.
-        """
+        """Return these rows, to `exact` of each one's length, by Gram-Schmidt with the worst row next."""
         lengths = np.linalg.norm(rows, axis=1)
         lengths[lengths == 0.0] = 1.0
         left = rows / lengths[:, None]
@@ -279,10 +272,10 @@ class SpannedRows:
         return np.asarray(self.weights[:, first] * self.weights[:, second])
 
     def squares(self, ends: Floats, matrix: Floats) -> Floats:
-        """Return (row * end)' matrix (row * end) of every row and end, (n_rows, n_ends).
+        """Return (row * end)' matrix (row * end) of every row and end, (n_rows, n_ends), `matrix` symmetric.
 
-        ends: (n_ends, n). matrix: (n, n), symmetric. Pairs of the span that no row counts for more than
-        `NEGLIGIBLE` are left out. Time r n_ends n^2 for the r of which some pair counts.
+        Pairs of the span that no row counts for more than `NEGLIGIBLE` are left out. Time r n_ends n^2 for
+        the other r.
         """
         lengths = np.linalg.norm(self.weights, axis=1, keepdims=True)
         major = (np.abs(self.weights) > np.sqrt(NEGLIGIBLE) * lengths).any(axis=0)
@@ -311,7 +304,7 @@ class SpannedRows:
 
 @dataclass(frozen=True, eq=False)
 class NoiseGroups:
-    """Which blocks share joint noise.
+    """The groups of blocks that share joint noise.
 
     numbers: (n,), the same for blocks of one group. sizes: (n_nodes, n), blocks of the group, some of which
     may be no longer known; 1 for Laplace noise.
@@ -323,7 +316,7 @@ class NoiseGroups:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What was measured, relative to nothing yet.
+    """Measurements, relative to prior means.
 
     blocks: n of them, the same at every node. residuals: (n_nodes, n), measured minus prior mean; anything
     where a node was not measured. noise: (n_nodes,), variance of each entry of a row; inf where it was not.
@@ -372,15 +365,13 @@ class Rotation:
 
 
 class TreePosterior:
-    """Condition the prior on what was seen.
+    """The prior conditioned on measurements.
 
     With x_i = s_i (f + g_i) at the blocks, f ~ N(0, F), g_i ~ N(0, G) and measurements of leaves and of sums
     of leaves: in the eigenbasis of G the g_i of different modes are independent, and so is the noise, for all
-    nodes were measured at the same blocks. Given f each mode is a tree of scalars (`pass_over_tree`, beside a
-    margin `pass_over_lattice`); f itself takes one n x n solve. Nothing is approximated. Time O(n^3 + nodes
-    n), memory O(n^2 + nodes n).
-
-    Costs no privacy. Raises numpy.linalg.LinAlgError only for a prior that is no covariance.
+    nodes were measured at the same blocks. Given f each mode is a tree of scalars (`pass_over_tree`, or
+    `pass_over_lattice`); f itself takes one n x n solve. Nothing is approximated. Time O(n^3 + nodes n),
+    memory O(n^2 + nodes n). Raises numpy.linalg.LinAlgError only for a prior that is no covariance.
     """
 
     def __init__(self, prior: TemporalPrior, seen: Seen, rotation: "Rotation | None" = None) -> None:
@@ -436,9 +427,7 @@ class TreePosterior:
 
     @cached_property
     def shared_precision(self) -> Floats:
-        """The precision of all measurements for the shared part, the parts' uncertainty counted in, (n,
-        n).
-        """
+        """The precision of all measurements for the shared part, leaves' own parts included, (n, n)."""
         p = self.precision
         return np.asarray(np.diag(p) - p[:, None] * self.kept * p[None, :])
 
@@ -460,9 +449,7 @@ class TreePosterior:
         return SpannedRows.of(self.loads)
 
     def alone(self) -> Floats:
-        """Return the diagonal of Sigma^-1 in the eigenbasis, the shared part being known, (n_nodes, n); 0
-        where a node was not measured.
-        """
+        """Return the diagonal of Sigma^-1 in the eigenbasis, given the shared part; 0 where not measured."""
         known = np.isfinite(self.seen.noise)[:, None]
         noise = np.where(known, self.seen.noise[:, None], 1.0)
         return np.where(known, np.maximum(noise - self.passed.variances, 0.0) / noise**2, 0.0)
@@ -484,8 +471,8 @@ class TreePosterior:
         return np.asarray(self.weights * together + self.own_pull() @ (own @ self.basis).T)
 
     def responses(self, columns: Floats, steps: Blocks) -> tuple[Floats, Floats]:
-        """Return for other residuals (n_columns, n_nodes, n) what `means` would be, (n_columns, n_nodes,
-        n_steps), and Sigma^-1 times them, in the eigenbasis and 0 where a node was not measured. Linear.
+        """Return, linear in other residuals (n_columns, n_nodes, n), their `means`, (n_columns, n_nodes,
+        n_steps), and Sigma^-1 times them, in the eigenbasis and 0 where a node was not measured.
         """
         known = np.isfinite(self.seen.noise)[:, None]
         rotated = np.where(known, columns, 0.0) @ self.basis
@@ -551,12 +538,7 @@ class Known:
 
 
 class LeafSpans:
-    """What is in all doubts about the leaves, whichever times are asked about: few rows that span many.
-
-    Args:
-        posterior: Of the tree.
-        exact: Relative: what rows may be off by.
-    """
+    """The leaves' covariance in few spanning rows, to a relative tolerance `exact`, for any times."""
 
     def __init__(self, posterior: TreePosterior, exact: float = EXACT) -> None:
         self.posterior = Known(*(getattr(posterior, one.name) for one in fields(Known)))
@@ -572,7 +554,7 @@ class LeafSpans:
 
     @cached_property
     def explained(self) -> tuple[Floats, SpannedRows]:
-        """What the measurements explain of the own parts, the shared one being known.
+        """The reduction of the own parts' covariance by the measurements, given the shared part.
 
         Of each mode it is V diag(g) V': V (n_leaves, n_known), the same for all modes, and g, a row for each.
         """
@@ -599,18 +581,17 @@ class LeafSpans:
 
 
 class LeafCovariance:
-    """The posterior covariance of leaves at some blocks, asked by weighted sums.
+    """The posterior covariance of weighted sums of leaves at some blocks.
 
     `TreePosterior.variances` has the variances of nodes, by passes; this is written out. With f the shared
     part and g_i a leaf's own, given f the modes of g are independent of each other, and in each the leaves
-    have the covariance of a Gaussian conditioned on noisy sums; f is joined as there. How leaves move with
+    have the covariance of a Gaussian conditioned on noisy sums; f is joined as there. The leaves' motion with
     modes is a sum of few rows (`SpannedRows`), so that all of it is a sum of few products of leaves and
-    times. Exact to 1e-10 of the prior. Time of a posterior n_nodes^3, of what is asked m^2 n_asked. Costs no
-    privacy.
+    times. Exact to 1e-10 of the prior. Time of a posterior n_nodes^3, of a request m^2 n_asked.
 
     Args:
         spans: Of the posterior.
-        asked: Single steps, or blocks of them, whose sums are then meant.
+        asked: Single steps, or sums over blocks of them.
     """
 
     n_earlier, of_nodes = 0, False
@@ -623,8 +604,8 @@ class LeafCovariance:
         self._across = shared @ posterior.basis, own @ posterior.basis
 
     def products(self, leaves: "Floats | csr_array", times: Floats) -> ErrorProducts:
-        """Return what the covariance of sums adds up from, in the squared unit of the posterior's residuals,
-        by weights of leaves, (p, n_leaves), and of what is asked, (q, n_asked).
+        """Return the covariance of sums, in the squared unit of the residuals, by weights of leaves and
+        times.
         """
         if self._spans.are_many:
             parts = [one.of_sums(leaves) for one in self.in_groups(times)]
@@ -649,9 +630,7 @@ class LeafCovariance:
         return found
 
     def with_first(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the covariances of sums over the first of the times with those over each, (q, p, p), as of
-        `products`: pairs of leaves in the mean of both orders.
-        """
+        """Return the covariances of sums over the first time with those over each, symmetrised, (q, p, p)."""
         (nodes, columns), (of_times, forms) = self._of_leaves(leaves), self._of_times(times[:1], times)
         half = 0.5 * (columns @ forms[:, 0].transpose(2, 0, 1) @ columns.T)
         found = np.tensordot(of_times[:, 0], nodes, axes=(0, 0))
@@ -666,9 +645,7 @@ class LeafCovariance:
         return nodes, np.column_stack([sizes.sum(axis=1), leaves @ spans.loads.weights])
 
     def _of_times(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:
-        """Return `times`, (n_products, q, s), and `forms`, (c, q, c, s), of `ErrorProducts`, for pairs of one
-        of q sums of what is asked and one of s.
-        """
+        """Return `times` and `forms` of `ErrorProducts` for pairs of one of q sums and one of s."""
         own, other_own = (side @ self._across[1] for side in (first, second))
         explained = (self._spans.explained[1].weights.T[:, None, :] * own) @ other_own.T
         own_prior = first @ self._priors[1] @ second.T

@@ -125,10 +125,7 @@ def _identity(file: Path) -> Identity | None:
 
 
 def _never_close(connection: Any) -> None:
-    """Hold the connection beyond the interpreter's own end, which would close whatever is left.
-
-    No object of Python's can: the end clears them all, and SQLite then copies its log into the other file.
-    """
+    """Keep a connection open beyond the interpreter's end, which would close it and copy SQLite's log."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
@@ -162,10 +159,7 @@ _one_at_a_time = Lock()
 
 
 def version_of(connection: Connection) -> str | None:
-    """Return the schema's version; None for a database without tables.
-
-    Raises LedgerError for a newer one, and for tables of a ledger that say no version.
-    """
+    """Return the schema's version, None for a database without tables; refuse a newer one."""
     tables = inspect(connection)
     if tables.has_table(VERSION_TABLE):
         said = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalars().all()
@@ -186,10 +180,9 @@ def version_of(connection: Connection) -> str | None:
 
 
 def upgrade(connection: Connection, to: str) -> None:
-    """Run the migrations that are missing up to `to`, in the caller's transaction.
+    """Run the migrations that are missing up to `to`, in the caller's transaction and under its lock.
 
-    The caller holds whatever keeps others from doing the same. Rows are kept, events and their hashes byte
-    for byte: the heads that catalogues carry stay valid. Raises LedgerError as `version_of` does.
+    Events and their hashes stay byte for byte, so the heads that catalogues carry stay valid.
     """
     # imported only when there is something to do: opening a ledger of today's schema needs none of it
     from alembic import command
@@ -224,11 +217,7 @@ logging.getLogger("sqlalchemy.pool.impl.QueuePool.ledger").setLevel(logging.CRIT
 
 
 def open_engine(url: str | URL, busy_timeout_seconds: float) -> Engine:
-    """Return an engine on the ledger at `url`, its tables made if it has none, and brought to today's schema.
-
-    Raises LedgerError, never echoing the URL (it may hold a password), for a URL that cannot be used, a
-    database that does not answer and a schema newer than this version of OptStream.
-    """
+    """Return an engine on the ledger at `url`, with today's schema; no error echoes the URL."""
     try:
         address = make_url(url)
         dialect = address.get_backend_name()
@@ -306,12 +295,8 @@ def _translated(engine: Engine) -> Iterator[None]:
 def lease_time(connection: Connection, now: datetime) -> datetime:
     """Return the instant by which leases are over.
 
-    Args:
-        now: The caller's time.
-
-    Returns:
-        The time of the database server, where that has a clock, as SQLite has not, and the ledger was opened
-        with `database_time`; else `now`.
+    It is the database server's time on PostgreSQL, where the ledger was opened with `database_time`; else
+    `now`.
     """
     if connection.dialect.name == "postgresql" and connection.get_execution_options().get("ledger_clock"):
         now = connection.execute(text("SELECT clock_timestamp()")).scalar_one()

@@ -9,12 +9,7 @@ Entries = tuple[tuple[int | None, str], ...]
 
 
 def continues(known: Entries, wanted: Entries, reserved_until: int) -> bool:
-    """Return whether every step before `reserved_until` has the same tree by both lists (docs/privacy.md,
-    Lemma 18).
-
-    So the lists are the same up to an entry from which on all begin at this step or later. known: the list in
-    force. wanted: that is to replace it. reserved_until: the step after the last that was ever reserved.
-    """
+    """Return whether every step before `reserved_until` has the same tree by both lists (Lemma 18)."""
     same = 0
     for ours, theirs in zip(known, wanted, strict=False):
         if ours != theirs:

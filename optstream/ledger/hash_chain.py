@@ -71,10 +71,7 @@ def move(
     /,
     **columns: object,
 ) -> None:
-    """Change a release's row and append the event that says so, with the columns' new values as its body.
-
-    said: what the event tells beside them.
-    """
+    """Change columns of a release's row and append the event that records them, with `said` in its body."""
     connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(**columns))
     append(connection, release.stream_id, kind, now, {**said, **columns}, (release.period, release.revision))
 
@@ -90,13 +87,10 @@ def check_contains(connection: Connection, heads: Iterable[str]) -> None:
 
 
 def missing_heads(connection: Connection, heads: Iterable[str]) -> list[str]:
-    """Return those of a catalogue's heads that no stream's event has; with any, the ledger is an older copy.
+    """Return, sorted, those of a catalogue's heads that no event has: with any, the ledger is an older copy.
 
     Args:
         heads: Hashes of events.
-
-    Returns:
-        Those that are missing, sorted.
     """
     asked = sorted(set(heads))
     found: set[str] = set()

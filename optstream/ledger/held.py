@@ -52,10 +52,7 @@ def key_of(reservation: Reservation) -> Key:
 def held_row(
     connection: Connection, key: Key, reservation: Reservation | None
 ) -> tuple[ReleaseRow, GrantRow]:
-    """Return the release's row and its privacy budget's, under lock.
-
-    Raises LedgerError if there is no such release, or if the reservation is not the newest for it.
-    """
+    """Return a release's row and its budget's, locked; refuse a reservation that is not the newest."""
     check_key(*key)
     _, grant = lock(connection, key[0])
     release = find_row(connection, *key)

@@ -36,8 +36,8 @@ def open_ledger(
     """Open the ledger at an SQLAlchemy URL; make it, or upgrade its schema, where needed.
 
     SQLite: missing files are made with mode 0600 and missing folders with 0700; write-ahead log, every commit
-    synced before it returns. PostgreSQL: any driver that SQLAlchemy knows, psycopg by default; a server that
-    does not sync commits is told to for each transaction of the ledger.
+    synced. PostgreSQL: any driver of SQLAlchemy, psycopg by default; commits are synced whatever the server's
+    setting.
 
     Args:
         url: Such as "sqlite:///trusted/ledger.sqlite" or "postgresql://host/database".
@@ -62,9 +62,8 @@ def open_ledger(
 def transaction(
     work: Callable[Concatenate[Connection, Arguments], Result | LedgerError],
 ) -> Callable[Concatenate["Ledger", Arguments], Result]:
-    """Return the method of `Ledger` that does `work` in a transaction of its own.
-
-    What it raises undoes the transaction; a LedgerError that it returns is raised once the rest is durable.
+    """Return the method of `Ledger` that does `work` in a transaction; an error that it returns is raised
+    after.
     """
 
     @wraps(work)
@@ -118,14 +117,21 @@ class Ledger:
 
     Each method is one transaction: when it returns, what it recorded is durable, and what it read is of one
     moment. After an error nothing was changed, unless the message says that the release is VOID, or the
-    connection to PostgreSQL broke during the commit, which may then have been made. Every method raises
-    LedgerUnavailableError, a LedgerError, when the database refuses or does not answer; the same may then be
-    asked again. `now` is an instant with a time zone, and names, owners and reasons are printable text of 1
-    to 500 characters; else the method raises ParameterError. Methods that are only named here are functions
-    of the modules beside, without their first argument.
+    connection to PostgreSQL broke during the commit, which may then have been made. The methods are functions
+    of this package, without their first argument. Their common arguments and errors:
+
+    - `stream`, `period` and `revision` name a release: a stream, the key of a period such as "2016-02-01",
+      and 0 for the first release of the period, from 1 on for restatements.
+    - `now`: the caller's time, with a time zone. `lease`: greater than 0, a day at most.
+    - `owner`: a name unique to the run. `reason`: text without any value. Names, owners and reasons are
+      printable, of 1 to 500 characters.
+    - `reservation`: the newest one of its release; where it may be None, the caller is not checked.
+    - ParameterError: an argument is outside its range.
+    - LedgerError: the release is not in the ledger, or the reservation is not the newest.
+    - LedgerUnavailableError, a LedgerError: the database refuses or does not answer; try again later.
 
     Args:
-        engine: As `open_ledger` opens it.
+        engine: Of `open_ledger`.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -195,14 +201,11 @@ class Ledger:
     lease_time = question(lease_time)
 
     def verify(self) -> list[str]:
-        """Return every edit, gap and reordering that hash chain and replay of the events show.
+        """Return a line for each edit, gap and reordering that hash chain and replay of the events show.
 
-        Compare the catalogue's heads as well (`missing_heads`): a chain that was cut at its end is whole in
-        itself, and a stream of which every row was deleted is missed by nobody here. Not seen are a renewed
-        lease, the number of a row, and a change that leaves the meaning, as a space in a stream's terms.
-
-        Returns:
-            A line in words for each problem; empty where the ledger is whole.
+        Compare the catalogue's heads as well (`missing_heads`): a chain cut at its end is whole in itself,
+        and a stream of which every row was deleted leaves no trace here. Not seen are a renewed lease, the
+        number of a row, and a change that keeps the meaning, such as a space in a stream's terms.
         """
         return verify(self._engine)
 

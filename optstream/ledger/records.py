@@ -44,10 +44,9 @@ class StreamTerms:
             None where the operator wrote it.
         hierarchy_hash: Identifies the aggregation tree, or the list of trees by the days on which they hold.
         calibration: "strict", or "paper" for the noise scales of the papers.
-        calendar: How steps are counted ("30 min, Europe/Paris, elapsed"), in words of the caller; equal step
+        calendar: How steps are counted, in the caller's words ("30 min, Europe/Paris, elapsed"); equal step
             indices of one privacy budget must mean the same time.
-        document: Whatever else is worth keeping, as JSON text; it may change at any time and is only
-            recorded.
+        document: Other facts worth recording, as JSON text; it may change at any time.
         trees: (first step, hash) of each tree of the list, None as the oldest one's step; the hash is of the
             list up to it, the last one `hierarchy_hash`. Empty for one tree.
 
@@ -85,12 +84,7 @@ class StreamTerms:
             raise ParameterError("document of StreamTerms must be JSON text") from error
 
     def guarantee(self) -> dict[str, str | int]:
-        """Return the parts of the terms that only an amendment changes once the stream has releases.
-
-        Returns:
-            By name: the privacy budget's, the model's, hierarchy, calibration and calendar; amounts as exact
-            text.
-        """
+        """Return, by name, the parts that only an amendment changes once the stream has releases."""
         own = {} if self.budget_alpha is None else {"own_alpha": str(self.model.alpha)}
         if self.stream_share is not None:
             own["stream_share"] = str(self.stream_share)
@@ -104,16 +98,9 @@ class StreamTerms:
         }
 
     def differing(self, other: "StreamTerms") -> list[str]:
-        """Return which parts of the privacy guarantee differ from those of other terms, which come after.
+        """Return the names of the parts of the guarantee that differ in later terms, as in `guarantee`.
 
         A share that the operator writes is no such part: it may be any that windows have left.
-
-        Args:
-            other: Terms to compare with.
-
-        Returns:
-            Names of the parts, as in `guarantee`; empty where the guarantees are the same. `document` is not
-            compared.
         """
         ours, theirs = self.guarantee(), other.guarantee()
         if other.stream_share is None:
@@ -144,7 +131,7 @@ class Reservation:
         fencing_token: Grows with every owner; a write with an older one is refused.
         redraws: How often an earlier owner died while drawing. Where it is greater than 0, destroy the bytes
             that such an owner left before the draw.
-        is_drawn: Whether an earlier owner's draw is whole and goes on as this one's: nothing is drawn again.
+        is_drawn: Whether an earlier owner's draw is whole and is used: nothing is drawn again.
     """
 
     stream: str
@@ -157,12 +144,12 @@ class Reservation:
 
 @dataclass(frozen=True)
 class ReleaseOutline:
-    """One release as the ledger knows it, without what it is charged and who holds it.
+    """A release in the ledger, without its charges and its owner.
 
     Attributes:
         period: Key of the period, such as "2016-02-01".
         revision: 0 for the first release of the period, from 1 on for restatements.
-        state: How far it is.
+        state: Its state.
         first_step: Running index of the plan's first step.
         n_steps: Number of steps from the plan's first to its last.
         measurements_hash: Hash of the measurements; None before DRAWN.
@@ -195,7 +182,7 @@ class ReleaseOutline:
 
 @dataclass(frozen=True)
 class ReleaseRecord(ReleaseOutline):
-    """One release as the ledger knows it, with its charges and its owner.
+    """A release in the ledger, with its charges and its owner.
 
     Attributes:
         stream: Name of the stream.
@@ -204,7 +191,7 @@ class ReleaseRecord(ReleaseOutline):
         fencing_token: That of the newest reservation.
         drawing: Whether a draw was begun and is not recorded.
         redraws: How often the draw of an owner that died was repeated.
-        spends: What is charged: the reserved plan; from DRAWN on the outcome of the draw.
+        spends: The charges: of the reserved plan; from DRAWN on, of the draw's outcome.
     """
 
     stream: str
@@ -218,13 +205,13 @@ class ReleaseRecord(ReleaseOutline):
 
 @dataclass(frozen=True)
 class ReleaseEvent:
-    """What happened to a release, or to its stream.
+    """An event of a release, or of its stream.
 
     Attributes:
-        at: Instant (UTC), by the clock of who wrote it.
+        at: Instant (UTC), by its writer's clock.
         kind: Such as "reserved", "drawn" or "published".
         revision: Of the release.
-        period: Its key; None where it happened to the stream.
+        period: Its key; None for an event of the stream.
         number: Place in the stream's chain, from 0.
     """
 
@@ -237,7 +224,7 @@ class ReleaseEvent:
 
 @dataclass(frozen=True)
 class WindowLoss:
-    """What a window of a privacy budget has lost at most.
+    """The most that a window of a privacy budget has lost.
 
     Attributes:
         epsilon: Exact, in the currency of the privacy budget, so rho where that has a delta; `math.inf` where
@@ -251,14 +238,14 @@ class WindowLoss:
 
 @dataclass(frozen=True)
 class GuaranteeLoss:
-    """What the worst window loses of those that a privacy guarantee answers for.
+    """The worst window of those that a privacy guarantee answers for.
 
     Attributes:
         number: Number of the privacy guarantee, 0 for the first.
         guarantee: The privacy guarantee.
         loss: The worst window.
-        free_from: First step from which a plan shares no window of this privacy guarantee with what was
-            planned under it; None for the one in force, which answers for every plan.
+        free_from: First step from which a plan shares no window of this guarantee with the plans under it;
+            None for the one in force, which answers for every plan.
     """
 
     number: int

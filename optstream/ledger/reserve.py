@@ -90,16 +90,10 @@ def reserve(
     or VOID.
 
     Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: 0 for the first release of the period, from 1 on for restatements.
         spends: The worst outcome of the plan, at least one spend; steps are running indices.
-        owner: Unique to the run.
-        now: The caller's time.
-        lease: Greater than 0, a day at most.
         catalogue_heads: Heads that the published catalogue carries; a ledger that lacks one was restored from
             an older copy. The newest stands for all of them (`head_after`).
-        terms: What the plan was made under; None leaves that unchecked.
+        terms: Those of the plan; None leaves them unchecked.
         restatements_epsilon: The most that all restatements of the stream may cost any window, if the release
             is one; None for no bound but the privacy budget.
         is_drawn: Whether the caller has the whole, durable measurements of the last owner's draw.
@@ -117,8 +111,7 @@ def reserve(
             was begun by this owner, or under another plan; an earlier revision is unfinished; a head is not
             the ledger's; `terms` are not the stream's any more, or the plan is priced for another alpha or
             unit.
-        ParameterError: The plan is empty or in another currency than the privacy budget, or a name, the
-            revision, `now` or `lease` is outside its range.
+        ParameterError: The plan is empty or in another currency than the privacy budget.
     """
     now = lease_time(connection, now)
     request = Request(
@@ -263,10 +256,7 @@ def _charge(grant: GrantRow, plan: Sequence[Spend], generation: int) -> dict[str
 def _check_windows(
     connection: Connection, grant: GrantRow, stream_id: int, request: Request, without: int | None
 ) -> None:
-    """Raise BudgetError if some window that sees the plan would lose more than a privacy guarantee gives it,
-    the one in force or one that days in it were released under, or the restatements of the stream more than
-    their share.
-    """
+    """Raise BudgetError if a plan takes a window above a guarantee, or above the restatements' share."""
     if grant.windows == "aligned":
         raise LedgerError(
             f"{request.named}: privacy budget {grant.name!r} was declared for windows inside one period "

@@ -1,8 +1,6 @@
-"""The tables, as typed rows. Exact numbers are text; spends and events are written once and never touched
-again.
+"""The tables, as typed rows. Exact numbers are text; spends and events are written once and never changed.
 
-What is here is what the queries go by. Databases are made and changed by `migrations`, and by nothing else; a
-test compares the two. There are no sessions: `rows.rows` reads plain rows, typed as these classes.
+Queries go by these classes; `migrations` alone make and change databases, and a test compares the two.
 """
 
 import json
@@ -66,10 +64,7 @@ Table("schema_version", metadata, Column("version", Integer, nullable=False))
 
 
 class GuaranteeColumns:
-    """What a budget privacy guarantees: now, and in each of its amendments.
-
-    delta, rho: None where it is an epsilon alone.
-    """
+    """A privacy guarantee, in a budget or an amendment; without delta and rho it is an epsilon alone."""
 
     epsilon: Mapped[str]
     window_length: Mapped[int]
@@ -82,11 +77,7 @@ class GuaranteeColumns:
 
 
 class GrantRow(GuaranteeColumns, Row):
-    """A privacy budget.
-
-    longest_spend: the most steps of any spend: how far before a window one that reaches into it may begin.
-    amendment: the number of the amendment that its guarantee is.
-    """
+    """A privacy budget, with the most steps of any of its spends and the number of its last amendment."""
 
     __tablename__ = "grants"
 
@@ -107,11 +98,7 @@ class AmendmentRow(GuaranteeColumns, Row):
 
 
 class StreamRow(Row):
-    """A stream under its terms.
-
-    hierarchy: the list of its trees as JSON (`dated_trees.to_text`). head, n_events: hash of its last event,
-    and how many there are.
-    """
+    """A stream under its terms, with its list of trees (`dated_trees.to_text`) and the head of its chain."""
 
     __tablename__ = "streams"
 
@@ -128,11 +115,9 @@ class StreamRow(Row):
 
 
 class ReleaseRow(Row):
-    """A release. A VOID one keeps its place: the period is never drawn again under the same revision.
+    """A release; a VOID one keeps its place: the period is never drawn again under the same revision.
 
-    generation, spends_hash: which of the release's generations of spends is charged, and its hash.
-    amendment: that of the privacy budget under which it was planned. withdrawn, compromised: why it was taken
-    out of the catalogue, and why its noise protects nobody.
+    `generation` is that of the spends in force, and `amendment` the guarantee of its plan.
     """
 
     __tablename__ = "releases"
@@ -220,10 +205,7 @@ Columns = TypeVar("Columns", bound=tuple[Any, ...])
 
 
 def read_rows(connection: Connection, query: Select[tuple[Found]], **values: object) -> Sequence[Found]:
-    """Return the rows of one table that a query finds. values: of its bound parameters.
-
-    They are SQLAlchemy's plain rows, with the columns of the class that they are typed as, and nothing else.
-    """
+    """Return the rows of one table that a query finds, typed as its class; `values` bind its parameters."""
     found: Any = connection.execute(query, values).all()
     return cast(Sequence[Found], found)
 
@@ -284,11 +266,7 @@ _LOCKED_GRANT = _GRANT.with_for_update()
 
 
 def lock(connection: Connection, stream: str) -> tuple[StreamRow, GrantRow]:
-    """Return the rows of a stream and of its privacy budget, held to the end of the transaction, always in
-    this order.
-
-    Raises LedgerError for a stream that is not enrolled.
-    """
+    """Return the rows of an enrolled stream and of its budget, locked always in this order until commit."""
     row = one_row(connection, LOCKED_STREAM, stream=stream)
     if row is None:
         raise LedgerError(f"stream {stream!r} is not in the ledger: enrol it first")
@@ -336,10 +314,7 @@ def columns_of(terms: StreamTerms) -> dict[str, str]:
 
 
 def event_body(terms: StreamTerms, amendment: int) -> dict[str, object]:
-    """Return the terms as an event records them; amendment: the number of the budget's privacy guarantee.
-
-    The list of trees is there where it has more than one: events of others are as they always were.
-    """
+    """Return the terms as an event records them, under guarantee `amendment`; several trees are listed."""
     trees = {"hierarchy": [list(one) for one in terms.trees]} if terms.trees[1:] else {}
     return {**terms.guarantee(), "document": terms.document, **trees, "amendment": amendment}
 

@@ -41,16 +41,8 @@ def void(
 
     Repeating it changes nothing.
 
-    Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: Of the release.
-        reason: Why: short printable text without any value.
-        now: The caller's time.
-        reservation: The newest one of the release; None leaves unchecked who asks.
-
     Raises:
-        LedgerError: The release is PUBLISHED, or not in the ledger, or the reservation is stale.
+        LedgerError: The release is PUBLISHED.
     """
     key = (stream, period, revision)
     check_name(reason, "reason of a VOID release")
@@ -76,16 +68,6 @@ def withdraw(
     """Record that a PUBLISHED release leaves the catalogue; it stays charged.
 
     A release that is not published is made VOID instead. Repeating it changes nothing.
-
-    Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: Of the release.
-        reason: Why: short printable text without any value.
-        now: The caller's time.
-
-    Raises:
-        LedgerError: The release is not in the ledger.
     """
     check_name(reason, "reason of a withdrawal")
     release, _ = held_row(connection, (stream, period, revision), None)
@@ -102,20 +84,9 @@ def compromise(
 ) -> None:
     """Record that the noise of a release is known to others: its windows have lost everything.
 
-    The accountant answers infinity for every window that the release charges, and nothing more is reserved or
-    drawn in them. A release that is drawn, or being drawn, and not published becomes VOID: it would show the
-    raw values to whoever knows the noise. Nothing is refunded, and this is never taken back. Repeating it
-    changes nothing.
-
-    Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: Of the release.
-        reason: Why: short printable text without any value.
-        now: The caller's time.
-
-    Raises:
-        LedgerError: The release is not in the ledger.
+    Every window that the release charges has an infinite loss, and nothing more is reserved or drawn in it. A
+    release that is drawn, or being drawn, and not published becomes VOID: with its noise known it would show
+    the raw values. There is no refund and no way back. Repeating it changes nothing.
     """
     check_name(reason, "reason why noise is compromised")
     release, _ = held_row(connection, (stream, period, revision), None)
@@ -128,14 +99,10 @@ def compromise(
 def begin_draw(connection: Connection, reservation: Reservation, now: datetime) -> None:
     """Record that the first noise sample is about to be drawn; only once this has returned may it be.
 
-    Args:
-        reservation: The newest one of the release.
-        now: The caller's time.
-
     Raises:
         BudgetError: Noise in the release's windows was compromised since it was reserved.
-        LedgerError: The draw was begun before; the lease has ended; the reservation is stale; the privacy
-            guarantee was amended since; or the release is not RESERVED.
+        LedgerError: The draw was begun before; the lease has ended; the privacy guarantee was amended since;
+            or the release is not RESERVED.
     """
     now = lease_time(connection, now)
     key = key_of(reservation)
@@ -163,10 +130,6 @@ def call_off_draw(connection: Connection, reservation: Reservation, now: datetim
 
     Does nothing where no draw is open.
 
-    Args:
-        reservation: The newest one of the release.
-        now: The caller's time.
-
     Raises:
         LedgerError: The reservation is stale, so that the draw counts as a death, or the release is not
             RESERVED.
@@ -180,10 +143,8 @@ def call_off_draw(connection: Connection, reservation: Reservation, now: datetim
 
 
 def _require_unknown_noise(connection: Connection, key: Key, release: ReleaseRow, grant: GrantRow) -> None:
-    """Raise BudgetError if noise in a window of the release became known, maybe after it was reserved.
-
-    By the same guarantees as a plan is judged before it is reserved: the one in force, and those that days in
-    the release's windows were released under.
+    """Raise BudgetError if noise in a window of the release became known, by the guarantees that judge a
+    plan.
     """
     plan = charged_to_release(connection, release.id)
     known = ReleaseRow.compromised.is_not(None)
@@ -210,18 +171,15 @@ def record_drawn(
     guarantee of the budget, the release becomes VOID and stays charged for its plan.
 
     Args:
-        reservation: The newest one of the release.
         measurements_hash: Of the measurements, which must be durable before this is called.
-        outcome: What the draw cost; steps are running indices.
-        now: The caller's time.
+        outcome: The spends of the draw; steps are running indices.
 
     Returns:
         None; a LedgerError, which the method of `Ledger` raises once the change is durable, where the release
         became VOID.
 
     Raises:
-        LedgerError: The draw was not begun, the release is neither RESERVED nor DRAWN with this hash, or the
-            reservation is stale.
+        LedgerError: The draw was not begun, or the release is neither RESERVED nor DRAWN with this hash.
     """
     check_name(measurements_hash, "measurements_hash of a release")
     key = key_of(reservation)
@@ -268,17 +226,11 @@ def record_staged(
     They never change; repeating changes nothing.
 
     Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: Of the release.
         staged_hash: Hash of the bytes.
         published_name: Name under which they will be published.
-        now: The caller's time.
-        reservation: The newest one of the release; None leaves unchecked who asks.
 
     Raises:
-        LedgerError: Other bytes were staged; the release is not DRAWN, or not in the ledger; or the
-            reservation is stale.
+        LedgerError: Other bytes were staged, or the release is not DRAWN.
     """
     key = (stream, period, revision)
     check_name(staged_hash, "staged_hash of a release")
@@ -308,16 +260,8 @@ def record_published(
 
     Repeating it changes nothing.
 
-    Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: Of the release.
-        now: The caller's time.
-        reservation: The newest one of the release; None leaves unchecked who asks.
-
     Raises:
-        LedgerError: The release is not DRAWN, nothing was staged, it is not in the ledger, or the reservation
-            is stale.
+        LedgerError: The release is not DRAWN, or nothing was staged.
     """
     key = (stream, period, revision)
     release, _ = held_row(connection, key, reservation)
@@ -337,11 +281,6 @@ def record_published(
 def renew(connection: Connection, reservation: Reservation, now: datetime, lease: timedelta) -> None:
     """Hold a release until now + lease; never shortens the lease. No event is written: nothing was released.
 
-    Args:
-        reservation: The newest one of the release.
-        now: The caller's time.
-        lease: Greater than 0, a day at most.
-
     Raises:
         LedgerError: Another run has taken the release over, or it is neither RESERVED nor DRAWN.
     """
@@ -355,14 +294,9 @@ def renew(connection: Connection, reservation: Reservation, now: datetime, lease
 
 
 def end_lease(connection: Connection, reservation: Reservation, now: datetime) -> None:
-    """End the owner's lease, so that the next run need not wait.
+    """End the owner's lease at `now`, if it lasts until then, so that the next run need not wait.
 
-    Does nothing while a draw is open, and for a VOID release. No event is written. A lease that ended already
-    stays as it is: of an owner whose clock has run ahead since, `now` would hold the day until then.
-
-    Args:
-        reservation: The newest one of the release.
-        now: The caller's time, at which the lease ends, if it lasts until then.
+    Does nothing while a draw is open, and for a VOID release. No event is written.
 
     Raises:
         LedgerError: Another run has taken the release over.
@@ -377,19 +311,12 @@ def end_lease(connection: Connection, reservation: Reservation, now: datetime) -
 def release_lease(
     connection: Connection, stream: str, period: str, revision: int, reason: str, now: datetime
 ) -> None:
-    """End the lease of a run that will not come back, and refuse its later writes; a person's decision.
+    """End the lease of a run that will not come back, and refuse its later writes; an operator's decision.
 
-    What that run drew and did not record counts as a death, as if the lease had ended by itself.
-
-    Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: Of the release.
-        reason: Why: short printable text without any value.
-        now: The caller's time.
+    An unrecorded draw of that run counts as a death, as if the lease had ended by itself.
 
     Raises:
-        LedgerError: The release is VOID, or not in the ledger.
+        LedgerError: The release is VOID.
     """
     key, now = (stream, period, revision), lease_time(connection, now)
     check_name(reason, "reason why a lease is ended")
@@ -412,20 +339,12 @@ def adopt(
 ) -> Reservation:
     """Take up a DRAWN release, to publish it; earlier reservations become stale. Charges nothing.
 
-    Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: Of the release.
-        owner: Unique to the run.
-        now: The caller's time.
-        lease: Greater than 0, a day at most.
-
     Returns:
         The right to publish it.
 
     Raises:
         HeldError: The lease of another owner lasts.
-        LedgerError: The release is not DRAWN, or not in the ledger.
+        LedgerError: The release is not DRAWN.
     """
     key = (stream, period, revision)
     release, _ = held_row(connection, key, None)
@@ -444,8 +363,9 @@ def take_lease(
     *,
     longest: timedelta = timedelta.max,
 ) -> Reservation:
-    """Give a release to `owner` until now + lease, with an event of this kind; earlier reservations are
-    stale. Raises HeldError while the lease of another owner lasts, unless it ends later than now + longest.
+    """Give a release to `owner` until now + lease, with an event; earlier reservations become stale.
+
+    Another owner's lease holds it off, unless it ends later than now + longest.
     """
     check_name(owner, "owner of a release")
     now = lease_time(connection, now)
@@ -494,17 +414,9 @@ def revise(
 ) -> Reservation:
     """Hold a PUBLISHED release until now + lease, to give it a new estimate. Charges nothing.
 
-    Earlier reservations become stale. A lease that ends later than any lease that is taken now can is of a
-    clock that ran ahead, when the release was drawn perhaps, and holds nobody off: no noise is drawn under
-    what is given here, and of two owners the later one alone can write.
-
-    Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: Of the release.
-        owner: Unique to the run.
-        now: The caller's time.
-        lease: Greater than 0, a day at most.
+    Earlier reservations become stale. A lease that ends later than any lease taken now can comes from a clock
+    that ran ahead, and holds nobody off: no noise is drawn under this reservation, and of two owners the
+    later one alone can write.
 
     Returns:
         The right to record a vintage.
@@ -522,16 +434,12 @@ def revise(
 def record_vintage(connection: Connection, reservation: Reservation, vintage: Vintage, now: datetime) -> None:
     """Record the bytes of a new estimate, before the catalogue shows them. Repeating changes nothing.
 
-    Spends and measurements stay as they are.
-
     Args:
-        reservation: From `revise`, the newest one of the release.
+        reservation: From `revise`.
         vintage: Not yet published; its number is above all others of the release.
-        now: The caller's time.
 
     Raises:
-        LedgerError: The number is taken or passed; the reservation is stale; or the release is no longer one
-            that `revise` would hold.
+        LedgerError: The number is taken or passed, or the release is no longer one that `revise` would hold.
         ParameterError: The number is less than 1, or the vintage says that it is published.
     """
     for name in ("basis", "staged_hash", "published_name"):
@@ -563,12 +471,11 @@ def record_vintage_published(
     """Record that the catalogue lists a staged vintage, and end the lease. Repeating changes nothing.
 
     Args:
-        reservation: From `revise`, the newest one of the release.
+        reservation: From `revise`.
         number: Of the vintage.
-        now: The caller's time.
 
     Raises:
-        LedgerError: No such vintage was staged, or the reservation is stale.
+        LedgerError: No such vintage was staged.
     """
     key = key_of(reservation)
     release, _ = held_row(connection, key, reservation)
@@ -612,15 +519,11 @@ def of_release(connection: Connection, release_id: int) -> Iterator[Vintage]:
 def vintages(
     connection: Connection, stream: str, *, unpublished: bool = False, steps: range | None = None
 ) -> dict[tuple[str, int], tuple[Vintage, ...]]:
-    """Return the new estimates of a stream's releases.
+    """Return the new estimates of a stream's releases by number, for each period and revision that has any.
 
     Args:
-        stream: Name of the stream.
         unpublished: Whether only those that the catalogue is not known to list.
         steps: Only of releases that begin at one of these steps; None for all.
-
-    Returns:
-        Vintages by number, rising, for each period and revision that has any.
     """
     only: list[ColumnElement[bool]] = [VintageRow.published.is_(False)] if unpublished else []
     if steps is not None:

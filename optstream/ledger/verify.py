@@ -63,10 +63,10 @@ RecordedGuarantees = dict[tuple[object, object], list[object]]
 
 @dataclass
 class EventRecord:
-    """What a stream's events say. releases: column to value, by period and revision. spends: their hashes.
+    """The contents of a stream's events: columns of releases, hashes of spends, and the list of trees in
+    force.
 
-    trees: the list in force. reserved_until: the step after the last that was reserved so far.
-    tree_problems: events that changed the tree of a step that was reserved, without an amendment.
+    `tree_problems` are events that changed the tree of a reserved step without an amendment.
     """
 
     releases: dict[Named, Said] = field(default_factory=dict)
@@ -205,10 +205,8 @@ _n_steps = itemgetter(2)
 
 @dataclass
 class Account:
-    """What was read of a privacy budget's spends: those in force, the most steps of any, how many rows there
-    are.
-
-    recorded_guarantees: what the events of its streams say of its privacy guarantees.
+    """The spends in force of a privacy budget, the most steps of any, their rows, and the recorded
+    guarantees.
     """
 
     history: History = field(default_factory=History)
@@ -220,8 +218,8 @@ class Account:
 def release_problems(
     connection: Connection, stream: StreamRow, told: EventRecord, account: Account
 ) -> Iterator[str]:
-    """Yield what differs between a stream's releases and spends and what its events record of them; the
-    spends are entered into its privacy budget's account.
+    """Yield each difference between a stream's releases or spends and its events; charge the spends to
+    `account`.
     """
     rows = yield from _releases(connection, stream, told.releases)
     yield from _spends(connection, stream, rows, told.spends, account)
@@ -230,10 +228,7 @@ def release_problems(
 def _releases(
     connection: Connection, stream: StreamRow, replayed: dict[Named, Said]
 ) -> Generator[str, None, list[tuple[int, str, int, int, int]]]:
-    """Compare the stream's releases with their events.
-
-    Returns their id, period, revision, generation and amendment.
-    """
+    """Compare the stream's releases with their events; return the columns that name their spends."""
     found = []
     columns = [getattr(ReleaseRow, name) for name in REPLAYED]
     query = select(ReleaseRow.id, ReleaseRow.period, ReleaseRow.revision, *columns).where(
@@ -275,10 +270,7 @@ def _spends(
     recorded: dict[Generation, object],
     account: Account,
 ) -> Iterator[str]:
-    """Compare every generation of spends with the hash that its event recorded; charge the one in force.
-
-    One that differs is told and not charged: nobody knows what it was, and its numbers may be without bounds.
-    """
+    """Compare every generation of spends with its recorded hash; charge the one in force if they agree."""
     nothing = hash_of_lines(stream.grant_id, "")
     releases_read = {row[0]: row[1:] for row in rows}
     for (release_id, generation, grant_id), group in groupby(
@@ -304,7 +296,7 @@ def _spends(
 
 
 def _are_numbered(plan: Sequence[PlainSpend]) -> bool:
-    """Return whether what comes before the documents is numbers: then a line can be read in one way only.
+    """Return whether numbers stand before the documents: then a line can be read in one way only.
 
     SQLite keeps text among numbers, and a line whose spaces are in other columns has the same hash.
     """

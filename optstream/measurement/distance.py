@@ -30,27 +30,12 @@ def measure_by_distance(
     """Measure the steps that a noisy distance finds far from the last release, for all series at once.
 
     A step is published if the distance, summed over series, exceeds the noise that publishing would bring to
-    them all: exact integers and fractions, decided without dividing. Noise is drawn in the order of time.
+    them all. Noise is drawn in the order of time; a step to which the rule offers nothing is not charged.
 
-    Privacy: Lemma 11 (publications by distance): each publication has noise of the scale that its price asks
-    for, rounded up. The distance to noisy numbers is one answer, which a changed step moves by at most alpha
-    in each leaf that changes: it loses alpha / scale as a linear query does. Decisions, and offers, are
+    Privacy: Lemma 11 (publications by distance): each publication has noise of the scale of its price,
+    rounded up. The distance to noisy numbers is one answer, which a changed step moves by at most alpha in
+    each leaf that changes: it loses alpha / scale as a linear query does. Decisions, and offers, are
     functions of noisy outputs, so no window pays more than its distances and the rule's budget.
-
-    Args:
-        period: The series.
-        held: The last release, noisy units, one for each series.
-        distance: Its plan, weight 1 at every step, its scale that of the noise.
-        publications: Their plan; a weight of 1 is the rule's whole budget.
-        rule: What a publication may cost; where it offers nothing, nothing is asked and nothing is charged.
-        noise: Where the randomness comes from.
-
-    Returns:
-        The published steps as points, with what distances and publications cost.
-
-    Raises:
-        ParameterError: The last release has other series, or the plan is for other steps; then nothing was
-            drawn.
     """
     _check(period, held, distance, publications)
     exact = open_private_period(period)
@@ -85,11 +70,9 @@ def measure_by_distance(
 def is_far(
     exact: Integers, last: Integers, publication_scale: float, distance_scale: float, noise: NoiseSource
 ) -> bool:
-    """Return whether the noisy distance of one step from the last release, both (n_series,), in units, asks
-    for a new one. The scales, in units, are of the noise that publishing would bring, and of that on the
-    distance.
+    """Return whether the noisy distance of a step from the last release exceeds a publication's mean error.
 
-    It does if it exceeds the mean absolute error of a publication, one noise scale for each series.
+    That is one noise scale for each series; arrays are (n_series,), in units.
 
     Privacy: Lemma 11, a single answer: the sum of |exact - last| over the series moves by at most as much as
     the series do, and `last` is noisy.

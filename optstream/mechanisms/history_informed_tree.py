@@ -86,10 +86,10 @@ Floats = NDArray[np.float64]
 
 
 def carried_levels(levels: Mapping[str, Any], between: TreeMap) -> dict[str, Any]:
-    """Return the levels' memories, by level as a state has them, as those of the tree that follows; free.
+    """Return the levels' states for the tree that follows.
 
-    A history is in the order of the new tree's nodes; it is left out where it cannot be told of all of them:
-    a level that was not measured before, or at other blocks than what its nodes are made of.
+    A history is in the order of the new tree's nodes; it is left out where it does not exist for all of them:
+    a level that was not measured before, or at other blocks than the parts of its nodes.
     """
     histories = {
         int(level): BlockHistory.from_document(own["history"], n_series_of(own["history"]))
@@ -105,19 +105,18 @@ def carried_levels(levels: Mapping[str, Any], between: TreeMap) -> dict[str, Any
 
 
 def guesses(between: TreeMap, first_step: int) -> list[dict[str, Any]]:
-    """Return the leaves whose size on the days before was not measured, as a state remembers them,
-    JSON-ready: of each its level and row, and of those that it has a share of, together with the share, how
-    far that is to be doubted, and the rows above that lack it.
+    """Return the leaves whose size on earlier days was not measured, JSON-ready for a state.
 
-    first_step: running index of the first step with the tree of now.
+    Of each its level and row, and of those that it has a share of, together with the share, its uncertainty,
+    and the rows above that lack it.
     """
     return list(_guesses(between, first_step))
 
 
 def refined(told: Sequence[Mapping[str, Any]], histories: Histories) -> dict[int, BlockHistory]:
-    """Return the blocks with the guessed rows of the days before as the blocks since then have them.
+    """Return the blocks with the guessed rows of earlier days corrected by the later blocks.
 
-    told: as `guesses` returns them. Only rows of guessed leaves, and those above new ones, differ.
+    `told` is of `guesses`; only rows of guessed leaves, and those above new ones, change.
     """
     if not told:
         return dict(histories)
@@ -281,11 +280,10 @@ NODES_OF_SIZES = 40
 
 
 def small_leaf_level(tree: AggregationTree, public: Figures, level_shares: Sequence[Fraction]) -> int | None:
-    """Return the deepest level where its leaves are small counts; else None. Privacy: public figures alone.
+    """Return the deepest level where its leaves are small counts; else None.
 
-    Small is a leaf of the public `scale` whose noise, in one block a window, is more than `SMALL` of it;
-    where readings are no counts, or have no scale, no leaf is known to be small. The level above must be
-    measured, and every leaf above, for small leaves are shares of what is known there.
+    Small is a leaf of the public `scale` whose noise, in one block a window, is more than `SMALL` of it.
+    The level above must be measured, and every leaf above, for small leaves are shares of those.
     """
     deepest = tree.n_levels - 1
     noise = public.relative_noise
@@ -295,9 +293,7 @@ def small_leaf_level(tree: AggregationTree, public: Figures, level_shares: Seque
 
 
 def small_blocks(window_length: int) -> tuple[int, int]:
-    """Return (m, L) of small leaves: how many blocks a window has, and their steps. Privacy: public figures
-    alone.
-    """
+    """Return (m, L) of small leaves: the blocks of a window, and their steps."""
     return SMALL_BLOCKS, min(SMALL_LENGTH, window_length)
 
 
@@ -307,9 +303,7 @@ def tree_of_common_blocks(tree: AggregationTree, small: int | None) -> Aggregati
 
 
 def figures_above(public: Figures, tree: AggregationTree, above: AggregationTree) -> Figures:
-    """Return the figures by which the blocks of the levels above are chosen: with the relative noise of a
-    leaf of the tree `above`, the first levels of `tree`; free.
-    """
+    """Return the figures of the levels above, with the relative noise of a leaf of `above`."""
     leaf = typical_above(tree, above, 1.0)
     if public.relative_noise is None or leaf is None:
         return public
@@ -318,10 +312,10 @@ def figures_above(public: Figures, tree: AggregationTree, above: AggregationTree
 
 
 def expected_small_error(public: Figures, share: Fraction) -> float:
-    """Return the error that is expected of small leaves, relative to the size of a typical one; free.
+    """Return the expected error of small leaves, relative to the size of a typical one.
 
-    The mean over log-normal sizes of the root of what a count varies, and of what `SEEN_DAYS` of blocks leave
-    open about its size. 0 everywhere would miss by 1. share: of epsilon, the level's.
+    The mean over log-normal sizes of the root of a count's variance and that of its size after `SEEN_DAYS` of
+    blocks. 0 everywhere would miss by 1.
     """
     assert public.count is not None
     at, weights = np.polynomial.hermite_e.hermegauss(NODES_OF_SIZES)
@@ -348,21 +342,19 @@ Shares = tuple[Fraction, ...]
 
 @lru_cache(maxsize=256)
 def choose_tree_blocks(tree: AggregationTree, public: Figures, shares: Shares) -> Blocks:
-    """Return (m, L) for all levels, what is given of them as it is; as `expected_error_of` judges.
+    """Return (m, L) for all levels, with the least `expected_error_of`; given values stay.
 
-    A tree bears more blocks than one series with the same noise: its leaves tell of each other.
+    A tree bears more blocks than one series with the same noise: its leaves inform each other.
     """
     return best_blocks(lambda *blocks: expected_error_of(tree, public, shares, blocks), public)
 
 
 @lru_cache(maxsize=64)
 def choose_level_shares(tree: AggregationTree, public: Figures) -> Shares:
-    """Return one share for each level, root first, that add up to 1.
+    """Return one share for each level, root first, that add up to 1, with the least `expected_error_of`.
 
-    public: its relative noise is that of all of epsilon in one block of a window, relative to a leaf's size.
-    The measure is the geometric mean of `expected_level_misses`; by it equal shares are never better. The
-    search begins with the best of some simple shares. A level without leaves may get nothing, and is then
-    derived.
+    By this measure equal shares are never better. The search begins with the best of some simple shares. A
+    level without leaves may get nothing, and is then derived.
     """
 
     def blocks_of(shares: Shares) -> Blocks:
@@ -394,8 +386,8 @@ def expected_error_of(tree: AggregationTree, public: Figures, shares: Shares, bl
     size.
 
     Geometric, so that a part of the error counts alike at every level: a nation's is much smaller than a
-    leaf's, and a plain mean would give it away. Leaves are taken to be of one size. Of counts it holds what
-    they vary around their expectation, as far as it is not measured.
+    leaf's, and a plain mean would sacrifice it. Leaves are taken to be of one size. Of counts it includes
+    their unmeasured variation.
     """
     return float(np.exp(np.log(_posterior_errors(tree, public, shares, blocks)).mean()))
 
@@ -408,11 +400,7 @@ def choose_plan_blocks(tree: AggregationTree, public: Figures, shares: Shares) -
 
 @lru_cache(maxsize=4096)
 def expected_level_misses(tree: AggregationTree, public: Figures, shares: Shares, blocks: Blocks) -> Floats:
-    """Return for each level a node's expected root mean square error, relative to its size, (n_levels,).
-
-    As `expected_error_of`, level by level; small leaves by `expected_small_error`. blocks: of the levels that
-    share theirs.
-    """
+    """Return the errors of `expected_error_of` by level, (n_levels,), blocks being those of shared levels."""
     small = small_leaf_level(tree, public, shares)
     above = tree_of_common_blocks(tree, small)
     figures = figures_above(public, tree, above)
@@ -423,10 +411,7 @@ def expected_level_misses(tree: AggregationTree, public: Figures, shares: Shares
 
 
 def misses_unmeasured(tree: AggregationTree, public: Figures) -> Floats:
-    """Return what the prior alone leaves open of a node of each level, relative to its size, (n_levels,).
-
-    What `expected_level_misses` would be if nothing were measured: by the public scale alone.
-    """
+    """Return `expected_level_misses` without any measurement: by the prior and the public scale alone."""
     shared, own = public.prior.variances(Steps.at(np.zeros(1, dtype=np.int64)))
     leaves = leaves_by_level(tree)
     of_counts = 0.0 if public.count is None else 1.0 / (public.count * leaves)
@@ -460,10 +445,10 @@ def _posterior_errors(tree: AggregationTree, public: Figures, shares: Shares, bl
 
 
 def _of_counts(errors: Floats, counted: Floats, noise: Floats, blocks: Blocks, window_length: int) -> Floats:
-    """Return what counts are expected to miss by, of what expectations do, all relative to a node's size.
+    """Return the expected errors of counts, given those of expectations, relative to a node's size.
 
-    A step that is measured tells how its count varied, by `count_variation`; others do not. counted: variance
-    of a count. noise: of a block's mean, of the node's own measurement alone.
+    A step that is measured shows its count's variation, by `count_variation`; others do not. counted:
+    variance of a count. noise: of a block's mean, of the node's own measurement alone.
     """
     n_blocks, length = blocks
     told = counted / (length * (counted + length * noise))
@@ -474,9 +459,7 @@ def _of_counts(errors: Floats, counted: Floats, noise: Floats, blocks: Blocks, w
 
 
 def _simple(tree: AggregationTree) -> list[Shares]:
-    """Return a plan of equal shares; twice as much from level to level, downwards and upwards; all for levels
-    with leaves.
-    """
+    """Return simple shares: equal, doubling from level to level in either order, all for leaves."""
     with_leaves = {int(tree.depths[leaf]) for leaf in tree.leaf_indices}
     rows = [[1] * tree.n_levels, [2**level for level in range(tree.n_levels)]]
     rows += [rows[1][::-1], [int(level in with_leaves) for level in range(tree.n_levels)]]
@@ -510,10 +493,10 @@ class TreeEstimate:
 
 @dataclass(frozen=True)
 class TreeEstimates:
-    """How a tree is estimated. Reads noisy sums and public facts alone: it costs no privacy.
+    """The estimates of a tree, from noisy sums and public facts.
 
-    pattern: what all levels are like. small: the level with blocks of its own, if there is one. lower_bound:
-    of every leaf, in the unit of the readings.
+    pattern: of all levels. small: the level with blocks of its own, if there is one. lower_bound: of every
+    leaf, in the unit of the readings.
     """
 
     pattern: HistoryInformed
@@ -565,13 +548,12 @@ class TreeEstimates:
         return SumsOfTimes(found, asked.of_steps, len(asked.weights) - len(steps), unit**2)
 
     def _asked(self, near: Histories, histories: Histories, steps: range) -> AskedTimes:
-        """Return with which days before it a period's errors hang together: those whose blocks the estimate
-        looks at.
+        """Return the days before a period whose errors correlate with its own: those of the blocks in the
+        estimate.
 
-        Where it looks at all blocks that the estimate of a day before did, that day's error is what this
-        posterior leaves in doubt of it, plus a function of blocks, with which this day's error is not
-        correlated. So the covariance of both errors is this posterior's (docs/privacy.md says why it costs
-        nothing).
+        Where it reads all blocks that the estimate of a day before did, that day's error is its residual in
+        this posterior plus a function of blocks, with which this day's error is not correlated. So the
+        covariance of both errors is this posterior's.
         """
         earliest = min(int(one.starts.min()) for one in near.values() if one.n_blocks)
         is_first = all(one.n_blocks == histories[level].n_blocks for level, one in near.items())
@@ -623,10 +605,7 @@ Levels = tuple[tuple[int, HistoryInformed], ...]
 
 
 def chosen_shares(pattern: HistoryInformed, tree: AggregationTree, wanted: str) -> tuple[Fraction, ...]:
-    """Return the shares that the model chooses, one for each level, where `wanted` is "model". pattern: made
-    with the whole stream's model. Raises ParameterError for another word, or without a public scale. Privacy:
-    none; public figures alone.
-    """
+    """Return the shares that the model chooses, one for each level, where `wanted` is "model"."""
     figures = tree_figures(pattern, tree)
     if wanted != "model" or figures.relative_noise is None:
         raise ParameterError(
@@ -637,11 +616,9 @@ def chosen_shares(pattern: HistoryInformed, tree: AggregationTree, wanted: str) 
 
 
 def tree_figures(pattern: HistoryInformed, tree: AggregationTree) -> Figures:
-    """Return what blocks and shares are chosen by, and errors expected by: at which levels noise may be joint
-    included. Privacy: none; public figures alone.
+    """Return the figures for blocks, shares and expected errors, made with the whole stream's model.
 
-    pattern: made with the whole stream's model. Raises ParameterError where joint noise was asked for at a
-    level that may not have it.
+    Joint noise required at a level that may not have it raises ParameterError.
     """
     if pattern.figures.relative_noise is None:
         return pattern.figures
@@ -657,12 +634,9 @@ def with_the_same_blocks(
     shares: tuple[Fraction, ...],
     small: int | None,
 ) -> Levels:
-    """Return the levels' mechanisms, each with its part of epsilon, with the blocks of the tree's plan.
+    """Return the levels' mechanisms, each with its share of epsilon, with the blocks of the tree's plan.
 
-    pattern: made with the whole stream's model. shares: of epsilon, one for each level. small: the level of
-    small counts, with blocks of its own.
-
-    What is learned, covariates among it, is the tree's and no level's. Privacy: none; public figures alone.
+    The level `small` of small counts has blocks of its own. Learned parameters and covariates are the tree's.
     """
     count, length = pattern.blocks.n_blocks, pattern.blocks.length
     figures = tree_figures(pattern, tree)
@@ -699,15 +673,14 @@ def states_with_parts(
     model: PrivacyModel,
     period: range,
 ) -> dict[str, Any]:
-    """Return the levels' states, each told which blocks are measured: one choice for the tree (Lemma 13).
+    """Return the levels' states with the blocks to measure: one choice for the tree (Lemma 13).
 
-    A level that looked at its own past alone would not see what another level, or another plan's shares, has
-    spent: two that each have headroom may have none together. Nor would the levels that share their blocks
-    see what a level of small counts takes beside them in the same night.
+    A level that read its own past alone would not see the spends of another level, or of another plan's
+    shares: two that each have headroom may have none together. Nor would the levels that share their blocks
+    see those of a level of small counts in the same night.
 
-    sets: the measured levels, those together that are measured at the same blocks. states: by level. others:
-    what other periods spent near this one, on any level. model: the whole stream's. period: running indices
-    of its steps.
+    sets: the measured levels, in sets with the same blocks. states: by level. others: the spends of other
+    periods near this one, on any level. model: the whole stream's. period: running indices of its steps.
     """
     chosen = layers_with_headroom(
         [_layer(levels, period) for levels in sets],
@@ -743,15 +716,15 @@ LEARNED = ("prior", "began", "learned", "events", GUESSED, COVARIATES)
 class HistoryInformedTree(Hierarchical):
     """`Hierarchical` `HistoryInformed`, but all levels are measured at the same blocks and estimated at once.
 
-    A leaf is what all leaves share and what is its own; a node is the sum of its leaves. So a nation's blocks
-    sharpen its regions and theirs the nation, as far as the learned prior says, and what comes out adds up
-    (`estimation.gaussian_process.tree_posterior`, exact). Where the posterior takes a leaf below
-    `lower_bound`, the least-squares fit to it by its variances that respects the bound is published.
+    A leaf is the sum of a shared and an own part; a node is the sum of its leaves. So a nation's blocks
+    sharpen its regions and theirs the nation, as far as the learned prior says, and the exact posterior means
+    add up. Where the posterior takes a leaf below `lower_bound`, the least-squares fit to it by its variances
+    that respects the bound is published.
 
     Of counts the leaves may be so small that noise hides them at any block: then the deepest level has one
-    block a window of its own, and its leaves are shares of their parents (`estimation.counts`). Sizes are
-    learned apart for busy and empty nodes, a count varies around what is expected of it by as much as that
-    is, and bands are of whole numbers.
+    block a window of its own, and its leaves are shares of their parents. Sizes are learned apart for busy
+    and empty nodes, a count varies around its expectation by as much as that is, and bands are of whole
+    numbers.
 
     Args:
         mechanism: A HistoryInformed, made with the whole stream's model; `scale` is of a typical leaf. Blocks
@@ -878,10 +851,7 @@ class HistoryInformedTree(Hierarchical):
         return self._estimates.events(measured, belief, dense)
 
     def _known(self, measured: Measured) -> tuple[FilterState, dict[int, BlockHistory]]:
-        """Return what the tree had learned before, and each level's blocks, the period's own among them.
-
-        Raises ParameterError for measurements of other levels.
-        """
+        """Return the tree's state before the period, and each level's blocks, the period's included."""
         if len(measured.parts) != len(self.levels):
             raise ParameterError(
                 f"these measurements are of {len(measured.parts)} levels, the mechanism measures "

@@ -27,7 +27,7 @@ class Sample(OnlineMechanism):
     Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 4.2.
 
     Args:
-        model: What is protected.
+        model: The privacy guarantee.
 
     Raises:
         ParameterError: Where the noise would outgrow the integers.

@@ -10,10 +10,10 @@ from optstream.stream import Measured, State
 
 
 def own_state(state: State | None, mechanism: str) -> dict[str, Any]:
-    """Return the state as this mechanism left it; empty at the start of a stream.
+    """Return the state of this mechanism; empty at the start of a stream.
 
-    Raises ParameterError for another mechanism's state: read as "nothing spent", it would void the privacy
-    guarantee in silence.
+    Another mechanism's raises ParameterError: read as "nothing spent", it would void the privacy guarantee
+    silently.
     """
     if state is None:
         return {}
@@ -23,9 +23,7 @@ def own_state(state: State | None, mechanism: str) -> dict[str, Any]:
 
 
 def memory_of(before: State | None, mechanism: str) -> dict[str, Any]:
-    """Return the memory as `own_state` does, but what another mechanism left is forgotten: the stream has
-    changed its mechanism.
-    """
+    """Return `own_state`, but empty for another mechanism's: the stream has changed its mechanism."""
     return own_state(before, mechanism) if before and before.get("mechanism") == mechanism else {}
 
 
@@ -51,10 +49,7 @@ def measured_steps(spends: Iterable[Spend], stage: str) -> list[tuple[int, Any]]
 
 
 def still_seen(steps: Iterable[tuple[int, Any]], end: int, window_length: int) -> list[tuple[int, Any]]:
-    """Return those that share a window with a step at or after `end`, and later ones, rising.
-
-    A step that was measured twice stands there twice: it was paid for twice.
-    """
+    """Return, rising, steps that share a window with one at or after `end`, repeats included."""
     return sorted((step, weight) for step, weight in steps if step > end - window_length)
 
 

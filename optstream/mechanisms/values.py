@@ -1,7 +1,6 @@
-"""From what a caller hands over to a private period: frames by label, arrays by position.
+"""From a caller's values to a private period: frames by label, arrays by position.
 
-What is refused here is refused for labels, types and shapes, which are public, never for a reading; and
-before any noise is drawn.
+Labels, types and shapes, which are public, may be refused, never a reading; and before any noise is drawn.
 """
 
 import sys
@@ -27,9 +26,8 @@ def as_period(
     """Return readings (n_series, n_steps) as a private period, rounded to the model's resolution.
 
     A frame's rows or columns are put in the order of `leaves`, None over plain series, by their labels.
-    Whatever is too large is clamped, and what is missing counts as 0 (`quantise`): whether there is a
-    release must not depend on a reading. Raises ParameterError for values that are no numbers by their type,
-    for labels that are not the leaves, and for a period of another resolution or first step.
+    Values that are too large are clamped, and missing ones count as 0 (`quantise`): whether there is a
+    release must not depend on a reading.
     """
     if not isinstance(values, PrivatePeriod):
         array = _in_order(values, leaves)

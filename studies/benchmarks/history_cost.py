@@ -1,7 +1,5 @@
 """Times HistoryInformed: a night by number of nodes, and a backfilled year.
 
-    python -m studies.benchmarks.history_cost [--nodes 13 125 250 500 1000] [--epsilon 0.1] [--year]
-
 A nation, regions of 30 leaves (one level of leaves up to 13 nodes), made-up load, half-hours, w = 48, alpha
 1 MW, equal shares. A night: with six weeks of history, measured, estimated, its standard errors; a night that
 learns too, as every 28th does; and the ordinary night's file of errors. Beside it OptStream (ten points, the
@@ -11,12 +9,12 @@ largest so far, so sizes are run from small to large. Noise is simulated.
 """
 
 import resource
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from optstream import AggregationTree, PrivacyModel, simulated_noise
@@ -24,10 +22,11 @@ from optstream.catalogue.sums import encode_errors
 from optstream.estimation.error_terms import error_terms
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Release
 from optstream.stream.public_days import PublicDays
-from studies.benchmarks.harness.measure import command, parser, show, table, timed
-from studies.benchmarks.inputs.fixture import FLAT_UP_TO, STEPS, optstream, tree_of
+from studies.benchmarks.measure import show, table, timed
+from studies.benchmarks.streams import FLAT_UP_TO, STEPS, optstream, tree_of
 
 HISTORY, SEED = 42, 1
+NODES = [13, 125, 250, 500, 1000]
 LEAF_MW = 500.0
 
 
@@ -60,7 +59,7 @@ def night(n_nodes: int, epsilon: str) -> tuple[str, ...]:
         state = waiting.measure(load_of(tree, day), noise=noise, first_step=day * STEPS, state=state).state
     learning, first = released(mechanism, tree, HISTORY, state)
     ordinary, second = released(mechanism, tree, HISTORY + 1, first.state)
-    peer, _ = released(optstream(tree, epsilon=epsilon, alpha=1), tree, HISTORY + 1, None)
+    peer, _ = released(optstream(tree, epsilon), tree, HISTORY + 1, None)
     errors, data = timed(lambda: file_of_errors(second))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     each = 1000 * ordinary / len(tree.nodes)
@@ -89,7 +88,7 @@ def year(epsilon: str, n_nights: int = 365) -> tuple[float, float]:
     """Return the CPU seconds of so many nights of 13 nodes, and of the peer's."""
     tree = tree_of(FLAT_UP_TO)
     found = []
-    for mechanism in (mechanism_of(tree, epsilon), optstream(tree, epsilon=epsilon, alpha=1)):
+    for mechanism in (mechanism_of(tree, epsilon), optstream(tree, epsilon)):
         seconds, state = 0.0, None
         for day in range(n_nights):
             taken, release = released(mechanism, tree, day, state)
@@ -98,32 +97,22 @@ def year(epsilon: str, n_nights: int = 365) -> tuple[float, float]:
     return found[0], found[1]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+COLUMNS = (
+    "nodes", "CPU s a night", "a night that learns", "OptStream, CPU s", "ms a node",
+    "file of errors, CPU s", "its MB", "memory, MB",
+)  # fmt: skip
+
+
+def main(
+    nodes: Annotated[list[int], typer.Option(min=3, help="May be repeated.")] = NODES,
+    epsilon: str = "0.1",
+    year_too: Annotated[bool, typer.Option("--year", help="365 nights of 13 nodes too.")] = False,
+) -> None:
     """Measure each size from small to large, and the year if it is asked for; print."""
-    options = parser(__doc__, epsilon="0.1", year=False)
-    options.add_argument("--nodes", type=int, nargs="*", default=[13, 125, 250, 500, 1000])
-    given = options.parse_args(arguments)
-    if any(count < 3 for count in given.nodes):
-        options.error("--nodes must be at least 3: a nation and two leaves")
-    if given.nodes:
-        names = (
-            "nodes",
-            "CPU s a night",
-            "a night that learns",
-            "OptStream, CPU s",
-            "ms a node",
-            "file of errors, CPU s",
-            "its MB",
-            "memory, MB",
-        )
-        rows = table([], names)
-        for count in sorted(given.nodes):
-            rows.add_row(*night(count, given.epsilon))
-        show(rows)
-    if given.year:
-        ours, peer = year(given.epsilon)
+    rows = table([], COLUMNS)
+    for count in sorted(nodes):
+        rows.add_row(*night(count, epsilon))
+    show(rows)
+    if year_too:
+        ours, peer = year(epsilon)
         show(f"a year of 13 nodes: {ours:.1f} CPU s; OptStream {peer:.1f}")
-
-
-if __name__ == "__main__":
-    command(main)

@@ -1,7 +1,5 @@
 """Shows what a night of many leaves takes, step by step: processor seconds and memory, beside their limits.
 
-    python -m studies.benchmarks.million [--leaves 10000 100000 1000000] [--mechanism OptStream] [--metered]
-
 Simulated counts, more than half of them 0, three levels, dumps of all leaves in one folder in files of a
 million rows; `--metered` gives each leaf five customers with rows of their own. Each night is a process of
 its own that starts no Prefect server; after it `optstream ledger verify` is another one. Seconds are those
@@ -10,81 +8,81 @@ the most that the night's process held during a step, and in brackets what its r
 polars alone, reading the same dump and adding it up, without any guarantee.
 """
 
-import flows  # noqa: F401  before numpy: one thread for linear algebra, as commands have it
-
-# isort: split
-import argparse
 import json
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
 from datetime import date
 from math import isqrt
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
+import tomlkit
+import typer
 
 from flows.orchestration.environment import connect
-from studies.benchmarks.harness.measure import (
-    command,
+from studies.benchmarks.measure import (
+    StepWatch,
     in_process,
     living_children,
-    parser,
+    peak,
     processor,
     show,
     table,
     timed,
 )
-from studies.benchmarks.harness.step_watch import StepWatch, peak
-from studies.benchmarks.inputs.configuration_text import configuration, equal_shares
-from studies.benchmarks.inputs.fixture import dump_of_all, hierarchy_file, stamps_of, stream
+from studies.benchmarks.streams import STEPS, stream
 from tasks.config import Settings, load_settings
 from tasks.ingest.arrivals import EVERY, place_of
 
 DAY = date(2025, 1, 15)
 LIMITS = {10_000: (10.0, 2.0), 100_000: (60.0, 6.0), 1_000_000: (900.0, 16.0)}
 """Seconds of a whole night and GiB that were asked, by leaves; the first is ours."""
+LEAVES = [10_000, 100_000]
 VERIFY = "ledger verify"
 ROWS_A_FILE = 2**20
 CUSTOMERS = 5
-KEYS: dict[str, dict[str, dict[str, object]]] = {
-    "OptStream": {"sampling": {"method": "equally_spaced", "n_samples": 10}, "features": {"day": []}}
-}
-"""Tables that a mechanism needs beside its name."""
+Mechanism = Literal["OptStream", "Laplace"]
 
 
-def visits(mechanism: str, **tables: Mapping[str, object]) -> str:
-    """Return the configuration of counts of three levels, their hierarchy in a file.
-
-    tables: what differs; `hierarchy` and `input` are given over what is here, others in its place.
-    """
-    given: dict[str, Mapping[str, object]] = {"budget": {"levels": equal_shares(3)}} | tables
-    return configuration(
-        stream={"name": "visits"},
-        mechanism={"name": mechanism},
-        privacy={"resolution": "1", "bounds": ["0", "1000"], "lower_bound": "0"},
-        **KEYS.get(mechanism, {}),
-        **given
-        | {
-            "hierarchy": {"file": "hierarchy.csv"} | dict(tables.get("hierarchy", {})),
-            "input": {"region": "region", "value": "visits"} | dict(tables.get("input", {})),
+def visits(mechanism: Mechanism, schema: str) -> str:
+    """Return the configuration of counts of three levels, their hierarchy in a file."""
+    tables: dict[str, dict[str, object]] = {
+        "stream": {"name": "visits", "step": "30min", "time_zone": "Europe/Paris", "day": "elapsed"},
+        "mechanism": {"name": mechanism},
+        "privacy": {
+            "epsilon": "1", "window": STEPS, "population": "people", "alpha": "1", "resolution": "1",
+            "bounds": ["0", "1000"], "lower_bound": "0",
         },
-    )
+        "hierarchy": {"file": "hierarchy.csv"},
+        "budget": {"levels": ["1/3"] * 3},
+        "input": {"folder": "dumps", "schema": schema, "region": "region", "value": "visits"},
+        "published": {"folder": "published", "value": "visits"},
+        "trusted": {"folder": "trusted"},
+        "ledger": {"url": "sqlite:///trusted/ledger.sqlite"},
+    }  # fmt: skip
+    if mechanism == "OptStream":
+        tables |= {"sampling": {"method": "equally_spaced", "n_samples": 10}, "features": {"day": []}}
+    return tomlkit.dumps(tables)
 
 
-def prepared(folder: Path, n_leaves: int, mechanism: str, *, is_metered: bool) -> Settings:
+def prepared(folder: Path, n_leaves: int, mechanism: Mechanism, *, is_metered: bool) -> Settings:
     """Write hierarchy, configuration and the dump of one day; return the settings."""
     regions = isqrt(n_leaves)
     parents = {"all": ""} | {f"r{region}": "all" for region in range(regions)}
-    hierarchy_file(folder, parents | {f"l{leaf}": f"r{leaf % regions}" for leaf in range(n_leaves)})
-    schema = "metered" if is_metered else "aggregated"
-    settings = stream(folder, visits(mechanism, input={"schema": schema}))
-    stamps, rng = stamps_of(settings, DAY), np.random.default_rng(0)
+    parents |= {f"l{leaf}": f"r{leaf % regions}" for leaf in range(n_leaves)}
+    lines = ["node,parent", *(f"{node},{parent}" for node, parent in parents.items())]
+    (folder / "hierarchy.csv").write_text("\n".join(lines), encoding="utf-8")
+    settings = stream(folder, visits(mechanism, "metered" if is_metered else "aggregated"))
+    stamps = pl.Series(settings.calendar.utc_times(DAY), dtype=pl.Datetime("us", "UTC"))
+    rng, into = np.random.default_rng(0), folder / "dumps" / place_of(EVERY, DAY)
+    into.mkdir(parents=True)
     a_file = max(1, ROWS_A_FILE // len(stamps) // (CUSTOMERS if is_metered else 1))
-    files = (np.arange(first, min(first + a_file, n_leaves)) for first in range(0, n_leaves, a_file))
-    dump_of_all(settings, DAY, (_rows(leaves, stamps, rng, is_metered=is_metered) for leaves in files))
+    for number, first in enumerate(range(0, n_leaves, a_file)):
+        part = _rows(np.arange(first, min(first + a_file, n_leaves)), stamps, rng, is_metered=is_metered)
+        part.write_parquet(into / f"part-{number:07d}.parquet")
+    (into / "_SUCCESS").touch()
     return settings
 
 
@@ -107,7 +105,7 @@ def _rows(
 
 def one_night(file: Path) -> dict[str, dict[str, float]]:
     """Release the day; return seconds and GiB of each step."""
-    watch, began = StepWatch(), processor()
+    watch = StepWatch()
     settings = load_settings(file)
     connect(settings.trusted_folder)
     from flows.orchestration.release import run_days
@@ -115,8 +113,7 @@ def one_night(file: Path) -> dict[str, dict[str, float]]:
     watch.seconds["import"] = processor()
     (ended,) = run_days(settings, [DAY], watch)
     assert ended.outcome.status == "published", ended
-    whole = processor() - began
-    watch.seconds["pages, imports of steps"] = whole - sum(watch.seconds.values())
+    watch.seconds["pages, imports of steps"] = processor() - sum(watch.seconds.values())
     watch.gib["pages, imports of steps"] = peak()
     watch.gib["readers"] = sum(map(peak, living_children()))
     return {"seconds": watch.seconds, "gib": watch.gib}
@@ -134,16 +131,16 @@ def one_node(settings: Settings) -> float:
     files = str(settings.published_folder) + "/data/*/*.parquet"
     rows = pl.scan_parquet(files, hive_partitioning=True).filter(pl.col("node") == "l7")
     found, day = timed(rows.collect)
-    assert day.height == len(stamps_of(settings, DAY))
+    assert day.height == settings.calendar.n_steps(DAY)
     return found.processor
 
 
-def measured(n_leaves: int, mechanism: str, *, is_metered: bool) -> dict[str, Any]:
+def measured(n_leaves: int, mechanism: Mechanism, *, is_metered: bool) -> dict[str, Any]:
     """Return what each step of one night took, the whole of it, `verify` and the peer."""
     with tempfile.TemporaryDirectory() as folder:
         settings = prepared(Path(folder), n_leaves, mechanism, is_metered=is_metered)
         alone = peer(settings)
-        night, clock = in_process("-m", "studies.benchmarks.million", "--night", str(settings.file))
+        night, clock = in_process("-m", "studies", "million", "--night", str(settings.file))
         began, started = time.perf_counter(), processor()
         in_process("-m", "flows.cli.main", "ledger", "verify", "--json", "--config", str(settings.file))
         night["seconds"][VERIFY] = processor() - started
@@ -153,23 +150,23 @@ def measured(n_leaves: int, mechanism: str, *, is_metered: bool) -> dict[str, An
         return {**night, "rest": {"whole": whole, **others, **clocks}}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(
+    leaves: Annotated[list[int], typer.Option(help="May be repeated.")] = LEAVES,
+    mechanism: Mechanism = "OptStream",
+    metered: Annotated[bool, typer.Option("--metered", help="Rows of customers.")] = False,
+    one: Annotated[int | None, typer.Option(hidden=True)] = None,
+    night: Annotated[Path | None, typer.Option(hidden=True)] = None,
+) -> None:
     """Measure each number of leaves in a process of its own, and print the table."""
-    options = parser(__doc__, leaves=[10_000, 100_000], metered=False)
-    options.add_argument("--mechanism", default="OptStream", choices=["OptStream", "Laplace"])
-    options.add_argument("--one", type=int, help=argparse.SUPPRESS)
-    options.add_argument("--night", type=Path, help=argparse.SUPPRESS)
-    given = options.parse_args(arguments)
-    if given.night is not None:
-        print(json.dumps(one_night(given.night)))
+    if night is not None:
+        print(json.dumps(one_night(night)))
         return
-    if given.one is not None:
-        print(json.dumps(measured(given.one, given.mechanism, is_metered=given.metered)))
+    if one is not None:
+        print(json.dumps(measured(one, mechanism, is_metered=metered)))
         return
-    words = ["-m", "studies.benchmarks.million", "--mechanism", given.mechanism]
-    words += ["--metered"] if given.metered else []
-    show(f"{given.mechanism}, {'metered' if given.metered else 'aggregated'}:")
-    for n_leaves in given.leaves:
+    words = ["-m", "studies", "million", "--mechanism", mechanism, *(["--metered"] if metered else [])]
+    show(f"{mechanism}, {'metered' if metered else 'aggregated'}:")
+    for n_leaves in leaves:
         found, _ = in_process(*words, "--one", str(n_leaves))
         show(table_of(n_leaves, found))
 
@@ -188,7 +185,3 @@ def table_of(n_leaves: int, found: dict[str, Any]) -> Any:
     for name, taken in found["rest"].items():
         rows.add_row(name, f"{taken:.3f}")
     return rows
-
-
-if __name__ == "__main__":
-    command(main)

@@ -1,8 +1,5 @@
 """Measures how far published counts are from the truth: trips of a city by the hour, mostly zeros.
 
-    python -m studies.benchmarks.small_counts --data FOLDER [--seed 11] [--every 4] [--days 121] [--epsilon 1]
-                                      [--shares 1/3 1/6 1/2 | model] [--made-up 300]
-
 City, boroughs and zones of taxi_trips_nyc_hourly_2024.parquet, w = 24, alpha 1 trip, HistoryInformed with
 `counts`; rounded as published, resolution 1, bound 0; every so many days after the
 first 28. Mean absolute errors in trips an hour, the bias of the city, how many true counts the bands of 95 %
@@ -16,9 +13,11 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import polars as pl
+import typer
 from numpy.typing import NDArray
 
 from optstream import PrivacyModel, simulated_noise
@@ -26,7 +25,7 @@ from optstream.estimation.rounding import rounded_units
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
-from studies.benchmarks.harness.measure import command, parser, show, table, timed, tracked
+from studies.benchmarks.measure import Data, Seed, show, table, timed, tracked
 
 FIRST, SLOTS, LEARNED_DAYS = date(2024, 1, 1), 24, 28
 SHARES = ["1/3", "1/6", "1/2"]
@@ -117,24 +116,30 @@ def peer(tree: AggregationTree, trips: Values, days: Sequence[int], seed: int, e
     return float(np.mean(missed))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(
+    data: Data,
+    seed: Seed = 11,
+    every: Annotated[int, typer.Option(min=1, help="Look at one of so many days.")] = 4,
+    days: Annotated[int, typer.Option(min=LEARNED_DAYS + 1, help="Of the release.")] = 121,
+    epsilon: str = "1",
+    shares: Annotated[list[str], typer.Option(help="Of the levels, root first; or `model`.")] = SHARES,
+    made_up: Annotated[
+        float | None, typer.Option(help="Made-up people instead: so many an hour at a typical place.")
+    ] = None,
+) -> None:
     """Release the days, compare with the truth and print."""
-    options = parser(__doc__, data=True, seed=11, every=4, days=121, epsilon="1", shares=SHARES)
-    options.add_argument("--made-up", type=float, help="people an hour at a typical place")
-    given = options.parse_args(arguments)
-    if given.made_up is None:
-        known, (tree, trips) = KNOWN_TRIPS, read_trips(given.data, given.days)
+    if made_up is None:
+        known, (tree, trips) = KNOWN_TRIPS, read_trips(data, days)
     else:
-        known, (tree, trips) = given.made_up, made_up_people(given.made_up, given.days, given.seed)
-    model = PrivacyModel(given.epsilon, SLOTS, 1, resolution=1)
+        known, (tree, trips) = made_up, made_up_people(made_up, days, seed)
+    model = PrivacyModel(epsilon, SLOTS, 1, resolution=1)
     pattern = HistoryInformed(model, scale=known, days=PublicDays.from_date(FIRST, SLOTS), counts=True)
-    shares = "model" if given.shares == ["model"] else given.shares
-    mechanism = HistoryInformedTree(pattern, tree, shares)
-    taken, found = timed(lambda: released(mechanism, trips, given.every, given.seed))
-    days = sorted(found)
-    truth = np.stack([tree.add_up(trips[:, day * SLOTS : (day + 1) * SLOTS]) for day in days])
-    values = np.stack([found[day][0] for day in days])
-    low, high = (np.stack([found[day][1][side] for day in days]) for side in (0, 1))
+    mechanism = HistoryInformedTree(pattern, tree, "model" if shares == ["model"] else shares)
+    taken, found = timed(lambda: released(mechanism, trips, every, seed))
+    looked = sorted(found)
+    truth = np.stack([tree.add_up(trips[:, day * SLOTS : (day + 1) * SLOTS]) for day in looked])
+    values = np.stack([found[day][0] for day in looked])
+    low, high = (np.stack([found[day][1][side] for day in looked]) for side in (0, 1))
     held = ((truth >= low) & (truth <= high)).mean(axis=(0, 2))
     missed, size = np.abs(values - truth).mean(axis=(0, 2)), truth.mean(axis=(0, 2))
     zones = np.arange(len(tree.nodes)) >= tree.levels[-1].start
@@ -146,11 +151,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "zones, middling": zones & (size >= EMPTY) & (size < BUSY),
         "zones, busy": zones & (size >= BUSY),
     }
-    shares = mechanism.level_shares
-    alone = noise_alone(Hierarchical(Laplace(model), tree, shares, 0.0), trips, days, given.seed)
+    laplace = Hierarchical(Laplace(model), tree, mechanism.level_shares, 0.0)
+    alone = noise_alone(laplace, trips, looked, seed)
     rows = table(["nodes"], ["number", "an hour", "error", "Laplace", "0 everywhere", "peer", "bands hold %"])
     for name, which in groups.items():
-        beside = f"{peer(tree, trips, days, given.seed, float(model.epsilon)):.3f}" if name == "zones" else ""
+        beside = f"{peer(tree, trips, looked, seed, float(model.epsilon)):.3f}" if name == "zones" else ""
         if not which.any():
             continue
         figures = [one[which].mean() for one in (size, missed, alone)] + [np.abs(truth[:, which]).mean()]
@@ -165,9 +170,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
     show(
         f"bias of the city {bias:+.2f} trips, {100 * bias / size[0]:+.2f} %; "
         f"shares {', '.join(map(str, mechanism.level_shares))}; blocks by level {blocks}; "
-        f"{len(days)} days, seed {given.seed}; {taken.processor:.0f} s of processor for {given.days} nights"
+        f"{len(looked)} days, seed {seed}; {taken.processor:.0f} s of processor for {days} nights"
     )
-
-
-if __name__ == "__main__":
-    command(main)

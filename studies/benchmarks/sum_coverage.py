@@ -1,8 +1,5 @@
 """Counts how often bands of 95 % hold the true sums of days, weeks and months: French load, and counts.
 
-    python -m studies.benchmarks.sum_coverage --data FOLDER [--of load | trips | visits | counts]
-                                      [--epsilon 1 0.1 0.01] [--days 98] [--seeds 16] [--zones 8]
-
 load: HistoryInformed with scale 4000 MW, w = 48, alpha 1 MW, half of epsilon at the nation, half at the
 regions. trips: HistoryInformed with `counts` on city, boroughs and up to so many zones of each (`--zones`),
 trips by the hour, w = 24, alpha 1 trip, shares 1/3, 1/6, 1/2. visits: Laplace on the load in units of 10 MW,
@@ -20,14 +17,15 @@ share is told: they overlap, and what happens to a nation happens to its regions
 so errors may be printed. Noise is simulated.
 """
 
-from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from optstream import PrivacyModel, simulated_noise
@@ -36,21 +34,23 @@ from optstream.estimation.error_terms import BAND, ErrorTerms, error_terms
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace, Release
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays
-from studies.benchmarks.harness.measure import command, parser, show, table
-from studies.benchmarks.inputs.public_data import load_of_days
+from studies.benchmarks.measure import Data, show, table
 from studies.benchmarks.small_counts import FIRST, KNOWN_TRIPS, SLOTS, read_trips
+from studies.papers.data import LOAD, read_load
 from tasks.config.holidays import public_holidays
 
 LOAD_FIRST, WEEKS_APART, LOAD_WEEKS = date(2013, 1, 7), 11, 191
 """Where the load of a seed begins: so many weeks after that of the one before, around again after so many."""
 DAYS_APART, FIRST_DAYS = 5, 23
 """Where the trips of a seed begin: so many days after those of the one before, around again after so many."""
+EPSILONS = ["1", "0.1", "0.01"]
 LEARNED_DAYS, LATER_DAYS, DAYS_ALIKE = 28, 14, 6
 SPANS = {"day": 1, "week": 7, "month": 28}
 STRETCH = 28
 """Days: sums of a seed that begin in one such stretch are one draw."""
 Values = NDArray[np.float64]
 Questions = Mapping[str, list[list[str]]]
+Of = Literal["load", "trips", "visits", "counts"]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def by_threes(names: Sequence[str]) -> list[list[str]]:
 def load_case(folder: Path, n_days: int, unit: float, seed: int) -> Case:
     """Return a seed's load in units of so many MW: nation and regions."""
     first = LOAD_FIRST + timedelta(weeks=WEEKS_APART * seed % LOAD_WEEKS)
-    names, load = load_of_days(folder, first, n_days)
+    names, load = read_load(folder / LOAD, first, first + timedelta(days=n_days - 1))
     tree = AggregationTree.from_parents({"FR": None, **dict.fromkeys(names, "FR")})
     questions = {"region": [[name] for name in names], "three regions": by_threes(names), "nation": [["FR"]]}
     return Case(first, tree, load if unit == 1.0 else np.rint(load / unit), questions)
@@ -219,7 +219,7 @@ def gathered(
     )
 
 
-def released(of: str, case: Case, epsilon: str, seed: int) -> Run:
+def released(of: Of, case: Case, epsilon: str, seed: int) -> Run:
     """Return the released days of a case with their errors."""
     if of == "visits":
         model, shares = PrivacyModel(epsilon, 48, 1, "1"), ["1/2", "1/2"]
@@ -241,13 +241,6 @@ def released(of: str, case: Case, epsilon: str, seed: int) -> Run:
     )
 
 
-def case_of(of: str, given: Namespace, seed: int) -> Case:
-    """Return what a seed releases."""
-    if of == "trips":
-        return trips_case(given.data, given.days, given.zones, seed)
-    return load_case(given.data, given.days, 1.0 if of == "load" else 10.0, seed)
-
-
 def share(held: NDArray[np.float64] | NDArray[np.bool_], draws: NDArray[np.float64]) -> str:
     """Return a share and its standard error, such as "94.9% ± 0.5%"; what belongs to one draw counts as one.
 
@@ -261,17 +254,26 @@ def share(held: NDArray[np.float64] | NDArray[np.bool_], draws: NDArray[np.float
     return f"{held.mean():.1%} ± {error:.1%}"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(
+    data: Data,
+    of: Annotated[Of, typer.Option(help="What is released.")] = "load",
+    epsilon: Annotated[list[str], typer.Option(help="May be repeated.")] = EPSILONS,
+    days: Annotated[int, typer.Option(min=LEARNED_DAYS + LATER_DAYS + SPANS["month"])] = 98,
+    seeds: Annotated[int, typer.Option(min=1, help="How many.")] = 16,
+    zones: Annotated[int, typer.Option(min=1, help="Of trips: zones of a borough, at most.")] = 8,
+) -> None:
     """Measure and print."""
-    options = parser(__doc__, data=True, days=98, epsilon=["1", "0.1", "0.01"], seeds=16, zones=8)
-    options.add_argument("--of", choices=("load", "trips", "visits", "counts"), default="load")
-    given = options.parse_args(arguments)
-    for epsilon in given.epsilon:
-        cases = [case_of(given.of, given, seed) for seed in range(given.seeds)]
-        runs = [released(given.of, case, epsilon, seed) for seed, case in enumerate(cases)]
+    for amount in epsilon:
+        cases = [
+            trips_case(data, days, zones, seed)
+            if of == "trips"
+            else load_case(data, days, 1.0 if of == "load" else 10.0, seed)
+            for seed in range(seeds)
+        ]
+        runs = [released(of, case, amount, seed) for seed, case in enumerate(cases)]
         size = np.mean([run.size for run in runs])
         columns = ["held", "days independent", "standard error / error made", "sums"]
-        made = table(["sums of", "over"], columns, f"epsilon {epsilon}; {size / 1024:.0f} KiB a day")
+        made = table(["sums of", "over"], columns, f"epsilon {amount}; {size / 1024:.0f} KiB a day")
         questions = cases[0].questions
         for kind in [kind for kind, asked in questions.items() if len(asked[0]) == 1]:
             single = gathered(runs, questions, kind, single_values)
@@ -284,7 +286,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 held = [share(missed <= BAND * one, found[:, 3:]) for one in (ours, independent)]
                 made.add_row(kind, span, *held, f"{ratio:.2f}", str(missed.size))
         show(made)
-
-
-if __name__ == "__main__":
-    command(main)

@@ -1,7 +1,6 @@
 """`python -m studies leakage`: a table, the budgets that would bound it, a document."""
 
 import math
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -13,22 +12,17 @@ from flows.cli.options import DEFAULT_CONFIG, Config, Json, WordsError, asks, ex
 from flows.cli.output import Terminal
 from optstream.ledger import open_ledger
 from studies.leakage.charges import By, history_of
-from studies.leakage.paper_figures import Sizes, largest_difference, paper_figures
 from studies.leakage.temporal import Leakage, chain_of, empty_document, leakage_document, leakage_of
 from studies.leakage.transition_file import read_transition
 from tasks.config import Settings, load_settings
 
 REPEATED = "if the last day repeats"
-FORMAT = "optstream.leakage-paper/2"
-SEED = 2018
-"""Of the random matrices that --paper times."""
 app = new_app()
 
 
 @app.command(
     epilog=examples(
         "python -m studies leakage --transition M.csv",
-        "python -m studies leakage --paper figures.parquet",
     )
 )
 def leakage(
@@ -55,14 +49,6 @@ def leakage(
     bound: Annotated[
         float | None, asks("ALPHA", "The total leakage to be kept; by default the model's epsilon.")
     ] = None,
-    paper: Annotated[
-        Path | None,
-        asks(
-            "FILE",
-            "Instead of a stream's leakage: write the points of figures 3 to 9 of the paper as Parquet. "
-            "Takes minutes, for the linear programs of figure 6.",
-        ),
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """Measure what knowing a customer's habits adds.
@@ -70,13 +56,8 @@ def leakage(
     That is how their values follow each other, which is outside the privacy guarantee.
     """
     terminal = Terminal(as_json)
-    if paper is not None:
-        if transition or backward or bound is not None:
-            raise WordsError("--paper goes with no chain or bound: its figures have their own")
-        _rerun(paper, terminal)
-        return
     if transition is None:
-        raise WordsError("--transition is needed: the chain; or --paper to rerun the paper's figures")
+        raise WordsError("--transition is needed: the chain")
     settings = load_settings(config)
     chain = chain_of(read_transition(transition), read_transition(backward) if backward else None)
     history = history_of(settings, open_ledger(settings.ledger_url), by)
@@ -89,18 +70,6 @@ def leakage(
     terminal.document(leakage_document(found))
     if not terminal.as_json:
         _show(found, settings, terminal)
-
-
-def _rerun(file: Path, terminal: Terminal) -> None:
-    """Write the points of the paper's figures, then compare the loss with programs on random matrices."""
-    sizes, random = Sizes(), np.random.default_rng(SEED)
-    with terminal.step("figures 3 to 9"):
-        points = paper_figures(sizes, random, time.process_time)
-    points.write_parquet(file)
-    with terminal.step(f"{sizes.n_matrices} matrices of {sizes.matrices_states} states against the programs"):
-        difference = largest_difference(sizes, random)
-    terminal.say(f"{points.height} points in {file}; largest difference from the programs: {difference:.1e}")
-    terminal.document({"format": FORMAT, "points": points.rows(), "largest_difference": difference})
 
 
 def _show(found: Leakage, settings: Settings, terminal: Terminal) -> None:

@@ -313,16 +313,11 @@ def _revisions(mechanism: Mechanism, release: Release) -> Iterator[str]:
 def _sampling(privacy: Privacy, sampling: Sampling, mechanism: Mechanism | None) -> Iterator[str]:
     if sampling.n_samples > privacy.window:
         yield f"sampling.n_samples must be an integer in [2, {privacy.window}]; got {sampling.n_samples}"
-    if sampling.method == "l1" and getattr(mechanism, "noise", None) == "joint":
+    if sampling.threshold is not None and getattr(mechanism, "noise", None) == "joint":
         yield (
-            'mechanism.noise "joint" is for sampling.method "equally_spaced": how many points "l1" takes of '
-            "a day is an outcome"
+            'mechanism.noise "joint" is for equally spaced points: with sampling.threshold an outcome '
+            "decides how many a day has; leave one of them out"
         )
-    if sampling.method == "l1" and sampling.threshold is None:
-        legal = type(sampling).model_fields["threshold"].description
-        yield f'sampling.threshold is missing; for method "l1" it must be {legal}'
-    if sampling.method == "equally_spaced" and sampling.threshold is not None:
-        yield 'sampling.threshold must be left out for method "equally_spaced": it is for "l1"'
 
 
 def _bounds(stream: Stream, privacy: Privacy, trees: Trees) -> Iterator[str]:

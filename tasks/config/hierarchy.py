@@ -1,6 +1,5 @@
 """The hierarchy's source: tables of the configuration, or a CSV or Parquet file."""
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,69 +8,11 @@ from unicodedata import normalize
 
 import polars as pl
 
-from optstream.catalogue.about import MOST_CORNERS, NodeFacts, Ring
+from optstream.catalogue.about import NodeFacts
 from optstream.errors import ParameterError
 from optstream.storage.parquet import Limits, claims_of
 from tasks.config.fields import is_node_name
 from tasks.config.schema import Hierarchy, changes_of, margin_of
-
-# Areas of nodes for the data users' map, from a GeoJSON file.
-
-LARGEST_FILE = 32 * 2**20
-DECIMALS = 3
-"""Of degrees: about a hundred metres, finer than a map of a page."""
-UNUSABLE = (
-    "must be a GeoJSON FeatureCollection of polygons, each with the node as its id or its property node"
-)
-
-NO_NODE = (
-    "must have the area of at least one node: none of its features has a node as its id or its property "
-    "node, written as in the hierarchy"
-)
-
-
-def read_areas(path: Path, nodes: Collection[str]) -> tuple[dict[str, tuple[Ring, ...]], list[str]]:
-    """Return the area of each node that the file has, rings of corners (longitude, latitude) with those of
-    holes, and what is wrong with it; other features are left out.
-    """
-    try:
-        if not path.is_file() or path.stat().st_size > LARGEST_FILE:
-            return {}, ["hierarchy.areas must be a file of at most 32 MiB"]
-        document = json.loads(path.read_bytes())
-        found = [(node, one) for one in document["features"] if (node := _node_of(one)) in nodes]
-        areas = {node: _rings(feature["geometry"]) for node, feature in found}
-        if len(areas) < len(found):
-            return {}, ["hierarchy.areas must have one feature for each node: join several in a MultiPolygon"]
-        n_corners = sum(len(ring) for area in areas.values() for ring in area)
-        if n_corners > MOST_CORNERS:
-            told = f"must have at most {MOST_CORNERS:,} corners; got {n_corners:,}: simplify it"
-            return {}, [f"hierarchy.areas {told}"]
-        for area in areas.values():
-            NodeFacts(area=area)
-    except ParameterError as error:
-        return {}, [f"hierarchy.areas: {error}"]
-    except (OSError, ArithmeticError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return {}, [f"hierarchy.areas {UNUSABLE}"]
-    if not areas:
-        return {}, [f"hierarchy.areas {NO_NODE}"]
-    return areas, []
-
-
-def _node_of(feature: Any) -> str:
-    named = feature.get("properties") or {}
-    return str(named.get("node", feature.get("id", "")))
-
-
-def _rings(geometry: Any) -> tuple[Ring, ...]:
-    """All rings, closed or not, of one or of several polygons."""
-    polygons = {"Polygon": [geometry["coordinates"]], "MultiPolygon": geometry["coordinates"]}
-    return tuple(tuple(map(_corner, ring)) for polygon in polygons[geometry["type"]] for ring in polygon)
-
-
-def _corner(corner: Any) -> tuple[float, float]:
-    longitude, latitude = corner[:2]  # perhaps followed by a height
-    return round(float(longitude), DECIMALS), round(float(latitude), DECIMALS)
-
 
 LARGEST_TREE_FILE = 64 * 2**20
 MOST_NODES = 2**22
@@ -142,10 +83,6 @@ def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Nodes | None, list
         if _folded(old) == _folded(new)
     }
     problems += _alike(codes - respelled)
-    if section.areas is not None:
-        areas, wrong = read_areas(folder / section.areas, codes)
-        problems += wrong
-        facts |= {node: facts.get(node, NodeFacts()).changed(area=area) for node, area in areas.items()}
     return Nodes(parents, facts), problems
 
 

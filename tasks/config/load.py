@@ -88,8 +88,13 @@ REMOVED = {
         "trusted.retention_days holds for staged bytes, validation results and raw state, which is kept for "
         "at most 7 days",
     ),
+    "schedule.port": "`optstream serve` takes a free port, and the same at the next start; "
+    "for another, run `prefect server start --port N` and name it with --api",
     "schedule.look_every_minutes": "a night looks each half hour until watch.late_after; a schedule.cron "
     "that fires more than once a day is all looks by itself",
+    "hierarchy.areas": "no page has a map, so borders of nodes are published no longer; places stay",
+    "sampling.method": 'with sampling.threshold points are where the series bends ("l1"), without it equally '
+    "spaced",
     "watch.suspect_share": "a twentieth of a region's readings is the share that raises an alarm",
     "covariates.node": "the column of nodes is called node: rename it in the file",
     "covariates.level": "nodes of the deepest level of at most 40 nodes respond each in their own way; with "

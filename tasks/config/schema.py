@@ -8,7 +8,7 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, ConfigDict, Field, SecretStr, computed_field, model_validator
 
 from optstream import mechanisms
 from optstream.catalogue.about import LONGEST_LINE, TEXTS, About
@@ -96,7 +96,7 @@ class OptStream(Mechanism):
     def variants(cls, numbers: Sequence[int]) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
         """As any mechanism's."""
         for number in numbers:
-            yield f", {number} samples", {"sampling": {"method": "equally_spaced", "n_samples": number}}
+            yield f", {number} samples", {"sampling": {"n_samples": number}}
 
     def check(self, model: PrivacyModel) -> None:
         """Do nothing: what it is made with stands in other tables."""
@@ -148,10 +148,14 @@ class Fast(Mechanism):
 class HistoryInformed(Mechanism):
     """All of it must be public. Ranges are checked here: to make the mechanism may take seconds."""
 
-    fixed: ClassVar[Mapping[str, Any]] = {"history_days": 56, "relearn_days": 28, "proxy": None}
+    fixed: ClassVar[Mapping[str, Any]] = {
+        "n_blocks": None,
+        "block_length": None,
+        "history_days": 56,
+        "relearn_days": 28,
+        "proxy": None,
+    }
 
-    n_blocks: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, privacy.window]")
-    block_length: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, 1000000]")
     scale: float | None = Field(None, ge=1e-9, le=1e15, description="a number in [1e-09, 1e+15]")
     country: str | None = Field(
         None, pattern=r"^[A-Z]{2}$", description='a country whose public holidays count, such as "FR"'
@@ -320,7 +324,6 @@ class Schedule(Section):
     cron: Cron = Field("0 3 * * *", validate_default=True, description=CRON)
     catch_up_days: int = Field(7, ge=1, le=366, description="a number of days, an integer in [1, 366]")
     watch_cron: Cron = Field("5 * * * *", validate_default=True, description=CRON)
-    port: int | None = Field(None, ge=1024, le=65535, description="an integer in [1024, 65535]")
 
 
 def clock_of(cron: str) -> int | None:
@@ -524,11 +527,6 @@ class Hierarchy(Section):
         default_factory=dict,
         description="a table node = [latitude, longitude], in degrees, such as [48.9, 2.3]",
     )
-    areas: str | None = Field(
-        None,
-        min_length=1,
-        description="the path of a GeoJSON file of polygons, each with its node as id or property node",
-    )
     changes: tuple[HierarchyChange, ...] = Field(
         (),
         strict=False,
@@ -572,9 +570,27 @@ class Budget(Section):
 
 
 class Sampling(Section):
-    method: Literal["equally_spaced", "l1"] = Field("equally_spaced", description='"equally_spaced" or "l1"')
     n_samples: int = Field(10, ge=2, le=10**6, description="an integer in [2, privacy.window]")
-    threshold: NotNegative | None = Field(None, description='a decimal string of at least 0, such as "50"')
+    threshold: NotNegative | None = Field(
+        None,
+        description='a decimal string of at least 0, such as "50"; if left out, points are equally spaced',
+    )
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def method(self) -> str:
+        """What statements, lineage and the configuration's hash say of it; once a key of its own."""
+        return "equally_spaced" if self.threshold is None else "l1"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_method(cls, table: Any) -> Any:
+        """A method that says what the threshold says is as if left out."""
+        given = table.get("threshold") if isinstance(table, dict) else None
+        follows = "equally_spaced" if given is None else "l1"
+        if isinstance(table, dict) and table.get("method") == follows:
+            return {key: value for key, value in table.items() if key != "method"}
+        return table
 
 
 class Features(Section):

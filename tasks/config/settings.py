@@ -270,10 +270,10 @@ SHAPES_NOTHING: dict[str, Any] = {
 """Tables and keys that shape no release, or are in it by another name, as pydantic excludes them."""
 FIRST: Mapping[str, tuple[str, ...]] = {
     "stream": ("name", "unit", "leaves_per_step", "step", "time_zone", "day"),
-    "mechanism": ("name", "threshold", "n_blocks", "block_length", "scale", "country", "holidays"),
+    "mechanism": ("name", "threshold", "scale", "country", "holidays"),
     "privacy": ("epsilon", "window", "population", "alpha", "resolution", "bounds", "lower_bound"),
     "budget": ("levels", "restatement_share"),
-    "sampling": ("method", "n_samples", "threshold"),
+    "sampling": ("n_samples", "threshold"),
     "features_": ("named",),
     "input": ("schema_", "timestamp", "value", "customer", "marker", "file_list"),
     "published": ("value",),

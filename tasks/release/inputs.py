@@ -14,9 +14,8 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -75,67 +74,50 @@ def _make_key(path: Path) -> None:
     sync_folder(path.parent)
 
 
-@contextmanager
-def hashing(settings: Settings, dumps: Sequence[Dump]) -> Iterator[Callable[..., Inputs | DumpError]]:
-    """Hash the dumps' files beside whatever reads them inside the block; ask there, once they are read, for
-    the hashes of each dump, and whether it may be drawn from: else they are not waited for.
+def hashing(settings: Settings, dumps: Sequence[Dump]) -> Callable[..., Inputs | DumpError]:
+    """Look at the dumps' files before they are read; return what hashes each dump once it was read.
 
     What is hashed is what was read: for a file that is another one by then, or was written to, the answer is
-    an error. The hashes are taken in threads of their own,
-    which release the interpreter, while polars decodes; the file comes from the disk once for both. They end
-    with the block, and after `[input] time_limit`.
+    an error, as after `[input] time_limit`. A dump that is not sound is not hashed.
     """
     key, folder = input_key(settings), settings.input_folder
-    paths = [path for dump in dumps for files in dump.files for path in files]
-    before = {path: identity_of(path) for path in paths}
-    end = [time.monotonic() + 60.0 * step_minutes(settings.input.time_limit) * len(dumps)]
+    before = {path: identity_of(path) for dump in dumps for files in dump.files for path in files}
 
-    def time_is_left() -> bool:
-        return time.monotonic() < end[0]
+    def inputs_of(dump: Dump, is_sound: bool = True) -> Inputs | DumpError:
+        own = {name_below(path, folder): path for files in dump.files for path in files}
+        until = time.monotonic() + 60.0 * step_minutes(settings.input.time_limit)
+        inputs: Inputs = {}
+        if is_sound:
+            with ThreadPoolExecutor(THREADS, "hash inputs") as pool:
+                tags = pool.map(lambda path: _keyed_hash(key, path, until), own.values())
+                inputs = {name: tag for name, tag in zip(own, tags, strict=True) if tag is not None}
+        changed = [name for name, path in own.items() if identity_of(path) != before[path]]
+        if changed:
+            return DumpError(
+                f"{changed[0]} changed while it was read; write dumps under another name, move them into "
+                "place when they are whole, then run again"
+            )
+        if is_sound and len(inputs) < len(own):
+            return DumpError(
+                f"hashing the dump took longer than input.time_limit, {settings.input.time_limit}; "
+                "deliver it again in fewer bytes, or set a longer limit"
+            )
+        return inputs
 
-    with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1), "hash inputs") as pool:
-        tags = {path: pool.submit(_keyed_hash, key, path, time_is_left) for path in paths}
-
-        def inputs_of(dump: Dump, is_sound: bool = True) -> Inputs | DumpError:
-            own = {name_below(path, folder): path for files in dump.files for path in files}
-            changed = [name for name, path in own.items() if identity_of(path) != before[path]]
-            if changed:
-                return DumpError(
-                    f"{changed[0]} changed while it was read; write dumps under another name, move them into "
-                    "place when they are whole, then run again"
-                )
-            try:
-                return {name: _settled(tags[path]) for name, path in own.items()} if is_sound else {}
-            except _TooLongError:
-                return DumpError(
-                    f"hashing the dump took longer than input.time_limit, {settings.input.time_limit}; "
-                    "deliver it again in fewer bytes, or set a longer limit"
-                )
-
-        try:
-            yield inputs_of
-        finally:
-            end[0] = 0.0
+    return inputs_of
 
 
-class _TooLongError(Exception):
-    """A hash was not ready at the end of the time limit."""
-
-
-def _settled(tag: Future[str]) -> str:
+def _keyed_hash(key: bytes, path: Location, until: float) -> str | None:
+    """The hash; None where it was not ready by then."""
+    digest = hmac.new(key, digestmod=hashlib.sha256)
     try:
-        return tag.result()
+        with opened(path) as file:
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+                if time.monotonic() >= until:
+                    return None
     except OSError:  # then it is unreadable for ingestion as well, which says so
         return UNKNOWN
-
-
-def _keyed_hash(key: bytes, path: Location, time_is_left: Callable[[], bool]) -> str:
-    digest = hmac.new(key, digestmod=hashlib.sha256)
-    with opened(path) as file:
-        while chunk := file.read(CHUNK):
-            digest.update(chunk)
-            if not time_is_left():
-                raise _TooLongError
     return digest.hexdigest()
 
 

@@ -63,9 +63,8 @@ def mechanism_for(
 def _sampling(settings: Settings) -> EquallySpaced | L1Sampling:
     given = settings.sampling
     assert given is not None  # the settings refuse a mechanism that samples without
-    if given.method == "equally_spaced":
+    if given.threshold is None:
         return EquallySpaced(given.n_samples)
-    assert given.threshold is not None  # the settings refuse "l1" without
     return L1Sampling(given.n_samples, given.threshold)
 
 

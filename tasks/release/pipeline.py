@@ -87,9 +87,9 @@ def ingest_dumps(run: Run, days: Sequence[Found | Ahead]) -> list[Ingested | Ahe
 
 def _ingested(run: Run, dumps: Sequence[Dump]) -> list[tuple[IngestedDay, Inputs | DumpError]]:
     """Each day as read, with the keyed hashes of the files that it was read from."""
-    with hashing(run.settings, dumps) as inputs_of:
-        read = (run.read or ingest)(run.settings, dumps)
-        return [(day, inputs_of(dump, day.period is not None)) for day, dump in zip(read, dumps, strict=True)]
+    inputs_of = hashing(run.settings, dumps)
+    read = (run.read or ingest)(run.settings, dumps)
+    return [(day, inputs_of(dump, day.period is not None)) for day, dump in zip(read, dumps, strict=True)]
 
 
 def validate_days(run: Run, days: Sequence[Ingested | Ahead]) -> list[Judged | Ahead]:

@@ -20,8 +20,8 @@ Values = NDArray[np.float64]
 MISSING, DAMAGED = "missing", "damaged"
 AS_GOOD_AS_NOTHING = 0.9
 """Of a level's typical figure: an error this large leaves nothing to be seen."""
-MOST_EXPLORED = 10_000
-"""Nodes whose figures lie beside a page, level by level from the root: of a million its upper levels."""
+MOST_NODES = 10_000
+"""Nodes that a page shows, level by level from the root."""
 RECENT_DAYS = 28
 """Days whose steps are drawn; of the days before, their means."""
 

@@ -21,7 +21,7 @@ from optstream.catalogue.layout import LARGEST_RELEASE
 from optstream.catalogue.read import read_columns, read_file, read_statement
 from optstream.catalogue.sums import read_errors
 from optstream.errors import PublicationError
-from tasks.reports.facts import MOST_EXPLORED
+from tasks.reports.facts import MOST_NODES
 from tasks.trusted.files import write_private
 
 SCHEMA = pl.Schema(
@@ -104,7 +104,7 @@ class Summaries:
 
 def _columns(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
     noise, model = error_columns(value)
-    rows = explored_rows(
+    rows = upper_nodes(
         read_columns(place, entry, {"step", "node", "level", value, noise, model}, {noise, model})
     )
     own = entry.own if isinstance(entry, DayEntry) else (entry,)
@@ -126,12 +126,12 @@ def _columns(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
     )
 
 
-def explored_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of the nodes that a page may tell of: a function of the release alone."""
+def upper_nodes(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of the nodes that a page shows: those of the upper levels, where there are many."""
     first = rows.filter(pl.col("step") == rows["step"].min())
-    if first.height <= MOST_EXPLORED:
+    if first.height <= MOST_NODES:
         return rows
-    names = first.sort("level", "node").head(MOST_EXPLORED)["node"]
+    names = first.sort("level", "node").head(MOST_NODES)["node"]
     return rows.filter(pl.col("node").is_in(names.implode()))
 
 

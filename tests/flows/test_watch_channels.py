@@ -34,12 +34,12 @@ def test_the_event_log_has_a_line_a_transition_and_says_when_it_cannot(tmp_path)
     file.write_text(CONFIGURATION + '[watch]\nlog = "trusted/log/events.jsonl"\n')
     settings = load_settings(file)
     for _ in range(2):
-        assert _look_and_tell(settings, ())[1] == []
+        assert _look_and_tell(settings, ()).failed == ()
     (line,) = settings.event_log_file.read_text().splitlines()
     (record,) = json.loads(line)["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
     assert record["eventName"] == "optstream.alarm.not-begun"
     settings.event_log_file.unlink()
     settings.event_log_file.mkdir()
     settings.watch_folder.joinpath("told.json").unlink()
-    (failed,) = _look_and_tell(settings, ())[1]
+    (failed,) = _look_and_tell(settings, ()).failed
     assert failed.startswith("[watch] log cannot be written (Is a directory)")

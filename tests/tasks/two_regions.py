@@ -71,7 +71,7 @@ folder = "trusted"
 url = "sqlite:///trusted/ledger.sqlite"
 """
 
-FEW_BLOCKS = "scale = 5000.0\nn_blocks = 6\nblock_length = 2"
+FEW_BLOCKS = "scale = 100.0"
 """Keys of HistoryInformed: what an estimate costs grows with the number of blocks."""
 
 

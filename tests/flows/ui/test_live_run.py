@@ -30,7 +30,7 @@ from flows.orchestration.environment import connect
 connect(Path(sys.argv[1]).parent / "trusted")
 from prefect import tags
 from flows.orchestration.release import release_days
-from flows.orchestration.calls import tags_of
+from flows.orchestration.environment import tags_of
 with tags(*tags_of(sys.argv[3])):
     release_days(sys.argv[1], [sys.argv[2]], lease_minutes=float(sys.argv[4]) / 60)
 """

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 
 from prefect import flow, tags, task
 
-from flows.orchestration.calls import tags_of
+from flows.orchestration.environment import tags_of
 from flows.ui.prefect_runs import _site_of, runs_of
 from tests.flows.served import until
 

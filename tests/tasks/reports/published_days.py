@@ -20,9 +20,10 @@ from optstream.catalogue import (
     stage,
 )
 from optstream.stream import Calendar
-from studies.benchmarks.inputs.fixture import STEPS, french_tree
 from tasks.operate.simulate import FRENCH_REGIONS, daily_load, region_of, stable_hash
 
+STEPS = 48
+FRANCE = AggregationTree.from_parents({"FR": None, **dict.fromkeys(FRENCH_REGIONS, "FR")})
 NOISE_MW = 300.0
 AT_ONCE = 200
 
@@ -41,7 +42,7 @@ def lay_out_published(
     tree: the nation and its twelve regions unless another is given. The figures are simulated load with
     normal noise of `NOISE_MW`: nothing in them was anybody's.
     """
-    tree, calendar = tree or french_tree(), Calendar(30, "Europe/Paris", "elapsed")
+    tree, calendar = tree or FRANCE, Calendar(30, "Europe/Paris", "elapsed")
     days = [first + timedelta(days=number) for number in range(n_days)]
     at_once = max(1, AT_ONCE * 13 // len(tree.nodes))
     for start in range(0, n_days, at_once):

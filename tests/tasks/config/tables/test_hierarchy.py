@@ -1,6 +1,5 @@
-"""`[hierarchy]`: from a table or a file, with names, places and areas."""
+"""`[hierarchy]`: from a table or a file, with names and places."""
 
-import json
 from datetime import date
 
 import polars as pl
@@ -91,64 +90,3 @@ def test_a_file_of_the_hierarchy_may_have_names_and_places(load, tmp_path, endin
 )
 def test_an_unusable_name_or_place_is_told(refusal, added, told):
     assert told in refusal((NAMES, added + "\n"))
-
-
-SQUARE = [[4.0004, 45], [5, 45], [5, 46], [4.0004, 45]]
-
-
-def feature(node, coordinates, kind="Polygon", **more):
-    return {
-        "type": "Feature",
-        "geometry": {"type": kind, "coordinates": coordinates},
-        "properties": node,
-        **more,
-    }
-
-
-def areas_of(tmp_path, *features):
-    """A file of these features; the line that names it."""
-    (tmp_path / "areas.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
-    return NAMES.replace("[hierarchy.names]", '[hierarchy]\nareas = "areas.geojson"\n[hierarchy.names]')
-
-
-def test_areas_are_carried_and_shape_no_release(load, tmp_path):
-    named = areas_of(
-        tmp_path,
-        feature({"node": "84"}, [SQUARE, SQUARE]),
-        feature(None, [[SQUARE], [SQUARE]], "MultiPolygon", id=11),
-        feature({"node": "elsewhere"}, [SQUARE]),
-    )
-    settings = load((NAMES, named))
-    ring = ((4.0, 45.0), (5.0, 45.0), (5.0, 46.0), (4.0, 45.0))
-    assert settings.node_facts["84"] == NodeFacts(name="Auvergne-Rhône-Alpes", area=(ring, ring))
-    assert settings.node_facts["11"].area == (ring, ring)
-    assert settings.configuration_hash == load().configuration_hash
-
-
-@pytest.mark.parametrize(
-    ("found", "told"),
-    [
-        (
-            feature({"node": "84"}, [SQUARE[:2]]),
-            "hierarchy.areas: area.0: Tuple should have at least 3 items",
-        ),
-        (feature({"node": "84"}, [[[0, 0], [1, 95], [2, 2]]]), "area.0.1.1: Input should be less"),
-        (
-            feature({"node": "84"}, [4.0, 45.0], "Point"),
-            "hierarchy.areas must be a GeoJSON FeatureCollection",
-        ),
-        (
-            feature({"node": "84"}, [SQUARE * 20_000]),
-            "must have at most 20,000 corners; got 80,000: simplify it",
-        ),
-        ("no feature", "hierarchy.areas must be a GeoJSON FeatureCollection"),
-    ],
-)
-def test_unusable_areas_are_told(refusal, tmp_path, found, told):
-    assert told in refusal((NAMES, areas_of(tmp_path, found)))
-
-
-def test_an_area_file_that_is_not_there_is_told(refusal, tmp_path):
-    named = areas_of(tmp_path)
-    (tmp_path / "areas.geojson").unlink()
-    assert "hierarchy.areas must be a file of at most 32 MiB" in refusal((NAMES, named))

@@ -61,7 +61,7 @@ def test_a_cron_fires_next_when_cron_says_by_the_clock_of_its_zone():
     [
         ("look_every_minutes = 10", "schedule.look_every_minutes must be left out: a night looks each half"),
         ("catch_up_days = 0", "schedule.catch_up_days must be a number of days, an integer in [1, 366]"),
-        ("port = 80", "schedule.port must be an integer in [1024, 65535]; got 80"),
+        ("port = 4200", "schedule.port must be left out: `optstream serve` takes a free port"),
         ('crons = "0 3 * * *"', "schedule.crons is not a known key; did you mean cron?"),
         ('cron = "0 12 * * *"', "schedule.cron must begin before watch.late_after, 12:00, until which"),
     ],

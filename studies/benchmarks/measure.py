@@ -1,26 +1,30 @@
-"""Times and prints: what every benchmark shares besides the streams of `fixture`."""
+"""Clocks, memory and the one table that every benchmark prints; and the options that several share."""
 
-import argparse
 import json
 import os
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
+import typer
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from optstream.errors import OptStreamError
+from flows.cli.output import Terminal
 
 WIDTH = 140
 """Of what is printed, also where the output is a file."""
 T = TypeVar("T")
+Data = Annotated[
+    Path, typer.Option(metavar="FOLDER", envvar="OPTSTREAM_DATA", help="The folder of the public series.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of the simulated noise.")]
 
 
 class Taken(NamedTuple):
@@ -57,12 +61,6 @@ def timed(work: Callable[[], T]) -> tuple[Taken, T]:
     return Taken(time.perf_counter() - wall, time.process_time() - processor), result
 
 
-def fastest(work: Callable[[], T], times: int) -> tuple[Taken, T]:
-    """Return the least that one of so many calls takes, on either clock, and the last result."""
-    runs, result = zip(*(timed(work) for _ in range(times)), strict=True)
-    return Taken(*map(min, zip(*runs, strict=True))), result[-1]
-
-
 def in_process(*words: str, codes: Sequence[int] = (0,), **environment: str) -> tuple[Any, float]:
     """Run `python WORDS` in a process of its own; return the JSON that it printed, if any, and its seconds.
 
@@ -77,14 +75,6 @@ def in_process(*words: str, codes: Sequence[int] = (0,), **environment: str) -> 
     if done.returncode not in codes:
         raise RuntimeError(done.stderr)
     return json.loads(done.stdout or "null"), seconds
-
-
-def in_words(seconds: float) -> str:
-    """Return seconds, or milliseconds or microseconds where they are few, with their unit."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.2f} {unit}"
-    return f"{seconds * 1e6:.2f} µs"
 
 
 def table(texts: Iterable[str], numbers: Iterable[str], title: str | None = None) -> Table:
@@ -105,42 +95,32 @@ def show(*lines: str | Table) -> None:
         console.print(line)
 
 
-def parser(document: str | None, *, data: bool | None = None, **usual: Any) -> argparse.ArgumentParser:
-    """Return a parser whose help is a module's docstring.
-
-    data: whether it has --data, the folder of public series, and needs it; the environment's OPTSTREAM_DATA
-    stands in for it. usual: further options with their defaults; False is a flag, a list takes several.
-    """
-    made = argparse.ArgumentParser(
-        description=document, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    if data is not None:
-        given = os.environ.get("OPTSTREAM_DATA")
-        made.add_argument(
-            "--data", type=Path, metavar="FOLDER", default=Path(given) if given else None,
-            required=data and given is None,
-            help="the folder of the public series (default: the environment's OPTSTREAM_DATA)",
-        )  # fmt: skip
-    for name, default in usual.items():
-        told: dict[str, Any] = {"default": default, "help": "(default: %(default)s)"}
-        if default is False:
-            made.add_argument(f"--{name}", action="store_true")
-        elif isinstance(default, list):
-            made.add_argument(f"--{name}", nargs="+", type=type(default[0]), **told)
-        else:
-            made.add_argument(f"--{name}", type=type(default), **told)
-    return made
-
-
 def tracked(items: Iterable[T], what: str = "Working...") -> Iterable[T]:
     """Return the items, with a bar on standard error of how many are done."""
     return track(items, what, console=Console(stderr=True))
 
 
-def command(main: Callable[[], None]) -> None:
-    """Run a benchmark's `main`; say an error of OptStream in one line and exit with 2."""
-    try:
-        main()
-    except OptStreamError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+class StepWatch(Terminal):
+    """A terminal that adds up the processor seconds of steps of one name, and the most memory of each."""
+
+    def __init__(self) -> None:
+        super().__init__(as_json=True)
+        self.seconds: dict[str, float] = {}
+        self.gib: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, label: str) -> Iterator[None]:
+        """Measure one step; `label` is "name, n days"."""
+        # the kernel starts to count the most memory again (Linux)
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        began, name = processor(), label.partition(",")[0]
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + processor() - began
+        self.gib[name] = max(self.gib.get(name, 0.0), peak())
+
+
+def peak(process: str = "self") -> float:
+    """Return the most memory of a process since the count last started, GiB (Linux)."""
+    lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
+    kib = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
+    return int(kib) / 2**20

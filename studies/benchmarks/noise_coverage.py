@@ -1,6 +1,4 @@
-"""Counts how often bands hold the truth, on simulated load: the table that report pages show.
-
-    make coverage
+"""Counts how often bands hold the truth, on simulated load, for the table of report pages.
 
 The example's mechanism releases simulated days with simulated noise. Bands are 1.96 published standard errors
 on each side, of the whole error (`load_mw_se`) and of the noise alone (`load_mw_noise_se`): one that left
@@ -9,16 +7,17 @@ nothing out would hold 95 % of the steps.
 
 import json
 import tempfile
-from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from optstream.noise import simulated_noise
-from studies.benchmarks.harness.measure import command, parser, show
-from studies.benchmarks.inputs.fixture import stream
+from studies.benchmarks.measure import show
+from studies.benchmarks.streams import stream
 from tasks.config import Settings
 from tasks.config.example import EXAMPLE
 from tasks.operate.simulate import daily_load, region_of
@@ -56,18 +55,15 @@ def coverage_of(settings: Settings, n_days: int) -> NDArray[np.float64]:
     return np.asarray(np.mean(np.concatenate(held, axis=2), axis=2))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(into: Annotated[Path, typer.Option(metavar="FILE")], days: int = N_DAYS) -> None:
     """Measure, and write what was found."""
-    options = parser(__doc__, days=N_DAYS)
-    options.add_argument("--into", type=Path, required=True, metavar="FILE")
-    given = options.parse_args(arguments)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for epsilon in EPSILONS:
             settings = settings_with(epsilon, Path(folder))
             tree = settings.tree_of(date.min)
             found: dict[str, object] = {"epsilon": epsilon}
-            of_both = coverage_of(settings, given.days)
+            of_both = coverage_of(settings, days)
             for name, by_node in zip(("held", "held_by_noise_alone"), of_both, strict=True):
                 levels = [by_node[tree.depths == level] for level in range(tree.n_levels)]
                 found[name] = [round(float(each.mean()), 3) for each in (by_node, *levels)]
@@ -75,14 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             show(f"{rows[-1]}")
     document = {
         "nominal": 0.95,
-        "measured_on": f"simulated load of 12 regions and their nation, {given.days} days of 2016, each "
+        "measured_on": f"simulated load of 12 regions and their nation, {days} days of 2016, each "
         "released once under the configuration that `optstream init` writes, at three epsilons",
         "mechanism": "OptStream",
         "command": COMMAND,
         "rows": rows,
     }
-    given.into.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    command(main)
+    into.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

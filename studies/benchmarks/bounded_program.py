@@ -1,7 +1,5 @@
 """Times the bounded estimate from 1,000 leaves to a million, beside solvers of quadratic programs.
 
-    python -m studies.benchmarks.nights.bounded_program [--leaves 1000 10000 100000] [--peers 100 300]
-
 Poisson(0.5) at every leaf and step, three levels, 48 steps, ten points and day parts measured as OptStream
 does, epsilon 1, equal shares; parents held. Ours: the whole estimate, and rounding to whole numbers beside
 it. The peers solve the very same program through cvxpy, written with sparse sums, as far as they go; and the
@@ -9,17 +7,16 @@ nonnegative reconciliation of hierarchicalforecast, where that is installed, sol
 which is the program without features. Processor seconds of one process each; memory is that process's most.
 """
 
-import argparse
 import json
 import resource
-from collections.abc import Sequence
 from fractions import Fraction
 from importlib import import_module
 from math import isqrt, log
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse as sparse
+import typer
 from numpy.typing import NDArray
 
 from optstream import AggregationTree, simulated_noise
@@ -28,10 +25,12 @@ from optstream.estimation.least_squares import consistent, project
 from optstream.estimation.problem import LeastSquares, least_squares
 from optstream.estimation.rounding import rounded_units
 from optstream.stream import Measured
-from studies.benchmarks.harness.measure import command, in_process, parser, show, table, timed
-from studies.benchmarks.inputs.fixture import STEPS, optstream
+from studies.benchmarks.measure import in_process, show, table, timed
+from studies.benchmarks.streams import STEPS, optstream
 
 SEED = 20250115
+LEAVES = [1000, 10_000, 100_000]
+PEERS = [100, 300]
 OURS = "ours"
 SOLVERS = {"OSQP": "OSQP", "Clarabel": "CLARABEL"}
 RECONCILED = "hierarchicalforecast"
@@ -46,7 +45,7 @@ def made_up(n_leaves: int) -> tuple[Any, AggregationTree, Measured]:
     parents: dict[str, str | None] = {"all": None} | {f"r{region}": "all" for region in range(n_regions)}
     tree = AggregationTree.from_parents(parents | {f"l{n}": f"r{n % n_regions}" for n in range(n_leaves)})
     counts = np.random.default_rng(SEED).poisson(0.5, (n_leaves, STEPS)).astype(np.float64)
-    mechanism = optstream(tree, alpha=1)
+    mechanism = optstream(tree)
     return mechanism, tree, mechanism.measure(counts, noise=simulated_noise(SEED))
 
 
@@ -102,31 +101,27 @@ def reconciled(name: str, problem: LeastSquares, tree: AggregationTree) -> NDArr
     return tree.add_up(found["mean"][len(inner) :])
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(
+    leaves: Annotated[list[int], typer.Option(help="Of ours; may be repeated.")] = LEAVES,
+    peers: Annotated[list[int], typer.Option(help="Leaves of the peers; may be repeated.")] = PEERS,
+    one: Annotated[tuple[str, int] | None, typer.Option(hidden=True)] = None,
+) -> None:
     """Measure each size in a process of its own, and print the table and the slope."""
-    options = parser(__doc__, leaves=[1000, 10_000, 100_000])
-    options.add_argument("--peers", type=int, nargs="*", default=[100, 300])
-    options.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
-    given = options.parse_args(arguments)
-    if given.one:
-        name, n_leaves = given.one[0], int(given.one[1])
-        row = ours(n_leaves) if name == OURS else peer(name, n_leaves)
+    if one:
+        row = ours(one[1]) if one[0] == OURS else peer(*one)
         print(json.dumps(row | {"GiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}))
         return
-    asked = [(OURS, count) for count in given.leaves]
-    asked += [(name, count) for name in (OURS, *SOLVERS, RECONCILED) for count in given.peers]
+    asked = [(OURS, count) for count in leaves]
+    asked += [(name, count) for name in (OURS, *SOLVERS, RECONCILED) for count in peers]
     names = ("seconds", "rounding", "rounds", "gap", "KKT residual", "distance", "GiB")
     rows = table(["program", "leaves"], ["limit, s", *names])
     seconds: dict[int, float] = {}
     for program, count in asked:
         try:
-            row, _ = in_process(
-                "-m", "studies.benchmarks.nights.bounded_program", "--one", program, str(count)
-            )
+            row, _ = in_process("-m", "studies", "bounded-program", "--one", program, str(count))
         except RuntimeError as error:
-            rows.add_row(
-                program, f"{count:,}", "", "failed" if "ModuleNotFound" not in str(error) else "not installed"
-            )
+            why = "failed" if "ModuleNotFound" not in str(error) else "not installed"
+            rows.add_row(program, f"{count:,}", "", why)
             continue
         if program == OURS:
             seconds[count] = row["seconds"]
@@ -134,11 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         limit = f"{TARGETS[count]:g}" if program == OURS and count in TARGETS else ""
         rows.add_row(program, f"{count:,}", limit, *figures)
     show(rows)
-    least, most = min(given.leaves), max(given.leaves)
+    least, most = min(leaves), max(leaves)
     if most > least:
         slope = log(seconds[most] / seconds[least]) / log(most / least)
         show(f"slope from {least:,} to {most:,} leaves, log-log: {slope:.2f}")
-
-
-if __name__ == "__main__":
-    command(main)

@@ -1,1 +1,0 @@
-"""What benchmarks share beside their inputs: clocks, tables, a Prefect server."""

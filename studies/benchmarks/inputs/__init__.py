@@ -1,1 +1,0 @@
-"""Streams, dumps, series and ledgers that benchmarks measure on."""

@@ -1,1 +1,0 @@
-"""Whole nights, from dumps to published files, and where their time goes."""

@@ -1,1 +1,0 @@
-"""Benchmarks of noise alone, on whatever series."""
