@@ -9,9 +9,8 @@ from optstream.catalogue.backends import Location, Transaction, change_folder
 from optstream.catalogue.hours import remove_left, reopened
 from optstream.catalogue.index import Catalogue, Entry, find_catalogue
 from optstream.catalogue.layout import MANIFESTS, data_file, release_name
-from optstream.catalogue.parquet import decode
 from optstream.catalogue.signing import Signer, put_catalogue
-from optstream.catalogue.stage import StagedRelease
+from optstream.catalogue.stage import StagedRelease, decode
 from optstream.catalogue.statement import Manifest, ReleaseStatement
 from optstream.catalogue.sweep import clear_superseded, delete_files
 from optstream.catalogue.times import settle_times

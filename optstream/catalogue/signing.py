@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from optstream.catalogue.backends import Location, Readable, Storage, Transaction, change_folder
 from optstream.catalogue.index import LARGEST_SEQUENCE, Catalogue, Entry
 from optstream.catalogue.layout import CATALOGUE, LARGEST_RELEASE, signature_file
-from optstream.catalogue.parquet import decode
+from optstream.catalogue.stage import decode
 from optstream.catalogue.times import settle_signature_time
 from optstream.errors import ParameterError, PublicationError
 

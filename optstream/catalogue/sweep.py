@@ -30,7 +30,7 @@ from optstream.catalogue.layout import (
     measurements_name,
     release_name,
 )
-from optstream.catalogue.parquet import decode
+from optstream.catalogue.stage import decode
 from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest, ReleaseStatement
 from optstream.errors import PublicationError
 from optstream.stream.period import Hour, day_of

@@ -28,9 +28,9 @@ from optstream.catalogue.layout import (
 )
 from optstream.catalogue.metadata import LARGEST_METADATA, check_metadata
 from optstream.catalogue.page import check_page
-from optstream.catalogue.parquet import decode
 from optstream.catalogue.read import is_of, listed_errors, lost, read_beside, read_day, read_file, read_rows
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
+from optstream.catalogue.stage import decode
 from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest
 from optstream.errors import PublicationError
 from optstream.stream.period import partition_of

@@ -8,8 +8,7 @@ import pytest
 from optstream.catalogue import read_published
 from optstream.catalogue.about import NodeFacts
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.export import rows_of, with_names
-from optstream.catalogue.read import catalogue_reader
+from optstream.catalogue.read import catalogue_reader, rows_of, with_names
 from optstream.errors import ParameterError
 from tests.optstream.catalogue.folders import take_back
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from optstream.catalogue import read_catalogue
-from optstream.catalogue.parquet import decode
+from optstream.catalogue.stage import decode
 from tasks.release import publish as again
 from tasks.release.stages import Status
 

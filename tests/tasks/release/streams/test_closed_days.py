@@ -14,8 +14,8 @@ from optstream import read_published
 from optstream.catalogue import check_files, find_catalogue
 from optstream.catalogue import hours as closing
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.parquet import decode, encode
 from optstream.catalogue.read import read_rows
+from optstream.catalogue.stage import decode, encode
 from optstream.errors import PublicationError
 from optstream.stream import Hour
 from tasks.monitor.view import watch
