@@ -16,6 +16,8 @@ from functools import cached_property
 from importlib import resources
 from typing import Any
 
+import polars as pl
+
 from optstream.catalogue.about import About
 from optstream.catalogue.backends import Location, Readable, Transaction, change_folder, open_storage
 from optstream.catalogue.hierarchy_table import find_hierarchy
@@ -130,7 +132,7 @@ class Dataset:
             "The local day is in the path, date=YYYY-MM-DD.",
             f"{DATA}/",
             list(self.files),
-            columns_of(self.catalogue.value_column, bands),
+            columns_of(self.catalogue.value_column, with_bands=bands),
             ("date", "step", "node"),
         )
         errors = Table(
@@ -139,7 +141,7 @@ class Dataset:
             "A file for each published day that has one; in terms, nodes times steps.",
             f"{ERRORS}/",
             list(self.errors),
-            (Column("date", "date", "The local day."), *ERROR_COLUMNS),
+            (Column("date", pl.Date(), "The local day."), *ERROR_COLUMNS),
         )
         hierarchy = Table(
             "hierarchy",
