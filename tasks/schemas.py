@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from optstream.catalogue.about import About
 from optstream.catalogue.documents import json_schema
 from optstream.catalogue.index import Catalogue
 from optstream.catalogue.statement import Manifest
@@ -25,6 +26,11 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str, str]] = {
         Manifest,
         "The manifest of a published release",
         "What a release is, protects and cost. Public.",
+    ),
+    "optstream.about/1": (
+        About,
+        "about.json of a published folder",
+        "Publisher, licence, names and places of nodes, and noise that became known. Public.",
     ),
     "optstream.catalogue/1": (
         Catalogue,

@@ -8,7 +8,15 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Strict, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    Strict,
+    WithJsonSchema,
+    model_validator,
+)
 
 from optstream.catalogue.backends import Location, Readable
 from optstream.catalogue.documents import Document, OrAbsent, absent
@@ -48,6 +56,13 @@ KnownNoise = Annotated[
     tuple[Line, Line],
     BeforeValidator(lambda one: (one["stream"], one["period"]) if isinstance(one, Mapping) else one),
     PlainSerializer(lambda one: {"stream": one[0], "period": one[1]}),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {"stream": {"type": "string"}, "period": {"type": "string"}},
+            "required": ["stream", "period"],
+        }
+    ),
 ]
 """Stream and period of a release."""
 

@@ -48,23 +48,19 @@ def _is_open(entry: Entry) -> bool:
 def close_days(
     folder: Location | str, days: Collection[date], signer: Signer | None = None
 ) -> tuple[date, ...]:
-    """Put each of these days into one file, all in one transaction; safe to repeat. Costs no privacy.
+    """Put each of these days into one file, all in one transaction; return the days that were closed.
 
-    days: of which no hour is to be published any more; one that is all the same opens its day. Returns the
-    days that were closed: not those that have no published hour, are closed already, or whose hours have
-    different columns. Raises PublicationError where an hour's file is missing or altered, or the folder
-    cannot be written; what is listed is whole.
+    A day without a published hour, closed already, or whose hours have different columns is left. Raises
+    PublicationError where an hour's file is missing or altered, or the folder cannot be written.
     """
     work = partial(_close, days=days, signer=signer)
     return change_folder(folder, work, "the published folder", "what is listed is whole")
 
 
 def finish_closing(folder: Location | str, catalogue: Catalogue, since: date) -> None:
-    """Move out of data/ what a close left there that was cut short after it had replaced the catalogue: the
-    hours' own files, which whoever reads data/ without the catalogue would count twice.
+    """Move out of data/ the hours' own files that an interrupted close left there, from a first day on.
 
-    since: the first day that is looked at. Raises OSError or PublicationError where the folder cannot be read
-    or written; what is listed is whole.
+    Raises OSError or PublicationError where the folder cannot be read or written.
     """
     closed = (one for one in catalogue.entries if one.closed_in and day_of(one.period) >= since)
     for _, own in groupby(closed, key=lambda entry: day_of(entry.period)):
@@ -115,9 +111,8 @@ def reopened(
 ) -> tuple[Catalogue, Left]:
     """Put the hours of closed days back into data/, each in its own file, byte by byte as it was.
 
-    Returns the catalogue as it is then, which the caller puts with what changes, and what is to be removed
-    after that (`remove_left`). The same catalogue where none of the periods lies in a closed day. Raises
-    PublicationError if an hour's own file is missing or altered: nothing was listed.
+    Returns the catalogue as it is then, for the caller to put, and what is to be removed after that
+    (`remove_left`). Raises PublicationError if an hour's own file is missing or altered: nothing was listed.
     """
     days = {day_of(period) for period in periods}
     own = [one for one in catalogue.entries if one.closed_in and day_of(one.period) in days]

@@ -1,9 +1,13 @@
 """What readers find beside the figures: publisher, licence, names and places of nodes."""
 
+import json
+
 import pytest
+from jsonschema import Draft202012Validator
 
 from optstream.catalogue import check_files
 from optstream.catalogue.about import About, NodeFacts, parse_about, put_about
+from optstream.catalogue.documents import json_schema
 from optstream.catalogue.layout import ABOUT
 from optstream.errors import PublicationError
 from tests.optstream.catalogue.folders import DAY
@@ -24,6 +28,10 @@ def test_what_an_earlier_version_wrote_is_read():
 
 
 def test_what_was_written_is_read_and_the_same_facts_give_the_same_bytes():
+    told = TOLD.changed(known_noise=(("gas", "2016-02-01"),))
+    schema = json_schema(About, "optstream.about/1", "title", "description")
+    Draft202012Validator(schema).validate(json.loads(told.to_bytes()))
+    assert parse_about(told.to_bytes()) == told
     data = TOLD.to_bytes()
     assert parse_about(data) == TOLD
     assert About(**FACTS, nodes=dict(reversed(NODES.items()))).to_bytes() == data
