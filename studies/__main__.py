@@ -17,7 +17,8 @@ from studies.benchmarks import (
     small_counts,
     sum_coverage,
 )
-from studies.commands import audit, evaluate, leakage
+from studies.commands import audit, leakage
+from studies.evaluation import run as evaluate
 
 app = typer.Typer(
     name="python -m studies",
@@ -27,8 +28,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="Studies beside the product: nothing is released.",
 )
-for module in (audit, evaluate, leakage):
+for module in (audit, leakage):
     app.registered_commands += module.app.registered_commands
+app.command("evaluate", help=evaluate.__doc__)(evaluate.main)
 BENCHMARKS = {
     "mechanisms": mechanisms,
     "million": million,

@@ -1,4 +1,4 @@
-"""The reference of files: contracts, published columns, JSON documents, the exported ledger."""
+"""The reference of files: contracts, columns, states, alarms, JSON documents, the exported ledger."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -9,6 +9,7 @@ from data_contracts.judge import Contract, columns_of
 from data_contracts.raw import raw_contract
 from optstream.catalogue.rows import columns_of as published_columns
 from tasks.ledger.export import COLUMNS
+from tasks.monitor.view import Kind, State
 from tasks.schemas import DOCUMENTS, schema_of
 
 HEAD = """\
@@ -48,6 +49,10 @@ def data_page() -> str:
         parts += _contract(heading, contract, metrics, then)
     rows = [f"| `{one.name}` | {one.type} | {one.meaning} |" for one in published_columns("load_mw")]
     parts += [PUBLISHED + "\n".join(rows)]
+    parts += ["", "## States of a day\n", "| letter | state | the day … |", "| --- | --- | --- |"]
+    parts += [f"| `{one.letter}` | {one.value} | {one.meaning} |" for one in State]
+    parts += ["", "## Alarms\n", "| alarm | severity | when |", "| --- | --- | --- |"]
+    parts += [f"| `{one.value}` | {one.severity} | {one.meaning} |" for one in Kind]
     parts += [
         "",
         "## JSON documents\n",

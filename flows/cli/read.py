@@ -40,7 +40,7 @@ from tasks.config import Settings, load_settings
 from tasks.ledger.open import need_ledger
 from tasks.operate.keys import new_key
 from tasks.operate.permissions import check_trusted
-from tasks.reports.write import write_pages, write_public_page
+from tasks.pages.write import write_pages, write_public_page
 
 app = new_app()
 

@@ -40,9 +40,9 @@ from flows.orchestration.serve import (
     watching,
     worker_of,
 )
-from flows.ui.application import application
-from flows.ui.looking import Looks, RunsOf
-from flows.ui.prefect_log_in import add_log_in
+from flows.web.app import application
+from flows.web.poll import Looks, RunsOf
+from flows.web.prefect_log_in import add_log_in
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import Settings, load_settings
 from tasks.config.schema import next_fire
@@ -321,7 +321,7 @@ def _runs(settings: Settings) -> RunsOf | None:
     if not (os.environ.get("PREFECT_API_URL") or served(settings.trusted_folder)):
         return None
     connect(settings.trusted_folder)
-    from flows.ui.prefect_runs import runs_of  # prefect has read its settings now
+    from flows.web.prefect_runs import runs_of  # prefect has read its settings now
 
     return runs_of
 

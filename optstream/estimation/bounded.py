@@ -458,5 +458,5 @@ def held_from_above(problem: LeastSquares, tree: AggregationTree, free: Floats) 
     docs/decisions/0015-bounded-program.md.
     """
     heights = tree.heights
-    held = min(HOLD, MOST_HELD ** (1.0 / max(heights.max(), 1))) ** heights.astype(np.float64)
-    return LeastSquares(problem.rows, free @ problem.rows.T, problem.weights * held[:, None])
+    factors = min(HOLD, MOST_HELD ** (1.0 / max(heights.max(), 1))) ** heights.astype(np.float64)
+    return LeastSquares(problem.rows, free @ problem.rows.T, problem.weights * factors[:, None])

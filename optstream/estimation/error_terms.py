@@ -106,9 +106,9 @@ class ErrorProducts:
         of_columns = halves(halves(0.5 * (turned + turned.transpose(0, 1, 3, 2))).transpose(2, 0, 1)).T
         nodes = self.nodes / np.outer(scales, scales)
         within = basis.T @ nodes @ basis
-        left, beside = np.linalg.qr(halves(nodes - basis @ within @ basis.T).T)
+        left, remainder = np.linalg.qr(halves(nodes - basis @ within @ basis.T).T)
         times = halves(self.times)
-        rows = np.vstack([of_columns + halves(within).T @ times, beside @ times])
+        rows = np.vstack([of_columns + halves(within).T @ times, remainder @ times])
         for weight, of_times in zip(*_largest(rows, most), strict=True):
             inside, outside = np.split(weight, [len(of_columns)])
             found = basis @ wholes(inside, basis.shape[1]) @ basis.T + wholes(left @ outside, len(scales))
@@ -203,7 +203,7 @@ class SumsOfTimes:
 
 
 @dataclass(frozen=True, eq=False)
-class AskedTimes:
+class ErrorTimes:
     """The times of an error covariance, as sums of runs of steps.
 
     Attributes:
@@ -226,7 +226,7 @@ class AskedTimes:
         return found
 
 
-def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) -> AskedTimes:
+def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) -> ErrorTimes:
     """Return each step of a period, then each whole day before it, the nearest first, up to `MOST_EARLIER`.
 
     A day is one run, or a few where clocks change; the day of `earliest` counts as whole if nothing was
@@ -252,7 +252,7 @@ def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) 
     weights = np.zeros((n_steps + asked.size, n_steps + n_runs))
     weights[:n_steps, :n_steps] = np.eye(n_steps)
     weights[n_steps:, n_steps:] = of_days[begins] == asked[:, None]
-    return AskedTimes(
+    return ErrorTimes(
         weights,
         np.concatenate([np.arange(steps.start, steps.stop), before[begins]]),
         np.concatenate([np.ones(n_steps, dtype=np.int64), lengths]),
@@ -399,7 +399,7 @@ def _in_groups(
     times; the parts of all nodes in these are exact, but for negligible squares.
     """
     own = np.diag(np.arange(spans.shape[1]) < n_steps)[None].astype(np.float64)
-    scales = _errors(np.sum([one.told(own) for one in parts], axis=0)[:, 0])
+    scales = _errors(np.sum([one.parts_of_times(own) for one in parts], axis=0)[:, 0])
     order = np.lexsort((scales, tree.depths))
     some = np.unique(order[np.linspace(0, scales.size - 1, MOST_LOOKED_AT).astype(np.int64)])
     looked = np.vstack([np.eye(1, scales.size, place) for place in some] + [_sets_of_nodes(tree)])
@@ -416,10 +416,10 @@ def _in_groups(
         return None
     times = times[:n_terms]
     of_spans = ((spans @ times) * spans).sum(axis=2)
-    worths = np.abs(of_spans) @ (of_steps[:, None] / np.maximum(exact, least_known)).max(axis=0)
+    weights = np.abs(of_spans) @ (of_steps[:, None] / np.maximum(exact, least_known)).max(axis=0)
     twice, line = np.concatenate([times, -times]), in_line(tree)
     for least in LEAST_SQUARES[0 if are_counts else 4 :]:
-        nodes = grouped_nodes(parts, line, times, scales, worths, least).rounded()
+        nodes = grouped_nodes(parts, line, times, scales, weights, least).rounded()
         found = nodes.of_sum(looked.T).T
         if (np.abs(found @ np.concatenate([of_spans, -of_spans]) - exact) <= allowed).all():
             earlier = np.sqrt(n_steps) * twice[:, :n_steps, n_steps:].sum(axis=1)
@@ -431,7 +431,7 @@ def _n_terms(
     parts: Sequence[Part], times: Floats, spans: Floats, exact: Floats, allowed: Floats
 ) -> int | None:
     """Return how many of the matrices of times give the variances to what is allowed; None if not all."""
-    of_nodes = np.sum([part.told(times) for part in parts], axis=0)
+    of_nodes = np.sum([part.parts_of_times(times) for part in parts], axis=0)
     of_spans, left = ((spans @ times) * spans).sum(axis=2), exact.copy()
     for number, (nodes, of_times) in enumerate(zip(of_nodes.T, of_spans, strict=True), 1):
         left -= np.outer(nodes, of_times)

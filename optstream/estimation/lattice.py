@@ -347,8 +347,8 @@ class _Through:
     def of_cells(self) -> Floats:
         """Return the cells' variances; B' A is `rows`, and 1 at the cell's node of the margin."""
         k = self.free.shape[-1]
-        held = np.einsum("fr,ij->firj", self.parts.upper, np.eye(k))
-        rows = held.reshape(len(held), k, -1) - self.system.scaled
+        upper = np.einsum("fr,ij->firj", self.parts.upper, np.eye(k))
+        rows = upper.reshape(len(upper), k, -1) - self.system.scaled
         by_first, by_second = rows @ self.first[:, None], rows @ self.second[:, None]
         once = self._at_cells(self.system.gain + by_first @ _turned(rows), by_first, self.first)
         if self.is_weighed:

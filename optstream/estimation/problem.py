@@ -94,9 +94,9 @@ def _step_targets(measured: Measured) -> NDArray[np.float64]:
 def _step_weights(measured: Measured, unit: float) -> NDArray[np.float64]:
     """Return 1/variance at measured steps, a small part of it in between, (n_nodes, n_steps)."""
     assert measured.point_variances is not None
-    worth = np.broadcast_to(1.0 / (measured.point_variances * unit), measured.points.shape[-2:])
+    weight = np.broadcast_to(1.0 / (measured.point_variances * unit), measured.points.shape[-2:])
     seen = seen_points(measured)
-    mean = worth.sum(axis=-1) / np.maximum(seen.sum(axis=-1), 1)
+    mean = weight.sum(axis=-1) / np.maximum(seen.sum(axis=-1), 1)
     spread = np.zeros_like(mean)
     sums = measured.answers_of(FeatureSums).variances
     if sums:
@@ -107,7 +107,7 @@ def _step_weights(measured: Measured, unit: float) -> NDArray[np.float64]:
         small = np.ones_like(mean)
     weights = np.repeat(small[:, None], measured.n_steps, axis=-1)
     for column, step in enumerate(measured.positions):
-        weights[seen[:, column], step] = worth[seen[:, column], column]
+        weights[seen[:, column], step] = weight[seen[:, column], column]
     return weights
 
 

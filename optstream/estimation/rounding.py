@@ -47,7 +47,7 @@ def rounded_lattice(whole: Integers, rests: Integers, lattice: Lattice, bits: in
     down, fractions = left >> bits, (left & (one - 1)) / one
     inner = np.setdiff1d(np.arange(len(lattice.nodes)), lattice.leaf_indices)
     holds = csr_array(lattice.add_up(np.eye(len(lattice.leaves)))[inner])
-    worth = RISE ** lattice.heights[inner].astype(np.float64)
+    weight = RISE ** lattice.heights[inner].astype(np.float64)
     order = np.arange(len(lattice.leaves)) * GOLDEN % 1.0 * APART
     found = whole.copy()
     for step in range(rests.shape[1]):
@@ -55,7 +55,7 @@ def rounded_lattice(whole: Integers, rests: Integers, lattice: Lattice, bits: in
         if not cells.size:
             continue
         matrix, part = holds[:, cells], fractions[inner, step]
-        costs = ((1.0 - 2.0 * part) * worth) @ matrix + 1.0 - 2.0 * rests[cells, step] / one + order[cells]
+        costs = ((1.0 - 2.0 * part) * weight) @ matrix + 1.0 - 2.0 * rests[cells, step] / one + order[cells]
         least = down[inner, step].astype(np.float64)
         most = least + (part > 0)
         least[0] = most[0] = least[0] + (part[0] >= 0.5)

@@ -28,7 +28,7 @@ from optstream.history.counts import (
     shares_of_parents,
 )
 from optstream.history.learn import step_blocks
-from optstream.history.posterior import DoubtOfLeaves
+from optstream.history.posterior import LeafErrors
 from optstream.history.prior import TemporalPrior
 from optstream.history.tree import SpannedRows
 from optstream.stream import AggregationTree
@@ -43,7 +43,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class LeafDoubt:
+class SmallLeafErrors:
     """The covariance of a `LeafEstimate`.
 
     Given their parents leaves err independently, but for sizes, which add up to the parent's.
@@ -66,25 +66,27 @@ class LeafDoubt:
         """Return the covariance of sums of leaves and times: each leaf's own, then that of siblings."""
         from scipy.sparse import csr_array
 
-        worths, of_times, shared = [], [], []
+        weights, of_times, shared = [], [], []
         for one, moved, power, gain in self._parts(times):
-            sums, told = np.asarray(moved.sum(axis=1)), SpannedRows.of(gain)
+            sums, explained = np.asarray(moved.sum(axis=1)), SpannedRows.of(gain)
             of_all, of_own = np.outer(sums, sums), moved @ (moved @ self.alone).T
-            of_times.append(np.concatenate([of_all[None], of_own[None], -told.weighed(moved @ one.across)]))
-            worths.append(np.column_stack([self._sizes[one.leaves], power, told.weights]))
+            of_times.append(
+                np.concatenate([of_all[None], of_own[None], -explained.weighed(moved @ one.across)])
+            )
+            weights.append(np.column_stack([self._sizes[one.leaves], power, explained.weights]))
             shared.append(-of_all)
         rows, n_families = np.concatenate([one.leaves for one in self.families]), len(self.families)
         family = np.repeat(np.arange(n_families), [one.leaves.size for one in self.families])
         joined = csr_array((self.estimate.joined[rows], (rows, family)), shape=(rows.size, n_families))
         # each family's matrices are its own
-        apart = Squares(leaves, block_diag(*worths)[np.argsort(rows)], np.concatenate(of_times))
-        together = Squares(csr_array(leaves @ joined), np.eye(n_families), np.array(shared))
-        return [one.scaled(self.estimate.factor) for one in (apart, together)]
+        leaf_parts = Squares(leaves, block_diag(*weights)[np.argsort(rows)], np.concatenate(of_times))
+        siblings = Squares(csr_array(leaves @ joined), np.eye(n_families), np.array(shared))
+        return [one.scaled(self.estimate.factor) for one in (leaf_parts, siblings)]
 
     @property
     def _sizes(self) -> Floats:
         """Variances of the sizes, each known by itself."""
-        return self.estimate.doubts + self.estimate.joined**2
+        return self.estimate.size_variances + self.estimate.joined**2
 
     def _parts(self, times: Floats) -> "Iterator[tuple[Family, csr_array, Floats, Floats]]":
         """Yield each family, its weights of times, and its leaves' own parts: power, and share known by
@@ -99,7 +101,7 @@ class LeafDoubt:
             yield one, moved, power, power[:, None] ** 2 / seen
 
 
-def doubt_of_leaves(
+def small_leaf_errors(
     estimate: LeafEstimate,
     blocks: LeafBlocks,
     parents: Floats,
@@ -108,7 +110,7 @@ def doubt_of_leaves(
     asked: range,
     prior: TemporalPrior,
     days: PublicDays,
-) -> LeafDoubt:
+) -> SmallLeafErrors:
     """Return the error covariance of an estimate of `estimate_leaves` at some of its steps.
 
     `now`, (n_parents, n_asked), are the parents' means there.
@@ -120,7 +122,7 @@ def doubt_of_leaves(
     wanted = Blocks.at(days.clock(steps), kinds=days.kinds(steps))
     alone = own_parts(prior).covariances(wanted, wanted)[1]
     shapes = np.maximum(now / means[:, None], LEAST_SHAPE)
-    return LeafDoubt(estimate, families, alone, shapes, blocks.parents)
+    return SmallLeafErrors(estimate, families, alone, shapes, blocks.parents)
 
 
 TRUSTED = 0.03
@@ -161,7 +163,7 @@ class CountErrors:
     """
 
     shared: SharedFit
-    doubt: DoubtOfLeaves
+    leaf_errors: LeafErrors
     trust: tuple[Floats, Floats]
     sizes: Floats
     unsure: "csr_array"
@@ -169,7 +171,7 @@ class CountErrors:
     expected: Floats
     below: "csr_array"
     erring: "csr_array"
-    leaves: LeafDoubt | None
+    leaves: SmallLeafErrors | None
     n_earlier: ClassVar[int] = 0
     of_nodes: ClassVar[bool] = True
 
@@ -203,7 +205,7 @@ class CountErrors:
             (np.ones(below.nnz), (below.row, np.arange(below.nnz))), (below.shape[0], below.nnz)
         )
         asked, found, n, q = nodes @ pairs, [], len(of_nodes), len(times)
-        for one in self.doubt.in_groups((times * of_times[:, None]).reshape(n * q, -1)):
+        for one in self.leaf_errors.in_groups((times * of_times[:, None]).reshape(n * q, -1)):
             columns = of_nodes[:, below.row, None] * one.columns[below.col]
             c = columns.shape[2]
             forms = (
@@ -235,7 +237,7 @@ def count_errors(
     now = means[:, n_before:]
     varied = count_variation(shared.tree, now, shared.measured, steps)
     below, leaves, erring = leaves_below(tree), None, eye_array(len(means), format="csr")
-    found, of_sizes = now + varied.moved, np.sqrt(shared.size_doubts)
+    found, of_sizes = now + varied.moved, np.sqrt(shared.excess_variances)
     unsure = diags_array(of_sizes[:, 0], format="csr")
     if small is not None:
         known = shared.leaf_blocks(tree, small, histories[small], steps)
@@ -243,22 +245,22 @@ def count_errors(
             return None
         prior = shared.found.posterior.prior
         estimate = estimate_leaves(*known, steps, prior, days, 1.0)
-        leaves = doubt_of_leaves(estimate, *known, shared.means(asked), asked, prior, days)
+        leaves = small_leaf_errors(estimate, *known, shared.means(asked), asked, prior, days)
         shares = shares_of_parents(estimate, known[0].parents, len(means))
-        told = np.sqrt(shared.size_doubts_with(estimate, known[0].parents))
-        unsure = vstack([diags_array(told[:, 0]), csr_array(shares * of_sizes.T)], format="csr")
+        explained = np.sqrt(shared.excess_variances_with(estimate, known[0].parents))
+        unsure = vstack([diags_array(explained[:, 0]), csr_array(shares * of_sizes.T)], format="csr")
         more = np.where(np.arange(len(tree.nodes)) < len(means), 1.0, np.sqrt(estimate.factor))
         below = diags_array(more, format="csr") @ below
         erring = vstack([erring, csr_array(shares)], format="csr")
         # above small leaves other leaves may lie
         found = np.vstack([found, estimate.means * shared.raised(now, varied)[known[0].parents]])
-    left = np.sqrt(1.0 - count_variation(shared.tree, means, shared.measured, asked).told_expected)
+    left = np.sqrt(1.0 - count_variation(shared.tree, means, shared.measured, asked).known_expected)
     most = min(MOST_TRUSTS, max(MOST_FORMS // n_steps, 1))
     trust = few_products(np.sqrt(shared.factors)[:, None] * left, most)
-    doubt = DoubtOfLeaves(shared.found, blocks, NEARLY)
+    leaf_errors = LeafErrors(shared.found, blocks, NEARLY)
     return CountErrors(
         shared,
-        doubt,
+        leaf_errors,
         trust,
         left * shared.shape(means),
         unsure,

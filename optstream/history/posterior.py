@@ -262,7 +262,7 @@ def series_of(fitted: Fitted, asked: Blocks) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class DoubtOfLeaves:
+class LeafErrors:
     """The covariance of which `series_of` has the leaves' variances (`CovarianceOfSums`).
 
     Attributes:

@@ -79,7 +79,7 @@ def _pass_over_modes(
     below = np.zeros((n_nodes, n_modes))
     below[tree.leaf_indices] = leaf_variances
     # 1 / spread is what a surprise is worth; 0 where nothing was measured
-    worth, above = np.empty((n_nodes, n_modes)), np.empty((n_nodes, n_modes))
+    weight, above = np.empty((n_nodes, n_modes)), np.empty((n_nodes, n_modes))
     sums = np.zeros((len(seen), n_nodes, n_modes))
     surprises, shifts = np.empty_like(sums), np.empty_like(sums)
     values, log_density = np.stack(seen), 0.0
@@ -88,25 +88,25 @@ def _pass_over_modes(
         known, own = measured[at], measured[at, 0]
         noises = np.where(known, noise[at, None], 0.0)
         spread = below[at] + noises
-        worth[at] = known / spread
-        above[at] = np.where(known, below[at] * noises * worth[at], below[at])
+        weight[at] = known / spread
+        above[at] = np.where(known, below[at] * noises * weight[at], below[at])
         surprises[:, at] = values[:, at] - sums[:, at]
         surprises[:, at][:, ~own] = 0.0  # ten times as fast as `np.where` with a row for each side
-        shifts[:, at] = below[at] * worth[at] * surprises[:, at]
-        log_density -= 0.5 * float(np.sum(surprises[0, at] ** 2 * worth[at]) + np.sum(np.log(spread[own])))
+        shifts[:, at] = below[at] * weight[at] * surprises[:, at]
+        log_density -= 0.5 * float(np.sum(surprises[0, at] ** 2 * weight[at]) + np.sum(np.log(spread[own])))
         if number:
             up, parts = slice(tree.levels[number - 1].start, at.start), tree.parts_of_levels[number - 1]
             below[up] += parts @ above[at]
             for total, shift in zip(sums, shifts, strict=True):
                 total[up] += parts @ (total[at] + shift[at])
-    return _downwards(tree, below, above, worth, (sums, surprises, shifts), log_density, leaf_variances)
+    return _downwards(tree, below, above, weight, (sums, surprises, shifts), log_density, leaf_variances)
 
 
 def _downwards(
     tree: AggregationTree,
     below: Floats,
     above: Floats,
-    worth: Floats,
+    weight: Floats,
     sides: tuple[Floats, Floats, Floats],
     log_density: float,
     leaf_variances: Floats,
@@ -116,7 +116,7 @@ def _downwards(
     The last of `sides`, shifts, are the measurements' moves of a node away from its children's sum.
     """
     sums, surprises, shifts = sides
-    parents, variances, pulls = np.array(tree.parents), above.copy(), worth * surprises
+    parents, variances, pulls = np.array(tree.parents), above.copy(), weight * surprises
     for level in tree.levels[1:]:
         at = slice(level.start, level.stop)
         up = parents[at]
@@ -125,12 +125,12 @@ def _downwards(
         variances[at] += share**2 * (variances[up] - of_parent)
         shifts[:, at] += share * shift
         # the share over the noise, the noise divided out
-        pulls[:, at] -= below[at] * worth[at] / of_parent * shift
+        pulls[:, at] -= below[at] * weight[at] / of_parent * shift
     means = sums + shifts
     return Passed(tuple(means), tuple(pulls), variances, tree.add_up(leaf_variances), log_density)
 
 
-def told_in_groups(
+def reductions_in_groups(
     tree: AggregationTree, leaf_variances: Floats, noise: Floats
 ) -> Iterator[tuple[Integers, Floats]]:
     """Yield the reduction of the leaves' covariance by noisy values of nodes, as groups and a row of leaves.
@@ -142,12 +142,12 @@ def told_in_groups(
     """
     parents, known = np.array(tree.parents), np.isfinite(noise)[:, None]
     noises = np.where(known, noise[:, None], 0.0)
-    below, worth, above = (np.zeros((len(tree.nodes), leaf_variances.shape[1])) for _ in range(3))
+    below, weight, above = (np.zeros((len(tree.nodes), leaf_variances.shape[1])) for _ in range(3))
     below[tree.leaf_indices] = leaf_variances
     for number in reversed(range(tree.n_levels)):
         at = slice(tree.levels[number].start, tree.levels[number].stop)
-        worth[at] = known[at] / (below[at] + noises[at])
-        above[at] = np.where(known[at], below[at] * noises[at] * worth[at], below[at])
+        weight[at] = known[at] / (below[at] + noises[at])
+        above[at] = np.where(known[at], below[at] * noises[at] * weight[at], below[at])
         if number:
             up = slice(tree.levels[number - 1].start, at.start)
             below[up] += tree.parts_of_levels[number - 1] @ above[at]
@@ -155,7 +155,7 @@ def told_in_groups(
     for number in reversed(range(tree.n_levels)):
         here = np.flatnonzero(tree.depths[node] == number)
         of, rows, own = np.full(node.size, -1), np.zeros(share.shape), node[here]
-        of[here], rows[here] = own, np.sqrt(worth[own]) * below[own] * share[here]
+        of[here], rows[here] = own, np.sqrt(weight[own]) * below[own] * share[here]
         yield of, rows
         if number:
             node[here] = parents[own]
@@ -198,13 +198,13 @@ def _pass(
     parts, measured = parts_of(lattice), np.isfinite(noise)
     at, above = measured[parts.leaves], measured[parts.above]
     noises = np.where(measured, noise, 0.0)[:, None]
-    worth = np.where(at[:, None], 1.0 / (own + noises[parts.leaves]), 0.0)
-    free = np.where(at[:, None], own * noises[parts.leaves] * worth, own)
+    weight = np.where(at[:, None], 1.0 / (own + noises[parts.leaves]), 0.0)
+    free = np.where(at[:, None], own * noises[parts.leaves] * weight, own)
     precision = np.empty((len(lattice.nodes), own.shape[1], 1, 1))
     precision[parts.leaves, :, 0, 0] = 1.0 / free
     precision[parts.above, :, 0, 0] = np.where(above, 1.0 / noise[parts.above], 0.0)[:, None]
     system = System(parts, precision[parts.above], free[..., None, None])
-    known = (own * worth)[..., None] * values[parts.leaves]
+    known = (own * weight)[..., None] * values[parts.leaves]
     right = np.where(above[:, None, None], values[parts.above] - parts.sums(known), 0.0)
     variances = np.broadcast_to(noises[parts.above][..., None, None], (*right.shape[:2], 1, 1))
     mu = system.refined(right[:, :, None], variances)[:, :, 0]
@@ -212,10 +212,10 @@ def _pass(
     means, pulls = np.empty_like(values), np.empty_like(values)
     means[parts.leaves] = known + free[..., None] * pulled
     means[parts.above] = parts.sums(means[parts.leaves])
-    pulls[parts.leaves] = worth[..., None] * (values[parts.leaves] - own[..., None] * pulled)
+    pulls[parts.leaves] = weight[..., None] * (values[parts.leaves] - own[..., None] * pulled)
     pulls[parts.above] = mu
-    surprise = float((worth * values[parts.leaves, :, 0] ** 2).sum() + (right[..., 0] * mu[..., 0]).sum())
-    spread = -float(np.log(worth[at]).sum() + np.log(system.gain[:, above[: parts.n_families]]).sum())
+    surprise = float((weight * values[parts.leaves, :, 0] ** 2).sum() + (right[..., 0] * mu[..., 0]).sum())
+    spread = -float(np.log(weight[at]).sum() + np.log(system.gain[:, above[: parts.n_families]]).sum())
     spread += float(np.linalg.slogdet(system.matrix)[1].sum())
     rest = noise[parts.above][parts.n_families :]
     spread += own.shape[1] * float(np.log(rest[np.isfinite(rest)]).sum())
@@ -338,7 +338,7 @@ class Seen:
         digest = hashlib.sha256(repr(tree).encode())
         for part in (
             self.residuals, self.noise, self.sizes,
-            blocks.clock, blocks.lengths, blocks.kinds, blocks.events, blocks.worth,
+            blocks.clock, blocks.lengths, blocks.kinds, blocks.events, blocks.weight,
         ):  # fmt: skip
             digest.update(np.ascontiguousarray(part).data)
         if self.groups is not None:
@@ -358,7 +358,7 @@ class Rotation:
     def of(cls, prior: TemporalPrior, blocks: Blocks) -> "Rotation":
         """Return the kernels of these blocks under this prior. Time O(n^3)."""
         shared, own = prior.covariances(blocks, blocks)
-        own[np.diag_indices_from(own)] += NUGGET * blocks.worth**2 * blocks.lengths
+        own[np.diag_indices_from(own)] += NUGGET * blocks.weight**2 * blocks.lengths
         spectrum, basis = eigh(own, driver="evd", overwrite_a=True)
         least = 1e-14 * max(float(spectrum[-1]), 1e-300)
         return cls(basis, np.maximum(spectrum, least), basis.T @ shared @ basis)
@@ -467,8 +467,8 @@ class TreePosterior:
     def means(self, steps: Blocks) -> Floats:
         """Return posterior means of every node at these steps less the prior means, (n_nodes, n_steps)."""
         shared, own = self.prior.covariances(steps, self.seen.blocks)
-        together = (shared @ self.basis) @ self.shared_pull
-        return np.asarray(self.weights * together + self.own_pull() @ (own @ self.basis).T)
+        joint = (shared @ self.basis) @ self.shared_pull
+        return np.asarray(self.weights * joint + self.own_pull() @ (own @ self.basis).T)
 
     def responses(self, columns: Floats, steps: Blocks) -> tuple[Floats, Floats]:
         """Return, linear in other residuals (n_columns, n_nodes, n), their `means`, (n_columns, n_nodes,
@@ -484,9 +484,9 @@ class TreePosterior:
             for part, load in ((pulls, self.loads), (own_means, self.passed.means[1]))
         )
         shared, own = self.prior.covariances(steps, self.seen.blocks)
-        together = (self.weights * pulls).sum(axis=1) @ (shared @ self.basis).T
+        joint = (self.weights * pulls).sum(axis=1) @ (shared @ self.basis).T
         of_own = (own_means / self.spectrum) @ (own @ self.basis).T
-        return self.weights * together[:, None] + of_own, pulls
+        return self.weights * joint[:, None] + of_own, pulls
 
     def variances(self, steps: Blocks, nodes: NDArray[np.int64] | None = None) -> Floats:
         """Return posterior variances of every node at these steps, or of some of them, (n_nodes, n_steps)."""
@@ -561,22 +561,22 @@ class LeafSpans:
         seen = self.posterior.seen
         known = np.isfinite(seen.noise)
         sums = seen.tree.add_up(np.eye(len(seen.sizes)))[known]
-        worth = 1.0 / np.sqrt(seen.noise[known])
+        weight = 1.0 / np.sqrt(seen.noise[known])
         weighed = (sums * seen.sizes**2) @ sums.T
-        ratios, basis = np.linalg.eigh(worth[:, None] * weighed * worth)
-        vectors = (sums * seen.sizes**2).T @ (worth[:, None] * basis)
+        ratios, basis = np.linalg.eigh(weight[:, None] * weighed * weight)
+        vectors = (sums * seen.sizes**2).T @ (weight[:, None] * basis)
         lengths = np.linalg.norm(vectors, axis=0)
         lengths[lengths == 0.0] = 1.0
         # rows are spanned relative to their length: it is to be that of what they explain
-        told = lengths**2 / (1.0 + self.posterior.spectrum[:, None] * np.maximum(ratios, 0.0))
-        return vectors / lengths, SpannedRows.of(told, self.exact)
+        explained = lengths**2 / (1.0 + self.posterior.spectrum[:, None] * np.maximum(ratios, 0.0))
+        return vectors / lengths, SpannedRows.of(explained, self.exact)
 
     @cached_property
     def in_groups(self) -> tuple[tuple[Integers, SpannedRows], ...]:
-        """The same of a tree of many leaves, as `told_in_groups` has it: each leaf's groups and rows."""
+        """The same of a tree of many leaves, as `reductions_in_groups`: each leaf's groups and rows."""
         seen, spectrum = self.posterior.seen, self.posterior.spectrum
-        told = told_in_groups(seen.tree, seen.sizes[:, None] ** 2 * spectrum, seen.noise)
-        found = ((of, SpannedRows.of(rows / spectrum, self.exact)) for of, rows in told)
+        reductions = reductions_in_groups(seen.tree, seen.sizes[:, None] ** 2 * spectrum, seen.noise)
+        found = ((of, SpannedRows.of(rows / spectrum, self.exact)) for of, rows in reductions)
         return tuple((of, rows) for of, rows in found if len(rows.span))  # or none of them was measured
 
 
@@ -639,9 +639,9 @@ class LeafCovariance:
     def _of_leaves(self, leaves: Floats) -> tuple[Floats, Floats]:
         """Return `nodes` and `columns` of `ErrorProducts`."""
         spans = self._spans
-        sizes, (vectors, told) = leaves * spans.posterior.seen.sizes, spans.explained
+        sizes, (vectors, gains) = leaves * spans.posterior.seen.sizes, spans.explained
         moving = leaves @ vectors
-        nodes = np.concatenate([(sizes @ sizes.T)[None], (moving * told.span[:, None, :]) @ moving.T])
+        nodes = np.concatenate([(sizes @ sizes.T)[None], (moving * gains.span[:, None, :]) @ moving.T])
         return nodes, np.column_stack([sizes.sum(axis=1), leaves @ spans.loads.weights])
 
     def _of_times(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, or_, select, update
 
-from optstream.ledger.held import find_row
 from optstream.ledger.records import GuaranteeLoss, WindowLoss
+from optstream.ledger.release_rows import find_row
 from optstream.ledger.schema import (
     AmendmentRow,
     GrantRow,

@@ -13,7 +13,6 @@ from optstream.ledger import transitions as revisions
 from optstream.ledger.accounting import COLUMNS, charged_to_release, guarantees_of
 from optstream.ledger.dated_trees import Entries, trees_said
 from optstream.ledger.hash_chain import check_contains
-from optstream.ledger.held import find_row
 from optstream.ledger.records import (
     ReleaseEvent,
     ReleaseOutline,
@@ -22,6 +21,7 @@ from optstream.ledger.records import (
     StreamTerms,
     check_key,
 )
+from optstream.ledger.release_rows import find_row
 from optstream.ledger.schema import (
     EventRow,
     GrantRow,

@@ -11,7 +11,6 @@ from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger.accounting import cost_touching, hull, losses_with, spends_hash, store
 from optstream.ledger.database import lease_time
 from optstream.ledger.hash_chain import append, check_contains, move
-from optstream.ledger.held import Key, describe, find_row, giving_up, held
 from optstream.ledger.records import (
     GuaranteeLoss,
     ReleaseState,
@@ -22,6 +21,7 @@ from optstream.ledger.records import (
     lease_end,
     stamp,
 )
+from optstream.ledger.release_rows import Key, describe, find_row, giving_up, lease_error
 from optstream.ledger.schema import GrantRow, ReleaseRow, StreamRow, insert_row, lock, terms_of
 from optstream.ledger.transitions import give_up
 from optstream.privacy import JointSpend, PeriodSpend, PrivacyModel, Spend
@@ -197,7 +197,7 @@ def _take_over(
     """Give a RESERVED release to the caller: its owner's lease is over, or it never began to draw."""
     alive = release.lease_until > stamp(request.now)
     if alive and release.owner != request.owner:
-        raise held(release, request.named)
+        raise lease_error(release, request.named)
     if alive and release.drawing:
         # a live owner that asks again did not die: it raised, and a redraw could depend on the draw
         raise LedgerError(
@@ -288,7 +288,7 @@ def _broken(grant: GrantRow, kept: GuaranteeLoss) -> str:
     )
     if kept.free_from is None:
         return (
-            f"{window}, and privacy budget {grant.name!r} is {_exactly(model.budget)}{_told(model)}. "
+            f"{window}, and privacy budget {grant.name!r} is {_exactly(model.budget)}{_in_epsilon(model)}. "
             "Nothing was reserved: release it with less, or a later period whose windows have headroom"
         )
     return (
@@ -306,6 +306,6 @@ def _exactly(amount: Fraction | float) -> str:
     return str(amount) if amount.denominator == 1 else f"{amount} (about {float(amount):.6g})"
 
 
-def _told(model: PrivacyModel) -> str:
+def _in_epsilon(model: PrivacyModel) -> str:
     """Return what a budget in rho stands for; nothing for one of epsilon alone."""
     return f" in rho (epsilon {model.epsilon} at delta {float(model.delta):g})" if model.delta else ""

@@ -20,8 +20,16 @@ from optstream.ledger.accounting import (
 )
 from optstream.ledger.database import lease_time
 from optstream.ledger.hash_chain import append, move
-from optstream.ledger.held import Key, describe, giving_up, held, held_row, key_of, require
 from optstream.ledger.records import LONGEST_LEASE, ReleaseState, Reservation, check_name, lease_end, stamp
+from optstream.ledger.release_rows import (
+    Key,
+    describe,
+    giving_up,
+    key_of,
+    lease_error,
+    locked_release,
+    require,
+)
 from optstream.ledger.schema import GrantRow, ReleaseRow, VintageRow, id_of, insert_row
 from optstream.privacy import Spend
 
@@ -46,7 +54,7 @@ def void(
     """
     key = (stream, period, revision)
     check_name(reason, "reason of a VOID release")
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     if release.state == ReleaseState.VOID:
         return
     if release.state == ReleaseState.PUBLISHED:
@@ -70,7 +78,7 @@ def withdraw(
     A release that is not published is made VOID instead. Repeating it changes nothing.
     """
     check_name(reason, "reason of a withdrawal")
-    release, _ = held_row(connection, (stream, period, revision), None)
+    release, _ = locked_release(connection, (stream, period, revision), None)
     if release.withdrawn is not None or release.state == ReleaseState.VOID:
         return
     if release.state == ReleaseState.PUBLISHED:
@@ -89,7 +97,7 @@ def compromise(
     the raw values. There is no refund and no way back. Repeating it changes nothing.
     """
     check_name(reason, "reason why noise is compromised")
-    release, _ = held_row(connection, (stream, period, revision), None)
+    release, _ = locked_release(connection, (stream, period, revision), None)
     if release.compromised is None:
         move(connection, release, "compromised", now, compromised=reason)
     if release.state == ReleaseState.DRAWN or release.drawing:
@@ -106,7 +114,7 @@ def begin_draw(connection: Connection, reservation: Reservation, now: datetime) 
     """
     now = lease_time(connection, now)
     key = key_of(reservation)
-    release, grant = held_row(connection, key, reservation)
+    release, grant = locked_release(connection, key, reservation)
     require(key, release, ReleaseState.RESERVED, "drawn")
     if release.drawing:
         raise LedgerError(
@@ -136,7 +144,7 @@ def call_off_draw(connection: Connection, reservation: Reservation, now: datetim
     """
     now = lease_time(connection, now)
     key = key_of(reservation)
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     require(key, release, ReleaseState.RESERVED, "called off")
     if release.drawing:
         move(connection, release, "draw called off", now, drawing=False)
@@ -183,7 +191,7 @@ def record_drawn(
     """
     check_name(measurements_hash, "measurements_hash of a release")
     key = key_of(reservation)
-    release, grant = held_row(connection, key, reservation)
+    release, grant = locked_release(connection, key, reservation)
     if release.state == ReleaseState.DRAWN and release.measurements_hash == measurements_hash:
         return None
     require(key, release, ReleaseState.RESERVED, "recorded as drawn")
@@ -235,7 +243,7 @@ def record_staged(
     key = (stream, period, revision)
     check_name(staged_hash, "staged_hash of a release")
     check_name(published_name, "published_name of a release")
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     staged = (staged_hash, published_name)
     if release.state in (ReleaseState.DRAWN, ReleaseState.PUBLISHED) and release.staged_hash is not None:
         if (release.staged_hash, release.published_name) == staged:
@@ -264,7 +272,7 @@ def record_published(
         LedgerError: The release is not DRAWN, or nothing was staged.
     """
     key = (stream, period, revision)
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     if release.state == ReleaseState.PUBLISHED:
         return
     require(key, release, ReleaseState.DRAWN, "published")
@@ -286,7 +294,7 @@ def renew(connection: Connection, reservation: Reservation, now: datetime, lease
     """
     now = lease_time(connection, now)
     key = key_of(reservation)
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     if release.state not in (ReleaseState.RESERVED, ReleaseState.DRAWN):
         raise LedgerError(f"{describe(*key)} is {release.state}: there is no lease to renew")
     until = max(release.lease_until, lease_end(now, lease))
@@ -302,7 +310,7 @@ def end_lease(connection: Connection, reservation: Reservation, now: datetime) -
         LedgerError: Another run has taken the release over.
     """
     now = lease_time(connection, now)
-    release, _ = held_row(connection, key_of(reservation), reservation)
+    release, _ = locked_release(connection, key_of(reservation), reservation)
     if release.state != ReleaseState.VOID and not release.drawing:
         until = min(release.lease_until, stamp(now))
         connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=until))
@@ -320,7 +328,7 @@ def release_lease(
     """
     key, now = (stream, period, revision), lease_time(connection, now)
     check_name(reason, "reason why a lease is ended")
-    release, _ = held_row(connection, key, None)
+    release, _ = locked_release(connection, key, None)
     if release.state == ReleaseState.VOID:
         raise LedgerError(f"{describe(*key)} is VOID: there is no lease to end")
     until = min(release.lease_until, stamp(now))
@@ -347,7 +355,7 @@ def adopt(
         LedgerError: The release is not DRAWN.
     """
     key = (stream, period, revision)
-    release, _ = held_row(connection, key, None)
+    release, _ = locked_release(connection, key, None)
     require(key, release, ReleaseState.DRAWN, "adopted")
     return take_lease(connection, "adopted", key, release, owner, now, lease)
 
@@ -371,7 +379,7 @@ def take_lease(
     now = lease_time(connection, now)
     lasts = datetime.fromisoformat(release.lease_until) - now
     if timedelta(0) < lasts <= longest and release.owner != owner:
-        raise held(release, describe(*key))
+        raise lease_error(release, describe(*key))
     until, fence = lease_end(now, lease), release.fence + 1
     move(connection, release, kind, now, owner=owner, lease_until=until, fence=fence)
     return Reservation(*key, fence, release.redraws)
@@ -426,7 +434,7 @@ def revise(
         LedgerError: It is not PUBLISHED, or it is withdrawn, compromised or restated.
     """
     key = (stream, period, revision)
-    release, _ = held_row(connection, key, None)
+    release, _ = locked_release(connection, key, None)
     _require_shown(connection, key, release)
     return take_lease(connection, "revising", key, release, owner, now, lease, longest=LONGEST_LEASE)
 
@@ -451,7 +459,7 @@ def record_vintage(connection: Connection, reservation: Reservation, vintage: Vi
             f"got number {number!r}"
         )
     key = key_of(reservation)
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     _require_shown(connection, key, release)
     known = list(of_release(connection, release.id))
     if vintage in known:
@@ -478,7 +486,7 @@ def record_vintage_published(
         LedgerError: No such vintage was staged.
     """
     key = key_of(reservation)
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     known = {vintage.number: vintage for vintage in of_release(connection, release.id)}
     if number not in known:
         raise LedgerError(f"{describe(*key)} has no vintage {number} that was staged: nothing is published")

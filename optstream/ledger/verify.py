@@ -22,8 +22,8 @@ from optstream.ledger.accounting import (
 from optstream.ledger.database import reading
 from optstream.ledger.dated_trees import Entries, continues, trees_said
 from optstream.ledger.hash_chain import GENESIS, HASHED, PlainEvent, hashes_of
-from optstream.ledger.held import describe
 from optstream.ledger.records import StreamTerms
+from optstream.ledger.release_rows import describe
 from optstream.ledger.schema import (
     AmendmentRow,
     EventRow,
@@ -79,23 +79,23 @@ class EventRecord:
     tree_problems: list[int] = field(default_factory=list)
 
 
-def chain_problems(connection: Connection, stream: StreamRow, told: EventRecord) -> Iterator[str]:
+def chain_problems(connection: Connection, stream: StreamRow, record: EventRecord) -> Iterator[str]:
     """Recompute a stream's chain; fill in what its events say."""
     before, expected = GENESIS, 0
     of_stream = _PLAIN_EVENTS.where(EventRow.stream_id == stream.id).order_by(EventRow.number)
     for rows in plain_batches(connection, of_stream, EVENTS_AT_ONCE):
         yield from _link_problems(stream.name, rows, before, expected)
         before, expected = _after(rows[-1], expected + len(rows) - 1)
-        _replay(rows, told)
+        _replay(rows, record)
     if (stream.head, stream.n_events) != (before, expected):
         yield f"stream {stream.name!r}: its last event is not the one that its row names"
-    for number in told.tree_problems:
+    for number in record.tree_problems:
         yield (
             f"stream {stream.name!r}, event {number}: changes the hierarchy of days that were reserved "
             "before it, and is no amendment"
         )
     terms = readable_terms(connection, stream)
-    if terms is None or not _says(told.terms, terms):
+    if terms is None or not _says(record.terms, terms):
         yield f"stream {stream.name!r}: its terms are not those that its events record"
 
 
@@ -122,7 +122,7 @@ def _after(row: PlainEvent, expected: int) -> tuple[str, int]:
     return row[-1], (row[1] if isinstance(row[1], int) else expected) + 1
 
 
-def _replay(rows: Sequence[PlainEvent], told: EventRecord) -> None:
+def _replay(rows: Sequence[PlainEvent], record: EventRecord) -> None:
     """Add what consecutive events say to what was told before them."""
     release: Named | None = None
     said: Said = {}
@@ -135,36 +135,36 @@ def _replay(rows: Sequence[PlainEvent], told: EventRecord) -> None:
             body = {}
         try:
             if period is None:
-                told.terms = body
+                record.terms = body
                 number = body.get("amendment", 0)
-                told.guarantees[body.get("grant"), number] = [body.get(name) for name in GUARANTEE_COLUMNS]
-                _replay_trees(event, kind, body, told)
+                record.guarantees[body.get("grant"), number] = [body.get(name) for name in GUARANTEE_COLUMNS]
+                _replay_trees(event, kind, body, record)
                 continue
             if "vintage" in body:
-                told.vintages.setdefault((period, revision, body["vintage"]), {}).update(body)
+                record.vintages.setdefault((period, revision, body["vintage"]), {}).update(body)
                 continue
             # a release's events mostly follow each other
             if (period, revision) != release:
                 release = period, revision
-                said = told.releases.setdefault(release, body)
+                said = record.releases.setdefault(release, body)
             said |= body
             if "n_steps" in body:
-                told.reserved_until = max(told.reserved_until, body["first_step"] + body["n_steps"])
+                record.reserved_until = max(record.reserved_until, body["first_step"] + body["n_steps"])
             if "spends_hash" in body:
-                told.spends[period, revision, body.get("generation", 0)] = body["spends_hash"]
+                record.spends[period, revision, body.get("generation", 0)] = body["spends_hash"]
         except (TypeError, ValueError, KeyError):
             # something is named by a list: it names nothing, so what it stands for is missed below
             continue
 
 
-def _replay_trees(event: int, kind: str, body: Said, told: EventRecord) -> None:
+def _replay_trees(event: int, kind: str, body: Said, record: EventRecord) -> None:
     """Take the list of trees that an event about the stream's terms says, and judge how it was changed."""
     trees = trees_said(body)
     # until something is reserved, terms may be any
-    is_kept = kind == "amended" or told.trees is None or told.reserved_until == NOTHING_RESERVED
-    if not is_kept and not continues(told.trees or (), trees, told.reserved_until):
-        told.tree_problems.append(event)
-    told.trees = trees
+    is_kept = kind == "amended" or record.trees is None or record.reserved_until == NOTHING_RESERVED
+    if not is_kept and not continues(record.trees or (), trees, record.reserved_until):
+        record.tree_problems.append(event)
+    record.trees = trees
 
 
 def readable_terms(connection: Connection, stream: StreamRow) -> StreamTerms | None:
@@ -177,10 +177,10 @@ def readable_terms(connection: Connection, stream: StreamRow) -> StreamTerms | N
 
 def _says(body: Said | None, terms: StreamTerms) -> bool:
     """Return whether the last event about a stream's terms tells these."""
-    told = event_body(terms, 0)
+    record = event_body(terms, 0)
     # those that not every stream's terms have: a row that lacks them where the event has them was edited
-    names = {*told, "hierarchy", "own_alpha", "stream_share", "delta", "rho"} - {"amendment"}
-    return body is not None and all(body.get(name) == told.get(name) for name in names)
+    names = {*record, "hierarchy", "own_alpha", "stream_share", "delta", "rho"} - {"amendment"}
+    return body is not None and all(body.get(name) == record.get(name) for name in names)
 
 
 # Checking a stream's releases, spends and vintages against what its events say of them.
@@ -216,13 +216,13 @@ class Account:
 
 
 def release_problems(
-    connection: Connection, stream: StreamRow, told: EventRecord, account: Account
+    connection: Connection, stream: StreamRow, record: EventRecord, account: Account
 ) -> Iterator[str]:
     """Yield each difference between a stream's releases or spends and its events; charge the spends to
     `account`.
     """
-    rows = yield from _releases(connection, stream, told.releases)
-    yield from _spends(connection, stream, rows, told.spends, account)
+    rows = yield from _releases(connection, stream, record.releases)
+    yield from _spends(connection, stream, rows, record.spends, account)
 
 
 def _releases(
@@ -282,8 +282,8 @@ def _spends(
         period, revision, in_force, amendment = releases_read[release_id]
         plan = [row[3:] for row in group]
         account.n_spends += len(plan)
-        told = recorded.pop((period, revision, generation), None)
-        if told != hash_of_lines(grant_id, lines_of(plan)) or not _are_numbered(plan):
+        record = recorded.pop((period, revision, generation), None)
+        if record != hash_of_lines(grant_id, lines_of(plan)) or not _are_numbered(plan):
             yield f"{describe(stream.name, period, revision)}: its spends are not those of its events"
             continue
         account.longest = max(account.longest, *map(_n_steps, plan))
@@ -319,9 +319,9 @@ def _spend_rows(connection: Connection, stream: StreamRow) -> Iterator[PlainGene
     return plain_rows(connection, query)
 
 
-def vintage_problems(connection: Connection, stream: StreamRow, told: ToldOfVintages) -> Iterator[str]:
+def vintage_problems(connection: Connection, stream: StreamRow, record: ToldOfVintages) -> Iterator[str]:
     """Yield what differs between a stream's vintages and what its events record of them."""
-    left = dict(told)
+    left = dict(record)
     query = (
         select(ReleaseRow.period, ReleaseRow.revision, VintageRow.number, *_OF_VINTAGE)
         .join(ReleaseRow, ReleaseRow.id == VintageRow.release_id)
@@ -365,10 +365,10 @@ def problems(connection: Connection) -> Iterator[str]:
 
 def stream_problems(connection: Connection, stream: StreamRow, account: Account) -> Iterator[str]:
     """Yield what does not fit in a stream by itself; its spends are entered into the account."""
-    told = EventRecord(guarantees=account.recorded_guarantees)
-    yield from chain_problems(connection, stream, told)
-    yield from vintage_problems(connection, stream, told.vintages)
-    yield from release_problems(connection, stream, told, account)
+    record = EventRecord(guarantees=account.recorded_guarantees)
+    yield from chain_problems(connection, stream, record)
+    yield from vintage_problems(connection, stream, record.vintages)
+    yield from release_problems(connection, stream, record, account)
 
 
 def stray_problems(connection: Connection, n_spends: int) -> Iterator[str]:
@@ -450,12 +450,12 @@ def _windows(connection: Connection, grant: GrantRow, history: History) -> Itera
         return
     for number, guarantee, cost in costs:
         if cost.epsilon > guarantee.budget:
-            told = (
+            record = (
                 f"{budget}: the window from step {cost.first_step} costs {cost.epsilon}, "
                 f"more than {guarantee.budget}"
             )
             kept = f", which privacy guarantee {number} allows: days in it were released under that"
-            yield told + (kept if grant.amendment else "")
+            yield record + (kept if grant.amendment else "")
 
 
 def verify(engine: Engine) -> list[str]:

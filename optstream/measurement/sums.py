@@ -223,7 +223,7 @@ def level_period(period: PrivatePeriod, tree: AggregationTree, level: int) -> Pr
     return PrivatePeriod(totals, resolution=period.resolution, first_step=period.first_step)
 
 
-def together(parts: Mapping[int, Measured], state: State | None, before: State | None) -> Measured:
+def combined(parts: Mapping[int, Measured], state: State | None, before: State | None) -> Measured:
     """Return the measurements of several levels, kept as `parts`, as those of one period.
 
     Privacy: none; the measurements are noisy, and their spends, which name their level, are kept. `before` is

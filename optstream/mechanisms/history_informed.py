@@ -55,8 +55,8 @@ def used_covariates(*measured: Measured, day: int | None = None) -> dict[str, An
     for period in measured[-MOST_LATE:]:
         before = period.before or {}
         late = before.get(LATE, ())
-        told = [one for one in late if day is not None and Covariate.from_document(one).tells(day)]
-        newest |= {one["name"]: one for one in (*told, *before.get(COVARIATES, ()))}
+        tells_day = [one for one in late if day is not None and Covariate.from_document(one).tells(day)]
+        newest |= {one["name"]: one for one in (*tells_day, *before.get(COVARIATES, ()))}
     return {COVARIATES: list(newest.values())} if newest else {}
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.error_terms import AskedTimes, CovarianceOfSums, SumsOfTimes, times_before
+from optstream.estimation.error_terms import CovarianceOfSums, ErrorTimes, SumsOfTimes, times_before
 from optstream.estimation.least_squares import consistent
 from optstream.history.blocks import BlockHistory, n_series_of
 from optstream.history.blocks import Blocks as Steps
@@ -78,7 +78,7 @@ from optstream.stream.lattice import refuse_margin
 
 GUESSED = "guessed"
 """In a state: the leaves whose share of the days before was not measured, and since when each is."""
-SPLIT_DOUBT, ADDED_DOUBT = 0.5, 1.0
+SPLIT_DEVIATION, ADDED_DEVIATION = 0.5, 1.0
 """How far, relative, the share of a part may lie from the public one; of a new unit from a typical one's."""
 Histories = Mapping[int, BlockHistory]
 """Of each measured level."""
@@ -113,19 +113,19 @@ def guesses(between: TreeMap, first_step: int) -> list[dict[str, Any]]:
     return list(_guesses(between, first_step))
 
 
-def refined(told: Sequence[Mapping[str, Any]], histories: Histories) -> dict[int, BlockHistory]:
+def refined(guessed: Sequence[Mapping[str, Any]], histories: Histories) -> dict[int, BlockHistory]:
     """Return the blocks with the guessed rows of earlier days corrected by the later blocks.
 
-    `told` is of `guesses`; only rows of guessed leaves, and those above new ones, change.
+    `guessed` is of `guesses`; only rows of guessed leaves, and those above new ones, change.
     """
-    if not told:
+    if not guessed:
         return dict(histories)
     found = {level: replace(one, sums=one.sums.astype(np.float64)) for level, one in histories.items()}
-    shares = [_share(one, histories) for one in told]
+    shares = [_share(one, histories) for one in guessed]
     groups: dict[tuple[Any, ...], float] = {}
-    for one, share in zip(told, shares, strict=True):
+    for one, share in zip(guessed, shares, strict=True):
         groups[_group(one)] = groups.get(_group(one), 0.0) + share
-    for one, share in zip(told, shares, strict=True):
+    for one, share in zip(guessed, shares, strict=True):
         level, row = one["at"]
         if level not in found:
             continue
@@ -157,15 +157,15 @@ def _share(one: Mapping[str, Any], histories: Histories) -> float:
     if not since.any():
         return guess
     weight = 1.0 / history.scales[since] ** 2
-    own, beside = history.sums[row, since], history.sums[one["beside"]][:, since].sum(axis=0)
-    whole = float(beside @ weight)
+    own, siblings = history.sums[row, since], history.sums[one["beside"]][:, since].sum(axis=0)
+    whole = float(siblings @ weight)
     if whole == 0:
         return guess
     measured = float(own @ weight) / whole
-    # noise of own and of all beside it, over the sum of what they share
+    # noise of own and of its siblings, over the sum of what they share
     noise = 2.0 * float(weight.sum()) * (1 + len(one["beside"]) * measured**2) / whole**2
-    doubt = (float(one["doubt"]) * guess) ** 2
-    return max((measured / noise + guess / doubt) / (1.0 / noise + 1.0 / doubt), 0.0)
+    variance = (float(one["doubt"]) * guess) ** 2
+    return max((measured / noise + guess / variance) / (1.0 / noise + 1.0 / variance), 0.0)
 
 
 def _guesses(between: TreeMap, first_step: int) -> Iterator[dict[str, Any]]:
@@ -180,23 +180,23 @@ def _guesses(between: TreeMap, first_step: int) -> Iterator[dict[str, Any]]:
     for leaf, parts in zip(tree.leaves, between.leaves, strict=True):
         own = {"at": [level_of[leaf], row_of[leaf]], "since": first_step}
         if not parts:
-            beside = _beside(between, leaf, level_of)
-            if beside:
+            siblings = _siblings(between, leaf, level_of)
+            if siblings:
                 above = [[level_of[node], row_of[node]] for node in _above(tree, leaf)]
-                rows = [row_of[one] for one in beside]
-                told = {"share": 1.0 / len(rows), "doubt": ADDED_DOUBT, "parts": False, "above": above}
-                yield {**own, "beside": rows, **told}
+                rows = [row_of[one] for one in siblings]
+                guess = {"share": 1.0 / len(rows), "doubt": ADDED_DEVIATION, "parts": False, "above": above}
+                yield {**own, "beside": rows, **guess}
         elif len(parts) == 1 and next(iter(parts.values())) < 1:
             ((old, share),) = parts.items()
             siblings = [one for one in parts_of[old] if level_of[one] == level_of[leaf]]
             whole = sum(float(between.leaves[tree.leaves.index(one)].get(old, 0)) for one in siblings)
             if len(siblings) > 1:
                 rows = [row_of[one] for one in siblings]
-                told = {"share": float(share) / whole, "doubt": SPLIT_DOUBT, "parts": True, "above": []}
-                yield {**own, "beside": rows, **told}
+                guess = {"share": float(share) / whole, "doubt": SPLIT_DEVIATION, "parts": True, "above": []}
+                yield {**own, "beside": rows, **guess}
 
 
-def _beside(between: TreeMap, leaf: str, level_of: Mapping[str, int]) -> list[str]:
+def _siblings(between: TreeMap, leaf: str, level_of: Mapping[str, int]) -> list[str]:
     """The leaves with a past that stand nearest to a new one, on its level."""
     tree = between.after
     past = {one for one, parts in zip(tree.leaves, between.leaves, strict=True) if parts}
@@ -451,10 +451,10 @@ def _of_counts(errors: Floats, counted: Floats, noise: Floats, blocks: Blocks, w
     variance of a count. noise: of a block's mean, of the node's own measurement alone.
     """
     n_blocks, length = blocks
-    told = counted / (length * (counted + length * noise))
+    explained = counted / (length * (counted + length * noise))
     measured = n_blocks * length / window_length
-    doubted = 1.0 - told if length == 1 else 1.0
-    known = errors**2 * doubted + counted * (1.0 - told)
+    remaining = 1.0 - explained if length == 1 else 1.0
+    known = errors**2 * remaining + counted * (1.0 - explained)
     return np.asarray(np.sqrt(measured * known + (1.0 - measured) * (errors**2 + counted)))
 
 
@@ -488,7 +488,7 @@ class TreeEstimate:
     """An estimate, and what tells how its errors hang together: None where nothing was measured."""
 
     values: Estimate
-    doubt: Callable[[], CovarianceOfSums | None] | None = None
+    errors: Callable[[], CovarianceOfSums | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -506,21 +506,21 @@ class TreeEstimates:
 
     def estimate(self, measured: Measured, belief: FilterState, histories: Histories) -> TreeEstimate:
         """Return the posterior mean of every node and its variance; consistent, and not below the bound."""
-        steps, near = asked_and_near(measured, histories)
+        steps, near = period_and_nearby_blocks(measured, histories)
         scale, unit = self.pattern.scale_units, float(measured.resolution)
         if self.pattern.counts:
             shared = shared_fit(belief, near, self.tree, self.small, steps, scale)
             fit = fit_counts(shared, near, self.tree, self.small, steps, scale)
             counted = published_counts(fit, measured, self.tree, self.lower_bound)
-            own = partial(self._doubt_of_counts, shared, near, histories, steps, unit) if shared else None
+            own = partial(self._errors_of_counts, shared, near, histories, steps, unit) if shared else None
             return TreeEstimate(counted, own)
-        found, doubt = fit_tree(belief, near, self.tree, steps, scale), None
+        found, errors = fit_tree(belief, near, self.tree, steps, scale), None
         if found is None:
             values, variances = nothing_measured(self.tree, len(steps), scale)
         else:
             asked = self._asked(near, histories, steps)
-            doubt = found.doubt(asked, len(steps))
-            values, variances = found.series(steps, doubt)
+            errors = found.errors(asked, len(steps))
+            values, variances = found.series(steps, errors)
         values, variances = values * unit, variances * unit**2
         bound, optimality, unbounded = self.lower_bound, None, None
         if bound is not None and values[self.tree.leaf_indices].min() < bound:
@@ -529,12 +529,12 @@ class TreeEstimates:
             nearest = consistent(merged, self.tree, [], "variance", bound, "joint")
             values, optimality, unbounded = nearest.values, nearest.optimality, values
         estimate = Estimate(values, variances, optimality=optimality, unbounded=unbounded)
-        if doubt is None:
+        if errors is None:
             return TreeEstimate(estimate)
-        sums = SumsOfTimes(doubt, asked.weights, len(asked.weights) - len(steps), unit**2)
+        sums = SumsOfTimes(errors, asked.weights, len(asked.weights) - len(steps), unit**2)
         return TreeEstimate(estimate, lambda: sums)
 
-    def _doubt_of_counts(
+    def _errors_of_counts(
         self, shared: SharedFit, near: Histories, histories: Histories, steps: range, unit: float
     ) -> CovarianceOfSums | None:
         """Return the same of counts, of nodes; None also where leaves were not measured."""
@@ -547,7 +547,7 @@ class TreeEstimates:
             return None
         return SumsOfTimes(found, asked.of_steps, len(asked.weights) - len(steps), unit**2)
 
-    def _asked(self, near: Histories, histories: Histories, steps: range) -> AskedTimes:
+    def _asked(self, near: Histories, histories: Histories, steps: range) -> ErrorTimes:
         """Return the days before a period whose errors correlate with its own: those of the blocks in the
         estimate.
 
@@ -561,7 +561,7 @@ class TreeEstimates:
 
     def events(self, measured: Measured, belief: FilterState, histories: Histories) -> tuple[int, ...]:
         """Return the days that were found unlike all others. histories: of the levels with one posterior."""
-        steps, near = asked_and_near(measured, histories)
+        steps, near = period_and_nearby_blocks(measured, histories)
         return events_of_tree(belief, near, self.above, steps, self._typical, self._look)
 
     def refreshed(self, belief: FilterState, histories: Histories, first_step: int) -> FilterState:
@@ -592,7 +592,9 @@ class TreeEstimates:
         return typical_above(self.tree, self.above, self.pattern.scale_units)
 
 
-def asked_and_near(measured: Measured, histories: Histories) -> tuple[range, dict[int, BlockHistory]]:
+def period_and_nearby_blocks(
+    measured: Measured, histories: Histories
+) -> tuple[range, dict[int, BlockHistory]]:
     """Return the period's steps, and each level's blocks around them."""
     steps = range(measured.first_step, measured.first_step + measured.n_steps)
     return steps, {level: around(history, steps) for level, history in histories.items()}
@@ -806,8 +808,10 @@ class HistoryInformedTree(Hierarchical):
         if known:
             # what was guessed at an earlier change, as it is known by now
             histories = {int(level): self._belief(own).history for level, own in levels.items() if own}
-            told = {str(level): one.to_document() for level, one in refined(known, histories).items()}
-            levels = {level: {**own, "history": told[level]} if own else own for level, own in levels.items()}
+            corrected = {str(level): one.to_document() for level, one in refined(known, histories).items()}
+            levels = {
+                level: {**own, "history": corrected[level]} if own else own for level, own in levels.items()
+            }
         carried = carried_levels(levels, between)
         return {**state, "levels": carried, GUESSED: guesses(between, first_step)}
 
@@ -821,8 +825,8 @@ class HistoryInformedTree(Hierarchical):
         spent = [one for known in states.values() for one in (known or {}).get("spends", ())]
         others = [spend_from_document(one) for one in (*spent, *(state or {}).get(ELSEWHERE, ()))]
         period = range(first_step, first_step + n_steps)
-        told = states_with_parts(self._sets_of_levels, states, others, self.model, period)
-        return {"mechanism": LEVELS, **(state or {}), "levels": told}
+        chosen = states_with_parts(self._sets_of_levels, states, others, self.model, period)
+        return {"mechanism": LEVELS, **(state or {}), "levels": chosen}
 
     @property
     def _sets_of_levels(self) -> tuple[Levels, ...]:
@@ -898,8 +902,8 @@ class HistoryInformedTree(Hierarchical):
         self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
     ) -> Release:
         estimate = self._estimates.estimate(measured, belief, histories)
-        found, doubt = estimate.values, estimate.doubt
-        release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality, doubt)
+        found, errors = estimate.values, estimate.errors
+        release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality, errors)
         before = found.values if found.unbounded is None else found.unbounded
         return replace(release, bands=found.bands, covariates=belief.covariates, unbounded_of=lambda: before)
 

@@ -624,12 +624,12 @@ class OptStream(Mechanism):
         for spend in plan:
             if known and isinstance(spend, JointSpend):
                 own = self.by_level[spend.level]
-                beside = [one for one in (*known, *plan) if one.level == spend.level and one is not spend]
+                others = [one for one in (*known, *plan) if one.level == spend.level and one is not spend]
                 groups = groups_with_headroom(
                     spend.groups,
                     spend.first_step,
                     spend.unit_charge,
-                    beside,
+                    others,
                     self.model.window_length,
                     own.epsilon,
                 )

@@ -119,19 +119,19 @@ class Release:
 
     def _error_of(
         self,
-        together: CovarianceOfSums | None,
+        covariance: CovarianceOfSums | None,
         rows: list[int],
         leaves: NDArray[np.float64],
         steps: list[int],
     ) -> float | None:
         """Return the standard error of the sum over these nodes, or their leaves, and steps, or None."""
-        if together is None:
+        if covariance is None:
             return None
         weights = np.isin(np.arange(len(self.values)), rows).astype(np.float64)
-        weights = weights if together.of_nodes else leaves
-        times = np.zeros((1, self.values.shape[1] + together.n_earlier))
+        weights = weights if covariance.of_nodes else leaves
+        times = np.zeros((1, self.values.shape[1] + covariance.n_earlier))
         times[0, steps] = 1.0
-        return float(np.sqrt(together.products(weights[None], times).variances()[0, 0]))
+        return float(np.sqrt(covariance.products(weights[None], times).variances()[0, 0]))
 
     @cached_property
     def noise_together(self) -> CovarianceOfSums | None:

@@ -13,7 +13,7 @@ from optstream.estimation import Estimate
 from optstream.estimation.estimate import UNKNOWN, hold
 from optstream.measurement.distance import measure_by_distance
 from optstream.mechanisms.series import LARGEST_SCALE, OnlineMechanism
-from optstream.mechanisms.state import held_after, memory_of, own_state, still_seen
+from optstream.mechanisms.state import last_values, memory_of, own_state, still_seen
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, PrivacyModel, Spend, StepSpend
 from optstream.privacy.exact import Exact, exact
@@ -115,7 +115,7 @@ class PublishByDistance(OnlineMechanism):
         spent = Counter(dict(taken)) + Counter(dict(self._grains(drawn.spends)))
         seen = still_seen(spent.items(), first_step + n_steps, window)
         after = {"mechanism": self.name, "spent": [list(one) for one in seen], **self._memory(rule)}
-        return replace(measured, state=after | held_after(measured))
+        return replace(measured, state=after | last_values(measured))
 
     def _grains(self, spends: Iterable[Spend]) -> list[tuple[int, int]]:
         return grains_of(spends, self._for_publications, self._n_grains)

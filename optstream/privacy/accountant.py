@@ -100,13 +100,13 @@ def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_le
     Raises:
         ParameterError: A spend of no known kind.
     """
-    together: dict[tuple[int, ...], list[Spend]] = {}
+    alike: dict[tuple[int, ...], list[Spend]] = {}
     listed = list(repeated)
     check_currency(spend for spend, _ in listed)
     for spend, shifts in listed:
-        together.setdefault(tuple(sorted(shifts)), []).append(spend)
+        alike.setdefault(tuple(sorted(shifts)), []).append(spend)
     # what always comes together is added up once
-    charges = [(_charge(spends, window_length), Counter(shifts)) for shifts, spends in together.items()]
+    charges = [(_charge(spends, window_length), Counter(shifts)) for shifts, spends in alike.items()]
     denominator = math.lcm(*(charged.denominator for charged, _ in charges))
     placed: list[tuple[int, NDArray[np.object_]]] = []
     for charged, counts in charges:

@@ -36,7 +36,7 @@ from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays
 from studies.benchmarks.measure import Data, show, table
 from studies.benchmarks.small_counts import FIRST, KNOWN_TRIPS, SLOTS, read_trips
-from studies.papers.data import LOAD, read_load
+from studies.evaluation.series import LOAD, read_load
 from tasks.config.holidays import public_holidays
 
 LOAD_FIRST, WEEKS_APART, LOAD_WEEKS = date(2013, 1, 7), 11, 191

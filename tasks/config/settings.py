@@ -172,13 +172,18 @@ class Folders(Section):
         return self.report_folder / "summaries.parquet"
 
     @property
+    def curves_file(self) -> Path:
+        """The curves that the last night drew, for the live pages."""
+        return self.report_folder / "curves.json"
+
+    @property
     def long_spans_file(self) -> Path:
         """What a month and a year lose by the plans of late, which statements repeat each night."""
         return self.report_folder / "long_spans.json"
 
     @property
     def composed_file(self) -> Path:
-        """What the charges of a month and a year compose to, which the operators' page tells."""
+        """What the charges of a month and a year compose to, which the operators' page shows."""
         return self.report_folder / "composed.json"
 
     @property

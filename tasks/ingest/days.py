@@ -25,15 +25,11 @@ from tasks.ingest.rows import (
     with_days,
 )
 
-# What files hold, leaf by leaf: sums, metrics and places.
-
 
 @dataclass(frozen=True)
 class Summed:
-    """What is known of some leaves.
-
-    metrics: the raw frame with the day's and the leaf's index, by both. units: of each day the sums of its
-    leaves in `metrics`, int64, (n_leaves, n_steps). places: of each day what was first found where.
+    """What the leaves of a chunk of days have: the raw frame with the indices of day and leaf; by day their
+    units, int64, (n_leaves, n_steps), and what was first found where.
     """
 
     metrics: pl.DataFrame = field(repr=False)
@@ -47,11 +43,14 @@ def summed(files: Sequence[SourceFile], dumps: Sequence[Dump], settings: Setting
     by_step, days = by_step_of(cells), [dump.day for dump in dumps]
     metrics = metrics_of(files, by_step, dropped, days, settings)
     places = places_of(files, cells, by_step, dropped, metrics, settings)
-    rows = by_step, with_days(dropped, files)
-    units = {
-        number: _units(*rows, number, metrics, settings.calendar.n_steps(day))
-        for number, day in enumerate(days)
-    }
+    units = {}
+    for number, day in enumerate(days):
+        shape = len(settings.tree_of(day).leaves), settings.calendar.n_steps(day)
+        units[number] = np.zeros(shape, dtype=np.int64)
+        for change, rows in ((np.add, by_step), (np.subtract, with_days(dropped, files))):
+            own = rows.filter(pl.col("day") == number, pl.col("step") >= 0)
+            place = own["leaf"].to_numpy(), own["step"].to_numpy()
+            change.at(units[number], place, own["units"].to_numpy())
     return Summed(metrics, units, places)
 
 
@@ -84,19 +83,6 @@ def _people(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
             seen = seen_of(own, settings)
             dropped += [dropped_of(own, seen, settings), nobody_of(seen.nameless, settings)]
     return pl.concat(dropped)
-
-
-def _units(
-    by_step: pl.DataFrame, dropped: pl.DataFrame, number: int, metrics: pl.DataFrame, n_steps: int
-) -> NDArray[np.int64]:
-    """A day's units of the leaves in `metrics`, less those of the rows that do not count."""
-    leaves = metrics.filter(pl.col("day") == number)["leaf"].to_numpy()
-    units = np.zeros((len(leaves), n_steps), dtype=np.int64)
-    for change, rows in ((np.add, by_step), (np.subtract, dropped)):
-        own = rows.filter(pl.col("day") == number, pl.col("step") >= 0)
-        of_leaf = np.searchsorted(leaves, own["leaf"].to_numpy())
-        change.at(units, (of_leaf, own["step"].to_numpy()), own["units"].to_numpy())
-    return units
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasPath, BeforeValidator, Field
 
-from optstream.catalogue.documents import Count, Instant, OrAbsent, Part, PeriodText, Positive, Several, Text
+from optstream.catalogue.documents import (
+    Count,
+    Instant,
+    OrAbsent,
+    Part,
+    PeriodText,
+    Positive,
+    Several,
+    Text,
+    absent,
+)
 from tasks.config import Settings
-from tasks.monitor.alarms import DEPENDS
-from tasks.monitor.days import DayState, Kind, Severity, State
-from tasks.monitor.facts import days_left, newest_day, replaced
+from tasks.monitor.alarms import DEPENDS, Alarm
+from tasks.monitor.days import DayState, State
+from tasks.monitor.facts import newest_day, replaced
 from tasks.monitor.view import StreamView
 from tasks.release.outcomes import budget_document
 
@@ -39,42 +49,6 @@ class Level(Part):
     level: Count
     nodes: Positive
     share: str
-
-
-class LevelOfDay(Part):
-    """How far a level has come on a day."""
-
-    level: Count
-    state: State
-    nodes_without_input: Count
-
-
-class Day(Part):
-    """A day of the calendar."""
-
-    date: PeriodText
-    state: State
-    revision: Count | None
-    file: str | None
-    note: str
-    waiting_for: OrAbsent[Several[str]] = Field(
-        None, description="the fewest nodes that cover the leaves without a complete dump"
-    )
-    levels: OrAbsent[list[LevelOfDay]] = Field(None, description="a fine day has all nodes of all levels")
-    days_until_raw_expires: OrAbsent[int] = Field(None, description="negative when past")
-    accepted: OrAbsent[Literal[True]] = Field(None, description="a person accepted the gap")
-
-
-class Alarm(Part):
-    """An alarm or a warning."""
-
-    kind: Kind
-    severity: Severity
-    stream: str
-    day: PeriodText | None
-    node: str | None
-    suggestion: str | None = Field(description="the node that was probably meant")
-    words: Text
 
 
 class Left(Part):
@@ -112,10 +86,8 @@ class Budget(Part):
     spent_float: float | None
     left: Amount
     left_float: float | None
-    currency: OrAbsent[Literal["rho"]] = Field(
-        None, description="where amounts are rho of zero-concentrated privacy"
-    )
-    in_words: OrAbsent[Text] = None
+    currency: OrAbsent[Literal["rho"]] = absent("where amounts are rho of zero-concentrated privacy")
+    in_words: OrAbsent[Text] = absent()
     windows: list[Window] = Field(description="those that the last release or a later one meets")
     days: list[DayLeft]
 
@@ -159,7 +131,7 @@ class Status(Part):
     last_day: PeriodText | None
     levels: Several[Level] = Field(description="root first")
     counts: dict[State, Positive]
-    days: list[Day] = Field(description="rising, without gaps")
+    days: list[DayState] = Field(description="rising, without gaps")
     alarms: list[Alarm]
     budget: Budget
     last_audit: Audit | None
@@ -184,28 +156,11 @@ def status_document(settings: Settings, view: StreamView) -> dict[str, Any]:
             for number, nodes in enumerate(tree.levels)
         ],
         "counts": view.counts,
-        "days": [_day(day, view.at) for day in view.days],
+        "days": view.days,
         "alarms": view.alarms,
         "budget": {**budget_document(facts.budget), **left},
         "last_audit": facts.audit,
         "replaced_readings": {"day": newest_day(facts), "note": DEPENDS, "regions": replaced(facts)},
         "published": str(settings.published_folder),
     }
-    return Status.model_validate(document).model_dump(mode="json", exclude_defaults=True)
-
-
-def _day(day: DayState, now: datetime) -> dict[str, Any]:
-    """What is not said of a day is as on a fine day: nothing waits, nothing expires, no gap was accepted."""
-    document: dict[str, Any] = {name: getattr(day, name) for name in ("state", "revision", "file", "note")}
-    document["date"] = day.day
-    if day.waiting_for:
-        document["waiting_for"] = day.waiting_for
-        document["levels"] = [
-            {"level": level, "state": day.state, "nodes_without_input": count}
-            for level, count in enumerate(day.levels)
-        ]
-    if day.raw_expires is not None:
-        document["days_until_raw_expires"] = days_left(day.raw_expires, now)
-    if day.accepted:
-        document["accepted"] = True
-    return document
+    return Status.model_validate(document).model_dump(mode="json", by_alias=True)

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from optstream.ledger import Ledger
 from tasks.config import Settings
-from tasks.monitor.alarms import alarms_of
-from tasks.monitor.days import Alarm, DayState, Kind, Severity, State, days_of
+from tasks.monitor.alarms import Alarm, Kind, Severity, alarms_of
+from tasks.monitor.days import DayState, State, days_of
 from tasks.monitor.facts import Facts, look
 
 # All that is to be said of a stream at one moment.
@@ -25,9 +25,9 @@ class StreamView:
     alarms: tuple[Alarm, ...]
 
     @property
-    def counts(self) -> Mapping[str, int]:
+    def counts(self) -> Mapping[State, int]:
         """How many days are in each state."""
-        return dict(sorted(Counter(day.state.value for day in self.days).items()))
+        return dict(sorted(Counter(day.state for day in self.days).items()))
 
 
 def view_of(settings: Settings, facts: Facts, now: datetime) -> StreamView:

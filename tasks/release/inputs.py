@@ -45,9 +45,7 @@ FOLDER = "input_folder"
 
 
 def input_key(settings: Settings) -> bytes:
-    """The key, made once, at random, and kept permanently: without it old hashes say nothing. Raises
-    LedgerError if the file is there and is no key.
-    """
+    """The key, made once at random and kept. Raises LedgerError if the file is there and is no key."""
     path = settings.input_key_file
     if not path.exists():
         _make_key(path)
@@ -124,10 +122,7 @@ def _keyed_hash(key: bytes, path: Location, until: float) -> str | None:
 def keep_inputs(
     settings: Settings, day: date, revision: int, token: int, inputs: Inputs, stated: Mapping[str, Any]
 ) -> None:
-    """Store what a draw is made from, under its fencing token: durable before the first sample.
-
-    stated: what its statement will say of the draw, whatever is configured by then.
-    """
+    """Store what a draw is made from, durable before its first sample. stated: what its statement says."""
     path = settings.inputs_of(day, revision) / f"{token}.json"
     document = {INPUTS: dict(sorted(inputs.items())), STATED: dict(stated)}
     write_private(path, json.dumps(document, indent=1).encode())
@@ -153,10 +148,8 @@ def drawn_inputs(settings: Settings, day: date, revision: int, measurements_hash
 def stated_of_draw(
     settings: Settings, day: date, revision: int, measurements_hash: str | None
 ) -> Mapping[str, Any] | None:
-    """What a statement says of the draw of the measurements of this hash; None where no record says.
-
-    Raises PublicationError where the record is no longer as it was stored: the configuration of now would be
-    stated in its place.
+    """What a statement says of the draw of these measurements; None where no record says. Raises
+    PublicationError where the record was edited.
     """
     try:
         found = json.loads(_record_of(settings, day, revision, measurements_hash).read_bytes())
@@ -184,11 +177,3 @@ def edited_record(
 def _record_of(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> Path:
     token = token_in(settings.measurements_of(day, revision), measurements_hash)
     return settings.inputs_of(day, revision) / f"{token}.json"
-
-
-def by_folder(inputs: Inputs) -> dict[str, Inputs]:
-    """Those of each folder, by its name below the input folder."""
-    found: dict[str, dict[str, str]] = {}
-    for name, tag in inputs.items():
-        found.setdefault(name.rpartition("/")[0], {})[name] = tag
-    return {**found}
