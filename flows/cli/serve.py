@@ -193,16 +193,14 @@ def _tell(
     if own and password.exists():
         terminal.say(f"user and password: {password}")
 
-    def next_of(crons: Sequence[str], one: Settings) -> datetime | None:
+    def next_of(crons: Sequence[str], one: Settings) -> datetime:
         return next_fire(crons, datetime.now(ZoneInfo(one.stream.time_zone)))
 
-    def say_next(what: str, fire: datetime | None, one: Settings) -> None:
+    def say_next(what: str, fire: datetime, one: Settings) -> None:
         zone = one.stream.time_zone
-        when = f"next at {fire.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M}" if fire else "none within a year"
-        terminal.say(f"{what}: {when} ({zone})")
+        terminal.say(f"{what}: next at {fire.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})")
 
-    looks = filter(None, (next_of(looks_of(one), one) for one in streams))
-    say_next(deployment, min(looks, default=None), settings)
+    say_next(deployment, min(next_of(looks_of(one), one) for one in streams), settings)
     for one in streams:
         say_next(f"watch of {one.stream.name}", next_of([one.scheduling.watch_cron], one), one)
     seconds = MISSED_HEARTBEATS * heartbeat
