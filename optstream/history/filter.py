@@ -343,8 +343,8 @@ TreeErrors = LeafErrors | DayMeanErrors
 SAME = 1e-9
 """Relative: noise scales that differ by less are one."""
 OTHER_PLAN = 1.7
-"""By what factor levels' scales differ where they are of another plan; groups of joint noise beside Laplace
-noise, whose sizes differ by a third, make less of a difference."""
+"""Factor between levels' scales that shows another plan; groups of joint noise next to Laplace noise, whose
+sizes differ by a third, make less of a difference."""
 Look = Callable[..., tuple[Seen, *tuple[Floats, ...]] | None]
 """`seen_tree` or `counts.seen_counts`: the measurements, then the sizes."""
 
