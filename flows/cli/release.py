@@ -1,5 +1,6 @@
 """`optstream run`: release days, or say what they would cost."""
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -42,12 +43,13 @@ from flows.cli.options import (
 from flows.cli.output import Terminal, plain_table
 from flows.orchestration.environment import connect
 from flows.orchestration.serve import own_server
-from flows.orchestration.workers import check_cluster, task_runner
 from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import open_ledger
 from tasks.config import Settings
+from tasks.config.fields import ledger_database
 from tasks.ingest.sandbox import clock_before_ingest
 from tasks.operate.permissions import check_trusted
+from tasks.pages.words import at_most
 from tasks.plan.backfill import (
     BackfillPlan,
     backfill_document,
@@ -65,7 +67,6 @@ from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of, outcomes_document
 from tasks.release.run import asking
 from tasks.release.stages import Ended, Status
-from tasks.reports.numbers import at_most
 
 if TYPE_CHECKING:
     from tasks.plan.dry_run import SharedBudget
@@ -223,9 +224,6 @@ def run(
             "that [budget] restatement_share keeps back.",
         ),
     ] = False,
-    dask: Annotated[
-        str | None, asks("ADDRESS", "Large dumps on the Dask cluster there, such as tcp://host:8786.")
-    ] = None,
 ) -> None:
     """Release days, each once, from dump to published file.
 
@@ -237,7 +235,7 @@ def run(
         days = periods_asked(settings, day)
         if dry_run:
             return _price(settings, days, terminal)
-        return _release(settings, days, config, terminal, restate=restate, dask=dask)
+        return _release(settings, days, config, terminal, restate=restate)
 
     if dry_run and len(files := files_of(config)) > 1:
         raise typer.Exit(_price_together(files, day, Terminal(as_json)))
@@ -251,7 +249,6 @@ def _release(
     terminal: Terminal,
     *,
     restate: bool,
-    dask: str | None,
 ) -> Done:
     check_trusted(settings)
     again = with_config(f"optstream run {' '.join(f'--date {one}' for one in days)}", config)
@@ -261,7 +258,7 @@ def _release(
             connect(settings.trusted_folder)
             with terminal.step("prepare"):
                 from flows.orchestration.release import run_days  # prefect has read its settings now
-            works = run_days(settings, days, terminal, restate=restate, dask=dask)
+            works = run_days(settings, days, terminal, restate=restate)
     ledger = open_ledger(settings.ledger_url)
     budget = budget_of(settings, ledger, days)
     terminal.outcomes(works, settings, budget)
@@ -354,7 +351,7 @@ def _fill(
 ) -> Done:
     days = periods_of_span(settings, span)
     if dask is not None:
-        check_cluster(settings)
+        _check_cluster(settings)
     check_trusted(settings)
     with work("look which days are missing"):
         plan = plan_backfill(settings, open_ledger(settings.ledger_url), days)
@@ -381,6 +378,20 @@ def _fill(
     return Done(1 if left else 0, words or ("new estimates or pages alone" if waits else "nothing to do"))
 
 
+def _check_cluster(settings: Settings) -> None:
+    """Raise ConfigurationError unless workers elsewhere can reach the ledger and the orchestrator."""
+    if ledger_database(settings.ledger_url) is not None:
+        raise ConfigurationError(
+            "--dask needs a ledger that all workers reach: set ledger.url to a PostgreSQL database; an "
+            "SQLite file is for processes of one machine (--workers)"
+        )
+    if "PREFECT_API_URL" not in os.environ:
+        raise ConfigurationError(
+            "--dask needs a Prefect server that all workers reach: start one (`prefect server start`) and "
+            "set PREFECT_API_URL"
+        )
+
+
 def _are_due(settings: Settings, days: Sequence[date]) -> bool:
     """Whether one of these days waits for a new estimate: a backfill may have died before it came to them."""
     with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
@@ -397,9 +408,8 @@ def _run(
                 running.enter_context(own_server(settings, settings.trusted_folder / "prefect"))
             from flows.orchestration.backfill import run_backfill  # prefect has read its settings now
 
-            runner = task_runner(workers, dask)
         watch, steps = running.enter_context(_progress(len(plan.to_run), settings.stream.period, terminal))
-        return run_backfill(settings, plan.first, plan.last, watch, runner, steps=steps)
+        return run_backfill(settings, plan.first, plan.last, watch, workers, dask, steps=steps)
 
 
 @contextmanager

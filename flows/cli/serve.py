@@ -40,9 +40,9 @@ from flows.orchestration.serve import (
     watching,
     worker_of,
 )
-from flows.ui.application import application
-from flows.ui.looking import Looks, RunsOf
-from flows.ui.prefect_log_in import add_log_in
+from flows.web.app import application
+from flows.web.poll import Looks, RunsOf
+from flows.web.prefect_log_in import add_log_in
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import Settings, load_settings
 from tasks.config.schema import next_fire
@@ -173,21 +173,11 @@ def _register(
     """
     from flows.orchestration import nightly  # prefect reads its settings as it is imported
 
-    settings, names, flow = streams[0], {one.stream.name for one in streams}, "optstream-nightly"
-    if len(streams) == 1:
-        pool = work_pool or nightly.work_pool_of(settings)
-        night = nightly.night_document(settings, str(settings.file), pool, heartbeat)
-    else:
-        flow = "optstream-nights"
-        names.add(name := nightly.name_of_all(streams))
-        pool = work_pool or f"optstream-{name}"
-        night = nightly.night_of_all(streams, pool, heartbeat)
-    watched = [one.stream.name for one in streams]
-    nightly.register(night, nightly.zombie_document(heartbeat), watched)
+    night = nightly.night_document(streams, work_pool, heartbeat)
+    deployment = nightly.register(night, nightly.zombie_document(heartbeat))
     if own:
-        for name in names:
-            nightly.close_runs(name)
-    return pool, f"{flow}/{night['name']}"
+        nightly.close_runs([night["name"], *(one.stream.name for one in streams)])
+    return night["work_pool"]["name"], deployment
 
 
 def _tell(
@@ -195,20 +185,24 @@ def _tell(
 ) -> None:
     """What was set up, and when it runs next."""
     # prefect has read its settings now
-    from flows.orchestration.nightly import MISSED_HEARTBEATS, next_run
+    from flows.orchestration.nightly import MISSED_HEARTBEATS
 
     settings = streams[0]
     terminal.say(f"dashboard: {os.environ['PREFECT_API_URL'].rstrip('/').removesuffix('/api')}")
     password = settings.serve_folder / "password"
     if own and password.exists():
         terminal.say(f"user and password: {password}")
-    zone = ZoneInfo(settings.stream.time_zone)
-    begins = next_run(deployment).astimezone(zone)
-    terminal.say(f"{deployment}: next at {begins:%Y-%m-%d %H:%M} ({settings.stream.time_zone})")
+
+    def next_of(crons: Sequence[str], one: Settings) -> datetime:
+        return next_fire(crons, datetime.now(ZoneInfo(one.stream.time_zone)))
+
+    def say_next(what: str, fire: datetime, one: Settings) -> None:
+        zone = one.stream.time_zone
+        terminal.say(f"{what}: next at {fire.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})")
+
+    say_next(deployment, min(next_of(looks_of(one), one) for one in streams), settings)
     for one in streams:
-        fire = next_fire([one.scheduling.watch_cron], datetime.now(ZoneInfo(one.stream.time_zone)))
-        when = f"next at {fire:%Y-%m-%d %H:%M}" if fire else "none within a year"
-        terminal.say(f"watch of {one.stream.name}: {when} ({one.stream.time_zone})")
+        say_next(f"watch of {one.stream.name}", next_of([one.scheduling.watch_cron], one), one)
     seconds = MISSED_HEARTBEATS * heartbeat
     terminal.say(f"work pool {pool}; a run that is silent for {seconds} s is taken for dead, marked Crashed")
     for one in streams:
@@ -330,7 +324,7 @@ def _runs(settings: Settings) -> RunsOf | None:
     if not (os.environ.get("PREFECT_API_URL") or served(settings.trusted_folder)):
         return None
     connect(settings.trusted_folder)
-    from flows.ui.prefect_runs import runs_of  # prefect has read its settings now
+    from flows.web.prefect_runs import runs_of  # prefect has read its settings now
 
     return runs_of
 

@@ -17,11 +17,10 @@ from optstream.errors import OptStreamError
 from optstream.stream import follows
 from tasks.config import Settings, load_settings
 from tasks.ledger.open import ledger_if_any
-from tasks.monitor.alarms import DEPENDS
-from tasks.monitor.days import LETTERS, but_for_dates, by_day, day_or_hour, lines_of
-from tasks.monitor.document import status_document
-from tasks.monitor.facts import MOST_SHOWN, SUSPECT_DAYS, days_left, newest_day, replaced
-from tasks.monitor.view import DayState, State, StreamView
+from tasks.monitor.alarms import DEPENDS, but_for_dates, lines_of
+from tasks.monitor.days import by_day, day_or_hour
+from tasks.monitor.facts import MOST_SHOWN, SUSPECT_DAYS, newest_day, replaced
+from tasks.monitor.view import DayState, State, StreamView, status_document
 from tasks.monitor.view import watch as watch_stream
 
 # How a stream's calendar and alarms look on a terminal: a letter a day, then only what is not fine.
@@ -66,14 +65,13 @@ def month_lines(days: Iterable[DayState]) -> Iterator[str]:
     """A row for each month, a column for each day of it."""
     yield RULER
     for (year, month), group in groupby(days, key=lambda day: (day.day.year, day.day.month)):
-        letters = {day.day.day: LETTERS[day.state] for day in group}
+        letters = {day.day.day: day.state.letter for day in group}
         row = "".join(letters.get(number, " ") for number in range(1, 32))
         yield f"{year}-{month:02d}   {row}".rstrip()
 
 
 def _legend(view: StreamView) -> str:
-    letters = {state.value: letter for state, letter in LETTERS.items()}
-    return ", ".join(f"{letters[state]} {count} {state}" for state, count in view.counts.items())
+    return ", ".join(f"{state.letter} {count} {state}" for state, count in view.counts.items())
 
 
 def _show_days(settings: Settings, view: StreamView, terminal: Terminal) -> None:
@@ -88,8 +86,8 @@ def _show_days(settings: Settings, view: StreamView, terminal: Terminal) -> None
         if first.waiting_for:
             named = ", ".join(map(settings.called, first.waiting_for[:5]))
             facts.append(named + (" …" if len(first.waiting_for) > 5 else ""))
-        if first.raw_expires is not None:
-            facts.append(f"raw kept for {days_left(first.raw_expires, view.at)} days")
+        if first.days_until_raw_expires is not None:
+            facts.append(f"raw kept for {first.days_until_raw_expires} days")
         facts.append(first.note)
         terminal.say(f"{_span(first.day, last.day)}  {'; '.join(filter(None, facts))}")
 
@@ -195,24 +193,21 @@ def _tell_unreadable(file: Path) -> None:
 
 
 def _watch(settings: Settings, terminal: Terminal) -> Done:
-    failed: OptStreamError | None = None
+    unanswered = []
     try:
         server = connect(settings.trusted_folder)
     except NoServerError as error:
-        server, failed = None, error
-    from flows.orchestration.watch import NotToldError, watch_here  # prefect has read its settings now
+        server, unanswered = None, [str(error)]
+    from flows.orchestration.watch import watch_here  # prefect has read its settings now
 
-    try:
-        watched = watch_here(settings, events=server is not None)
-    except NotToldError as error:
-        watched, failed = error.watched, failed or error
+    watched = watch_here(settings, events=server is not None)
     for channel, news in watched.told.items():
         terminal.say(f"told {channel}: {len(news.new)} new, {len(news.over)} over")
     if isinstance(watched.view, OptStreamError):
         raise watched.view
     done = _shown(settings, watched.view, terminal)
-    if failed is not None:
-        raise failed
+    if failed := [*unanswered, *watched.failed]:
+        raise OptStreamError("; ".join(failed))
     return done
 
 

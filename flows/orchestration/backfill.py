@@ -1,6 +1,7 @@
 """The backfill flow: months of a span as subflows, here, in processes, or on a cluster. Wiring only."""
 
 import fcntl
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -15,26 +16,32 @@ from typing import Any
 from prefect import flow, tags, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.context import FlowRunContext
+from prefect.task_runners import ProcessPoolTaskRunner
 
-from flows.orchestration.calls import (
+from flows.orchestration.environment import tags_of
+from flows.orchestration.release import (
     FLOW,
     STEP,
     WATCHER,
     Watcher,
-    backfill_name,
     bound,
+    close_and_write_pages,
     configured,
     in_prefect,
+    log_days,
     no_heartbeat,
     persevering,
-    tags_of,
+    release_days,
+    revised,
+    run_name,
+    run_of,
     with_prefect,
-)
-from flows.orchestration.release import close_and_write_pages, log_days, release_days, revised, run_of
+)  # fmt: skip
 from optstream.errors import ConfigurationError, LedgerUnavailableError, OptStreamError, ParameterError
 from optstream.ledger import open_ledger
 from optstream.stream import period_from
 from tasks.config import Settings
+from tasks.ingest.sandbox import end_with_parent
 from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import plan_backfill
 from tasks.release.run import LEASE, terms_of
@@ -52,7 +59,7 @@ MONTHS: ContextVar[Watch | None] = ContextVar("who is told of months that are ov
 STEPS: ContextVar[Watcher | None] = ContextVar("who is shown the new estimates after them", default=None)
 
 
-@flow(name="optstream-backfill", flow_run_name=backfill_name, **FLOW)
+@flow(name="optstream-backfill", flow_run_name=run_name, **FLOW)
 def backfill(
     config: str,
     first: str,
@@ -61,12 +68,9 @@ def backfill(
     lease_minutes: float = LEASE_MINUTES,
     without: Sequence[str] = (),
 ) -> list[Ended]:
-    """Release what is missing from the first day to the last, a subflow a month; safe to repeat.
-
-    at_once: give all months to the task runner, instead of one after the other. lease_minutes: how long the
-    days of a run that died stay with it; they are waited for, once, but not for longer than a lease.
-    without: days to leave out; one at least stays. The days' outcomes are returned; they hold no reading.
-    Raises ParameterError for a span that ends before it begins.
+    """Release what is missing from the first day to the last, a subflow a month; safe to repeat. at_once:
+    give all months to the task runner. lease_minutes: how long the days of a run that died are waited for.
+    without: days to leave out.
     """
     with configured(config) as settings:
         span = settings.calendar.periods(period_from(first), period_from(last))
@@ -98,19 +102,14 @@ def backfill(
 
 
 def _steps_shown() -> AbstractContextManager[None]:
-    """Show steps to who asked for that. The flow itself may name no context variable: it travels to the
-    processes of months by value, and those cannot be pickled.
-    """
+    """Show steps to who asked for that; the flow, which travels by value, may name no context variable."""
     return bound(WATCHER, STEPS.get())
 
 
 @task(name="release a month", **STEP)
 def release_month(config: str, stream: str, days: list[str], lease_minutes: float, mark: str) -> list[Ended]:
-    """Release a month, wherever this is called: as a subflow where there is a Prefect server. Outcomes travel
-    back, no reading does.
-
-    mark: a file of the trusted folder of whoever asks. In another folder under the same path drawn days would
-    seem to have lost their measurements, and be given up.
+    """Release a month wherever this is called; outcomes travel back, no reading does. mark: a file of the
+    trusted folder, which a worker must see: in another folder drawn days would seem lost, and be given up.
     """
     if not Path(mark).exists():
         raise ConfigurationError(
@@ -124,9 +123,7 @@ def release_month(config: str, stream: str, days: list[str], lease_minutes: floa
 
 @contextmanager
 def _marked(settings: Settings) -> Iterator[Path]:
-    """A file in the trusted folder, for as long as workers may look for it, which is locked for as long;
-    those of backfills that were killed, which nobody has locked, are removed.
-    """
+    """A file in the trusted folder, locked while workers may look for it; those of the dead are removed."""
     folder = settings.trusted_folder
     make_private_folder(folder)
     for left in folder.glob(f"{MARK}*"):
@@ -182,25 +179,20 @@ def _of_month(future: Any, here: Callable[[], list[Ended]]) -> list[Ended]:
 def held_by_others(
     days: Sequence[Ended], now: datetime, longest: timedelta
 ) -> tuple[list[Ended], datetime | None]:
-    """The outcomes, and until when to wait for the days that are with other runs; None where for none.
-
-    A run that died never releases its lease, but no run takes one for longer than `longest`: one that ends
-    later was written by a clock that runs ahead. It is not waited for; its day's outcome says what to do.
+    """The outcomes, and until when to wait for days of other runs, None for none. longest: no run takes a
+    lease for longer, but one whose clock runs ahead, which is not waited for.
     """
-    told = [_beyond(day, now + longest) for day in days]
-    until = [day.outcome.free_at for day in told if day.outcome.free_at]
-    return told, max(until, default=None)
-
-
-def _beyond(day: Ended, last: datetime) -> Ended:
-    entry = day.outcome
-    if entry.free_at is None or entry.free_at <= last:
-        return day
-    words = (
-        f"{entry.message}; no run takes a day for so long: its clock ran ahead, and this run did not wait; "
-        f"if that run is gone, `optstream ledger release-lease {day.day} --why …` frees the day"
-    )
-    return replace(day, outcome=replace(entry, message=words, free_at=None))
+    told = []
+    for day in days:
+        entry = day.outcome
+        if entry.free_at is not None and entry.free_at > now + longest:
+            words = (
+                f"{entry.message}; no run takes a day for so long: its clock ran ahead, and this run did not "
+                f"wait; if that run is gone, `optstream ledger release-lease {day.day} --why …` frees the day"
+            )
+            day = replace(day, outcome=replace(entry, message=words, free_at=None))
+        told.append(day)
+    return told, max((day.outcome.free_at for day in told if day.outcome.free_at), default=None)
 
 
 class _Progress:
@@ -222,19 +214,39 @@ class _Progress:
             watch(days)
 
 
+def begin_worker() -> None:
+    """Have this process, one of a pool's, end with its parent, and by Ctrl-C at once: a KeyboardInterrupt
+    that it sent back would end the thread that hears of results (Prefect 3.8), and the caller would wait
+    without end. Polars, imported with the sandbox, must be before: it takes Ctrl-C over.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    end_with_parent()
+
+
 def run_backfill(
     settings: Settings,
     first: date,
     last: date,
     watch: Watch,
-    runner: Any = None,
+    n_workers: int = 1,
+    dask: str | None = None,
     lease_minutes: float = LEASE_MINUTES,
     steps: Watcher | None = None,
 ) -> list[Ended]:
-    """Run the flow here and now, or its own function where no server is configured. runner: where the months
-    go, all at once, which needs a server, see `task_runner`; None: here, one by one. watch: called
-    after each month. steps: shows the new estimates after all months.
+    """Run the flow here and now, or its own function where no server is configured. n_workers: processes for
+    months, all at once. dask: address of a cluster for them instead. watch: called after each month.
     """
+    runner: Any = None
+    if dask is not None:
+        try:
+            from prefect_dask.task_runners import DaskTaskRunner
+        except ImportError:
+            raise ConfigurationError(
+                "--dask needs the package prefect-dask: install optstream[dask]"
+            ) from None
+        runner = DaskTaskRunner(address=dask)
+    elif n_workers > 1:
+        runner = ProcessPoolTaskRunner(max_workers=n_workers, initializer=begin_worker)
     asked = (str(settings.file), str(first), str(last), runner is not None, lease_minutes)
     with bound(MONTHS, watch), bound(STEPS, steps), configured(str(settings.file), settings):
         if not with_prefect():

@@ -10,13 +10,17 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from optstream.errors import ConfigurationError
 from tasks.trusted.files import make_private_folder, write_private
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
 
 ALWAYS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -49,13 +53,21 @@ STATE = Path("serve", "server.json")
 """Where in a trusted folder the address of the server of `optstream serve` is; locked while that runs."""
 
 
+TAG = "optstream"
+
+
+def tags_of(stream: str) -> tuple[str, ...]:
+    """The tags of a stream's runs: to list those of one stream, or all of OptStream's."""
+    return (TAG, f"stream:{stream}")
+
+
 class NoServerError(ConfigurationError):
     """No server answers at PREFECT_API_URL."""
 
 
 def connect(trusted_folder: Path) -> str | None:
-    """Set the environment that prefect, imported here, will read; return the address of the server that it
-    names, or None. Raises ConfigurationError, which never shows the address, if none answers there.
+    """Set the environment that prefect, imported here, will read; return its server's address, or None.
+    Raises ConfigurationError, which never shows the address, if none answers there.
     """
     # where it is imported already, it has read all but what its child processes will
     is_read = "prefect" in sys.modules
@@ -82,7 +94,7 @@ def connect(trusted_folder: Path) -> str | None:
 
 def served(trusted_folder: Path) -> dict[str, str]:
     """The variables by which the server of a stream's `optstream serve` is reached; none while that does not
-    run. A password that was given to it in its environment has to be in this one's, too.
+    run.
     """
     with suppress(OSError), (trusted_folder / STATE).open("rb") as file:
         try:
@@ -118,8 +130,7 @@ def password_of(home: Path) -> str:
 
 def import_prefect(*, again: bool = False) -> str | None:
     """Have Prefect read its settings; return the address of its API, or None. again: also if it has them.
-
-    Raises ConfigurationError, which shows no value, where it cannot use a variable or a line of a profile.
+    Raises ConfigurationError, which shows no value, where it cannot use a variable.
     """
     try:
         from prefect import flow  # noqa: F401 - which configures logging
@@ -158,13 +169,20 @@ def _names(variable: str, field: str) -> bool:
     return variable.startswith("PREFECT_") and variable.lower().endswith(field.lower())
 
 
-def answers() -> bool:
-    """Whether the server of PREFECT_API_URL replies, and lets this process in."""
-    from prefect.client.orchestration import get_client
+@contextmanager
+def impatient_client(seconds: float) -> "Iterator[SyncPrefectClient]":
+    """A client of the server of PREFECT_API_URL that asks once, and waits for so long."""
+    from prefect.client.orchestration import get_client  # prefect has read its settings now
     from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
     once = temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0})
-    with once, get_client(sync_client=True, httpx_settings={"timeout": ANSWER_SECONDS}) as client:
+    with once, get_client(sync_client=True, httpx_settings={"timeout": seconds}) as client:
+        yield client
+
+
+def answers() -> bool:
+    """Whether the server of PREFECT_API_URL replies, and lets this process in."""
+    with impatient_client(ANSWER_SECONDS) as client:
         return client.api_healthcheck() is None
 
 
@@ -189,10 +207,8 @@ def check_address(url: str) -> None:
 
 
 def environment(trusted_folder: Path, current: Mapping[str, str]) -> dict[str, str]:
-    """The variables to set beside `current`, those of the operator.
-
-    PREFECT_HOME goes into the trusted folder, for the database there holds flow parameters, log lines,
-    artifacts and messages of exceptions. A database elsewhere is the operator's to choose, and to guard.
+    """The variables to set beside `current`. PREFECT_HOME goes into the trusted folder, for the database
+    there holds flow parameters, log lines, artifacts and messages of exceptions.
     """
     added = {name: value for name, value in DEFAULTS.items() if name not in current}
     if "PREFECT_HOME" not in current and "PREFECT_API_URL" not in current:

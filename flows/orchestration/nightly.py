@@ -7,8 +7,8 @@ The documents are those of `prefect.yaml` and `automations.yaml`, for those who 
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import closing, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -18,28 +18,18 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, FlowRun
-from prefect.client.schemas.sorting import FlowRunSort
 from prefect.events import emit_event
 from prefect.events.schemas.automations import AutomationCore
 from prefect.events.worker import EventsWorker
-from prefect.exceptions import ObjectNotFound
+from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from prefect.flows import load_flow_from_entrypoint
 from prefect.schedules import Cron
 from prefect.states import Completed, Crashed
 from prefect.types.entrypoint import EntrypointType
 
 from flows.orchestration.backfill import backfill
-from flows.orchestration.calls import (
-    FLOW,
-    configured,
-    in_one_run,
-    night_name,
-    nights_name,
-    persevering,
-    stream_of,
-    tags_of,
-)
-from flows.orchestration.environment import ALWAYS, HEARTBEAT, HEARTBEAT_SECONDS
+from flows.orchestration.environment import ALWAYS, HEARTBEAT, HEARTBEAT_SECONDS, tags_of
+from flows.orchestration.release import FLOW, configured, in_one_run, persevering, run_name, stream_of
 from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import open_ledger
 from tasks.config import Settings
@@ -57,11 +47,8 @@ REST_SECONDS = 2.0
 
 
 def tell_over(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
-    """Say that a run will have no more heartbeats. A hook of flows that deployments run.
-
-    The server's own event of the end would do, but it is held back for 15 minutes where the scheduler made
-    the run: it follows an event of its scheduling that is never sent (Prefect 3.8). So every run that ended
-    well would be taken for a dead one.
+    """Say that a run will have no more heartbeats, a hook of flows that deployments run: the server's own
+    event of the end is held back for 15 minutes where the scheduler made the run (Prefect 3.8).
     """
     if flow_run.deployment_id is None:
         return
@@ -84,30 +71,21 @@ SCHEDULED: dict[str, Any] = {**FLOW, "on_completion": [tell_over], "on_failure":
 """Of flows that deployments run."""
 
 
-@flow(name="optstream-nightly", flow_run_name=night_name, **SCHEDULED)
+@flow(name="optstream-nightly", flow_run_name=run_name, **SCHEDULED)
 def nightly(config: str) -> Any:
-    """Look once: release what is complete of the newest days; what is not is for the next look.
-
-    Its parameter is a path: Prefect stores it in clear. Ends as a state whose message says what was done.
-    Raises UnreleasedError if a day failed, or is late: nothing of it is published, and no part of it either.
-    Repeated where the ledger's database did not answer: the ledger knows how far the look came.
+    """Look once: release what is complete of the newest days. Ends as a state whose message says what was
+    done; raises UnreleasedError if a day failed, or is late.
     """
-    with configured(config) as settings, noted(settings):
-        check_trusted(settings)
-        night = persevering(partial(looked, settings))
+    with configured(config) as settings:
+        try:
+            check_trusted(settings)
+            night = persevering(partial(looked, settings))
+        finally:
+            with suppress(OSError):  # of a full disk: then it is late
+                note_end(settings, "look", datetime.now(UTC))
     if night.left:
         raise UnreleasedError("; ".join(night.left))
     return Completed(message=night.words)
-
-
-@contextmanager
-def noted(settings: Settings) -> Iterator[None]:
-    """Keep when the block ended, however it did."""
-    try:
-        yield
-    finally:
-        with suppress(OSError):  # of a full disk: then it is late
-            note_end(settings, "look", datetime.now(UTC))
 
 
 def looked(settings: Settings) -> Night:
@@ -130,12 +108,10 @@ def looked(settings: Settings) -> Night:
     return night_of(settings, ended, plan.absent if plan else (), datetime.now(UTC))
 
 
-@flow(name="optstream-nights", flow_run_name=nights_name, **SCHEDULED)
+@flow(name="optstream-nights", flow_run_name=run_name, **SCHEDULED)
 def nights(configs: list[str]) -> Any:
-    """Look once at each stream, in this order: one that fails, or has a day left, stops no other.
-
-    Its parameters are paths: Prefect stores them in clear. Ends as a state whose message says which streams
-    were looked at; the run of each says what was done. Raises UnreleasedError if one of them failed.
+    """Look once at each stream, in this order: one that fails stops no other. Raises UnreleasedError if one
+    failed.
     """
     names, left = [], []
     for config in configs:
@@ -156,7 +132,6 @@ def nights(configs: list[str]) -> Any:
 
 MISSED_HEARTBEATS = 3
 """After that many missing heartbeats a run counts as dead."""
-SCHEDULED_SECONDS = 60
 ZOMBIES = "optstream: runs whose process died"
 OVER = "optstream.run.over"
 """The event by which a run says so itself: see `flows.orchestration.nightly`."""
@@ -166,48 +141,32 @@ ALIVE = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}
 ENDS = ("Completed", "Failed", "Cancelled", "Crashed")
 
 
-def work_pool_of(settings: Settings) -> str:
-    """A pool for each stream: its workers must reach its folders."""
-    return f"optstream-{settings.stream.name}"
-
-
 def night_document(
-    settings: Settings, config: str, work_pool: str, heartbeat: int = HEARTBEAT_SECONDS
+    streams: Sequence[Settings],
+    work_pool: str | None = None,
+    heartbeat: int = HEARTBEAT_SECONDS,
+    config: str | None = None,
 ) -> dict[str, Any]:
-    """The deployment of a stream's night, as prefect.yaml writes it. config: its one parameter, a path.
-
-    Raises ConfigurationError where the night would begin after its end.
+    """The deployment of the night of one stream, as prefect.yaml writes it, or of several, in this order.
+    config: of one stream, if not its file's. Raises ConfigurationError where it would begin after its end.
     """
-    zone = settings.stream.time_zone
+    names, alone = [one.stream.name for one in streams], len(streams) == 1
+    name = names[0] if alone else name_of_all(streams)
+    files = [str(one.file) for one in streams]
+    looks = {(cron, one.stream.time_zone): None for one in streams for cron in looks_of(one)}
     return {
-        "name": settings.stream.name,
-        "description": f"Stream {settings.stream.name}: release what is complete of the newest days.",
-        "tags": list(tags_of(settings.stream.name)),
-        "entrypoint": "flows.orchestration.nightly.nightly",
-        "parameters": {"config": config},
-        "schedules": [{"cron": cron, "timezone": zone} for cron in looks_of(settings)],
+        "name": name,
+        "description": f"Stream{'' if alone else 's'} {', '.join(names)}: "
+        "release what is complete of the newest days.",
+        "tags": list(dict.fromkeys(tag for one in names for tag in tags_of(one))),
+        "entrypoint": f"flows.orchestration.nightly.{'nightly' if alone else 'nights'}",
+        "parameters": {"config": config or files[0]} if alone else {"configs": files},
+        "schedules": [{"cron": cron, "timezone": zone} for cron, zone in looks],
         "concurrency_limit": {"limit": 1, "collision_strategy": "CANCEL_NEW"},
         "work_pool": {
-            "name": work_pool,
+            "name": work_pool or f"optstream-{name}",
             "job_variables": {"env": {**ALWAYS, HEARTBEAT: str(heartbeat)}},
         },
-    }
-
-
-def night_of_all(
-    streams: Sequence[Settings], work_pool: str, heartbeat: int = HEARTBEAT_SECONDS
-) -> dict[str, Any]:
-    """The deployment of several streams: one night for all, in this order."""
-    own = [night_document(one, str(one.file), work_pool, heartbeat) for one in streams]
-    looks = {(each["cron"], each["timezone"]): each for night in own for each in night["schedules"]}
-    names = [one.stream.name for one in streams]
-    return own[0] | {
-        "name": name_of_all(streams),
-        "description": f"Streams {', '.join(names)}: release what is complete of the newest days.",
-        "tags": list(dict.fromkeys(tag for name in names for tag in tags_of(name))),
-        "entrypoint": "flows.orchestration.nightly.nights",
-        "parameters": {"configs": [str(one.file) for one in streams]},
-        "schedules": list(looks.values()),
     }
 
 
@@ -217,10 +176,8 @@ def name_of_all(streams: Sequence[Settings]) -> str:
 
 
 def zombie_document(heartbeat: int = HEARTBEAT_SECONDS) -> dict[str, Any]:
-    """The automation, as automations.yaml writes it: a run whose heartbeats stop without an end is Crashed.
-
-    So long after the last one as MISSED_HEARTBEATS take. What has no heartbeats, such as a run in somebody's
-    terminal, is left alone; so are other flows of the server, which may have rarer ones.
+    """The automation, as automations.yaml writes it: a run whose heartbeats stop without an end is Crashed;
+    what has none, such as a run in a terminal, is left alone.
     """
     return {
         "name": ZOMBIES,
@@ -247,83 +204,48 @@ def zombie_document(heartbeat: int = HEARTBEAT_SECONDS) -> dict[str, Any]:
     }
 
 
-def register(night: dict[str, Any], zombies: Mapping[str, Any], streams: Sequence[str] = ()) -> None:
-    """Tell the server of PREFECT_API_URL; what it knew by the same names is replaced. Raises
-    ConfigurationError if the pool is there and not of type process.
-
-    streams: whose watches were deployments until version 0.2, and are no more.
+def register(night: Mapping[str, Any], zombies: Mapping[str, Any]) -> str:
+    """Put a deployment and an automation on the server of PREFECT_API_URL in the place of those of the same
+    names; return the deployment's full name. Raises ConfigurationError if its pool is not of type process.
     """
+    flow: Any = load_flow_from_entrypoint(night["entrypoint"])
+    pool, automation = night["work_pool"], AutomationCore.model_validate(zombies)
     with get_client(sync_client=True) as client:
-        _need_pool(client, night["work_pool"]["name"])
-        _replace_automation(client, zombies)
-        for stream in streams:
-            with suppress(ObjectNotFound):
-                client.delete_deployment(client.read_deployment_by_name(f"optstream-watch/{stream}").id)
-    _deploy(night)
-
-
-def close_runs(stream: str) -> int:
-    """Mark as Crashed what the server takes for running of a stream without workers; return how many."""
-    alive = FlowRunFilter.model_validate(ALIVE)
-    ours = DeploymentFilter.model_validate({"name": {"any_": [stream]}})
-    with get_client(sync_client=True) as client:
-        runs = client.read_flow_runs(flow_run_filter=alive, deployment_filter=ours)
-        for run in runs:
-            client.set_flow_run_state(run.id, Crashed(message="its worker was ended"))
-    return len(runs)
-
-
-def next_run(deployment: str) -> datetime:
-    """When the server will run a deployment next. Raises ConfigurationError if it schedules nothing."""
-    first = FlowRunSort.EXPECTED_START_TIME_ASC
-    deadline = time.monotonic() + SCHEDULED_SECONDS
-    with get_client(sync_client=True) as client:
-        known = client.read_deployment_by_name(deployment)
-        ours = DeploymentFilter.model_validate({"id": {"any_": [known.id]}})
-        while time.monotonic() < deadline:
-            runs = client.read_flow_runs(deployment_filter=ours, flow_run_filter=PLANNED, sort=first, limit=1)
-            if runs and runs[0].expected_start_time:
-                return runs[0].expected_start_time
-            time.sleep(0.5)
-    raise ConfigurationError(
-        f"the server planned no run of {deployment} in {SCHEDULED_SECONDS} s: its scheduler does not "
-        "work, or the deployment is paused; see the server's log"
-    )
-
-
-def _need_pool(client: Any, name: str) -> None:
-    try:
-        pool = client.read_work_pool(name)
-    except ObjectNotFound:
-        client.create_work_pool(WorkPoolCreate(name=name, type="process"))
-        return
-    if pool.type != "process":
-        raise ConfigurationError(
-            f"work pool {name} is of type {pool.type}: runs are processes of this machine; name another with "
-            "--work-pool"
-        )
-
-
-def _replace_automation(client: Any, document: Mapping[str, Any]) -> None:
-    automation = AutomationCore.model_validate(document)
-    known = client.read_automations_by_name(automation.name)
-    if known:
-        client.update_automation(known[0].id, automation)
-    else:
-        client.create_automation(automation)
-
-
-def _deploy(document: Mapping[str, Any]) -> None:
-    flow: Any = load_flow_from_entrypoint(document["entrypoint"])
-    pool = document["work_pool"]
+        with suppress(ObjectAlreadyExists):
+            client.create_work_pool(WorkPoolCreate(name=pool["name"], type="process"))
+        kind = client.read_work_pool(pool["name"]).type
+        if kind != "process":
+            raise ConfigurationError(
+                f"work pool {pool['name']} is of type {kind}: runs are processes of this machine; name "
+                "another with --work-pool"
+            )
+        known = client.read_automations_by_name(automation.name)
+        if known:
+            client.update_automation(known[0].id, automation)
+        else:
+            client.create_automation(automation)
+        for tag in night["tags"]:
+            with suppress(ObjectNotFound):  # until version 0.2 watches were deployments
+                watch = f"optstream-watch/{tag.removeprefix('stream:')}"
+                client.delete_deployment(client.read_deployment_by_name(watch).id)
     flow.to_deployment(
-        document["name"],
-        description=document["description"],
-        tags=document["tags"],
-        parameters=document["parameters"],
-        schedules=[Cron(one["cron"], timezone=one["timezone"]) for one in document["schedules"]],
-        concurrency_limit=ConcurrencyLimitConfig(**document["concurrency_limit"]),
+        night["name"],
+        description=night["description"],
+        tags=night["tags"],
+        parameters=night["parameters"],
+        schedules=[Cron(one["cron"], timezone=one["timezone"]) for one in night["schedules"]],
+        concurrency_limit=ConcurrencyLimitConfig(**night["concurrency_limit"]),
         work_pool_name=pool["name"],
         job_variables=pool["job_variables"],
         entrypoint_type=EntrypointType.MODULE_PATH,
     ).apply()
+    return f"{flow.name}/{night['name']}"
+
+
+def close_runs(names: Sequence[str]) -> None:
+    """Mark as Crashed what the server takes for running of these deployments, which have no workers."""
+    alive = FlowRunFilter.model_validate(ALIVE)
+    ours = DeploymentFilter.model_validate({"name": {"any_": list(names)}})
+    with get_client(sync_client=True) as client:
+        for run in client.read_flow_runs(flow_run_filter=alive, deployment_filter=ours):
+            client.set_flow_run_state(run.id, Crashed(message="its worker was ended"))

@@ -4,50 +4,168 @@ In a flow run each step is a Prefect task; where no Prefect server is configured
 called.
 """
 
-from collections.abc import Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import wraps
 from os import getpid
+from pathlib import Path
 from socket import gethostname
+from time import sleep
+from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
-from prefect import flow, get_run_logger, tags, task
-from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
+from prefect import Task, flow, get_run_logger, tags, task
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.cache_policies import NO_CACHE
+from prefect.context import FlowRunContext
+from prefect.runtime import flow_run
+from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
-from flows.orchestration.calls import (
-    FLOW,
-    STEP,
-    WATCHER,
-    Watcher,
-    bound,
-    configured,
-    in_prefect,
-    no_heartbeat,
-    release_name,
-    repeated,
-    tags_of,
-    taken,
-    with_prefect,
-)
-from flows.orchestration.workers import CLUSTER, reader_of
-from optstream.errors import PublicationError
+from flows.orchestration.environment import tags_of
+from optstream.errors import LedgerUnavailableError, OptStreamError, PublicationError
 from optstream.ledger import Ledger, open_ledger
 from optstream.noise import secure_noise
 from optstream.stream import period_from
-from tasks.config import Settings
+from tasks.config import Settings, load_settings
+from tasks.ingest.sandbox import reading_apart
 from tasks.operate.permissions import check_trusted
+from tasks.pages.markdown import day_in_markdown
+from tasks.pages.write import require_pages
 from tasks.release import pipeline as steps
 from tasks.release.due import due
 from tasks.release.outcomes import budget_of
 from tasks.release.publish import close_over
 from tasks.release.revise import record_listed
 from tasks.release.run import LEASE, Run, enrol, let_go
-from tasks.release.stages import Ended, Estimated, Requested, Staged, Status, and_after
-from tasks.reports import require_pages
-from tasks.reports.one_day import day_in_markdown
+from tasks.release.stages import Ended, Estimated, Requested, Stage, Staged, Status, and_after
 
-# What the orchestrator's own pages show of a run: log lines, nodes, budget, link. Public facts only.
+# How flows and steps are called: as runs and tasks of Prefect or plainly, with a configuration read once.
+
+PAUSES, STEP_PAUSES = (2.0, 10.0), (2.0, 2.0)
+"""Seconds before work is repeated that the ledger's database refused, and a step that is safe to repeat."""
+FLOW: dict[str, Any] = {"persist_result": False, "retries": 0, "validate_parameters": False}
+"""Of every flow: no result on disk, and no repeat, which could draw noise again."""
+STEP: dict[str, Any] = {"retries": 0, "cache_policy": NO_CACHE, "persist_result": False}
+"""Of every task, which may take and give raw values: no result on disk, no hash of an input, no repeat."""
+Value = TypeVar("Value")
+At = TypeVar("At", bound=Stage)
+Next = TypeVar("Next", bound=Stage)
+
+
+class Watcher(Protocol):
+    """Whoever is shown how far a run is, such as a terminal."""
+
+    def step(self, label: str) -> AbstractContextManager[None]:
+        """Show that a step is under way until the block ends."""
+
+
+WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+_LOADED: ContextVar[Settings | None] = ContextVar("settings", default=None)
+_ONE_RUN: ContextVar[bool] = ContextVar("no runs and tasks below the run under way", default=False)
+
+
+def in_prefect() -> bool:
+    """Whether this is called in a flow run that is to have tasks, artifacts and log lines of its own."""
+    return FlowRunContext.get() is not None and not _ONE_RUN.get()
+
+
+def with_prefect() -> bool:
+    """Whether flows are to be runs on a server: one is configured."""
+    return bool(PREFECT_API_URL.value()) and not _ONE_RUN.get()
+
+
+@contextmanager
+def bound(variable: ContextVar[Value], value: Value) -> Iterator[None]:
+    """Have a variable this value in the block."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+@contextmanager
+def configured(config: str, settings: Settings | None = None) -> Iterator[Settings]:
+    """Yield the configuration of a file, read once, also to flows called inside. settings: if it was."""
+    known = settings or _LOADED.get()
+    if known is None or known.file != Path(config).absolute():
+        known = load_settings(Path(config))
+    with bound(_LOADED, known):
+        yield known
+
+
+def in_one_run() -> AbstractContextManager[None]:
+    """Have what is called in the block make no runs and tasks, which take longer than an hour's release."""
+    return bound(_ONE_RUN, True)
+
+
+def no_heartbeat() -> AbstractContextManager[Any]:
+    """Send no heartbeats, for flows that somebody watches: their thread holds up the end of a short one."""
+    return temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
+
+
+def persevering(work: Callable[[], Value]) -> Value:
+    """Do what is safe to repeat, some times more where the ledger's database does not answer."""
+    for pause in PAUSES:
+        try:
+            return work()
+        except LedgerUnavailableError:
+            sleep(pause)
+    return work()
+
+
+def taken(step: Task[[Run, Sequence[At]], list[Next]], run: Run, days: Sequence[At]) -> list[Next]:
+    """Take days one step on: as a task of the flow run, or plainly outside of one. No task for no day."""
+    n_days = sum(not isinstance(day, Ended) for day in days)
+    if not n_days:
+        return step.fn(run, days)
+    watcher = WATCHER.get()
+    label = f"{step.name}, {n_days} {run.settings.stream.period}{'' if n_days == 1 else 's'}"
+    with watcher.step(label) if watcher else nullcontext():
+        return step(run, days) if in_prefect() else step.fn(run, days)
+
+
+def repeated(step: Callable[[Run, Sequence[At]], list[Next]]) -> Callable[[Run, Sequence[At]], list[Next]]:
+    """Return a step that is done again where a day failed: days end as values, so Prefect sees no failure."""
+
+    @wraps(step)
+    def attempt(run: Run, days: Sequence[At]) -> list[Next]:
+        for pause in STEP_PAUSES:
+            done = step(run, days)
+            pairs = zip(days, done, strict=True)
+            over = [now.outcome.status for day, now in pairs if isinstance(now, Ended) and now is not day]
+            if Status.FAILED not in over:
+                return done
+            sleep(pause)
+        return step(run, days)
+
+    return attempt
+
+
+def run_name() -> str:
+    """Return stream and days of the flow run under way: "french-load backfill 2016-02-01 to 2016-03-31"."""
+    given = flow_run.parameters
+    tagged = [tag.removeprefix("stream:") for tag in flow_run.tags if tag.startswith("stream:")]
+    streams = tagged[:1] if "config" in given else []
+    streams = streams or [stream_of(config) for config in given.get("configs") or [given["config"]]]
+    what = "" if "days" in given else "backfill" if "first" in given else "night"
+    days = given.get("days") or [given[key] for key in ("first", "last") if key in given]
+    span = dict.fromkeys([min(days), max(days)]) if days else ()
+    return " ".join(filter(None, [", ".join(streams), what, " to ".join(span)]))
+
+
+def stream_of(config: str) -> str:
+    """The stream's name, by its configuration; "optstream" if that cannot be read."""
+    try:
+        return load_settings(Path(config)).stream.name
+    except OptStreamError:
+        return "optstream"
+
+
+# What the orchestrator's own pages show of a run: log lines, days, budget, pictures. Public facts only.
 
 
 def log_days(days: Sequence[Ended]) -> None:
@@ -59,7 +177,7 @@ def log_days(days: Sequence[Ended]) -> None:
 
 
 def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) -> None:
-    """Keep tables of days, nodes and budget; of the newest published file a link, and pictures."""
+    """Keep a table of the days, one of the budget, and pictures of the newest published day."""
     stream = settings.stream.name
     released = [day for day in days if day.outcome.status is Status.PUBLISHED]
     create_table_artifact(
@@ -77,45 +195,20 @@ def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) ->
     )
     if not released:
         return
-    tree = settings.tree_of(max(day.day for day in released))
-    create_table_artifact(
-        key="optstream-nodes",
-        table=[
-            {
-                "node": name,
-                "level": int(depth),
-                "parent": tree.nodes[parent] if parent >= 0 else "",
-                "days released": len(released),
-                "share of epsilon": str(settings.level_shares[depth]),
-            }
-            for name, parent, depth in zip(tree.nodes, tree.parents, tree.depths, strict=True)
-        ],
-        description=f"Nodes of stream {stream} released in this run",
-    )
     budget = budget_of(settings, ledger, [day.day for day in released])
-    create_table_artifact(
-        key="optstream-budget",
-        table=[
-            {
-                "window (steps)": budget.model.window_length,
-                f"{budget.currency} granted": str(budget.grant),
-                "spent by the worst window": f"{float(budget.spent):.9g}",
-                "left": f"{float(budget.left):.3g}",
-            }
-        ],
-        description=f"Privacy budget of {settings.privacy.population}, by the accountant",
-    )
-    # the table names all files: a link for each day of a month would take longer than its release
-    newest = max(released, key=lambda day: day.day)
-    if newest.outcome.file:
-        link = (settings.published_folder / newest.outcome.file).as_uri()
-        create_link_artifact(key="optstream-file", link=link, description=f"{stream}, {newest.day}")
+    facts = {
+        "window (steps)": budget.model.window_length,
+        f"{budget.currency} granted": str(budget.grant),
+        "spent by the worst window": f"{float(budget.spent):.9g}",
+        "left": f"{float(budget.left):.3g}",
+    }
+    of = f"Privacy budget of {settings.privacy.population}, by the accountant"
+    create_table_artifact(key="optstream-budget", table=[facts], description=of)
+    newest = max(day.day for day in released)
     # read back from the published folder: a day that was withdrawn meanwhile is not drawn
     with suppress(PublicationError):
-        drawn = day_in_markdown(settings.published_folder, newest.day)
-        create_markdown_artifact(
-            key="optstream-release", markdown=drawn, description=f"{stream}, {newest.day}"
-        )
+        drawn = day_in_markdown(settings.published_folder, newest)
+        create_markdown_artifact(key="optstream-release", markdown=drawn, description=f"{stream}, {newest}")
 
 
 REVISED_AT_ONCE = 14
@@ -135,10 +228,10 @@ publish_anew = task(name="publish revisions", **STEP)(repeated(steps.publish_rev
 
 
 def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
-    """Take days through the steps of a release, each to its end. What stops the run leaves days that waited
-    to the next run at once: they are drawn and durable.
+    """Take days through the steps of a release, each to its end; a day that waited when the run was stopped
+    is durable.
     """
-    with reader_of(run.settings) as read:
+    with reading_apart() as read:
         reading = replace(run, read=read)
         known = taken(look_up, reading, days)
         found = taken(discover, reading, known)
@@ -159,9 +252,7 @@ def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
 
 
 def revised(run: Run, asked: Sequence[date]) -> list[Ended]:
-    """Give these days, and those before them, the new estimates that are due, some days at a time; return
-    those that failed and stay as they are.
-    """
+    """Give these days, and those before them, the new estimates that are due; return those that failed."""
     record_listed(run)
     ended, waiting = list[Ended](), due(run, asked)
     for first in range(0, len(waiting), REVISED_AT_ONCE):
@@ -169,16 +260,15 @@ def revised(run: Run, asked: Sequence[date]) -> list[Ended]:
         done = taken(publish_anew, run, taken(estimate_anew, run, some))
         let_go(run, done)
         ended += done
-    return [_unrevised(day) for day in ended if not day.outcome.status.is_good]
+    only = "only its new estimate; the day stays published as it was: "
+    return [
+        replace(day, outcome=replace(day.outcome, message=only + day.outcome.message))
+        for day in ended
+        if not day.outcome.status.is_good
+    ]
 
 
-def _unrevised(day: Ended) -> Ended:
-    """Its outcome says that only a new estimate failed: the day itself stays published."""
-    words = f"only its new estimate; the day stays published as it was: {day.outcome.message}"
-    return replace(day, outcome=replace(day.outcome, message=words))
-
-
-@flow(name="optstream-release", flow_run_name=release_name, **FLOW)
+@flow(name="optstream-release", flow_run_name=run_name, **FLOW)
 def release_days(
     config: str,
     days: list[str],
@@ -187,14 +277,9 @@ def release_days(
     report: bool = True,
     revise: bool = True,
 ) -> list[Ended]:
-    """Release these days of the stream that the configuration file describes.
-
-    restate: measure them once more, as their next revision, from the share of epsilon that is kept back.
-    lease_minutes: how long the days stay with this run, should it die. report: whether to write the pages.
-    revise: whether to give earlier days the new estimates that are due.
-
-    Parameters are a path and dates: Prefect stores them in clear. Every day ends as a value; the days'
-    outcomes are the flow's result, kept in memory only.
+    """Release these days of the stream that the configuration describes. restate: as their next revision.
+    report: whether to write the pages. revise: whether to give earlier days new estimates. Parameters are a
+    path and dates, for Prefect stores them in clear.
     """
     with configured(config) as settings:
         check_trusted(settings)
@@ -233,15 +318,10 @@ def run_days(
     watcher: Watcher,
     *,
     restate: bool = False,
-    dask: str | None = None,
 ) -> list[Ended]:
-    """Release days here and now, showing progress to the watcher: by a flow run on the configured Prefect
-    server, and where none is configured by the same steps without one.
-
-    dask: address of the Dask cluster whose workers read large dumps; the rest is done here.
-    """
+    """Release days here and now, on the configured Prefect server, or by the same steps without one."""
     asked = (str(settings.file), [day.isoformat() for day in days], restate)
-    with bound(WATCHER, watcher), bound(CLUSTER, dask), configured(str(settings.file), settings):
+    with bound(WATCHER, watcher), configured(str(settings.file), settings):
         if not with_prefect():
             return release_days.fn(*asked)
         with no_heartbeat(), tags(*tags_of(settings.stream.name)):

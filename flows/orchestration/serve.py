@@ -14,20 +14,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING
+from typing import Self
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from flows.orchestration.environment import (
     LOOPBACK,
     STATE,
+    TAG,
     answers,
     environment,
+    impatient_client,
     import_prefect,
     password_of,
     reaching,
@@ -38,9 +39,6 @@ from tasks.config import Settings
 from tasks.config.schema import next_fire
 from tasks.monitor.records import LONGEST_WATCH, last_end
 from tasks.trusted.files import make_private_folder, private_opener, write_private
-
-if TYPE_CHECKING:
-    from prefect.client.orchestration import SyncPrefectClient
 
 START_SECONDS = 180
 """For the server: at boot a machine is busy."""
@@ -74,13 +72,50 @@ OF_THE_WORKER = {
 }
 
 
-@dataclass(frozen=True, eq=False)
 class Child:
-    """A command that runs until `serve` ends. log: a file of the trusted folder."""
+    """A module that runs as a process until the block ends, its standard error added to a log. added: to the
+    environment, whose own variables win. inherits: open files.
+    """
 
-    name: str
-    log: Path
-    process: "subprocess.Popen[bytes]"
+    def __init__(
+        self,
+        name: str,
+        log: Path,
+        stop_seconds: float,
+        added: Mapping[str, str],
+        *words: str,
+        inherits: Sequence[int] = (),
+    ) -> None:
+        self.name, self.log, self.stop_seconds = name, log, stop_seconds
+        make_private_folder(log.parent)
+        bound = ENDS_WITH_SERVE if shutil.which(ENDS_WITH_SERVE[0]) else ()
+        with open(log, "ab", opener=private_opener) as said:
+            self.process = subprocess.Popen(
+                [*bound, sys.executable, "-m", *words],
+                env={**added, **os.environ},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                umask=0o077,
+                pass_fds=inherits,
+                start_new_session=True,  # Ctrl-C is for `serve`, which ends the worker first
+            )
+        self.bound_log()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end(self.stop_seconds)
+
+    def end(self, seconds: float) -> None:
+        """Ask it to end, and kill it after that many seconds."""
+        self.process.terminate()
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
     @property
     def memory(self) -> int:
@@ -103,69 +138,17 @@ class Child:
         """Keep at most twice LARGEST_LOG: the child, which appends, goes on at the start of an empty file."""
         with suppress(OSError):
             if self.log.stat().st_size > LARGEST_LOG:
-                old = self.log.with_suffix(".log.old")
                 try:
-                    with self.log.open("rb") as said, open(old, "wb", opener=private_opener) as kept:
-                        shutil.copyfileobj(said, kept)
+                    write_private(self.log.with_suffix(".log.old"), self.log.read_bytes())
                 finally:
                     os.truncate(self.log, 0)
-
-    def end(self, seconds: float) -> None:
-        """Ask it to end, and kill it after that many seconds."""
-        self.process.terminate()
-        try:
-            self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-
-
-def begin(name: str, log: Path, added: Mapping[str, str], *words: str, inherits: Sequence[int] = ()) -> Child:
-    """Run a module with these words, its standard error added to the log.
-
-    added: to the environment, whose own variables win. inherits: open files.
-    """
-    make_private_folder(log.parent)
-    bound = ENDS_WITH_SERVE if shutil.which(ENDS_WITH_SERVE[0]) else ()
-    with open(log, "ab", opener=private_opener) as said:
-        process = subprocess.Popen(
-            [*bound, sys.executable, "-m", *words],
-            env={**added, **os.environ},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=said,
-            umask=0o077,
-            pass_fds=inherits,
-            start_new_session=True,  # Ctrl-C is for `serve`, which ends the worker first
-        )
-    child = Child(name, log, process)
-    child.bound_log()
-    return child
-
-
-@contextmanager
-def module(
-    name: str,
-    log: Path,
-    stop_seconds: float,
-    added: Mapping[str, str],
-    *words: str,
-    inherits: Sequence[int] = (),
-) -> Iterator[Child]:
-    """Begin a module, and end it on leaving."""
-    child = begin(name, log, added, *words, inherits=inherits)
-    try:
-        yield child
-    finally:
-        child.end(stop_seconds)
 
 
 @contextmanager
 def own_server(settings: Settings, home: Path) -> Iterator[Child]:
-    """Run a Prefect server on loopback, behind a password, with its database in a folder of the trusted one.
-
-    Sets the environment that prefect reads on import, and waits until the server answers. Raises
-    ConfigurationError if it does not, if its port is taken, or if another process has a server in the folder.
+    """Run a Prefect server on loopback, behind a password, with its database in a folder of the trusted one,
+    and set the environment that prefect reads on import. Raises ConfigurationError if it does not answer, or
+    if another process has a server in the folder.
     """
     make_private_folder(home)
     with _alone(home / "server.lock"):
@@ -182,7 +165,7 @@ def own_server(settings: Settings, home: Path) -> Iterator[Child]:
             "PREFECT_SERVER_UI_STATIC_DIRECTORY": str((home / OWN_PAGES).parent),
         }
         words = ("flows.orchestration.listening", "server", "start", "--host", LOOPBACK, "--port", str(port))
-        with module("Prefect server", home / "server.log", SERVER_STOP_SECONDS, added, *words) as server:
+        with Child("Prefect server", home / "server.log", SERVER_STOP_SECONDS, added, *words) as server:
             deadline = time.monotonic() + START_SECONDS
             while not answers():
                 server.check()
@@ -193,16 +176,12 @@ def own_server(settings: Settings, home: Path) -> Iterator[Child]:
 
 
 def _port_of(settings: Settings) -> int:
-    """The configured port, else that of the last start, else a free one; raises ConfigurationError if the
-    configured one is taken.
-    """
-    wanted = settings.scheduling.port
-    if wanted is None:
-        with suppress(OSError, ValueError, KeyError, ConfigurationError):
-            state = json.loads((settings.trusted_folder / STATE).read_text())
-            with listen(LOOPBACK, urlsplit(state["api"]).port or 0, "") as probe:
-                return int(probe.getsockname()[1])
-    with listen(LOOPBACK, wanted or 0, "[schedule] port") as probe:
+    """The port of the last start, or a free one."""
+    with suppress(OSError, ValueError, KeyError, ConfigurationError):
+        state = json.loads((settings.trusted_folder / STATE).read_text())
+        with listen(LOOPBACK, urlsplit(state["api"]).port or 0, "") as probe:
+            return int(probe.getsockname()[1])
+    with listen(LOOPBACK, 0, "") as probe:
         return int(probe.getsockname()[1])
 
 
@@ -223,30 +202,27 @@ def found_by_runs(streams: Sequence[Settings], *, own: bool) -> Iterator[None]:
         yield
 
 
-def worker_of(settings: Settings, work_pool: str, name: str) -> AbstractContextManager[Child]:
-    """Run a worker of a process pool under a name; its runs are processes of this machine."""
+def worker_of(settings: Settings, work_pool: str, name: str) -> Child:
+    """A worker of a process pool under a name; its runs are processes of this machine."""
     log = settings.serve_folder / f"worker-{settings.stream.name}.log"
-    words: tuple[str, ...] = ("worker", "start", "--pool", work_pool, "--name", name)
-    words += ("--type", "process", "--install-policy", "never")
-    return module("Prefect worker", log, WORKER_STOP_SECONDS, OF_THE_WORKER, "prefect", *words)
+    words = ["worker", "start", "--pool", work_pool, "--name", name, "--type", "process"]
+    words += ["--install-policy", "never"]
+    return Child("Prefect worker", log, WORKER_STOP_SECONDS, OF_THE_WORKER, "prefect", *words)
 
 
-@contextmanager
-def pages_of(streams: Sequence[Settings], listening: socket.socket) -> Iterator[Child]:
-    """Run `optstream ui` at a socket, for these streams; its log is the first one's."""
+def pages_of(streams: Sequence[Settings], listening: socket.socket) -> Child:
+    """`optstream ui` at a socket, which is its own from now on; its log is the first stream's."""
     log = streams[0].serve_folder / f"ui-{streams[0].stream.name}.log"
     files = [word for one in streams for word in ("--config", str(one.file))]
-    own = listening.fileno()
-    words = ("flows.cli.main", "ui", *files, "--socket", str(own))
+    words = ("flows.cli.main", "ui", *files, "--socket", str(listening.fileno()))
     name = "server of the operators' pages"
-    with module(name, log, PAGES_STOP_SECONDS, {}, *words, inherits=[own]) as pages:
-        listening.close()  # the port is free when it ends
-        yield pages
+    with listening:  # the port is free when it ends
+        return Child(name, log, PAGES_STOP_SECONDS, {}, *words, inherits=[listening.fileno()])
 
 
 def pages_socket(wanted: int | None) -> socket.socket:
-    """Listen at the wanted port for the pages, else at the usual or a free one; raises ConfigurationError if
-    the wanted one is taken. Another `serve` that starts now finds it taken, too.
+    """Listen at the wanted port for the pages, else at the usual or a free one; ConfigurationError if it is
+    taken.
     """
     if wanted is None:
         with suppress(ConfigurationError):
@@ -327,15 +303,13 @@ class Supervisor:
 
 
 def pulse_of(pool: str, worker: str, deployment: str) -> Pulse:
-    """The pulse of a worker by its name, and of the scheduler by a deployment that it has to plan runs of, as
-    the server of PREFECT_API_URL has them in its database.
-    """
+    """The pulse of a worker by its name, and of the scheduler by a deployment that it has to plan runs of."""
     from prefect.client.schemas.filters import DeploymentFilter  # prefect has read its settings now
 
     from flows.orchestration.nightly import PLANNED
 
     def pulse() -> Mapping[str, object]:
-        with _impatient_client() as client:
+        with impatient_client(PULSE_SECONDS) as client:
             workers = client.read_workers_for_work_pool(pool)
             queues = client.read_work_queues(work_pool_name=pool)
             night = client.read_deployment_by_name(deployment)
@@ -353,31 +327,16 @@ def pulse_of(pool: str, worker: str, deployment: str) -> Pulse:
     return pulse
 
 
-@contextmanager
-def _impatient_client() -> "Iterator[SyncPrefectClient]":
-    from prefect.client.orchestration import get_client
-    from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
-
-    with (
-        temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}),
-        get_client(sync_client=True, httpx_settings={"timeout": PULSE_SECONDS}) as client,
-    ):
-        yield client
-
-
 def is_idle() -> bool:
-    """Whether the server answers that no run of OptStream's is under way that was due within a day: a killed
-    `optstream run` seems to run without end.
-    """
+    """Whether the server answers that no run of OptStream's is under way that was due within a day."""
     from prefect.client.schemas.filters import FlowRunFilter
 
-    from flows.orchestration.calls import TAG
     from flows.orchestration.nightly import ALIVE
 
     since = datetime.now(UTC) - timedelta(days=1)
     ours = {"tags": {"all_": [TAG]}, "expected_start_time": {"after_": since}}
     found = FlowRunFilter.model_validate(ALIVE | ours)
-    with suppress(Exception), _impatient_client() as client:  # the supervisor says what is wrong
+    with suppress(Exception), impatient_client(PULSE_SECONDS) as client:  # the supervisor says what is wrong
         return not client.read_flow_runs(flow_run_filter=found, limit=1)
     return False
 
@@ -416,25 +375,21 @@ def _watch(streams: Sequence[Settings], stop: Event, longest: timedelta) -> None
                 child.end(0)
                 del running[one.file]
             now = datetime.now(UTC)
-            if _is_due(one, seen[one.file], now):
+            # whether its cron fired after the minute in which it was seen last, up to now
+            at = seen[one.file].astimezone(ZoneInfo(one.stream.time_zone))
+            fire = next_fire([one.scheduling.watch_cron], at)
+            if fire is not None and fire <= now:
                 seen[one.file] = now
                 with suppress(OSError):  # no process can be made now: the next watch tells
-                    running[one.file] = begin_watch(one), time.monotonic()
+                    running[one.file] = watch_of(one), time.monotonic()
     for child, _ in running.values():
         child.end(0)
 
 
-def _is_due(settings: Settings, seen: datetime, now: datetime) -> bool:
-    """Whether the cron fired after the minute in which it was seen last, up to now."""
-    at = seen.astimezone(ZoneInfo(settings.stream.time_zone))
-    fire = next_fire([settings.scheduling.watch_cron], at)
-    return fire is not None and fire <= now
-
-
-def begin_watch(settings: Settings) -> Child:
-    """Begin a watch of a stream."""
+def watch_of(settings: Settings) -> Child:
+    """A watch of a stream."""
     log = settings.serve_folder / f"watch-{settings.stream.name}.log"
-    return begin("watch", log, {}, "flows.cli.main", "watch", "--config", str(settings.file))
+    return Child("watch", log, 0, {}, "flows.cli.main", "watch", "--config", str(settings.file))
 
 
 def systemd_address() -> str:

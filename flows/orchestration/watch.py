@@ -1,8 +1,8 @@
 """The watch: looks at a stream, and tells of each alarm once. Wiring only; no run of a Prefect server."""
 
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from flows.orchestration.environment import ANSWER_SECONDS
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import Settings
 from tasks.ledger.open import ledger_if_any
-from tasks.monitor.days import lines_of
+from tasks.monitor.alarms import Alarm, Kind, alarm, lines_of
 from tasks.monitor.notify import (
     FILE,
     Memory,
@@ -31,7 +31,7 @@ from tasks.monitor.notify import (
     write_told,
 )
 from tasks.monitor.records import note_end
-from tasks.monitor.view import Alarm, Kind, StreamView
+from tasks.monitor.view import StreamView
 from tasks.monitor.view import watch as look_at
 from tasks.operate.permissions import check_trusted
 from tasks.trusted.failures import unexpected
@@ -59,35 +59,24 @@ EVENTS = "events"
 @dataclass(frozen=True)
 class Watched:
     """What one watch saw and said. view: or why it could not look. alarms: those that may leave the trusted
-    zone. told: by channel.
+    zone. told: by channel. failed: in words, what was not told and will be by the next watch, or not noted.
     """
 
     view: StreamView | OptStreamError
     alarms: tuple[Alarm, ...]
-    told: Mapping[str, Notification] = field(default_factory=dict)
-
-
-class NotToldError(OptStreamError):
-    """A channel could not be told, and will be by the next watch; or who was told could not be noted."""
-
-    def __init__(self, message: str, watched: Watched) -> None:
-        super().__init__(message)
-        self.watched = watched
+    told: Mapping[str, Notification]
+    failed: tuple[str, ...]
 
 
 def watch_here(settings: Settings, *, events: bool = True) -> Watched:
-    """Look at a stream once; tell each channel what it has not heard yet, and keep that this was done.
-
-    The channels are those of [watch] notify, and Prefect's events unless there is no server for them. Raises
-    NotToldError, after all others were told, if a channel cannot be, or if that cannot be noted.
+    """Look at a stream once; tell each channel of [watch] notify, and Prefect's events unless there is no
+    server for them, what it has not heard yet, and keep that this was done.
     """
     hasty = {PREFECT_API_REQUEST_TIMEOUT: ANSWER_SECONDS, PREFECT_CLIENT_MAX_RETRIES: 0}
     with temporary_settings(hasty):  # of a server that hangs
-        watched, failed = _look_and_tell(settings, (EVENTS,) * events + settings.watching.notify)
+        watched = _look_and_tell(settings, (EVENTS,) * events + settings.watching.notify)
     with suppress(OSError):  # of a full disk: then it is late
         note_end(settings, "watch", datetime.now(UTC))
-    if failed:
-        raise NotToldError("; ".join(failed), watched)
     return watched
 
 
@@ -97,13 +86,14 @@ def tell_unreadable(config: Path) -> None:
         f"the configuration {config.name} cannot be read: nothing is released, nothing watched; "
         "`optstream status` says why"
     )
-    _emit(f"optstream.alarm.{Kind.BLIND}", Alarm(Kind.BLIND, config.stem, words))
+    _emit(f"optstream.alarm.{Kind.BLIND}", alarm(Kind.BLIND, config.stem, words))
 
 
-def _look_and_tell(settings: Settings, channels: Sequence[str]) -> tuple[Watched, list[str]]:
-    """Look once, and tell the channels; return what was seen and told, and what went wrong."""
+def _look_and_tell(settings: Settings, channels: Sequence[str]) -> Watched:
     now = datetime.now(UTC)
-    with _alone(settings.watch_folder):
+    with ExitStack() as alone:
+        with suppress(OSError):  # of that disk, maybe: then it looks and tells without
+            alone.enter_context(exclusive_in(settings.watch_folder))
         memory = before = read_told(settings)
         view = _look(settings, now)
         found = _blind(settings, memory) if isinstance(view, OptStreamError) else view.alarms
@@ -112,17 +102,7 @@ def _look_and_tell(settings: Settings, channels: Sequence[str]) -> tuple[Watched
         memory = seen(memory, alarms, (EVENTS, *settings.watching.notify), now)
         logged = log_transitions(settings, before, memory, now)
         told, failed = _tell_all(settings, memory, channels)
-        failed += filter(None, [logged])
-    return Watched(view, alarms, told), failed
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """One watch at a time; one that cannot even have a lock looks and tells without: of that disk, maybe."""
-    with ExitStack() as stack:
-        with suppress(OSError):
-            stack.enter_context(exclusive_in(folder))
-        yield
+    return Watched(view, alarms, told, tuple(filter(None, [*failed, logged])))
 
 
 def _look(settings: Settings, now: datetime) -> StreamView | OptStreamError:
@@ -142,7 +122,7 @@ def _blind(settings: Settings, memory: Memory) -> tuple[Alarm, ...]:
         "the watch cannot look at ledger or folders, so it sees neither days nor budget: `optstream status` "
         "says why"
     )
-    blind = Alarm(Kind.BLIND, settings.stream.name, words)
+    blind = alarm(Kind.BLIND, settings.stream.name, words)
     return (*(told.alarm for told in memory.values() if told.lasts and told.alarm.key != blind.key), blind)
 
 
@@ -196,8 +176,11 @@ def _tell(settings: Settings, channel: str, news: Notification) -> None:
     if not isinstance(block, NotificationBlock):
         raise TypeError(f"{channel} is no notification block")
     with block.raise_on_failure():
+        new, over = len(news.new), len(news.over)
+        counts = [f"{new} alarm{'' if new == 1 else 's'}"] * bool(new) + [f"{over} over"] * bool(over)
         sent: Coroutine[Any, Any, None] | None = block.notify(
-            body_of(news), subject=subject_of(settings.stream.name, news)
+            "\n".join([*lines_of(news.new), *lines_of(news.over, "over: ")]),
+            subject=f"optstream {settings.stream.name}: {', '.join(counts)}",
         )
         if sent is not None:  # as the base class has it; Prefect's own blocks send at once where none waits
             run_coro_as_sync(sent)
@@ -210,15 +193,3 @@ def _emit(name: str, alarm: Alarm) -> None:
     }
     if emit_event(name, resource=resource, payload=alarm.to_document()) is None:
         raise ConnectionError("no server takes events")
-
-
-def subject_of(stream: str, news: Notification) -> str:
-    """One line: how many are new, how many over."""
-    new, over = len(news.new), len(news.over)
-    counts = [f"{new} alarm{'' if new == 1 else 's'}"] * bool(new) + [f"{over} over"] * bool(over)
-    return f"optstream {stream}: {', '.join(counts)}"
-
-
-def body_of(news: Notification) -> str:
-    """A line for each alarm, neighbouring days together, then what is over."""
-    return "\n".join([*lines_of(news.new), *lines_of(news.over, "over: ")])

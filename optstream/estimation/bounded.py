@@ -1,4 +1,4 @@
-"""The bounded estimate at any size: Newton's method on what the inner nodes pull."""
+"""The bounded estimate at any size: Newton's method on the inner nodes' multipliers."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -27,13 +27,13 @@ CHUNK = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Pulls:
-    """A point of the dual program: what pulls at the leaves, and the values at which it would pull so.
+    """A point of the dual program.
 
     Attributes:
-        above: (n_inner, n_steps), the sum of the pulls of an inner node and of all above it.
-        claimed: (n_inner, n_steps), the values at which the inner nodes would pull so.
-        of_parts: (n_leaves, n_parts), pulls of the leaves' own features.
-        claimed_parts: (n_leaves, n_parts), the sums at which these would pull so.
+        above: (n_inner, n_steps), the sum of the multipliers of an inner node and of all above it.
+        claimed: (n_inner, n_steps), the inner nodes' values at which these are their multipliers.
+        of_parts: (n_leaves, n_parts), multipliers of the leaves' own features.
+        claimed_parts: (n_leaves, n_parts), the sums at which these are their multipliers.
     """
 
     above: Floats
@@ -53,17 +53,17 @@ class Pulls:
 
 @dataclass(eq=False)
 class Answers:
-    """What the leaves answer to some pulls.
+    """The leaves' values at a point of the dual.
 
     Attributes:
         sums: (n_inner, n_steps), the leaves' values added up over each inner node's own leaves.
-        shift: the same shape: what the Newton step of the leaves' features adds to the sums.
-        covariance: how the sums move with the pulls from above: (n_inner, 1, n_steps, n_steps), or
+        shift: The same shape: the change of the sums by the Newton step of the leaves' features.
+        covariance: Derivative of the sums by the multipliers from above: (n_inner, 1, n_steps, n_steps), or
             (n_inner, n_steps, 1, 1) without features, for then steps do not depend on each other.
-        dual: the leaves' part of the dual objective.
-        gap: the leaves' part of the gap between primal and dual.
-        largest: the largest term of that part, a squared number of standard deviations.
-        kept: for each chunk of leaves what the Newton step of its features needs.
+        dual: The leaves' part of the dual objective.
+        gap: The leaves' part of the gap between primal and dual.
+        largest: The largest term of that part, a squared number of standard deviations.
+        kept: For each chunk of leaves the inputs of the Newton step of its features.
     """
 
     sums: Floats
@@ -78,14 +78,9 @@ class Answers:
 class Leaves:
     """The leaves of a problem, family by family.
 
-    Given the pulls lambda from above and nu of its features, a leaf's value at each step by itself is
+    Given the multipliers lambda from above and nu of its features, a leaf's value at each step by itself is
     max(bound, y + (lambda + R' nu) / d): y its target there, d that target's weight, R the features' parts.
     nu solves as many equations as there are parts.
-
-    Args:
-        problem: one period's least squares; weights of the leaves' steps above 0.
-        families: of its tree.
-        bounds: (n_leaves, n_steps), the least of each leaf's value, in the order of `families.leaves`.
     """
 
     def __init__(self, problem: LeastSquares, families: Families, bounds: Floats) -> None:
@@ -112,9 +107,7 @@ class Leaves:
         return found
 
     def answer(self, pulls: Pulls) -> Answers:
-        """Return what all leaves answer at a point of the dual, in one pass over them; of what that holds
-        only `kept` is of the leaves' size.
-        """
+        """Return all leaves' values at a point of the dual, in one pass; only `kept` is of their size."""
         n_inner, n_steps, n_parts = len(pulls.above), self.n_steps, len(self.parts)
         shape = (n_inner, 1, n_steps, n_steps) if n_parts else (n_inner, n_steps, 1, 1)
         found = Answers(np.zeros((n_inner, n_steps)), np.zeros((n_inner, n_steps)), np.zeros(shape))
@@ -130,11 +123,8 @@ class Leaves:
         return found
 
     def features_step(self, pulls: Pulls, found: Answers, change: Floats) -> tuple[Floats, Floats, float]:
-        """Return the Newton step of the features' pulls, given the step `change`, (n_inner, n_steps), of the
-        pulls from above: of `of_parts` and of `claimed_parts`, (n_leaves, n_parts) each, and how fast the
-        dual rises along them.
-
-        pulls: where the step begins; found: what the leaves answer there.
+        """Return the Newton step of `of_parts` and `claimed_parts`, given the step `change` of the
+        multipliers from above, and the slope of the dual along it.
         """
         of_parts, claims = np.empty_like(pulls.of_parts), np.empty_like(pulls.claimed_parts)
         slope = 0.0
@@ -206,7 +196,7 @@ MOST_ROUNDS = 100
 SHORTEST = 2.0**-60
 """Of a Newton step, before the search gives up."""
 LEAST_RISE = 1e-4
-"""Of what a step promises: less is no success."""
+"""Of a step's predicted gain: less is no success."""
 CLOSE = 1e-7
 """In standard errors: how far any linear function of the answer may be from the optimum's."""
 
@@ -223,12 +213,10 @@ class _At:
 
 
 class Dual:
-    """The dual of `bounded.solve_bounded`'s program, and Newton's method on it.
+    """The dual of `solve_bounded`'s program, and Newton's method on it.
 
-    Attributes:
-        precision: W of the inner nodes, (n_inner, 1, n_steps, n_steps), and pulled: W y,
-            (n_inner, 1, n_steps); (n_inner, n_steps, 1, 1) and (n_inner, n_steps, 1) without features, for
-            then steps are problems by themselves.
+    `precision` is W of the inner nodes, (n_inner, 1, n_steps, n_steps), and `pulled` W y; without features
+    steps are problems by themselves, (n_inner, n_steps, 1, 1) and (n_inner, n_steps, 1).
     """
 
     def __init__(self, problem: LeastSquares, families: Families, bounds: Floats) -> None:
@@ -245,9 +233,9 @@ class Dual:
             self.precision, self.pulled = self.weights[:, :, None, None], pulled[:, :, None]
 
     def maximise(self, above: Floats | None, share: float = 0.0) -> tuple[Pulls, Optimality]:
-        """Return the best pulls and their certificate.
+        """Return the best multipliers and their certificate, from `above` on, 0 if None.
 
-        above: pulls to begin with, 0 if None. share: of the first gap that is good enough.
+        A gap of `share` of the first one is good enough.
         """
         at = self._at(self._start(above))
         enough, rounds = max(0.5 * (0.1 * CLOSE) ** 2, share * at.gap), 0
@@ -308,7 +296,8 @@ class Dual:
         return Pulls(change, claimed - pulls.claimed, of_parts, claims), slope
 
     def _piece_maximum(self, pulls: Pulls, answers: Answers) -> tuple[Floats, Floats]:
-        """Return the pulls from above and the inner nodes' values at which both fit, if leaves are linear.
+        """Return the multipliers from above and the inner nodes' values at which both fit, if leaves are
+        linear.
 
         x_n = mean_n + C_n lambda_n, sums of leaves at first; lambda_n = lambda_parent + W_n (y_n - x_n). So
         lambda_n = (1 + W C)^-1 (lambda_parent + W (y - mean)): upwards x_n as a function of lambda_parent
@@ -344,13 +333,10 @@ def _times(matrices: Floats, vectors: Floats) -> Floats:
 def solve_bounded_lattice(
     problem: LeastSquares, lattice: Lattice, lower_bound: float, free: Floats
 ) -> tuple[Floats, Optimality]:
-    """Solve the quadratic program of `hierarchy.bounded.solve_bounded`, with its arguments and answer, for a
-    lattice.
+    """Solve the program of `solve_bounded` for a lattice.
 
-    Its dual is the tree's: mu_n = W_n (y_n - x_n) is what a node above the cells pulls at them, and a cell
-    answers to the sum of its holders' pulls (`Leaves`). A cell has holders in two ways, so the Newton step is
-    a solve of `System` in place of passes along a tree, D being how the cells move with what pulls: matrices
-    of steps with features, a number a step without.
+    Its dual is the tree's, but a cell has holders in two ways, so the Newton step is a solve of `System` in
+    place of passes along a tree, D being the derivative of the cells by the multipliers from above.
     """
     parts, leaves = parts_of(lattice), lattice.leaf_indices
     weights = known_enough(problem.weights, parts)
@@ -424,35 +410,22 @@ def solve_bounded(
 
     over leaf series z (n_leaves, n_steps), S adding them up over the tree.
 
-    Method: what pulls at a leaf from above is the sum of its ancestors' pulls mu_n = W_n (y_n - x_n), few
-    numbers, for inner nodes are few. Given that sum lambda and the pulls nu of its own features, a leaf's
-    value at each step is explicit (`Leaves`). So the dual is a smooth concave function of mu and nu without
-    constraints, quadratic in pieces, and Newton's method with a line search ends after finitely many steps.
-    nu is eliminated leaf by leaf, leaves family by family, and one pass up and down the inner nodes solves
-    the rest, without inverses of what may be singular. The gap between primal and dual is
-    sum(weights / 2 * (what the pulls claim - what the values are)^2), known at each step without
-    cancellation.
+    Method: the multiplier at a leaf from above is the sum of its ancestors' multipliers mu_n = W_n (y_n -
+    x_n), few numbers, for inner nodes are few. Given that sum lambda and the multipliers nu of its own
+    features, a leaf's value at each step is explicit (`Leaves`). So the dual is a smooth concave function of
+    mu and nu without constraints, quadratic in pieces, and Newton's method with a line search ends after
+    finitely many steps. nu is eliminated leaf by leaf, leaves family by family, and one pass up and down the
+    inner nodes solves the rest. The gap between primal and dual is sum(weights / 2 * (claimed - actual
+    values)^2), known at each step without cancellation.
 
     Time of a round: leaves times steps, and inner nodes times steps^3 (inner nodes times steps without
-    features). Memory: nodes times steps, and inner nodes times steps^2. Costs no privacy.
-
-    Args:
-        problem: one period's least squares, its first n_steps queries being the steps: targets
-            (n_nodes, n_queries), weights of any form, above 0 at all steps of the leaves, and at all or none
-            of an inner node's.
-        tree: the hierarchy.
-        lower_bound: of every leaf at every step, in the unit of the targets.
-        free: (n_nodes, n_steps), any series that add up, such as `closed_form.project`; the answer is sought
-            as a change of them, so that large values cost no digits.
-        families: of a tree without margin, where they are at hand.
-
-    Returns:
-        The values (n_nodes, n_steps), leaves at least the bound and inner nodes their sums, which also holds
-        where the certificate says that the optimum was not reached; and that certificate.
+    features). Memory: nodes times steps, and inner nodes times steps^2. Weights are above 0 at all steps of
+    the leaves, and at all or none of an inner node's; the answer is sought as a change of `free`, any series
+    that add up, so that large values cost no digits. Leaves are at least the bound and inner nodes their sums
+    also where the certificate says that the optimum was not reached.
 
     Source: semismooth Newton on the dual (Qi and Sun 1993, "A nonsmooth version of Newton's method"; Li, Sun
-    and Toh 2018 for such a dual with a line search). docs/decisions/0015-bounded-program.md says what else
-    was tried.
+    and Toh 2018 for such a dual with a line search); alternatives: docs/decisions/0015-bounded-program.md.
     """
     if isinstance(tree, Lattice):
         return solve_bounded_lattice(problem, tree, lower_bound, free)
@@ -476,16 +449,14 @@ def solve_bounded(
 
 
 def held_from_above(problem: LeastSquares, tree: AggregationTree, free: Floats) -> LeastSquares:
-    """Return the program, over the same queries, that keeps parents at their estimates and lets children pay
-    for the bound.
+    """Return the program that keeps parents at their estimates and lets children pay for the bound.
 
-    Targets are the estimate without the bound, `free`, (n_nodes, n_steps), and a node counts `HOLD` times as
-    much as its children. The plain program is the most likely series of all that respect the bound, and
-    biased: of many leaves near the bound those that noise took up stay, and their sum takes the parent along,
-    however well that is known. Here a node gives way to its ancestors' estimates, and they hardly to its own,
-    so the bound is paid for within the smallest subtree that can. Where the bound is met already, nothing
-    changes. Measured in docs/decisions/0015-bounded-program.md.
+    Targets are the estimate without the bound, `free`, and a node counts `HOLD` times as much as its
+    children. The plain program is the most likely series of all that respect the bound, and biased: of many
+    leaves near the bound those that noise took up stay, and their sum takes the parent along, however well
+    that is known. Here the bound is paid for within the smallest subtree that can. Measured in
+    docs/decisions/0015-bounded-program.md.
     """
     heights = tree.heights
-    held = min(HOLD, MOST_HELD ** (1.0 / max(heights.max(), 1))) ** heights.astype(np.float64)
-    return LeastSquares(problem.rows, free @ problem.rows.T, problem.weights * held[:, None])
+    factors = min(HOLD, MOST_HELD ** (1.0 / max(heights.max(), 1))) ** heights.astype(np.float64)
+    return LeastSquares(problem.rows, free @ problem.rows.T, problem.weights * factors[:, None])

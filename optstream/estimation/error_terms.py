@@ -1,4 +1,4 @@
-"""A compact form of how errors hang together: a few terms, each a part of nodes times a part of steps."""
+"""A compact form of error covariances: a few terms, each a factor of nodes times one of steps."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ErrorProducts:
-    """What the covariance of sums of leaves over sums of times adds up from, alike in both orders of a pair.
+    """The covariance of sums of leaves over sums of times, as a sum of products, symmetric in pairs.
 
     It is the sum over products of a matrix of nodes times one of times; and over any two columns a and b of
     column a times column b times forms[a, :, b, :].
@@ -29,7 +29,7 @@ class ErrorProducts:
         times: (n_products, q, q), symmetric, in the squared unit of the readings.
         columns: (p, c), weights of the sums of leaves.
         forms: (c, q, c, q), in the same unit, with forms[a, s, b, t] = forms[b, t, a, s].
-        groups: What more groups of leaves share, in place of matrices of many leaves.
+        groups: Shared parts of further groups of leaves, in place of matrices of many leaves.
     """
 
     nodes: Floats
@@ -52,9 +52,7 @@ class ErrorProducts:
         return replace(self, columns=np.column_stack([self.columns, columns]), forms=both)
 
     def plus(self, nodes: Floats, times: Floats) -> "ErrorProducts":
-        """Return the sum of this and of further products: nodes, (n_further, p, p), and times, (n_further, q,
-        q).
-        """
+        """Return the sum of this and of further products, (n_further, p, p) and (n_further, q, q)."""
         every = np.concatenate([self.nodes, nodes]), np.concatenate([self.times, times])
         return replace(self, nodes=every[0], times=every[1])
 
@@ -76,9 +74,7 @@ class ErrorProducts:
         )
 
     def variances(self, nodes: Floats | None = None, times: Floats | None = None) -> Floats:
-        """Return the variances of the sums, (p, q), or of sums of these, by weights (n_sums, p) and (n_spans,
-        q).
-        """
+        """Return the variances of the sums, (p, q), or of weighted sums of these."""
         columns = self.columns if nodes is None else nodes @ self.columns
         first, second, forms = self._pairs
         found: Floats | float = 0.0
@@ -98,22 +94,21 @@ class ErrorProducts:
         return first, second, both * (forms + forms.transpose(0, 2, 1))
 
     def principal(self, scales: Floats, most: int) -> Iterator[tuple[Floats, Floats]]:
-        """Yield the products, `most` of them, that come nearest to the same sum, the largest first: a matrix
-        of nodes and one of times, as the attributes.
+        """Yield the `most` products that come nearest to the same sum, the largest first.
 
-        What columns add is written in an orthonormal basis of them, so that only what the few `nodes` have
-        beside it is factorised over all pairs of nodes. The products are then the singular vectors of a small
-        matrix: a row for each pair of the basis and for each of the few, a column for each pair of times.
-        scales: (p,), what an error of each node counts as one.
+        In an orthonormal basis of the columns only the rest of the few `nodes` is factorised over all pairs
+        of nodes. The products are then the singular vectors of a small matrix: a row for each pair of the
+        basis and for each of the few, a column for each pair of times. `scales`, (p,), are the nodes' units
+        of error.
         """
         basis, rest = np.linalg.qr(self.columns / scales[:, None])
         turned = np.tensordot(np.tensordot(rest, self.forms, axes=1), rest, axes=(2, 1)).transpose(0, 3, 1, 2)
         of_columns = halves(halves(0.5 * (turned + turned.transpose(0, 1, 3, 2))).transpose(2, 0, 1)).T
         nodes = self.nodes / np.outer(scales, scales)
         within = basis.T @ nodes @ basis
-        left, beside = np.linalg.qr(halves(nodes - basis @ within @ basis.T).T)
+        left, remainder = np.linalg.qr(halves(nodes - basis @ within @ basis.T).T)
         times = halves(self.times)
-        rows = np.vstack([of_columns + halves(within).T @ times, beside @ times])
+        rows = np.vstack([of_columns + halves(within).T @ times, remainder @ times])
         for weight, of_times in zip(*_largest(rows, most), strict=True):
             inside, outside = np.split(weight, [len(of_columns)])
             found = basis @ wholes(inside, basis.shape[1]) @ basis.T + wholes(left @ outside, len(scales))
@@ -128,11 +123,9 @@ def _forms(matrices: Floats, weights: Floats | None) -> Floats:
 
 
 def _largest(matrix: Floats, most: int) -> tuple[Floats, Floats]:
-    """Return the products of a row and a column that come nearest to a matrix, `most` or fewer, the largest
-    first: (n, n_rows) and (n, n_columns).
+    """Return `most` or fewer rank-one terms nearest to a matrix, largest first, (n, n_rows), (n, n_columns).
 
-    By its square, which leaves half the digits of what is small: far more than is told apart by them. Raises
-    LinAlgError where floats cannot hold it.
+    By its square, which leaves half the digits of small terms: more than enough here.
     """
     from scipy.linalg import eigh  # which a command's help does not wait for
 
@@ -165,17 +158,17 @@ def wholes(half: Floats, size: int) -> Floats:
     return found
 
 
-# How the errors of a period hang together, as estimates tell it: by weighted sums of leaves and of times.
+# The error covariance of a period's estimate, by weighted sums of leaves and of times.
 
 MOST_EARLIER = 34
-"""Days before a day with which its errors are said to hang together, where the estimate looks at them."""
+"""Days before a day in its error covariance, where the estimate reads them."""
 
 
 class CovarianceOfSums(Protocol):
-    """What tells how the errors of leaves hang together: by weighted sums of leaves and of times.
+    """The covariance of leaves' errors, by weighted sums of leaves and of times.
 
     Times are the steps of a period, then the sums over each of `n_earlier` days before it, the nearest first.
-    Where levels of a tree are trusted differently it tells of nodes in the place of leaves (`of_nodes`).
+    Where levels of a tree are trusted differently it is of nodes in the place of leaves (`of_nodes`).
     """
 
     @property
@@ -187,21 +180,12 @@ class CovarianceOfSums(Protocol):
         """Whether weights are of all nodes of the tree, and not of its leaves."""
 
     def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
-        """Return what the covariance of p times q sums adds up from, by weights (p, n_leaves), or (p,
-        n_nodes) where it is of nodes, and (q, n_times).
-        """
+        """Return the covariance of sums, by weights of leaves or nodes, and of times (q, n_times)."""
 
 
 @dataclass(frozen=True, eq=False)
 class SumsOfTimes:
-    """What another covariance says of sums of its times.
-
-    Attributes:
-        inner: The other.
-        times: (n_times, n_inner), weights: of a period's steps, then of the days before it.
-        n_earlier: Of these days.
-        factor: What variances are multiplied with.
-    """
+    """Another covariance over weighted sums of its times, (n_times, n_inner), times a factor."""
 
     inner: CovarianceOfSums
     times: Floats
@@ -214,18 +198,18 @@ class SumsOfTimes:
         return self.inner.of_nodes
 
     def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
-        """Return what the covariance of sums adds up from."""
+        """Return the covariance of sums, as a sum of products."""
         return self.inner.products(leaves, times @ self.times).scaled(self.factor)
 
 
 @dataclass(frozen=True, eq=False)
-class AskedTimes:
-    """What the errors of a period hang together with, as sums of runs of steps.
+class ErrorTimes:
+    """The times of an error covariance, as sums of runs of steps.
 
     Attributes:
         weights: (n_times, n_runs): of the period's steps, then of the days before it.
         starts: (n_runs,), running index of each run's first step.
-        lengths: (n_runs,), steps that follow each other on the public clock, within one day.
+        lengths: (n_runs,), consecutive steps on the public clock, within one day.
     """
 
     weights: Floats
@@ -234,7 +218,7 @@ class AskedTimes:
 
     @property
     def of_steps(self) -> Floats:
-        """The weights of single steps, (n_times, n_asked), from the first that is asked for to the last."""
+        """The weights of single steps, (n_times, n_steps), from the first to the last of the runs."""
         first = int(self.starts.min())
         found = np.zeros((len(self.weights), int((self.starts + self.lengths).max()) - first))
         for weights, start, length in zip(self.weights.T, self.starts - first, self.lengths, strict=True):
@@ -242,12 +226,11 @@ class AskedTimes:
         return found
 
 
-def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) -> AskedTimes:
-    """Return what the errors of a period hang together with: each of its steps, then all steps of each whole
-    day before it, the nearest first, up to `MOST_EARLIER`. A day is one run, or a few where clocks change.
+def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) -> ErrorTimes:
+    """Return each step of a period, then each whole day before it, the nearest first, up to `MOST_EARLIER`.
 
-    earliest: the first step that the estimate looks at. is_first: whether nothing was measured before that
-    step: then its day counts as a whole one.
+    A day is one run, or a few where clocks change; the day of `earliest` counts as whole if nothing was
+    measured before that step (`is_first`).
     """
     while is_first and days.day_of(earliest - 1) == days.day_of(earliest):
         earliest -= 1
@@ -269,7 +252,7 @@ def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) 
     weights = np.zeros((n_steps + asked.size, n_steps + n_runs))
     weights[:n_steps, :n_steps] = np.eye(n_steps)
     weights[n_steps:, n_steps:] = of_days[begins] == asked[:, None]
-    return AskedTimes(
+    return ErrorTimes(
         weights,
         np.concatenate([np.arange(steps.start, steps.stop), before[begins]]),
         np.concatenate([np.ones(n_steps, dtype=np.int64), lengths]),
@@ -278,33 +261,27 @@ def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) 
 
 Integers = NDArray[np.int64]
 TOLERANCE = 2e-4
-"""Relative: by how much a variance of those that are compared may differ from the exact one."""
+"""Largest relative difference of a compared variance from the exact one."""
 TOLERANCE_OF_COUNTS = 0.01
 """The same of nodes of counts: each leaf varies by a shape of its own, and few terms do not have all."""
 LEAST_OF_COUNTS = 1e-3
 """A variance of counts below it is compared as this: rounding to whole numbers alone has 1/12."""
 PART, PART_OF_COUNTS = 0.2, 0.4
-"""Of what is allowed: what matrices of times of nodes in groups may miss; the rest is left to squares."""
+"""Of the tolerance: the part of matrices of times of nodes in groups; the rest is for squares."""
 MOST_TERMS = 128
 COMPARED = 24
 """Sets of leaves, and spans of steps, of which the variances are compared."""
 MOST_FAMILIES = 64
 """Nodes of which all children, and every second one, are such sets."""
 MOST_LOOKED_AT = 200
-"""Nodes, of many, of which is seen how their errors hang together over time."""
+"""Nodes, of many, whose error covariance over time is sampled."""
 LEAST_SQUARES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 """Relative: squares of groups that count for less are left out; the first that gives the variances."""
 
 
 @dataclass(frozen=True, eq=False)
 class PairedNodes:
-    """What the terms say of pairs of nodes, as a file lists them: each pair once, both orders of it together.
-
-    Attributes:
-        shape: How many terms and nodes there are.
-        term, first, second: (n_pairs,), numbers of the term and of its two nodes.
-        value: (n_pairs,), what the pair counts for.
-    """
+    """The terms' entries for pairs of nodes, as a file lists them: each pair once, both orders together."""
 
     shape: tuple[int, int]
     term: Integers
@@ -331,12 +308,11 @@ class PairedNodes:
 class ErrorTerms:
     """Covariances of the errors of one day: sums over terms of a factor of nodes times one of steps.
 
-    Whether nodes or steps are ordered plays no role: `nodes` and `steps` are symmetric. For sums over a set
-    of nodes and a set of steps that is exact, to `TOLERANCE`.
+    `nodes` and `steps` are symmetrised, which is exact, to `TOLERANCE`, for sums over a set of nodes and a
+    set of steps.
 
     Attributes:
-        nodes: (n_terms, n_nodes, n_nodes), or the pairs of it; of many nodes what each counts alone and in
-            groups.
+        nodes: (n_terms, n_nodes, n_nodes), or its pairs; of many nodes, by themselves and in groups.
         steps: (n_terms, n_steps, n_steps), in the squared unit of the readings.
         earlier: (n_terms, n_days), for the sum of all steps and that of each of the days before, the nearest
             first; n_days is 0 where days are independent.
@@ -364,13 +340,11 @@ class ErrorTerms:
 
 
 def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: int) -> ErrorTerms | None:
-    """Return the terms of a covariance: as few as give its variances to a tolerance; None where `MOST_TERMS`
-    are too few. Pure; free.
+    """Return as few terms as give a covariance's variances to a tolerance; None where `MOST_TERMS` are too
+    few.
 
-    Sums over sets of nodes and of steps weigh each pair of nodes alike in both orders. What is left of the
-    covariance is a matrix of symmetric pairs of nodes by symmetric pairs of times, and its singular values
-    fall fast: leaves that are estimated alike err alike. It is known as a sum of products already, in more
-    terms, and the variances that are compared are exact.
+    The rest of the covariance is a matrix of symmetric pairs of nodes by symmetric pairs of times, whose
+    singular values fall fast: leaves that are estimated alike err alike.
     """
     from scipy.sparse import eye_array  # which a command's help does not wait for
 
@@ -378,7 +352,7 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
     own = np.eye(n_steps, spans.shape[1])
     every = eye_array(len(tree.nodes), format="csr") if covariance.of_nodes else leaves_below(tree)
     if covariance.of_nodes or covariance.products(np.zeros((1, every.shape[1])), spans[:1]).groups:
-        # a day before counts as one step: what such days have in common no term need tell
+        # a day before counts as one step: no term need have the covariance of two such days
         lengths = np.r_[np.ones(n_steps), np.full(covariance.n_earlier, np.sqrt(n_steps))]
         products = covariance.products(every, np.diag(1.0 / lengths))
         return _in_groups(products.groups, tree, spans, n_steps, covariance.of_nodes)
@@ -396,9 +370,7 @@ def _fewest(
     spans: Floats,
     n_steps: int,
 ) -> ErrorTerms | None:
-    """Return as few of the products as give the variances of the nodes and of some sets of them, to
-    `TOLERANCE`; None where all are too few.
-    """
+    """Return as few products as give the variances of nodes and of some sets to `TOLERANCE`, or None."""
     kept = []
     left = exact
     for nodes, steps in products:
@@ -421,13 +393,13 @@ def _in_groups(
     n_steps: int,
     are_counts: bool,
 ) -> ErrorTerms | None:
-    """Return the terms of nodes in groups; None where `MOST_TERMS` are too few. parts: of nodes and times.
+    """Return the terms of nodes in groups; None where `MOST_TERMS` are too few.
 
-    The matrices of times are those that come nearest to what some nodes and sets of them have over all pairs
-    of times; what all nodes have in these is exact, but for the squares that count for little.
+    The matrices of times are those nearest to the parts of some nodes and sets of them over all pairs of
+    times; the parts of all nodes in these are exact, but for negligible squares.
     """
     own = np.diag(np.arange(spans.shape[1]) < n_steps)[None].astype(np.float64)
-    scales = _errors(np.sum([one.told(own) for one in parts], axis=0)[:, 0])
+    scales = _errors(np.sum([one.parts_of_times(own) for one in parts], axis=0)[:, 0])
     order = np.lexsort((scales, tree.depths))
     some = np.unique(order[np.linspace(0, scales.size - 1, MOST_LOOKED_AT).astype(np.int64)])
     looked = np.vstack([np.eye(1, scales.size, place) for place in some] + [_sets_of_nodes(tree)])
@@ -444,10 +416,10 @@ def _in_groups(
         return None
     times = times[:n_terms]
     of_spans = ((spans @ times) * spans).sum(axis=2)
-    worths = np.abs(of_spans) @ (of_steps[:, None] / np.maximum(exact, least_known)).max(axis=0)
+    weights = np.abs(of_spans) @ (of_steps[:, None] / np.maximum(exact, least_known)).max(axis=0)
     twice, line = np.concatenate([times, -times]), in_line(tree)
     for least in LEAST_SQUARES[0 if are_counts else 4 :]:
-        nodes = grouped_nodes(parts, line, times, scales, worths, least).rounded()
+        nodes = grouped_nodes(parts, line, times, scales, weights, least).rounded()
         found = nodes.of_sum(looked.T).T
         if (np.abs(found @ np.concatenate([of_spans, -of_spans]) - exact) <= allowed).all():
             earlier = np.sqrt(n_steps) * twice[:, :n_steps, n_steps:].sum(axis=1)
@@ -458,8 +430,8 @@ def _in_groups(
 def _n_terms(
     parts: Sequence[Part], times: Floats, spans: Floats, exact: Floats, allowed: Floats
 ) -> int | None:
-    """Return how many of the matrices of times give the variances to what is allowed; None if not all."""
-    of_nodes = np.sum([part.told(times) for part in parts], axis=0)
+    """Return how many of the matrices of times give the variances to the tolerance; None if not all."""
+    of_nodes = np.sum([part.parts_of_times(times) for part in parts], axis=0)
     of_spans, left = ((spans @ times) * spans).sum(axis=2), exact.copy()
     for number, (nodes, of_times) in enumerate(zip(of_nodes.T, of_spans, strict=True), 1):
         left -= np.outer(nodes, of_times)
@@ -515,10 +487,7 @@ def _spans(n_steps: int, n_earlier: int) -> Floats:
 
 
 def _waves(n_sums: int, n: int) -> Floats:
-    """Return weights that are as good as random, (n_sums, n): cosines of quadratic phases.
-
-    Nothing is drawn: the bytes of a release's file are a function of its measurements.
-    """
+    """Return reproducible pseudo-random weights, (n_sums, n): cosines of quadratic phases."""
     places = np.arange(1, n + 1, dtype=np.float64) ** 2
     phases = np.outer(np.sqrt(np.arange(2.0, n_sums + 2.0)), places)
     return np.asarray(np.cos(np.sqrt(2.0) * np.pi * phases) / np.sqrt(n))
@@ -534,15 +503,15 @@ NOTHING = 1e-15
 
 @dataclass(frozen=True)
 class SumOfValues:
-    """A sum of released values, and how sure it is.
+    """A sum of released values, and its standard errors.
 
     Attributes:
         value: The sum of the values as they are released, in their unit.
         standard_error: Of the estimate's whole error, as far as the mechanism knows it; None where it does
             not.
-        noise_standard_error: What the noise alone did to the estimate; None where that is not known.
+        noise_standard_error: Of the noise's part alone; None where that is not known.
         estimate: The sum before the lower bound, and of published values before rounding, which lift sums of
-            values near the bound: what the errors are of.
+            values near the bound: the errors are of this sum.
     """
 
     value: float
@@ -560,13 +529,10 @@ class SumOfValues:
 
 @dataclass(frozen=True, eq=False)
 class ErrorFactor:
-    """The errors of some series at some steps, as sums of independent parts.
+    """The errors of some series at some steps, as sums of independent parts of variance 1.
 
-    The covariance of two values' errors is the scalar product of their rows.
-
-    Attributes:
-        parts: (n_series, n_steps, n_parts), in the unit of the readings: how an error moves with each of
-            n_parts independent variables of mean 0 and variance 1.
+    `parts`, (n_series, n_steps, n_parts), are in the unit of the readings; the covariance of two values'
+    errors is the scalar product of their rows.
     """
 
     parts: Floats
@@ -574,9 +540,7 @@ class ErrorFactor:
     of_nodes: ClassVar[bool] = False
 
     def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
-        """Return what the covariance of sums adds up from, by weights of series, (p, n_series), and of steps,
-        (q, n_steps).
-        """
+        """Return the covariance of sums, by weights of series, (p, n_series), and of steps, (q, n_steps)."""
         sums = np.tensordot(times, self.parts, axes=(1, 1))
         flat = sums.reshape(len(times), -1)
         # few numbers in time are drawn of each leaf: sums of times lie in as few directions
@@ -594,13 +558,8 @@ class ErrorFactor:
 
 @dataclass(frozen=True, eq=False)
 class SeparableFactor:
-    """The same where one independent part of the series goes with one of the steps, each with each.
-
-    The covariance is then one product of a matrix of series and one of steps.
-
-    Attributes:
-        series: (n_series, m), in the unit of the readings.
-        steps: (n_steps, k): there are m times k parts.
+    """An `ErrorFactor` with a part for each pair of a series' column, (n_series, m), and a step's, (n_steps,
+    k).
     """
 
     series: Floats
@@ -609,9 +568,7 @@ class SeparableFactor:
     of_nodes: ClassVar[bool] = False
 
     def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
-        """Return what the covariance of sums adds up from, by weights of series, (p, n_series), and of steps,
-        (q, n_steps).
-        """
+        """Return the covariance of sums, by weights of series, (p, n_series), and of steps, (q, n_steps)."""
         series, steps, n_times = leaves @ self.series, times @ self.steps, len(times)
         no_columns = np.zeros((len(leaves), 0)), np.zeros((0, n_times, 0, n_times))
         return ErrorProducts((series @ series.T)[None], (steps @ steps.T)[None], *no_columns)

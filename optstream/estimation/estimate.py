@@ -1,4 +1,4 @@
-"""A series with what the noise leaves of doubt."""
+"""A series with its variances."""
 
 import math
 from collections.abc import Iterable
@@ -18,12 +18,12 @@ class Optimality:
     """The certificate of a quadratic program that was solved numerically.
 
     Attributes:
-        gap: primal less dual objective, at least 0, in the unit of sum(weights * misfit^2) / 2; without unit
+        gap: Primal less dual objective, at least 0, in the unit of sum(weights * misfit^2) / 2; without unit
             where weights are inverse variances.
-        residual: the largest term of the gap: by how many standard deviations of a measurement the optimality
+        residual: The largest term of the gap: by how many standard deviations of a measurement the optimality
             conditions are missed there.
-        rounds: Newton steps that were taken.
-        converged: whether `distance` is as small as it was asked to be.
+        rounds: Newton steps.
+        converged: Whether `distance` is below the tolerance.
     """
 
     gap: float
@@ -33,20 +33,17 @@ class Optimality:
 
     @property
     def distance(self) -> float:
-        """Bound how far any linear function of the answer may be from that of the optimum, in standard
-        errors.
+        """Bound on the distance, in standard errors, of any linear function of the answer from the optimum's.
 
-        Each linear function (a node, a sum over steps) is counted in its own, of the weighted least squares
-        without the bound. The objective is strongly convex in the metric of its own Hessian H, so |z -
-        z*|_H^2 <= 2 gap, and |c'(z - z*)| <= sqrt(c' H^-1 c) |z - z*|_H.
+        Each linear function (a node, a sum over steps) is counted in its own standard error, of the weighted
+        least squares without the bound. The objective is strongly convex in the metric of its own Hessian H,
+        so |z - z*|_H^2 <= 2 gap, and |c'(z - z*)| <= sqrt(c' H^-1 c) |z - z*|_H.
         """
         return math.sqrt(2.0 * self.gap)
 
 
 def worst(found: Iterable[Optimality]) -> Optimality | None:
-    """Return the largest of each figure of several programs, such as a batch of periods, converged if all
-    are; None where there is none.
-    """
+    """Return the largest of each figure of several programs, converged if all are; None without one."""
     every = list(found)
     if not every:
         return None
@@ -60,15 +57,15 @@ def worst(found: Iterable[Optimality]) -> Optimality | None:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A series with what the noise leaves of doubt.
+    """A series with its variances.
 
     Attributes:
         values: (n_series, n_steps) in the unit of the readings.
-        variances: The same shape, squared: what is known of the noise in each value. How far a held or
-            smoothed value misses the truth is not in it, unless a mechanism says so.
-        noise_variances: The same shape: what the noise of all measurements did to the value, exactly, given
-            which were made; 0 where none enters it, nan where it is not known; None if it never is.
-        optimality: How near the values are to the optimum of the bounded program; None where none was solved.
+        variances: The same shape, squared: the known noise in each value. How far a held or smoothed value
+            misses the truth is not in it, unless a mechanism says so.
+        noise_variances: The same shape: the exact effect of the noise of all measurements, given which were
+            made; 0 where none enters, nan where it is not known; None if it never is.
+        optimality: The certificate of the bounded program; None where none was solved.
         bands: The lowest and the highest count of a band of 95 %, of the values' shape each, nan where
             nothing is known; None but for counts.
         unbounded: The values before their lower bound; None where that changed nothing.
@@ -91,9 +88,9 @@ UNKNOWN = 2.0**100
 def hold(measured: Measured) -> Estimate:
     """Return the series that keeps each measured value until the next one.
 
-    The period begins with the value that was held before it (`before["held"]`, a number of units for each
-    series, and `before["held_variance"]`); where nothing was ever measured, with the period's own first
-    value, and with 0 without one. Costs no privacy: it reads noisy numbers only.
+    The period begins with the last value before it (`before["held"]`, units for each series, and
+    `before["held_variance"]`); where nothing was ever measured, with the period's own first value, and with 0
+    without one.
     """
     assert measured.point_variances is not None
     before, shape = measured.before or {}, measured.points.shape
@@ -107,10 +104,10 @@ def hold(measured: Measured) -> Estimate:
         values, variances, starts = np.zeros((1, shape[-2])), np.full((1, shape[-2]), UNKNOWN), [0]
     which = np.maximum(np.searchsorted(starts, np.arange(measured.n_steps), side="right") - 1, 0)
     unit = float(measured.resolution)
-    held = variances[which].T * unit**2
+    variance = variances[which].T * unit**2
     # what nothing is known of is a constant: no noise is in it
-    noise = np.where(variances[which].T < UNKNOWN, held, 0.0)
-    return Estimate(values[which].T * unit, held, noise)
+    noise = np.where(variances[which].T < UNKNOWN, variance, 0.0)
+    return Estimate(values[which].T * unit, variance, noise)
 
 
 # From noisy Fourier coordinates to every step.
@@ -119,9 +116,8 @@ def hold(measured: Measured) -> Estimate:
 def invert_coordinates(measured: Measured) -> Estimate:
     """Return the series that has the measured coordinates, and 0 for those that were not measured.
 
-    values = C B, (n_series, n_steps), for noisy coordinates C and the orthonormal rows B. variances: what the
-    noise puts into each step, sum_j B[j, t]^2 var_j; what the left out frequencies miss is not in it. Costs
-    no privacy: it reads noisy numbers only.
+    values = C B, (n_series, n_steps), for noisy coordinates C and the orthonormal rows B. The variances are
+    of the noise alone, sum_j B[j, t]^2 var_j, without the frequencies left out.
     """
     answers = measured.answers_of(FourierCoordinates)
     assert answers.variances is not None

@@ -1,4 +1,4 @@
-"""When to measure next, decided from what was measured: a predictor, its errors, and an interval law."""
+"""The time of the next measurement, by earlier ones: a predictor, its errors, and an interval law."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from optstream.estimation.estimate import UNKNOWN, Estimate
 from optstream.stream import Measured
 
-# A Kalman filter of a constant state: what was measured at some steps, and what it says of the others.
+# A Kalman filter of a constant state, measured at some steps.
 
 
 @dataclass(frozen=True, eq=False)
 class StateEstimate:
-    """What is known of all series at one step: mean (n_series,) in units, variance in units squared.
+    """The estimate of all series at one step: mean (n_series,) in units, variance in units squared.
 
-    One variance serves all series: they are measured at the same steps with the same noise. noise: the part
-    of the mean's variance that the measurements' noise is; nan where an earlier version did not keep it.
+    One variance serves all series: they are measured at the same steps with the same noise. `noise` is the
+    measurements' part of it; nan where an earlier version did not keep it.
     """
 
     step: int
@@ -32,12 +32,10 @@ class ConstantState:
     """The process x[k] = x[k-1] + N(0, Q), seen at some steps as z[k] = x[k] + N(0, R).
 
     Predict: the mean stays, the variance grows by Q a step. Correct: the mean moves towards the measured
-    value by the gain variance / (variance + R), of which the variance keeps 1 - gain. Nothing is known before
-    the first measurement, which is then taken as it is. This is the conditional mean and variance where both
-    noises are Gaussian; Laplace noise enters with its variance.
+    value by the gain variance / (variance + R), of which the variance keeps 1 - gain. The first measurement
+    is taken as it is. This is the conditional mean and variance where both noises are Gaussian; Laplace noise
+    enters with its variance.
 
-    process_variance: Q, in units squared a step. noise_variance: R, in units squared. memory: what another
-    filter of this kind left, or nothing. Costs no privacy: it is told noisy numbers only.
     Source: Fan and Xiong, FAST, the algorithms of prediction and correction; R known instead of tuned.
     """
 
@@ -52,9 +50,7 @@ class ConstantState:
             )
 
     def prior(self, step: int) -> StateEstimate | None:
-        """Return what is believed of a step at or after the last measured one; None where nothing is
-        known.
-        """
+        """Return the prediction at or after the last measured step; None before the first measurement."""
         last = self._posterior
         if last is None:
             return None
@@ -62,7 +58,7 @@ class ConstantState:
         return StateEstimate(step, last.mean, variance, last.noise)
 
     def correct(self, step: int, noisy: NDArray[np.float64]) -> StateEstimate:
-        """Take in the measured values of a later step, (n_series,), and return what is believed of it now."""
+        """Take in the measured values of a later step, (n_series,), and return its posterior."""
         prior = self.prior(step)
         if prior is None:
             self._posterior = StateEstimate(step, noisy, self._noise_variance, self._noise_variance)
@@ -74,11 +70,11 @@ class ConstantState:
         return self._posterior
 
     def before_first(self, steps: int, noisy: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """Return what the first measured values say of a step that many steps earlier: mean and variance."""
+        """Return mean and variance, by the first measured values, of a step that many steps earlier."""
         return noisy, self._noise_variance + steps * self._process_variance
 
     def memory(self) -> dict[str, Any]:
-        """Return the state as a JSON-ready document: what the next filter needs."""
+        """Return the state, JSON-ready, for the next filter."""
         last = self._posterior
         if last is None:
             return {"belief": None}
@@ -90,15 +86,13 @@ class ConstantState:
 
 
 class StraightLine:
-    """Measured values are believed as they are; later steps lie on the line through the last two.
+    """Measured values stand; later steps lie on the line through the last two.
 
     The line is followed for as many steps as lie between the two, then its end is held: two neighbouring
-    samples say little of what comes a hundred steps later. One measured value alone is held. Variances are
-    what the noise leaves of measured values of variance R: at t times the distance of the last two beyond
-    the second R (t² + (1 + t)²), at most 5 R; how far the process leaves the line is not in them. Parameters
-    as `estimation.kalman.ConstantState`. Costs no privacy: it is told noisy numbers only.
+    samples say little of steps a hundred later. One measured value alone is held. Variances are of the noise
+    alone: at t times the distance of the last two beyond the second R (t² + (1 + t)²), at most 5 R.
     Source: FAST's technical report, section 6.1, a line through two points; there every step is measured and
-    the line says the next one. To hold it is ours.
+    the line predicts the next one. To hold it is ours.
     """
 
     def __init__(self, noise_variance: float, memory: Mapping[str, Any]) -> None:
@@ -106,7 +100,7 @@ class StraightLine:
         self._measured = [(step, np.array(values, np.float64)) for step, values in memory.get("measured", ())]
 
     def prior(self, step: int) -> StateEstimate | None:
-        """Return what the line says of a step after the last measured one; None where nothing is known."""
+        """Return the line's value at a step after the last measured one; None without measurements."""
         if len(self._measured) < 2:
             known = self._noise_variance
             return next((StateEstimate(step, held, known, known) for _, held in self._measured), None)
@@ -125,14 +119,14 @@ class StraightLine:
         return noisy, self._noise_variance
 
     def memory(self) -> dict[str, Any]:
-        """Return the state as a JSON-ready document: what the next predictor needs."""
+        """Return the state, JSON-ready, for the next predictor."""
         return {"measured": [[step, values.tolist()] for step, values in self._measured]}
 
 
 # How long to wait until the next sample: FAST's feedback and interval law, and a fixed rate.
 
 LARGEST_EXPONENT = 100.0
-"""Of the law: far beyond what it takes to reach the shortest interval, and far from overflow."""
+"""Of the law: far beyond the exponent of the shortest interval, and far from overflow."""
 
 
 @dataclass(frozen=True)
@@ -148,10 +142,9 @@ class AdaptiveInterval:
     the exponent has the sign that lets a large error shorten: with the minus in which the technical report
     prints it, an error would lengthen the interval, and more samples would go where nothing happens.
 
-    proportional, integral, derivative: gains that add up to 1. integration_time: T, a number of samples;
-    until so many errors are known, the interval is the shortest. step, shortest, longest: of the interval, in
-    steps of the series. set_point: a relative error.
-    Source: Fan and Xiong, FAST, section on adaptive sampling; the cut exponent and `longest` are ours.
+    The gains add up to 1; T is `integration_time`, a number of samples, before which the interval is the
+    shortest. Source: Fan and Xiong, FAST, section on adaptive sampling; the cut exponent and `longest` are
+    ours.
     """
 
     proportional: float
@@ -202,15 +195,12 @@ IntervalLaw = AdaptiveInterval | FixedInterval
 
 
 class SamplingController:
-    """Says whether a step is due, and is told the noisy values of each step that was measured.
+    """Decides whether a step is due, from the noisy values of each measured step.
 
-    The first step it is asked about is due, and after a measured step k with interval I the step k + I,
-    rounded down. A due step that could not be measured stays due: the next one that can is. The error that
-    steers it is the mean over the series of |posterior - prior| / max(|posterior|, error_floor): one decision
-    for all of them.
-
-    error_floor: in units. memory: what another controller left, or nothing. Costs no privacy: what it knows
-    is noisy, so whatever it decides is a function of recorded outputs (Lemma 1).
+    The first step is due, and after a measured step k with interval I the step k + I, rounded down; a due
+    step that could not be measured stays due. The error that steers it is the mean over the series of
+    |posterior - prior| / max(|posterior|, error_floor): one decision for all of them, a function of recorded
+    outputs (Lemma 1).
     """
 
     def __init__(
@@ -228,7 +218,7 @@ class SamplingController:
         return self._next_step is None or step >= self._next_step
 
     def saw(self, step: int, noisy: NDArray[np.int64]) -> StateEstimate:
-        """Take in the noisy values of a measured step, (n_series,), and return what is believed of it."""
+        """Take in the noisy values of a measured step, (n_series,), and return its posterior."""
         prior = self.predictor.prior(step)
         posterior = self.predictor.correct(step, noisy.astype(np.float64))
         if prior is not None and self._law.n_errors:
@@ -241,9 +231,7 @@ class SamplingController:
         return posterior
 
     def memory(self) -> dict[str, Any]:
-        """Return the state as a JSON-ready document: what the next controller needs to go on as if it were
-        this one.
-        """
+        """Return the state, JSON-ready, with which the next controller continues this one."""
         return {
             "interval": self._interval,
             "next_step": self._next_step,
@@ -255,11 +243,10 @@ class SamplingController:
 
 
 def follow(controller: SamplingController, measured: Measured) -> Estimate:
-    """Return what the controller believed of every step: posterior where measured, prior in between.
+    """Return the controller's posterior where measured, its prior in between.
 
-    controller: as it was before the period. Steps before the first measured value of all get that value,
-    with the variance that the predictor gives it there; in a period without any, 0 and `UNKNOWN`. Costs no
-    privacy: it reads noisy numbers only.
+    Steps before the first measured value of all get that value, with the predictor's variance there; in a
+    period without any, 0 and `UNKNOWN`.
     """
     places = {step: place for place, step in enumerate(measured.positions)}
     n_series = measured.points.shape[-2]

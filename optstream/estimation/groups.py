@@ -26,7 +26,7 @@ AT_ONCE = 2**22
 
 @dataclass(frozen=True, eq=False)
 class InGroups:
-    """What columns of leaves that lie in one group add, whichever sums are asked about.
+    """Columns of leaves in one group, and their forms, whatever the sums.
 
     Attributes:
         of: (n_leaves,), each leaf's group, as in `Groups`.
@@ -47,14 +47,13 @@ class InGroups:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """What leaves that lie in one group share, and no two groups do.
+    """The covariance of leaves that share a group; groups are independent.
 
     With x a group's sums of the columns, the covariance is the sum over groups and products of x' matrix x
-    times the product's matrix of times. Groups of one leaf each are what leaves do not share, a group of all
-    what all do.
+    times the product's matrix of times. A group may be one leaf, or all.
 
     Attributes:
-        leaves: (p, n_leaves), weights of the sums that are asked about; mostly 0.
+        leaves: (p, n_leaves), weights of the sums; mostly 0.
         of: (n_leaves,), each leaf's group, from 0; -1 where it is in none.
         columns: (n_leaves, c).
         matrices: (n_products, c, c), symmetric.
@@ -81,9 +80,7 @@ class Groups:
 
     @cached_property
     def sums(self) -> tuple[Integers, Integers, Floats]:
-        """The columns' sums over what a sum and a group have in common: for each such pair, rising, which sum
-        and which group it is, (n_pairs,), and (n_pairs, c).
-        """
+        """Numbers of each pair of a sum and a group that meet, rising, and the columns' sums there."""
         return _sums(self.leaves, self.of, self.columns)
 
     def of_forms(self, forms: Floats) -> Floats:
@@ -110,12 +107,10 @@ class Groups:
         return np.tensordot(self.of_forms(self.matrices), self.times, axes=1)
 
     def over(self, times: Floats) -> Floats:
-        """Return the matrices, weighed by how much of some matrices of times, (m, q, q), is in each product:
-        (m, c, c).
-        """
+        """Return the matrices, (m, c, c), weighted by the part of some matrices of times in each product."""
         return np.tensordot(np.tensordot(times, self.times, axes=((1, 2), (1, 2))), self.matrices, axes=1)
 
-    def told(self, times: Floats) -> Floats:
+    def parts_of_times(self, times: Floats) -> Floats:
         """Return how much of some matrices of times, (m, q, q), is in what each sum has, (p, m)."""
         return self.of_forms(self.over(times))
 
@@ -138,17 +133,15 @@ class Groups:
         return replace(self, times=factor * self.times)
 
     def of_first(self, times: Floats) -> "Groups":
-        """Return what the first time has with each, spread over other times, (q, n_times, n_times)."""
+        """Return the part of the first time with each, spread over other times, (q, n_times, n_times)."""
         return replace(self, matrices=np.tensordot(self.times[:, 0].T, self.matrices, axes=1), times=times)
 
     def divided(self, sizes: Floats) -> "tuple[Groups, ...]":
-        """Return the same of leaves less their share, by size, of the sum of all: these groups, and what all
-        leaves have in common then.
-        """
+        """Return the same for leaves less their share, by size, of the sum of all."""
         n, c = self.columns.shape
         if not self.of.any():
-            beside = self.columns - np.outer(sizes / sizes.sum(), self.columns.sum(axis=0))
-            return (replace(self, columns=beside),)
+            rest = self.columns - np.outer(sizes / sizes.sum(), self.columns.sum(axis=0))
+            return (replace(self, columns=rest),)
         inside = self.of >= 0
         whole = np.zeros((int(self.of.max()) + 1, c))
         np.add.at(whole, self.of[inside], self.columns[inside])
@@ -174,10 +167,10 @@ def _sums(leaves: "csr_array", of: Integers, columns: Floats) -> tuple[Integers,
 
 
 def in_few(parts: Sequence[InGroups], leaves: "csr_array", least: float) -> list[Groups]:
-    """Return what parts add to sums of leaves, by weights (p, n_leaves), in as few columns as these need.
+    """Return the covariance of sums of leaves, by weights (p, n_leaves), in as few columns as it needs.
 
-    least: relative: of the variances of single times, added up, what a column may count for and be left out.
-    The forms of each part have one sign.
+    A column is left out that counts for less than `least` of the variances of single times, added up. The
+    forms of each part have one sign.
     """
     from scipy.sparse import csr_array
 
@@ -193,7 +186,7 @@ def in_few(parts: Sequence[InGroups], leaves: "csr_array", least: float) -> list
         basis, rest = np.linalg.qr(own / scales[which, None])
         sizes, axes = np.linalg.eigh(rest @ form @ rest.T)
         axes = axes[:, np.abs(sizes) > least]
-        if not axes.size:  # all that it is of is known, or nothing is beside what counts vary
+        if not axes.size:  # all of it is known, or nothing but the variation of counts
             continue
         span = axes.T @ rest
         forms = np.tensordot(np.tensordot(span, one.forms, axes=1), span, axes=(2, 1)).transpose(0, 1, 3, 2)
@@ -215,8 +208,8 @@ def added(parts: Sequence[Groups]) -> Groups:
     """Return the sum of parts that group leaves alike and have the same matrices of times, in few columns."""
     columns = np.column_stack([part.columns for part in parts])
     # how much of a covariance goes with each column, for one of it
-    worths = [np.abs(one.matrices).max(axis=0) @ np.linalg.norm(one.columns, axis=0) for one in parts]
-    scale = np.concatenate(worths)
+    norms = [np.abs(one.matrices).max(axis=0) @ np.linalg.norm(one.columns, axis=0) for one in parts]
+    scale = np.concatenate(norms)
     scale[scale == 0.0] = 1.0
     columns, span = few_columns(columns * scale)
     span, at = span / scale, np.cumsum([0, *(one.columns.shape[1] for one in parts)])
@@ -228,7 +221,7 @@ def added(parts: Sequence[Groups]) -> Groups:
 def few_columns(columns: Floats, least: float = LEAST_STRENGTH) -> tuple[Floats, Floats]:
     """Return fewer columns, (n, r), of which these are sums, by (r, c): to about `least` of each row.
 
-    Some rows tell of which, as a rule; all where they do not.
+    Some rows show which, as a rule; all where they do not.
     """
     lengths = np.linalg.norm(columns, axis=1, keepdims=True)
     rows = columns / np.where(lengths, lengths, 1.0)
@@ -275,23 +268,23 @@ def _above(tree: AggregationTree, some: Integers) -> "csr_array":
 # Covariances of many leaves: of the square of one sum over each group, which has times of its own.
 
 NEARLY = 1e-4
-"""Relative: what rows of times are not told apart by."""
+"""Relative difference below which rows of times are equal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Squares:
-    """What groups share whose sums of one column count, each with a matrix of times of its own.
+    """Groups of one column, each with a matrix of times of its own.
 
     The covariance is the sum over groups of the square of a group's sum, times its matrix.
 
     Attributes:
-        sums: (p, n_groups), of the column in each group, of the sums that are asked about; mostly 0.
-        worths: (n_groups, n_products), how much of each product is in a group's matrix of times.
+        sums: (p, n_groups), of the column in each group, for each sum; mostly 0.
+        worths: (n_groups, n_products), the weight of each product in a group's matrix of times.
         times: (n_products, q, q), symmetric.
     """
 
     sums: "csr_array"
-    worths: Floats
+    weights: Floats
     times: Floats
 
     @classmethod
@@ -301,19 +294,19 @@ class Squares:
         first, second = np.triu_indices(len(span))
         once = np.where(first == second, 0.5, 1.0)[:, None, None]
         both = span[first][:, :, None] * span[second][:, None, :]
-        worths = weights[:, first] * weights[:, second]
-        return cls(sums, worths, once * (both + both.transpose(0, 2, 1)))
+        pair_weights = weights[:, first] * weights[:, second]
+        return cls(sums, pair_weights, once * (both + both.transpose(0, 2, 1)))
 
     def over(self, times: Floats) -> Floats:
         """Return how much of some matrices of times, (m, q, q), is in each group's, (n_groups, m)."""
-        return np.asarray(self.worths @ np.tensordot(self.times, times, axes=((1, 2), (1, 2))))
+        return np.asarray(self.weights @ np.tensordot(self.times, times, axes=((1, 2), (1, 2))))
 
     @property
     def between(self) -> Floats:
         """What each sum has over each pair of times, (p, q, q)."""
-        return np.tensordot(self.sums.power(2) @ self.worths, self.times, axes=1)
+        return np.tensordot(self.sums.power(2) @ self.weights, self.times, axes=1)
 
-    def told(self, times: Floats) -> Floats:
+    def parts_of_times(self, times: Floats) -> Floats:
         """Return how much of them is in what each sum has, (p, m)."""
         return np.asarray(self.sums.power(2) @ self.over(times))
 
@@ -322,7 +315,7 @@ class Squares:
         spans = np.eye(self.times.shape[1]) if times is None else times
         found = self if nodes is None else self.of_sums(nodes)
         of_spans = ((spans @ self.times) * spans).sum(axis=2)
-        return np.asarray(found.sums.power(2) @ (self.worths @ of_spans))
+        return np.asarray(found.sums.power(2) @ (self.weights @ of_spans))
 
     def of_sums(self, nodes: "Floats | csr_array", times: Floats | None = None) -> "Squares":
         """Return the same of sums of these sums."""
@@ -337,7 +330,7 @@ class Squares:
 
 
 Part = Groups | Squares
-"""Of what the covariances of many leaves add up from."""
+"""A part of the covariance of many leaves."""
 
 
 # Terms of the errors of many nodes: of each node alone, and what nodes of a group share.
@@ -348,10 +341,10 @@ NOTHING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class GroupedNodes:
-    """What the terms say of nodes, for sums over nodes of which none lies in another.
+    """The terms of nodes, for sums over nodes of which none lies in another.
 
     Attributes:
-        alone: (n_terms, n_nodes), what each node counts by itself.
+        alone: (n_terms, n_nodes), each node's own.
         shares: (n_groups, n_nodes), of which the square of the sum counts; mostly 0.
         of: (n_groups,), each group's term.
     """
@@ -364,9 +357,7 @@ class GroupedNodes:
         return len(self.alone)
 
     def of_sum(self, weights: Floats) -> Floats:
-        """Return what each term says of a sum of nodes, (n_terms,), by (n_nodes,), or of some sums, (n_terms,
-        n), by (n_nodes, n).
-        """
+        """Return each term of a weighted sum of nodes, (n_terms,), or of some sums, (n_terms, n)."""
         from scipy.sparse import csr_array
 
         ones = np.ones(self.of.size), (self.of, np.arange(self.of.size))
@@ -389,21 +380,24 @@ class GroupedNodes:
 
 
 def grouped_nodes(
-    parts: tuple[Part, ...], line: "csr_array", times: Floats, scales: Floats, worths: Floats, least: float
+    parts: tuple[Part, ...],
+    line: "csr_array",
+    times: Floats,
+    scales: Floats,
+    weights: Floats,
+    least: float,
 ) -> GroupedNodes:
-    """Return what parts, of every node, say of nodes for each of some matrices of times, (n, q, q): what adds
-    to a variance, then what is taken from it, 2 n terms in all.
+    """Return the terms of every node for each matrix of times: n added to a variance, then n taken from it.
 
-    A form of columns is, in its axes, a sum of squares, few of which count. What lies within one node needs
-    no group: no other node that is asked about has a part in it. line: of `in_line`. scales: (n_nodes,),
-    errors of the nodes. worths: (n,), how much a form of such errors counts in a variance, relative. least:
-    squares that count for less are left out.
+    A form of columns is, in its axes, a sum of squares, few of which count: squares below `least` are left
+    out, by errors `scales` of the nodes and `weights` of such forms in a variance. A group within one
+    node needs no square: no other node in a sum has a part in it.
     """
     from scipy.sparse import csr_array
 
     n, found = len(times), []
     alone, n_groups = np.zeros((2 * n, scales.size)), 0
-    for node, group, own, squares in _of_parts(parts, line, times, scales, worths, least):
+    for node, group, own, squares in _of_parts(parts, line, times, scales, weights, least):
         alone[:n] += own
         for term, share, at in squares:
             numbers, rows = np.unique(group[at], return_inverse=True)
@@ -418,13 +412,14 @@ def grouped_nodes(
 
 
 def _of_parts(
-    parts: tuple[Part, ...], line: "csr_array", times: Floats, scales: Floats, worths: Floats, least: float
+    parts: tuple[Part, ...],
+    line: "csr_array",
+    times: Floats,
+    scales: Floats,
+    weights: Floats,
+    least: float,
 ) -> Iterator[tuple[Integers, Integers, Floats, list[tuple[int, Floats, Integers]]]]:
-    """Yield what nodes and groups have in common, which node and which group, (n_pairs,) each; what nodes
-    count alone, (n, n_nodes); and squares, each of a term, with what some of these pairs count for in it.
-
-    Arguments as `grouped_nodes`.
-    """
+    """Yield pairs of a node and a group, each node's own terms, and squares with the pairs' weights."""
     from scipy.linalg import block_diag
 
     for some in alike(one for one in parts if isinstance(one, Groups)):
@@ -438,15 +433,15 @@ def _of_parts(
             of_term += np.bincount(node[within], of_pairs, minlength=scales.size)
         at = np.flatnonzero(~within)
         relative = sums[at] / scales[node[at], None]
-        squares = _squares(group[at], relative, forms, worths, least)
+        squares = _squares(group[at], relative, forms, weights, least)
         yield node, group, own, [(term, share * scales[node[at]], at) for term, share in squares]
     for part in parts:
         if isinstance(part, Squares):
-            yield _of_squares(part, line, times, scales, worths, least)
+            yield _of_squares(part, line, times, scales, weights, least)
 
 
 def _of_squares(
-    part: Squares, line: "csr_array", times: Floats, scales: Floats, worths: Floats, least: float
+    part: Squares, line: "csr_array", times: Floats, scales: Floats, weights: Floats, least: float
 ) -> tuple[Integers, Integers, Floats, list[tuple[int, Floats, Integers]]]:
     """Return what `_of_parts` yields of one part whose groups have one square each."""
     from scipy.sparse import csr_array
@@ -459,7 +454,7 @@ def _of_squares(
     at, squares = np.flatnonzero(~within), []
     relative = np.bincount(group[at], (entries.data / scales[node])[at] ** 2, minlength=len(of_groups))
     for term, sizes in enumerate(of_groups.T):
-        counts = worths[term] * np.abs(sizes) * relative > least
+        counts = weights[term] * np.abs(sizes) * relative > least
         for sign, chosen in ((0, counts & (sizes > 0.0)), (len(times), counts & (sizes < 0.0))):
             some = at[chosen[group[at]]]
             if some.size:
@@ -468,9 +463,7 @@ def _of_squares(
 
 
 def _within(line: "csr_array", node: Integers, group: Integers) -> NDArray[np.bool_]:
-    """Return of pairs of a node and a group, each once, whether all nodes that have a part in the group lie
-    in the node, or it in them: no other one does that is asked about with it.
-    """
+    """Return whether no other node of a sum has a part in a pair's group: one holds all of the other."""
     from scipy.sparse import csr_array
 
     shape = line.shape[0], int(group.max(initial=0)) + 1
@@ -479,12 +472,9 @@ def _within(line: "csr_array", node: Integers, group: Integers) -> NDArray[np.bo
 
 
 def _squares(
-    group: Integers, sums: Floats, forms: Floats, worths: Floats, least: float
+    group: Integers, sums: Floats, forms: Floats, weights: Floats, least: float
 ) -> Iterator[tuple[int, Floats]]:
-    """Yield the squares that forms add up from: of which term, and what each entry counts for in it.
-
-    group: of each entry. sums: (n_entries, c), relative to errors.
-    """
+    """Yield the squares of which forms are sums: the term of each, and the weight of each entry in it."""
     if not sums.size:
         return
     axes, strengths, turn = np.linalg.svd(sums, full_matrices=False)
@@ -494,5 +484,5 @@ def _squares(
         sizes, vectors = np.linalg.eigh(turn @ form @ turn.T)
         shares = (axes @ vectors) * np.sqrt(np.abs(sizes))
         for size, share in zip(sizes, shares.T, strict=True):
-            if worths[term] * np.bincount(group, share**2).max() > least:
+            if weights[term] * np.bincount(group, share**2).max() > least:
                 yield (term if size > 0.0 else len(forms) + term), share

@@ -17,14 +17,14 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 REFINED = 2
-"""How often what is left of the equations is solved for: rounding errors of a matrix with held nodes go."""
+"""Rounds of iterative refinement, against rounding errors of a matrix with fixed nodes."""
 MOST_APART = 2.0**36
 """How much larger a cell's variance may be than the least of a node above: a sum of both must show both."""
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The nodes of a lattice as its system takes them apart.
+    """The nodes of a lattice as its system separates them.
 
     Attributes:
         leaves: (n_leaves,), places in `nodes`.
@@ -89,7 +89,7 @@ def parts_of(lattice: Lattice) -> Parts:
 class Joined:
     """A X A' in blocks, for a matrix X of each cell, A being which cells each node holds.
 
-    A cell lies in one family, so families have nothing in common; the rest have.
+    Families share no cell; the rest do.
 
     Attributes:
         totals: (b, n_families, k, k), of each family alone.
@@ -109,22 +109,18 @@ class Joined:
 
 
 class System:
-    """(1 + P A D A') mu = P right: what nodes above the cells pull, where they miss `right`.
+    """(1 + P A D A') mu = P right: the multipliers of the nodes above the cells, for residuals `right`.
 
-    It is K mu = right with K = P^-1 + A D A', and a node that was not measured, P = 0, pulls nothing. P: the
-    nodes' own precisions. A: which cells each holds. D: the cells' covariances, 0 where a cell is held to a
-    value. Families are eliminated, one by one; what is left is dense, of the upper nodes and the margin's:
-    the Schur complement. Each node has k values: 1 where steps are problems by themselves, else all steps.
-
-    Args:
-        parts: Of the lattice.
-        precision: (n_above, b, k, k), P, in the order of `parts.above`; b problems side by side.
-        free: (n_leaves, b, k, k), D.
+    It is K mu = right with K = P^-1 + A D A', and mu = 0 where a node was not measured, P = 0. P: the
+    nodes' own precisions, (n_above, b, k, k) for b independent problems. A: which cells each holds. D: the
+    cells' covariances, (n_leaves, b, k, k), 0 where a cell is fixed. Families are eliminated, one by one;
+    the remaining Schur complement of the upper nodes and the margin's is dense. Each node has k values: 1
+    where steps are problems by themselves, else all steps.
 
     Attributes:
         joined: A D A'.
         gain: (b, n_families, k, k), K^-1 of a family alone.
-        scaled: (b, n_families, k, n_rest * k), the same times what it shares with the rest.
+        scaled: (b, n_families, k, n_rest * k), `gain` times the family's part with the rest.
         left: (b, n_rest * k, n_rest * k), A D A' of the rest, families eliminated.
     """
 
@@ -159,9 +155,8 @@ class System:
         return np.moveaxis(np.concatenate([families, found.reshape(b, m, k, -1)], axis=1), 1, 0)
 
     def refined(self, right: Floats, variances: Floats) -> Floats:
-        """Return `solve`, what rounding errors leave of the equations solved for again (`REFINED`).
-
-        right: as `solve`, 0 where a node was not measured. variances: (n_above, b, k, k), P^-1, 0 there.
+        """Return `solve` with iterative refinement (`REFINED`); right and `variances`, P^-1, are 0 where P
+        is.
         """
         found, left = np.zeros_like(right), right
         seen = (variances[..., 0, 0] > 0)[..., None, None]
@@ -192,10 +187,7 @@ def inverses(precision: Floats) -> Floats:
 
 
 def known_enough(weights: Floats, parts: Parts) -> Floats:
-    """Return weights (n_nodes, …), those of cells that are as good as unknown raised (`MOST_APART`).
-
-    weights: 1 / variance, above 0 at the cells.
-    """
+    """Return weights, 1 / variance, with those of practically unknown cells raised (`MOST_APART`)."""
     found = weights.copy()
     least = weights[parts.above].max(axis=0) / MOST_APART
     found[parts.leaves] = np.maximum(weights[parts.leaves], least)
@@ -209,7 +201,7 @@ def _solved(matrices: Floats, right: Floats) -> Floats:
 def _adding(rows: Sequence[Integers], n_rows: int) -> "csr_array":
     n_leaves = len(rows[0])
     columns = np.tile(np.arange(n_leaves), len(rows))
-    # a command that tells its help needs none of it
+    # the help of a command needs none of it
     from scipy.sparse import csr_array
 
     return csr_array((np.ones(columns.size), (np.concatenate(rows), columns)), shape=(n_rows, n_leaves))
@@ -228,17 +220,12 @@ SAME = 1e-9
 
 
 def reconcile_lattice(fitted: Floats, weights: Floats, lattice: Lattice) -> Floats:
-    """Return the leaves, (…, n_leaves, n_columns), that minimise sum_n weights[n] (S z - fitted)_n^2 for each
-    column; free.
+    """Return the leaves, (…, n_leaves, n_columns), that minimise sum_n weights[n] (S z - fitted)_n^2.
 
-    z = y + D A' K^-1 (x - A y), with y the cells' own values, x those of the nodes above, A which cells each
-    holds, D the cells' variances, P the others' precisions, and K = P^-1 + A D A' (`System`): generalised
-    least squares by its dual, which for complete products and a variance a level gives the means of the
-    analysis of variance, and holds for any others too. Time linear in cells; nothing is of the size cells x
-    cells.
-
-    fitted: (…, n_nodes, n_columns), each node's own value; not read where the weight is 0. weights: (n_nodes,
-    n_columns), 1 / variance; 0 where a node was not measured, never at a cell.
+    z = y + D A' K^-1 (x - A y), with y the cells' own values, x those of the nodes above, and the rest as in
+    `System`: generalised least squares by its dual, which for complete products and a variance a level gives
+    the means of the analysis of variance, and holds for any others too. Weights, (n_nodes, n_columns), are 0
+    where a node was not measured, never at a cell. Time linear in cells.
     """
     n_nodes, n_columns = weights.shape
     weights = known_enough(weights, parts_of(lattice))
@@ -253,12 +240,10 @@ def reconcile_lattice(fitted: Floats, weights: Floats, lattice: Lattice) -> Floa
 
 
 def reconcile_series(fitted: Floats, precision: Floats, lattice: Lattice) -> Floats:
-    """Return the leaves, (…, n_leaves, n_steps), that minimise sum_n (S z - fitted)_n' P_n (S z - fitted)_n,
-    whole series; free.
+    """Return the leaves, (…, n_leaves, n_steps), that minimise sum_n (S z - fitted)_n' P_n (S z - fitted)_n.
 
-    `reconcile_lattice` where steps hang together: its numbers are matrices of steps. fitted: (…, n_nodes,
-    n_steps), each node's own series; not read where the precision is 0. precision: (n_nodes, n_steps,
-    n_steps), P; 0 where a node was not measured, never at a cell.
+    `reconcile_lattice` with correlated steps: P_n is a matrix of steps, 0 where a node was not measured,
+    never at a cell.
     """
     values = np.moveaxis(fitted, (-2, -1), (0, 1))
     own = values.reshape(values.shape[0], 1, values.shape[1], -1)
@@ -291,10 +276,10 @@ subtracted grows with its square.
 
 
 def noise_of_columns(weights: Floats, own: Floats, lattice: Lattice) -> Floats:
-    """Return the variance of each node's value after `reconcile_lattice`, (n_nodes, n_columns); free.
+    """Return the variance of each node's value after `reconcile_lattice`, (n_nodes, n_columns).
 
-    own: (n_nodes, n_columns), the variance that noise gives each node's own value; nan where that is not
-    known, and then for all nodes of that column. nan also as by `noise_through_lattice`.
+    `own` is the noise variance of each node's own value; nan in a column, where one is not known, makes all
+    nan.
     """
     weights = known_enough(weights, parts_of(lattice))
     entering = weights**2 * np.where(weights > 0, own, 0.0)
@@ -304,27 +289,19 @@ def noise_of_columns(weights: Floats, own: Floats, lattice: Lattice) -> Floats:
 
 
 def noise_through_lattice(precision: Floats, noise: Floats, lattice: Lattice) -> Floats:
-    """Return the variance that independent noise at the nodes leaves in each value of the estimate; free.
+    """Return the variance that independent noise at the nodes leaves in each value, (n_nodes, b, k).
 
     The problem is that of `noise_through_tree`: x = S z, z = argmin sum_n (x_n - f_n)' P_n (x_n - f_n), where
-    P_n f_n has covariance N_n. With K of `System`, V = P^-1, r = f - A y what the cells' own values y miss:
-    z = y + D A' K^-1 r, and x = f - V K^-1 r at a measured node above. E = D N D is what noise gives y, F = V
-    N V what it gives f, so Q = F + A E A' is the covariance of r, and
+    P_n f_n has covariance N_n; P and N are (n_nodes, b, k, k). With K of `System`, V = P^-1, r = f - A y:
+    z = y + D A' K^-1 r, and x = f - V K^-1 r at a measured node above. E = D N D is the noise of y, F = V
+    N V that of f, so Q = F + A E A' is the covariance of r, and
     Cov z = E - 2 sym(E A' K^-1 A D) + D A' K^-1 Q K^-1 A D,  Cov x = F - 2 sym(F K^-1 V) + V K^-1 Q K^-1 V.
     K^-1 = g + B M B', g that of each family alone, M the Schur complement's inverse, B = (-g A D A', 1): all
     products are of a family with the rest, or of the rest. Time linear in cells.
 
-    Where N = P, E = D and Q = K: Cov z = D - D A' K^-1 A D and Cov x = V - V K^-1 V, from which less is lost
-    where cells are hardly known.
-
-    Args:
-        precision: (n_nodes, b, k, k), P of b problems; 0 where a node was not measured, never at a cell.
-        noise: (n_nodes, b, k, k), N.
-        lattice: The hierarchy with its margin.
-
-    Returns:
-        (n_nodes, b, k), in the order of `nodes`; nan for problems where weights are not those of the noise
-        and a cell is hardly known beside what lies above (`MOST_RATIO`).
+    Where N = P, E = D and Q = K: Cov z = D - D A' K^-1 A D and Cov x = V - V K^-1 V, which lose less where
+    cells are hardly known. nan for problems where weights are not those of the noise and a cell is hardly
+    known next to its nodes above (`MOST_RATIO`).
     """
     parts = parts_of(lattice)
     through, found = _Through(parts, precision, noise), np.empty(precision.shape[:-1])
@@ -336,7 +313,7 @@ def noise_through_lattice(precision: Floats, noise: Floats, lattice: Lattice) ->
 
 
 class _Through:
-    """The matrices of `noise_through_lattice`: those of b problems first, families before what they share.
+    """The matrices of `noise_through_lattice`: those of b problems first, families before the rest.
 
     spread: E, (n_leaves, b, k, k), and of_noise: A E A'. entered: F, (b, n_above, k, k). total: Q of each
     family. crossed: Q B of the families. first: M. second: M B' Q B M. alone, mixed: g Q g and g Q B M.
@@ -370,8 +347,8 @@ class _Through:
     def of_cells(self) -> Floats:
         """Return the cells' variances; B' A is `rows`, and 1 at the cell's node of the margin."""
         k = self.free.shape[-1]
-        held = np.einsum("fr,ij->firj", self.parts.upper, np.eye(k))
-        rows = held.reshape(len(held), k, -1) - self.system.scaled
+        upper = np.einsum("fr,ij->firj", self.parts.upper, np.eye(k))
+        rows = upper.reshape(len(upper), k, -1) - self.system.scaled
         by_first, by_second = rows @ self.first[:, None], rows @ self.second[:, None]
         once = self._at_cells(self.system.gain + by_first @ _turned(rows), by_first, self.first)
         if self.is_weighed:
@@ -382,7 +359,7 @@ class _Through:
         return np.asarray(found + _form(self.free @ twice, self.free))
 
     def _at_cells(self, of_families: Floats, of_rest: Floats, of_two: Floats) -> Floats:
-        """Return for each cell what is its family's, its margin's, and of both, (n_leaves, b, k, k)."""
+        """Return each cell's part by its family, by its margin's node, and by both, (n_leaves, b, k, k)."""
         family, member = self.parts.family, self.parts.member
         b, n, k, _ = of_families.shape
         both = of_rest.reshape(b, n, k, -1, k)[:, family, :, member]
@@ -390,7 +367,7 @@ class _Through:
         return np.asarray(at + both + _turned(both) + self.blocks(of_two)[:, member, :, member])
 
     def of_above(self) -> Floats:
-        """Return the variances of the nodes above, those that were measured and those that are sums."""
+        """Return the variances of the nodes above, measured ones and sums."""
         scaled, first, second = self.system.scaled, self.first, self.second
         once = self._at_above(self.system.gain + scaled @ first[:, None] @ _turned(scaled), first)
         if self.is_weighed:

@@ -25,8 +25,7 @@ def project(problem: LeastSquares, tree: AggregationTree) -> NDArray[np.float64]
     and return x = S z, (…, n_nodes, n_steps). Where the weights are an outer product of a node's and a
     query's, the normal equations (S' V S) z (T' U T) = S' V Y U T are a Kronecker product: each node's series
     is fitted on its own with one factor for all, then the tree reconciles them by scalar precisions;
-    otherwise by precision matrices. Exact; the factors serve every period of a batch. Beside a margin:
-    the same, by the lattice's system. Costs no privacy.
+    otherwise by precision matrices. Exact; the factors serve every period of a batch.
     """
     factors = problem.separated()
     if factors is None and isinstance(tree, Lattice):
@@ -56,9 +55,9 @@ def _leaves_of_lattice(problem: LeastSquares, lattice: Lattice) -> NDArray[np.fl
 def reconcile_correlated(problem: LeastSquares, tree: AggregationTree) -> NDArray[np.float64]:
     """Return the leaves (…, n_leaves, n_steps) of the least squares for weights of any form.
 
-    The same two passes as `reconcile`, a node's whole series at once: upwards each node's own precision
-    matrix T' W_n T is joined by the inverse of its children's summed covariance; downwards what it is
-    better known is shared among them by covariance.
+    The passes of `reconcile`, a node's whole series at once: upwards each node's own precision matrix T' W_n
+    T is joined by the inverse of its children's summed covariance; downwards the difference is shared among
+    them by covariance.
     """
     rows = problem.rows
     own = np.einsum("qs,nq,qt->nst", rows, problem.weights, rows, optimize=True)
@@ -91,8 +90,8 @@ def reconcile(
     """Return the leaves (…, n_leaves, n_columns) that minimise sum_n by_node[n] (S z - fitted)_n^2.
 
     Two passes over the tree. Upwards, each node's value becomes the precision-weighted mean of its own and
-    of its children's sum; downwards, what a node is better known than its children's sum is shared among
-    them by variance. by_node: precisions (n_nodes,), 0 for a node that was not measured (never a leaf).
+    of its children's sum; downwards, the difference from the children's sum is shared among them by variance.
+    Precisions by_node, (n_nodes,), are 0 for a node that was not measured (never a leaf).
     Source: Hay et al. 2010, "Boosting the accuracy of differentially private histograms through
     consistency", section 4, for unequal variances and any tree.
     """
@@ -131,12 +130,8 @@ BoundRule = Literal["held", "joint"]
 
 @dataclass(frozen=True, eq=False)
 class Consistent:
-    """Series that add up.
-
-    Attributes:
-        values: (…, n_nodes, n_steps), in the unit of the readings.
-        optimality: the worst certificate of the periods for which a bounded program was solved; None where
-            the closed form, which is exact, respects the bound in all of them.
+    """Series that add up, (…, n_nodes, n_steps), and the worst certificate of their bounded programs, or
+    None.
     """
 
     values: Floats
@@ -151,21 +146,30 @@ def make_consistent(
     lower_bound: float | None = 0.0,
     bound_rule: BoundRule = "held",
 ) -> Floats:
-    """Return the series that `consistent` finds, without how near the optimum they are.
+    """Fit series to the measurements by weighted least squares, such that they add up and respect a bound.
+
+    Every node is the sum of its children at every step, every feature's part the sum of its finer parts, and
+    every leaf at least `lower_bound`. The closed form is the answer wherever it respects the bound, for then
+    the optimality conditions hold with zero multipliers; for other periods a quadratic program is solved.
+    Post-processing: costs no privacy. Source: OptStream, Algorithm 4, for the program.
 
     Args:
-        measured: As `consistent`.
-        tree: As `consistent`.
-        features: As `consistent`.
-        weights: As `consistent`.
-        lower_bound: As `consistent`.
-        bound_rule: As `consistent`.
+        measured: Measurements of one period, or of a batch of periods that share positions and variances.
+        tree: The hierarchy, whose nodes' order the measurements have.
+        features: Partitions of the period, as they were measured.
+        weights: "variance", measured points and sums by 1/variance; or "paper", by 1/n_steps and 1/n_parts.
+        lower_bound: Of every leaf at every step, in the unit of the readings; None for no bound.
+        bound_rule: "held": a parent keeps its estimate, and the bound is paid for among its children; for raw
+            measurements, of which the plain program's answer is biased. "joint": the plain program; for
+            targets that are themselves estimates under the bound. weights="paper" has the paper's plain
+            program with either rule.
 
     Returns:
         Values in the unit of the readings, (…, n_nodes, n_steps).
 
     Raises:
-        ParameterError: As `consistent`.
+        ParameterError: Another `bound_rule` or `weights`; "variance" without variances; shapes that do not
+            fit the tree and the features; or leaves that the measurements do not determine.
     """
     return consistent(measured, tree, features, weights, lower_bound, bound_rule).values
 
@@ -178,30 +182,7 @@ def consistent(
     lower_bound: float | None = 0.0,
     bound_rule: BoundRule = "held",
 ) -> Consistent:
-    """Fit series to the measurements by weighted least squares, such that they add up and respect a bound.
-
-    Every node is the sum of its children at every step, every feature's part the sum of its finer parts, and
-    every leaf at least `lower_bound`. The closed form is the answer wherever it respects the bound, for then
-    the optimality conditions hold with zero multipliers; for periods that it takes below, a quadratic program
-    is solved. Costs no privacy: post-processing. Source: OptStream, Algorithm 4, for the program.
-
-    Args:
-        measured: measurements of one period, or of a batch of periods that share positions and variances.
-        tree: the hierarchy, whose nodes' order the measurements have.
-        features: partitions of the period, as they were measured.
-        weights: "variance" or "paper" (`least_squares`).
-        lower_bound: of every leaf at every step, in the unit of the readings; None for no bound.
-        bound_rule: "held": what is known of a parent stays, and the bound is paid for among its children
-            (`held_from_above`); for raw measurements, of which the plain program's answer is biased. "joint":
-            the plain program; for targets that are themselves estimates under the bound. weights="paper" has
-            the paper's plain program whatever the rule.
-
-    Returns:
-        The series, and how near the optimum they are.
-
-    Raises:
-        ParameterError: for another `bound_rule`, or as `least_squares`.
-    """
+    """Return the series of `make_consistent`, and their certificate."""
     if bound_rule not in get_args(BoundRule):
         raise ParameterError(f"bound_rule must be one of {get_args(BoundRule)}; got {bound_rule!r}")
     problem = least_squares(measured, tree, features, weights)

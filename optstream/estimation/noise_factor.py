@@ -24,20 +24,19 @@ MOST_ENTRIES = 2**24
 MOST_DRAWN = 2**17
 """Numbers, of which a separable factor is made: 2,730 nodes at half-hours."""
 APART = 1e-3
-"""Relative: columns are told apart by what they do to the steps, where more than this is their own."""
+"""Relative: columns whose own effect on the steps is less than this are dependent."""
 SAME = 1e-6
 """Relative: variances that differ by less are one."""
 PUSH = 2.0**20
-"""Units of the resolution by which a number is moved: large beside its rounding, small beside 2^53."""
+"""Units of the resolution by which a number is moved: far above its rounding, far below 2^53."""
 
 
 def noise_factor(estimate: Estimator, measured: Measured, variances: Floats) -> ErrorFactor | None:
-    """Return what the measurements' noise did to a linear estimate: each number moved alone; free.
+    """Return the effect of the measurements' noise on a linear estimate, each drawn number moved alone.
 
-    Every number that was drawn is one part: independent of the others, or, in a group of joint noise, not
-    correlated with them. estimate: from measurements to values (n_series, n_steps). variances: of the values,
-    as they are known otherwise, to which the factor's squares add up. None where they do not, for then noise
-    of earlier periods is in the values, or they are not linear (medians).
+    Every number is one part: independent of the others, or, in a group of joint noise, not correlated with
+    them. None where the factor's squares do not add up to `variances`, for then noise of earlier periods is
+    in the values, or they are not linear (medians).
     """
     if not np.isfinite(variances).all():
         return None
@@ -51,13 +50,12 @@ def noise_factor(estimate: Estimator, measured: Measured, variances: Floats) -> 
 
 
 def separable_factor(estimate: Estimator, measured: Measured, variances: Floats) -> SeparableFactor | None:
-    """Return the factor of many series, of all of which the same numbers were drawn; free.
+    """Return the factor of many series that were all measured alike; None as `noise_factor`.
 
-    What a number does to the values is then what its row does to the series, times what its column does to
-    the steps. So the first row is moved column by column; then as many rows at once as there are columns
-    which do different things, each in a column of its own. Whether it holds is seen by moving all numbers at
-    once, by amounts in no simple proportion: linear maps that agree there agree everywhere, but for a
-    coincidence. None where it does not hold, and as in `noise_factor`.
+    The effect of a number is then that of its row on the series, times that of its column on the steps. So
+    the first row is moved column by column; then as many rows at once as there are columns with different
+    effects, each in a column of its own. All numbers are moved at once, by amounts in no simple proportion,
+    to test this: linear maps that agree there agree everywhere, but for a coincidence.
     """
     if not np.isfinite(variances).all():
         return None
@@ -96,10 +94,7 @@ def separable_factor(estimate: Estimator, measured: Measured, variances: Floats)
 
 
 def _apart(columns: Floats) -> list[int]:
-    """Return the places of columns none of which is about a sum of the others, as many as there are.
-
-    Gram-Schmidt with the longest column that is left next.
-    """
+    """Return the places of as many linearly independent columns as there are, by pivoted Gram-Schmidt."""
     left, found, longest = columns.copy(), list[int](), 0.0
     for _ in range(min(columns.shape)):
         lengths = np.linalg.norm(left, axis=0)
@@ -116,9 +111,7 @@ def _apart(columns: Floats) -> list[int]:
 def factor_that_fits(
     measured: Measured, n_series: int
 ) -> Callable[[Estimator, Measured, Floats], ErrorFactor | SeparableFactor | None] | None:
-    """Return which of `noise_factor` and `separable_factor` is worked out of so many series, quickly seen:
-    the first of at most `MOST_ENTRIES`, else the second of at most `MOST_DRAWN` numbers; else None.
-    """
+    """Return `noise_factor` within `MOST_ENTRIES`, else `separable_factor` within `MOST_DRAWN`, else None."""
     n_drawn = _n_drawn(measured)
     if n_series * measured.n_steps * n_drawn <= MOST_ENTRIES:
         return noise_factor
@@ -132,10 +125,7 @@ def _moved(measured: Measured) -> Iterator[tuple[Measured, float]]:
 
 
 def _drawn(measured: Measured, within: tuple[int, ...] = ()) -> Iterator[tuple[Row, Column, float]]:
-    """Yield each number that was drawn: of which series, at which place in time, and its standard deviation.
-
-    within: the parts that these measurements are a part of.
-    """
+    """Yield series, place in time and standard deviation of each drawn number, in `within` parts."""
     for place, part in enumerate(measured.parts):
         yield from _drawn(part, (*within, place))
     for number, variances in enumerate(_variances(measured)):

@@ -1,4 +1,4 @@
-"""The least-squares problem of a period: which linear functions were seen, and what each is worth."""
+"""The least-squares problem of a period: its linear functions, and the weight of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,9 +35,7 @@ class LeastSquares:
     weights: NDArray[np.float64]
 
     def separated(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return (node factor, query factor) with weights = their outer product, or None if there are none
-        such.
-        """
+        """Return (node factor, query factor) with weights = their outer product, or None."""
         node, query = np.unravel_index(int(np.argmax(self.weights)), self.weights.shape)
         by_node = self.weights[:, query] / self.weights[node, query]
         by_query = self.weights[node]
@@ -52,17 +50,14 @@ def least_squares(
 
     weights="variance": measured points and sums by 1/variance, and the interpolated steps in between by
     `INTERPOLATION_WEIGHT` of a point's. weights="paper": the whole interpolated series by 1/n_steps, a
-    feature's sums by 1/n_parts (OptStream, Algorithm 4).
-
-    Raises ParameterError for other weights, for "variance" without variances, for shapes that do not fit
-    the tree and the features, and where the leaves are not determined.
+    feature's sums by 1/n_parts (OptStream, Algorithm 4). Leaves that are not determined raise ParameterError.
     """
     if weights not in get_args(Weights):
         raise ParameterError(f'weights must be "variance" or "paper"; got {weights!r}')
     _check_shapes(measured, tree, features)
     known = _is_measured(measured)
     if not np.all(known[tree.leaf_indices]):
-        raise ParameterError("every leaf must be measured: nothing else tells how its parent splits")
+        raise ParameterError("every leaf must be measured: nothing else shows how its parent splits")
     n_steps, matrices = measured.n_steps, [feature.matrix for feature in features]
     rows = np.concatenate([np.eye(n_steps), *matrices])
     targets = targets_of(measured)
@@ -83,9 +78,7 @@ def least_squares(
 
 
 def targets_of(measured: Measured) -> NDArray[np.float64]:
-    """Return what the queries should give: steps, then each feature's sums, (…, n_nodes, n_queries). Linear
-    in what was measured.
-    """
+    """Return the queries' targets: steps, then each feature's sums, (…, n_nodes, n_queries)."""
     return np.concatenate([_step_targets(measured), *measured.feature_sums], axis=-1)
 
 
@@ -101,20 +94,20 @@ def _step_targets(measured: Measured) -> NDArray[np.float64]:
 def _step_weights(measured: Measured, unit: float) -> NDArray[np.float64]:
     """Return 1/variance at measured steps, a small part of it in between, (n_nodes, n_steps)."""
     assert measured.point_variances is not None
-    worth = np.broadcast_to(1.0 / (measured.point_variances * unit), measured.points.shape[-2:])
+    weight = np.broadcast_to(1.0 / (measured.point_variances * unit), measured.points.shape[-2:])
     seen = seen_points(measured)
-    mean = worth.sum(axis=-1) / np.maximum(seen.sum(axis=-1), 1)
+    mean = weight.sum(axis=-1) / np.maximum(seen.sum(axis=-1), 1)
     spread = np.zeros_like(mean)
     sums = measured.answers_of(FeatureSums).variances
     if sums:
         spread = np.max([1.0 / (variances.mean(axis=-1) * unit) for variances in sums], axis=0)
-    # A node without a point is spread from its sums: worth little beside them.
+    # A node without a point is spread from its sums: its weight is small next to theirs.
     small = INTERPOLATION_WEIGHT * np.where(seen.any(axis=-1), mean, spread)
     if not measured.positions and not sums:
         small = np.ones_like(mean)
     weights = np.repeat(small[:, None], measured.n_steps, axis=-1)
     for column, step in enumerate(measured.positions):
-        weights[seen[:, column], step] = worth[seen[:, column], column]
+        weights[seen[:, column], step] = weight[seen[:, column], column]
     return weights
 
 
@@ -153,14 +146,14 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Families:
-    """A tree as passes over its inner nodes need it: what follows of a leaf goes to its parent at once.
+    """A tree for passes over its inner nodes, leaves joined with their parents.
 
     Attributes:
         leaves: (n_leaves,), places in `tree.nodes`, those of one parent in a row.
         family: (n_leaves,), the number of each leaf's parent among the inner nodes; 0 for a tree of one leaf.
         inner: (n_inner,), the inner nodes' places in `tree.nodes`.
         up: (n_inner,), the number of each one's parent, -1 for the root's.
-        levels: numbers of inner nodes, level by level, root first.
+        levels: Numbers of inner nodes, level by level, root first.
     """
 
     leaves: Integers
@@ -171,9 +164,7 @@ class Families:
 
     @classmethod
     def of(cls, tree: AggregationTree) -> "Families":
-        """Return the families of a tree, whose leaves may lie at different depths. Time is linear in nodes
-        but for one stable sort.
-        """
+        """Return the families of a tree, whose leaves may lie at different depths."""
         parents, leaves = np.array(tree.parents), tree.leaf_indices
         is_inner = np.ones(len(tree.nodes), dtype=bool)
         is_inner[leaves] = False

@@ -11,12 +11,11 @@ from optstream.stream import AggregationTree, FeatureSums, Measured
 
 
 def reconstruct(measured: Measured) -> NDArray[np.float64]:
-    """Return the series that passes through each node's measured points; free.
+    """Return the series that passes through each node's measured points.
 
-    Linear between neighbouring points, held before the first and after the last: where the points end before
-    the period does, the last value stands for the rest. A node without any point spreads its finest feature
-    evenly, and is 0 without features too. Values given with public measurements as their reconstruction are
-    returned as they are. It reads noisy numbers only.
+    Linear between neighbouring points, held before the first and after the last. A node without any point
+    spreads its finest feature evenly, and is 0 without features too. Values given with public measurements as
+    their reconstruction are returned as they are.
 
     Source: OptStream, section 3.3.
 
@@ -57,9 +56,7 @@ def seen_points(measured: Measured) -> NDArray[np.bool_]:
 
 @lru_cache(maxsize=256)
 def interpolation_matrix(positions: tuple[int, ...], n_steps: int) -> NDArray[np.float64]:
-    """Return the map from points to series, (n_points, n_steps): rows are hat functions, flat at both
-    ends.
-    """
+    """Return the map from points to series, (n_points, n_steps): hat functions, flat at both ends."""
     rows = [np.interp(np.arange(n_steps), positions, unit) for unit in np.eye(len(positions))]
     matrix = np.array(rows)
     matrix.setflags(write=False)
@@ -72,9 +69,8 @@ def interpolation_matrix(positions: tuple[int, ...], n_steps: int) -> NDArray[np
 def with_unmeasured_leaves(measured: Measured, tree: AggregationTree) -> Measured:
     """Return the measurements with leaves that have none taken as 0 of `UNKNOWN` variance.
 
-    A level whose windows were full has no point in a period; then what its parents are known to be is shared
-    evenly, and nothing stops the period from being published. Where leaves were measured nothing changes.
-    Costs no privacy: which steps were measured is public.
+    A level whose windows were full has no point in a period; then its parents' estimates are shared evenly,
+    and nothing stops the period from being published.
     """
     seen = np.array(seen_points(measured).any(axis=-1))
     for sums in measured.answers_of(FeatureSums).variances or ():

@@ -29,27 +29,25 @@ APART = 2.0**-10
 
 
 def rounded_lattice(whole: Integers, rests: Integers, lattice: Lattice, bits: int) -> Integers:
-    """Return every node's units, (n_nodes, n_steps), each rounded up or down, such that tree and margin both
-    add up; free.
+    """Return every node's units, each rounded up or down, such that tree and margin both add up.
 
     Lemma: the tree's nodes are one laminar family of sets of cells, the margin's nodes and the root another;
     the matrix of two laminar families is totally unimodular (Edmonds 1970), so the polytope of all roundings
     in which each cell goes up by 0 to 1, and each node's sum lies between floor and ceiling of its own, has
-    whole corners. The cells' own rests lie in it and are a mean of corners, so some corner has the root's
-    floor and some its ceiling (unless it is whole): the root goes to the nearest. Of the corners left, one
-    costs least: a cost is each node's absolute change, linear between floor and ceiling, nodes above more.
+    whole corners. The cells' own remainders lie in it and are a mean of corners, so some corner has the
+    root's floor and some its ceiling (unless it is whole): the root goes to the nearest. Of the corners left,
+    one costs least: a cost is each node's absolute change, linear between floor and ceiling, nodes above
+    more.
 
-    A function of the values alone: equal rests are told apart by the cells' places. Time: one linear program
-    a step, by HiGHS. whole, rests: (n_leaves, n_steps), the cells' units, rounded down, and what is left of
-    each, in parts of 2^bits. Raises ParameterError where the program was not solved, which the lemma
-    excludes.
+    One linear program a step, by HiGHS; equal remainders are ordered by the cells' places. whole, rests:
+    (n_leaves, n_steps), units rounded down, and remainders in parts of 2^bits.
     """
     one = 1 << bits
     left = lattice.add_up(rests)
     down, fractions = left >> bits, (left & (one - 1)) / one
     inner = np.setdiff1d(np.arange(len(lattice.nodes)), lattice.leaf_indices)
     holds = csr_array(lattice.add_up(np.eye(len(lattice.leaves)))[inner])
-    worth = RISE ** lattice.heights[inner].astype(np.float64)
+    weight = RISE ** lattice.heights[inner].astype(np.float64)
     order = np.arange(len(lattice.leaves)) * GOLDEN % 1.0 * APART
     found = whole.copy()
     for step in range(rests.shape[1]):
@@ -57,7 +55,7 @@ def rounded_lattice(whole: Integers, rests: Integers, lattice: Lattice, bits: in
         if not cells.size:
             continue
         matrix, part = holds[:, cells], fractions[inner, step]
-        costs = ((1.0 - 2.0 * part) * worth) @ matrix + 1.0 - 2.0 * rests[cells, step] / one + order[cells]
+        costs = ((1.0 - 2.0 * part) * weight) @ matrix + 1.0 - 2.0 * rests[cells, step] / one + order[cells]
         least = down[inner, step].astype(np.float64)
         most = least + (part > 0)
         least[0] = most[0] = least[0] + (part[0] >= 0.5)
@@ -67,7 +65,7 @@ def rounded_lattice(whole: Integers, rests: Integers, lattice: Lattice, bits: in
 
 def _corner(costs: NDArray[np.float64], sums: LinearConstraint) -> Integers:
     """Return which cells go up, 0 or 1: the program's corner that costs least. Raises ParameterError."""
-    for whole in (0, 1):  # an answer of the linear program that is no corner is asked for in whole numbers
+    for whole in (0, 1):  # where the linear program's answer is no corner, the integer program is solved
         answer = milp(costs, constraints=sums, bounds=Bounds(0, 1), integrality=np.full(costs.size, whole))
         if answer.success and np.all(np.abs(answer.x - np.rint(answer.x)) < WHOLE):
             found: Integers = np.rint(answer.x).astype(np.int64)
@@ -83,8 +81,7 @@ Ends = tuple[list[int], list[int]]
 def unbiased_lattice(
     whole: Integers, rests: Integers, lattice: Lattice, bits: int, first_step: int
 ) -> Integers:
-    """Return every node's units, (n_nodes, n_steps), each rounded up as often as its rest says, tree and
-    margin adding up; free.
+    """Return every node's units, each rounded up as often as its remainder says, tree and margin adding up.
 
     Lemma: values are a flow. From one vertex it goes to the root, down the tree to the regions, along each
     cell to its node of the margin and back to the first; each node of the lattice is one edge. As much flows
@@ -93,8 +90,7 @@ def unbiased_lattice(
     one is whole, or taken; each is done with the odds that change none of the values on average. So every
     step leaves fewer edges that are not whole, none leaves its floor and ceiling, and all sums stay.
 
-    The odds are hashes of the step's running index: a function of the arguments alone. whole, rests, bits: as
-    `rounded_lattice`.
+    The odds are hashes of the step's running index.
 
     Source: Gandhi, Khuller, Parthasarathy and Srinivasan 2006, "Dependent rounding and its applications to
     approximation algorithms", for paths and circles of a bipartite graph; Cox 1987 for tables.
@@ -159,7 +155,7 @@ def _push(
 
 
 def _odds(step: int) -> Iterator[float]:
-    """Yield numbers that fill [0, 1) evenly and tell nothing of each other: the same for a step each time."""
+    """Yield pseudo-random numbers in [0, 1), the same for a step each time."""
     for number in count():
         digest = sha256(f"{step} {number}".encode()).digest()
         yield int.from_bytes(digest[:8], "big") / 2.0**64
@@ -201,17 +197,9 @@ def rounded_units(
     are a run, whose sum telescopes to that form. Leaf values count to 2^-20 of a unit and are integers from
     then on, so sums are exact.
 
-    Beside a margin by `rounded_lattice` and `unbiased_lattice`: every node is rounded up or down, too.
-
-    A function of its arguments alone: of the leaves' values, (n_nodes, n_steps), in the unit of the readings,
-    whose sums the nodes are. Time linear in nodes times steps, but that "nearest" sorts. Costs no privacy.
-    Raises ParameterError for another rule; for values that are not finite, or too many units to count.
-
-    first_step: the running index of the first step; only "unbiased" asks for it. least: units that every leaf
-    has at least; a leaf below is raised to it before.
-
-    Source: Cox 1987, "A constructive procedure for unbiased controlled rounding", for the problem; the rules
-    are those of largest remainders and of systematic sampling.
+    A leaf below `least` units is raised to it before. A lattice is rounded by `rounded_lattice` and
+    `unbiased_lattice`. Source: Cox 1987, "A constructive procedure for unbiased controlled rounding", for the
+    problem; the rules are those of largest remainders and of systematic sampling.
     """
     if rule not in get_args(Rule):
         raise ParameterError(f"rule of rounding must be one of {get_args(Rule)}; got {rule!r}")
@@ -238,10 +226,7 @@ def rounded_units(
 
 
 def _nearest(floors: Integers, rests: Integers, tree: AggregationTree) -> Integers:
-    """Return every node's units, each node as near as its family's sum allows.
-
-    floors, rests: of every node, (n_nodes, n_steps); rests in parts of 2^BITS.
-    """
+    """Return every node's units, as near as its family's sum allows; rests are in parts of 2^BITS."""
     found = floors.copy()
     found[0] += rests[0] >= 1 << (BITS - 1)
     parents = np.array(tree.parents)
@@ -262,10 +247,7 @@ def _nearest(floors: Integers, rests: Integers, tree: AggregationTree) -> Intege
 
 
 def _unbiased(whole: Integers, rests: Integers, tree: AggregationTree, first_step: int) -> Integers:
-    """Return every node's units, leaves rounded up as often as their rests say, with no draw.
-
-    whole, rests: of the leaves, (n_leaves, n_steps).
-    """
+    """Return every node's units, leaves rounded up as often as their rests say, without randomness."""
     order = _in_runs(tree)
     offsets = (0.5 + (first_step + np.arange(rests.shape[1])) * GOLDEN) % 1.0
     shifted = np.cumsum(rests[order], axis=0) + np.floor(offsets * 2.0**BITS).astype(np.int64)
@@ -275,10 +257,7 @@ def _unbiased(whole: Integers, rests: Integers, tree: AggregationTree, first_ste
 
 
 def _in_runs(tree: AggregationTree) -> Integers:
-    """Return numbers of leaves, in `tree.leaf_indices`, in an order in which every node's are a run.
-
-    A node's place is where its leaves begin: its parent's place, and the leaves of the siblings before it.
-    """
+    """Return numbers of leaves, in `tree.leaf_indices`, in an order in which every node's are a run."""
     parents, first = np.array(tree.parents), np.zeros(len(tree.nodes), dtype=np.int64)
     below = tree.leaves_below
     for level in tree.levels[1:]:

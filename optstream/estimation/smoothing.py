@@ -18,16 +18,16 @@ MEDIAN_EXCESS = 2 * np.sqrt(2 / np.pi)
 
 
 def smooth(measured: Measured, smoother: str) -> Estimate:
-    """Return each step's estimate from the noisy values of its group up to and including that step; free.
+    """Return each step's estimate from the noisy values of its group up to and including that step.
 
-    Nothing is revised later, so batch and online agree. Groups and noisy values are released.
+    Nothing is revised later, so batch and online agree.
 
     Source: Chen, Machanavajjhala, Hay and Miklau 2017, section 3.
 
     Args:
         measured: Points at every step, and in choices["groups"] the running index of the first step of each
-            step's group. A group that began before the period goes on from before["noisy"], for each series
-            the noisy values of the group that was open.
+            step's group. A group that began before the period continues before["noisy"], for each series the
+            noisy values of its open group.
         smoother: A key of `SMOOTHERS`.
 
     Returns:
@@ -61,10 +61,10 @@ def smooth(measured: Measured, smoother: str) -> Estimate:
 
 
 def smoothed_window_sums(measured: Measured, smoother: str, length: int) -> Floats:
-    """Return the sums of the last `length` steps, with all that is known of their groups at the last one.
+    """Return the sums of the last `length` steps, each group smoothed by its values up to the last one.
 
-    The paper's answer to a sliding-window query: a group that has ended since counts with its final value,
-    where a rolling sum of the release adds up what was published at each step. Costs no privacy.
+    The paper's answer to a sliding-window query: a group that has ended counts with its final value, where a
+    rolling sum of the release adds up the values published at each step.
 
     Args:
         measured: As for `smooth`.
@@ -99,15 +99,10 @@ def smoothed_window_sums(measured: Measured, smoother: str, length: int) -> Floa
 
 
 def running_average(noisy: Floats) -> Floats:
-    """Return the mean of the first n values, for each n.
-
-    Problem: the least squares fit of a constant.
+    """Return the mean of the first n values, for each n: the least squares fit of a constant.
 
     Args:
         noisy: A group's values in the order of time, (n_values,).
-
-    Returns:
-        (n_values,), in their unit.
     """
     means: Floats = np.cumsum(noisy) / np.arange(1, noisy.size + 1)
     return means
@@ -116,13 +111,10 @@ def running_average(noisy: Floats) -> Floats:
 def running_median(noisy: Floats) -> Floats:
     """Return the median of the first n values, for each n; of an even number the mean of the middle two.
 
-    Problem: the least absolute deviations fit of a constant, the likeliest one under Laplace noise.
+    It is the least absolute deviations fit of a constant, the likeliest one under Laplace noise.
 
     Args:
         noisy: A group's values in the order of time, (n_values,).
-
-    Returns:
-        (n_values,), in their unit.
     """
     ordered: list[float] = []
     medians = np.empty(noisy.size)
@@ -136,13 +128,10 @@ def running_median(noisy: Floats) -> Floats:
 def running_james_stein(noisy: Floats) -> Floats:
     """Return the mean of the first n values plus an n-th of the last one's distance from it, for each n.
 
-    Problem: a step's own value, shrunk to its group's mean the more, the larger the group.
+    A step's own value is shrunk to its group's mean the more, the larger the group.
 
     Args:
         noisy: A group's values in the order of time, (n_values,).
-
-    Returns:
-        (n_values,), in their unit.
     """
     means = running_average(noisy)
     shrunk: Floats = means + (noisy - means) / np.arange(1, noisy.size + 1)
@@ -155,20 +144,18 @@ def _average_left(sizes: NDArray[np.int64]) -> Floats:
 
 
 def _median_left(sizes: NDArray[np.int64]) -> Floats:
-    """Return the part left of Laplace noise with variance 2 b^2: that of a median is b^2 / n times 1 + 2
-    sqrt(2 / pi) / sqrt(n).
+    """Return the part left of Laplace noise with variance 2 b^2 by a median: b^2 / n times 1 + 2 sqrt(2 / pi)
+    / sqrt(n).
 
     The expansion of the order statistic's variance to its second term; never above the mean's, 2 b^2 / n,
-    which it is for n = 1 and 2. Within 9 % of simulated groups at the sizes that are tested, 1 to 30.
+    which it is for n = 1 and 2. Within 9 % of simulated groups of 1 to 30.
     """
     left: Floats = np.minimum(1.0 + MEDIAN_EXCESS / np.sqrt(sizes), 2.0) / (2.0 * sizes)
     return left
 
 
 def _james_stein_left(sizes: NDArray[np.int64]) -> Floats:
-    """Return the part left where of n values the last has weight a + 1/n, the others a, with a = (n - 1) /
-    n^2.
-    """
+    """Return the part left where the last of n values has weight a + 1/n, the others a = (n - 1) / n^2."""
     others = (sizes - 1) / sizes**2
     left: Floats = (sizes - 1) * others**2 + (others + 1.0 / sizes) ** 2
     return left

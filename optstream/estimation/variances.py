@@ -23,14 +23,12 @@ def noise_through_tree(precision: Floats, noise: Floats, tree: AggregationTree) 
 
     Problem: Cov[x] for x = S z, z = argmin_z sum_n (x_n - f_n)' P_n (x_n - f_n), where P_n f_n = m_n has
     covariance `noise[n]`, independent between nodes. precision: P, (n_nodes, …, k, k), 0 where a node was not
-    measured (never a leaf). noise: (n_nodes, …, k, k). The dots are independent problems (steps, or none);
-    they are broadcast. Returns as `noise`, 0 where none enters and nan where the noise is nan.
+    measured (never a leaf); the dots are independent problems (steps, or none). nan where the noise is nan.
 
-    The passes are those of `projection.reconcile_correlated`: upwards mu_n = L_n^-1 (m_n + G_n s_n), with
-    s_n the sum of the children's mu, G_n the inverse of their summed L^-1, and L_n = P_n + G_n; downwards
-    x_c = mu_c + K_c d with d = x_p - s_p and K_c = L_c^-1 G_p. A node's d depends on its own mu as
-    d = E mu_c + r, r independent of everything below c: E and Cov[r] are what is handed down. Time linear in
-    nodes, k^3 each; nothing is ever of the size nodes x nodes. Costs no privacy: scales and positions only.
+    The passes are those of `reconcile_correlated`: upwards mu_n = L_n^-1 (m_n + G_n s_n), with s_n the sum of
+    the children's mu, G_n the inverse of their summed L^-1, and L_n = P_n + G_n; downwards x_c = mu_c + K_c d
+    with d = x_p - s_p and K_c = L_c^-1 G_p. A node's d depends on its own mu as d = E mu_c + r, r independent
+    of everything below c: E and Cov[r] are handed down. Time linear in nodes, k^3 each.
     """
     parents, inner = np.array(tree.parents), np.ones(len(tree.nodes), dtype=bool)
     inner[tree.leaf_indices] = False
@@ -87,14 +85,11 @@ def noise_variances(
 ) -> Floats:
     """Return the variance of each value of `make_consistent` without bound, (n_nodes, n_steps).
 
-    Only the noise's part: how far the reconstruction misses the truth is not in it. In the unit of the
-    readings, squared. The estimate is linear in the measurements, whose noise is independent: a node's series
-    is weighed with W_n, its targets are L y_n with L from the node's points, so what enters the tree is
-    m_n = R' W_n L y_n of covariance R' W_n L diag(var y_n) L' W_n R. Where the weights separate, each step is
-    a scalar problem. The measured values do not matter, their variances and positions do. A value of
-    `UNKNOWN` variance stands for no measurement: it has no noise.
-    Time linear in nodes. Costs no privacy. Raises ParameterError as `least_squares`, without variances, and
-    for a reconstruction that was given, whose making is not known.
+    Only the noise's part, in the unit of the readings, squared: how far the reconstruction misses the truth
+    is not in it. The estimate is linear in the measurements, whose noise is independent: a node's series is
+    weighted with W_n, its targets are L y_n with L from the node's points, so the tree receives m_n = R' W_n
+    L y_n of covariance R' W_n L diag(var y_n) L' W_n R. Where the weights separate, each step is a scalar
+    problem. A value of `UNKNOWN` variance stands for no measurement: it has no noise.
     """
     if measured.interpolation is not None:
         raise ParameterError("noise_variances needs measurements, not a reconstruction that was made of them")
@@ -124,9 +119,9 @@ def noise_variances(
 def reconciled_variances(weights: Floats, own: Floats, tree: AggregationTree) -> Floats:
     """Return the variance of each value once the nodes add up, step by step, (n_nodes, n_steps).
 
-    weights: (n_nodes, n_steps), what each node's value counts in the least squares. own: the variance that
-    noise gives it before; nan where that is not known, and then for all nodes of that step; beside a margin
-    it is not known either where some value counts otherwise than by its noise. Costs no privacy.
+    `own` is the noise variance of each node's value before, `weights` its weight in the least squares. nan
+    for all nodes of a step where one is not known; for a lattice also where a weight is not that of the
+    noise.
     """
     if isinstance(tree, Lattice):
         return noise_of_columns(weights, own, tree)
@@ -135,10 +130,7 @@ def reconciled_variances(weights: Floats, own: Floats, tree: AggregationTree) ->
 
 
 def interpolated_variances(measured: Measured) -> Floats:
-    """Return the variance of each value of `reconstruct` from points alone, (n_nodes, n_steps).
-
-    In the unit of the readings, squared; 0 where a node has no point. Costs no privacy.
-    """
+    """Return the variance of each value of `reconstruct` from points alone; 0 where a node has no point."""
     noise, seen = _variances(measured), seen_points(measured)
     found = np.zeros((len(noise), measured.n_steps))
     for pattern in np.unique(seen, axis=0):
@@ -159,8 +151,8 @@ def _joint(problem: LeastSquares, maps: Floats, noise: Floats) -> tuple[Floats, 
 
 
 def target_maps(measured: Measured) -> tuple[Floats, NDArray[np.int64]]:
-    """Return the maps from a node's measurements to its least-squares targets, (n_patterns, n_queries,
-    n_measurements), and which of them is each node's: nodes that were measured alike share one.
+    """Return the maps from a node's measurements to its targets, one for each pattern, and each node's
+    pattern.
     """
     assert measured.point_variances is not None
     answers = measured.answers_of(FeatureSums)
@@ -181,17 +173,13 @@ def target_maps(measured: Measured) -> tuple[Floats, NDArray[np.int64]]:
 
 
 def _variances(measured: Measured) -> Floats:
-    """Return the variance of every measurement, (n_nodes, n_measurements); 0 where none was made, for it
-    enters nothing.
-    """
-    together = known_variances(measured)
-    return np.where(together < UNKNOWN, together, 0.0)
+    """Return the variance of every measurement, (n_nodes, n_measurements); 0 where none was made."""
+    known = known_variances(measured)
+    return np.where(known < UNKNOWN, known, 0.0)
 
 
 def known_variances(measured: Measured) -> Floats:
-    """Return the variance of every measurement in units squared, (n_nodes, n_measurements); `UNKNOWN` or more
-    where none was made. Raises ParameterError without variances.
-    """
+    """Return the variance of every measurement in units squared; `UNKNOWN` or more where none was made."""
     answers = measured.answers_of(FeatureSums)
     if measured.point_variances is None or answers.variances is None:
         raise ParameterError("noise_variances needs the variances of the measurements")

@@ -1,11 +1,11 @@
-"""How far an estimate from points and sums is off between them, judged by these points and sums themselves.
+"""The error of an estimate from points and sums between them, judged by these points and sums themselves.
 
 The estimate of a node's series x is T y, with y = H x + noise. So its error is T noise, which is known, and
-(T H - 1) x: what the lines between points miss. Beforehand x is taken to move within a day as the medians of
-`gaussian_process.prior` have it, relative to the size of a node: a covariance K; beside that each step varies
-by itself, as sums of many customers do, with a variance that grows as the size. How strong either is, a
-factor c of K and a variance u for each unit of size, shows in the noisy numbers: how far each point is from
-the line through the others, and each sum from that line's, beyond what the noise explains.
+(T H - 1) x, which the lines between points miss. A priori x moves within a day by the medians of
+`history.prior`, relative to the size of a node: a covariance K; and each step varies by itself, as sums of
+many customers do, with a variance that grows as the size. The strengths, a factor c of K and a variance u for
+each unit of size, show in the noisy numbers: in the distance of each point from the line through the others,
+and of each sum from that line's, beyond the noise.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,8 +24,8 @@ from optstream.stream import AggregationTree, Feature, Measured
 
 Floats = NDArray[np.float64]
 
-EXPECTED, DOUBT = 0.6, 0.5
-"""Mean and standard deviation of what is believed of c: by the medians alone it would be 1."""
+EXPECTED, DEVIATION = 0.6, 0.5
+"""Prior mean and standard deviation of c: by the medians alone it would be 1."""
 CLEAR = 3.0
 """A node whose squared size is not so many times the variance of its noise tells nothing: noise that makes it
 look large makes it look restless, too.
@@ -36,11 +36,11 @@ ALIKE = 2.0
 
 @dataclass(frozen=True, eq=False)
 class _Alike:
-    """Nodes that were measured at the same steps, and what follows from that.
+    """Nodes that were measured at the same steps.
 
-    nodes: their numbers. missed: (3, n_steps), variances that the shared part of K, its own part and a
-    variance of 1 at each step make of what is missed. contrasts: (n, n_measurements), of what is measured: of
-    a smooth series about 0. moved: (3, n), their variances as those of `missed`.
+    nodes: their numbers. missed: (3, n_steps), variances of the missed part by the shared part of K, its own
+    part and a variance of 1 at each step. contrasts: (n, n_measurements), of the measurements, about 0 for a
+    smooth series. moved: (3, n), their variances as those of `missed`.
     """
 
     nodes: NDArray[np.intp]
@@ -57,21 +57,12 @@ def missed_variances(
     values: Floats,
     noise: Floats,
 ) -> Floats:
-    """Return the variance of what each value misses beside the noise, (n_nodes, n_steps); nan where a leaf
-    was not measured, and for sums of such leaves.
+    """Return the variance of the estimate's error apart from noise, (n_nodes, n_steps); nan for unmeasured
+    leaves.
 
     A judgement, not a bound: right on average if the series moves within a period, which is taken for a day,
-    as loads and counts of people do. The tree is taken to miss what a node's own estimate misses: where all
-    levels are measured at the same steps that is so, for what adds up still adds up. In the unit of the
-    readings, squared. Time linear in nodes. Costs no privacy: it reads noisy numbers.
-
-    Args:
-        measured: Of one period, with variances.
-        tree: The hierarchy.
-        features: As for `make_consistent`.
-        weights: Likewise; None for the reconstruction alone, without sums.
-        values: (n_nodes, n_steps), the estimate, whose size less its noise is taken for the series'.
-        noise: (n_nodes, n_steps), variances of the estimate's noise; nan where none enters.
+    as loads and counts of people do. The tree is taken to miss as much as a node's own estimate: where all
+    levels are measured at the same steps that is so. The node's size is that of `values` less their noise.
     """
     # not by sizes of leaves, added up: of many leaves the noise would make most of that
     squares = (values**2 - np.nan_to_num(noise)).mean(axis=1)
@@ -101,9 +92,7 @@ def _groups(
     weights: str | None,
     known: NDArray[np.bool_],
 ) -> Iterator[_Alike]:
-    """Yield the nodes by what was measured of them, those of which nothing was left out; root first. known:
-    (n_nodes, n_measurements), what was.
-    """
+    """Yield the nodes by their measured queries, (n_nodes, n_measurements) of `known`; root first."""
     n_steps, positions = measured.n_steps, np.array(measured.positions, dtype=np.int64)
     sums = [feature.matrix for feature in features]
     seen_by = np.concatenate([np.eye(n_steps)[positions], *sums])
@@ -134,8 +123,8 @@ def _groups(
 def _contrasts(
     seen_by: Floats, positions: NDArray[np.int64], points: NDArray[np.intp], sums: NDArray[np.intp]
 ) -> Floats:
-    """Return each point less the line through the other points, and each sum less the sum of the line
-    through all, as weights of the measurements.
+    """Return, as weights of the measurements, each point less the line through the other points, and each sum
+    less the sum of the line through all.
     """
     n_measurements, n_steps = seen_by.shape
     found = np.zeros((0, n_measurements))
@@ -163,15 +152,14 @@ def _strength(
     scales: Floats,
     is_clear: NDArray[np.bool_],
 ) -> Floats:
-    """Return (c, c, u): the least squares fit of what contrasts show beyond noise, joined with the belief
-    about c.
+    """Return (c, c, u): the least squares fit of the contrasts beyond noise, joined with the prior of c.
 
-    Nodes of a group move alike, so what the series does to them counts once, the noise for each.
+    Nodes of a group move alike, so the series' part counts once, the noise for each.
     """
     unit = float(measured.resolution)
     taken = np.concatenate([measured.point_values, *measured.feature_sums], axis=-1)
-    noise = np.where(spread < UNKNOWN, spread, 0.0) * unit**2  # of what was not measured no contrast is made
-    gram, right = np.diag([DOUBT**-2.0, 0.0]), np.array([EXPECTED * DOUBT**-2.0, 0.0])
+    noise = np.where(spread < UNKNOWN, spread, 0.0) * unit**2  # no contrast without a measurement
+    gram, right = np.diag([DEVIATION**-2.0, 0.0]), np.array([EXPECTED * DEVIATION**-2.0, 0.0])
     for group in groups:
         nodes = group.nodes[is_clear[group.nodes]]
         of_noise = noise[nodes] @ (group.contrasts**2).T
@@ -179,10 +167,10 @@ def _strength(
         excess = (taken[nodes] @ group.contrasts.T) ** 2 - of_noise
         expected = EXPECTED * moved[0]
         # of a square: Laplace noise has kurtosis 6
-        doubt = 5.0 * of_noise**2 + 4.0 * of_noise * expected + 2.0 * nodes.size * expected**2
-        worth = np.divide(1.0 / ALIKE, doubt, out=np.zeros_like(doubt), where=doubt > 0.0)
-        gram += [[float((worth * one * other).sum()) for other in moved] for one in moved]
-        right += [float((worth * one * excess).sum()) for one in moved]
+        variance = 5.0 * of_noise**2 + 4.0 * of_noise * expected + 2.0 * nodes.size * expected**2
+        weight = np.divide(1.0 / ALIKE, variance, out=np.zeros_like(variance), where=variance > 0.0)
+        gram += [[float((weight * one * other).sum()) for other in moved] for one in moved]
+        right += [float((weight * one * excess).sum()) for one in moved]
     # what noise alone could have made of u is taken off it (James and Stein), for u is never below 0
     alone = gram[1, 1] - gram[0, 1] ** 2 / gram[0, 0]
     fitted = right[1] - gram[0, 1] / gram[0, 0] * right[0]

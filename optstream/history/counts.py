@@ -16,18 +16,18 @@ from optstream.estimation.least_squares import consistent, project
 from optstream.estimation.problem import LeastSquares
 from optstream.history.blocks import BlockHistory, Blocks
 from optstream.history.filter import SAME, FilterState, common_blocks, nothing_measured, seen_tree
-from optstream.history.learn import SCALE_DOUBT, step_blocks
+from optstream.history.learn import SCALE_DEVIATION, step_blocks
 from optstream.history.posterior import Fitted, series_of
 from optstream.history.prior import TemporalPrior
 from optstream.history.self_check import (
     ALIKE,
     EXACT_LATEST,
     EXPECTED_FACTOR,
-    FACTOR_DOUBT,
+    FACTOR_DEVIATION,
     LARGEST_FACTOR,
     left_out,
 )
-from optstream.history.tree import Seen, TreePosterior, pass_over_tree, told_in_groups
+from optstream.history.tree import Seen, TreePosterior, pass_over_tree, reductions_in_groups
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays
 
@@ -40,12 +40,12 @@ Floats = NDArray[np.float64]
 
 GRID_POINTS = 80
 LEAST_RATIO, LARGEST_RATIO = 1e-3, 1e3
-"""Of a node's size to the mean of its siblings: what the mixture is spread over, beside 0."""
+"""Ratios of a node's size to the mean of its siblings in the mixture, in addition to 0."""
 WIDTH = 0.1
 """Standard deviation of what an atom stands for, relative to it: half the way to its neighbours."""
 ROUNDS = 300
 BELIEF = 2.0
-"""Nodes' worth of a belief that all ratios of the grid are alike: what few nodes leave open."""
+"""Weight, in nodes, of the prior that all ratios of the grid are equally likely."""
 FINE = 20.0
 """Cells for each standard error, and for each factor e of a typical size: nodes that fall in one are one."""
 
@@ -64,15 +64,14 @@ class Mixture:
 
     @classmethod
     def learned(cls, observed: Floats, variances: Floats, typical: Floats) -> "Mixture":
-        """Return the distribution of ratios under which what was observed is most likely.
+        """Return the distribution of ratios under which the observations are most likely.
 
-        Maximum likelihood without a form, on a grid, by EM; with a few nodes' worth of a distribution that is
-        even on the logarithm, so that a level of few nodes does not believe its own noise. Busy and empty
-        nodes are atoms apart: what an empty one shows is taken for noise, what a busy one shows is not. Time
-        linear in nodes but for one sort. Costs no privacy: noisy numbers only.
+        Maximum likelihood without a form, on a grid, by EM; joined with a few nodes' weight of a distribution
+        that is even on the logarithm, so that a level of few nodes does not fit its own noise. Busy and empty
+        nodes are separate atoms: an empty one's observation is taken for noise, a busy one's is not.
 
         observed, variances: (n,), noisy sizes in any unit, and of their noise, above 0. typical: (n,), above
-        0: the mean of each node's siblings, itself included, as its parent tells.
+        0: the mean of each node's siblings, itself included, by its parent.
 
         Source: Kiefer and Wolfowitz 1956; Jiang and Zhang 2009, "General maximum likelihood empirical Bayes
         estimation of normal means".
@@ -90,9 +89,7 @@ class Mixture:
         return cls(atoms, weights)
 
     def posterior(self, observed: Floats, variances: Floats, typical: Floats) -> tuple[Floats, Floats]:
-        """Return what is known of sizes once they were observed, as in `learned`: means, at least 0, and
-        variances, (n,) each, in the unit of what was observed; free.
-        """
+        """Return posterior means, at least 0, and variances of sizes, with the arguments of `learned`."""
         deviation = np.sqrt(variances)
         seen, unit = (observed / deviation)[:, None], (typical / deviation)[:, None]
         shares = _likelihood(seen[:, 0], unit[:, 0], self.atoms) * self.weights
@@ -105,74 +102,79 @@ class Mixture:
 
 
 def _likelihood(observed: Floats, typical: Floats, atoms: Floats) -> Floats:
-    """Return the density of what was observed, in standard errors, (n, n_atoms), up to a factor a row."""
+    """Return the density of the observations, in standard errors, (n, n_atoms), up to a factor a row."""
     spread = 1.0 + (WIDTH * typical[:, None] * atoms) ** 2
     logs = -0.5 * ((observed[:, None] - typical[:, None] * atoms) ** 2 / spread + np.log(spread))
     return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 
-# Sizes of small leaves that add up to what is known of the nodes above them.
+# Sizes of small leaves, joined with those of the nodes above them.
 
 Integers = NDArray[np.int64]
 
 
 def joined_sizes(
-    sizes: Floats, doubts: Floats, parents: Integers, tree: AggregationTree, means: Floats, unsure: Floats
+    sizes: Floats,
+    size_variances: Floats,
+    parents: Integers,
+    tree: AggregationTree,
+    means: Floats,
+    mean_variances: Floats,
 ) -> tuple[Floats, Floats, Floats]:
-    """Return leaves' sizes, each known by itself, joined with what the nodes above say of their sums.
+    """Return leaves' sizes joined with those of the nodes above: sizes, variances and u, (n_leaves,) each.
 
-    What hundreds of small sizes add up to would be off by the noise of all, on every day alike, where a city
-    is known by its own blocks. By least squares: with D the sum of siblings' variances d, and v that of their
-    parent's mean by all else, their sum takes D / (D + v) of what it lacks, each leaf in proportion to d.
-    Their covariance is then diag(d) - u u', u = d / sqrt(D + v). Costs no privacy: noisy numbers only.
-
-    sizes, doubts: (n_leaves,), each known by itself, and d. parents: (n_leaves,), their nodes in `tree`, the
-    levels above. means, unsure: (n_nodes,), mean values of its nodes and their variances. Returns sizes, at
-    least 0, their variances, and u, (n_leaves,) each.
+    Hundreds of small sizes would add up to the noise of all, on every day alike, where a city is known by its
+    own blocks. By least squares: with D the sum of siblings' variances d, and v that of their parent's mean
+    by all else, their sum takes D / (D + v) of its deficit, each leaf in proportion to d. Their covariance is
+    then diag(d) - u u', u = d / sqrt(D + v).
     """
-    total, spread = (np.asarray(np.bincount(parents, one, len(means)), float) for one in (sizes, doubts))
-    told, variances = _by_all_else(tree, means, unsure, total, spread)
-    share = doubts / (spread + variances)[parents]
-    found = np.maximum(sizes + share * (told - total)[parents], 0.0)
-    return found, doubts * (1.0 - share), np.sqrt(doubts * share)
+    total, spread = (
+        np.asarray(np.bincount(parents, one, len(means)), float) for one in (sizes, size_variances)
+    )
+    others, variances = _by_all_else(tree, means, mean_variances, total, spread)
+    share = size_variances / (spread + variances)[parents]
+    found = np.maximum(sizes + share * (others - total)[parents], 0.0)
+    return found, size_variances * (1.0 - share), np.sqrt(size_variances * share)
 
 
 def _by_all_else(
-    tree: AggregationTree, means: Floats, unsure: Floats, total: Floats, spread: Floats
+    tree: AggregationTree, means: Floats, mean_variances: Floats, total: Floats, spread: Floats
 ) -> tuple[Floats, Floats]:
-    """Return what is known of each node without the leaves below it, and its variance, (n_nodes,) each.
+    """Return mean and variance of each node without the leaves below it, (n_nodes,) each.
 
-    Upwards a node is joined with the sum of its children, downwards with what its parent is by all else, less
-    its siblings. total, spread: (n_nodes,), sums of the leaves right below and their variances.
+    Upwards a node is joined with the sum of its children, downwards with its parent by all else, less its
+    siblings. total, spread: (n_nodes,), sums of the leaves right below and their variances.
     """
     above, total, spread = np.array(tree.parents), total.copy(), spread.copy()
-    joined, left = means.copy(), unsure.copy()
+    joined, left = means.copy(), mean_variances.copy()
     for level in reversed(tree.levels):
         at = slice(level.start, level.stop)
         below = np.where(spread[at] > 0.0, spread[at], np.inf)
-        left[at] = 1.0 / (1.0 / unsure[at] + 1.0 / below)
+        left[at] = 1.0 / (1.0 / mean_variances[at] + 1.0 / below)
         joined[at] += left[at] / below * (total[at] - means[at])
         if level.start:
             np.add.at(total, above[at], joined[at])
             np.add.at(spread, above[at], left[at])
-    told, variances = means.copy(), unsure.copy()
+    means_of_others, variances = means.copy(), mean_variances.copy()
     for level in tree.levels[1:]:
         at, up = slice(level.start, level.stop), above[level.start : level.stop]
         others = variances[up] + spread[up] - left[at]
-        variances[at] = 1.0 / (1.0 / unsure[at] + 1.0 / others)
-        told[at] += variances[at] / others * (told[up] - total[up] + joined[at] - means[at])
-    return told, variances
+        variances[at] = 1.0 / (1.0 / mean_variances[at] + 1.0 / others)
+        means_of_others[at] += (
+            variances[at] / others * (means_of_others[up] - total[up] + joined[at] - means[at])
+        )
+    return means_of_others, variances
 
 
-# Leaves that are small beside their noise: shares of a parent that is well known, with days of their own.
+# Leaves that are small next to their noise: shares of a well-known parent, with days of their own.
 
 
 STRENGTHS = np.geomspace(0.25, 16.0, 13)
 """Of leaves' own parts, relative to those of their parents, that are tried."""
-STRENGTH_DOUBT = 1.0
+STRENGTH_DEVIATION = 1.0
 """Standard deviation of the logarithm of that, around 0."""
 LEAST_SHAPE = 0.05
-"""Of a parent's mean: what a step of it counts at least, so that no step's leaves are all known to be 0."""
+"""Least part of a parent's mean at a step, so that no step's leaves are all known to be 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,10 +185,10 @@ class LeafBlocks:
         starts: (n_blocks,), running steps.
         lengths: (n_blocks,), steps.
         sums: (n_leaves, n_blocks).
-        noise: the variance of each sum.
+        noise: The variance of each sum.
         parents: (n_leaves,), rows of the parents' series.
-        above: the tree of these series.
-        unsure: (n_parents,), variances of the parents' mean values.
+        above: The tree of these series.
+        mean_variances: (n_parents,), variances of the parents' mean values.
     """
 
     starts: Integers
@@ -195,30 +197,30 @@ class LeafBlocks:
     noise: float
     parents: Integers
     above: AggregationTree
-    unsure: Floats
+    mean_variances: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class LeafEstimate:
-    """What blocks and parents tell of the leaves.
+    """The leaves, estimated from blocks and parents.
 
     Attributes:
         means: (n_leaves, n_steps), at least 0.
-        variances: the same shape: of the leaves' expected values, widened by `factor`, without what counts
-            vary around them.
+        variances: The same shape: of the leaves' expected values, widened by `factor`, without the variation
+            of counts around them.
         sizes: (n_leaves,), mean values.
-        doubts: (n_leaves,), variances of these.
+        size_variances: (n_leaves,), variances of these.
         joined: (n_leaves,), u of `joined_sizes`: sizes of siblings have the covariance -u u'.
-        measured: (n_leaves,), variances of sizes by each leaf's own blocks, whatever its siblings are like.
-        noise: (n_leaves,), the variance of each block, what counts vary around their expectation counted in.
-        factor: by how much measurements show the model's variances, counts included, to be short.
-        strength: of the leaves' own parts, relative to their parents'.
+        measured: (n_leaves,), variances of sizes by each leaf's own blocks alone.
+        noise: (n_leaves,), the variance of each block, variation of counts included.
+        factor: By how much measurements show the model's variances, counts included, to be short.
+        strength: Of the leaves' own parts, relative to their parents'.
     """
 
     means: Floats
     variances: Floats
     sizes: Floats
-    doubts: Floats
+    size_variances: Floats
     joined: Floats
     measured: Floats
     noise: Floats
@@ -228,14 +230,14 @@ class LeafEstimate:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Leaves of one parent, in the eigenbasis of what its blocks show of own parts.
+    """Leaves of one parent, in the eigenbasis of their blocks' own parts.
 
     Attributes:
         leaves: (m,), their rows.
         spectrum: (n_blocks,), variances of the modes.
-        residuals: (m, n_blocks), what the sizes leave of the sums.
-        across: (n_steps, n_blocks), covariance of the asked steps with each mode.
-        alone: (n_steps,), the asked steps' variance without blocks.
+        residuals: (m, n_blocks), the sums less the sizes' part.
+        across: (n_steps, n_blocks), covariance of the target steps with each mode.
+        alone: (n_steps,), the target steps' variance without blocks.
     """
 
     leaves: Integers
@@ -249,23 +251,22 @@ def estimate_leaves(
     blocks: LeafBlocks,
     parents: Floats,
     first: int,
-    asked: range,
+    targets: range,
     prior: TemporalPrior,
     days: PublicDays,
     count: float,
 ) -> LeafEstimate:
-    """Estimate the leaves at the asked steps from blocks of theirs and their parents' posterior means.
+    """Estimate the leaves at the target steps from their blocks and their parents' posterior means.
 
     A leaf is s_i q_p(t) (1 + a g_i(t)): q_p its parent's series over its mean; s_i its size, by least squares
     of its blocks on q_p, `Mixture` and `joined_sizes`; g_i its own part, with the prior's own components but
-    for the size, and a their strength, the most likely one for all leaves. So a leaf that noise hides is
+    for the size, and a their strength, the most likely one for all leaves. So a leaf hidden by noise is
     small, and a busy one has days of its own. But for sizes parents are taken as known: they are measured far
     better than leaves, or the leaves would be part of their tree's posterior. Time n_blocks^3 for each parent
-    and leaves times n_blocks^2. Costs no privacy: noisy numbers only.
+    and leaves times n_blocks^2.
 
-    parents: (n_parents, n_all), posterior means from running step `first` on, over all blocks and `asked`.
-    prior: of the parents, as learned. count: the variance of a count of mean 1; 0 for readings that are no
-    counts.
+    parents: (n_parents, n_all), posterior means from running step `first` on, over all blocks and `targets`.
+    count: the variance of a count of mean 1; 0 for readings that are no counts.
     """
     means, shape = shapes_of(parents)
     own = blocks.parents
@@ -274,30 +275,28 @@ def estimate_leaves(
     observed, spread = (blocks.sums * cover[own]).sum(axis=1) / info[own], blocks.noise / info[own]
     typical = (means / np.maximum(np.bincount(own, minlength=len(means)), 1))[own]
     alone = Mixture.learned(observed, spread, typical).posterior(observed, spread, typical)
-    sizes, doubts, joined = joined_sizes(*alone, own, blocks.above, means, blocks.unsure)
+    sizes, size_variances, joined = joined_sizes(*alone, own, blocks.above, means, blocks.mean_variances)
     left = blocks.sums - sizes[:, None] * cover[own]
-    families = families_of(blocks, cover, left, asked, prior, days)
+    families = families_of(blocks, cover, left, targets, prior, days)
     noise = blocks.noise + count * sizes * cover.mean(axis=1)[own]
     strength = _strength(families, sizes, noise)
-    bent, unsure = np.zeros((len(sizes), len(asked))), np.zeros((len(sizes), len(asked)))
+    bent, own_variances = np.zeros((len(sizes), len(targets))), np.zeros((len(sizes), len(targets)))
     for one in families:
         power = (strength * sizes[one.leaves, None]) ** 2
         seen = power * one.spectrum + noise[one.leaves, None]
         bent[one.leaves] = (power * one.residuals / seen) @ one.across.T
-        unsure[one.leaves] = power * np.maximum(one.alone - (power / seen) @ (one.across**2).T, 0.0)
-    doubt = (doubts[:, None] + unsure.mean(axis=1, keepdims=True)) * cover[own] ** 2
-    factor = _factor(left, blocks.noise, doubt + (noise - blocks.noise)[:, None])
-    now = shape[:, asked.start - first : asked.stop - first][own]
+        own_variances[one.leaves] = power * np.maximum(one.alone - (power / seen) @ (one.across**2).T, 0.0)
+    model_variance = (size_variances[:, None] + own_variances.mean(axis=1, keepdims=True)) * cover[own] ** 2
+    factor = _factor(left, blocks.noise, model_variance + (noise - blocks.noise)[:, None])
+    now = shape[:, targets.start - first : targets.stop - first][own]
     found = np.maximum((sizes[:, None] + bent) * now, 0.0)
-    variances = factor * (doubts[:, None] + unsure) * now**2
+    variances = factor * (size_variances[:, None] + own_variances) * now**2
     measured = noise / info[own]
-    return LeafEstimate(found, variances, sizes, doubts, joined, measured, noise, factor, strength)
+    return LeafEstimate(found, variances, sizes, size_variances, joined, measured, noise, factor, strength)
 
 
 def shares_of_parents(estimate: LeafEstimate, parents: Integers, n_parents: int) -> Floats:
-    """Return which part of each parent's counts of a period its leaves are expected to have, (n_leaves,
-    n_parents).
-    """
+    """Return the expected share of each leaf in its parent's counts of a period, (n_leaves, n_parents)."""
     of_leaves = np.zeros((len(parents), n_parents))
     of_leaves[np.arange(len(parents)), parents] = estimate.means.sum(axis=1)
     return np.asarray(of_leaves / np.maximum(of_leaves.sum(axis=0), 1e-300))
@@ -324,25 +323,27 @@ def own_parts(prior: TemporalPrior) -> TemporalPrior:
 
 
 def families_of(
-    blocks: LeafBlocks, cover: Floats, left: Floats, asked: range, prior: TemporalPrior, days: PublicDays
+    blocks: LeafBlocks, cover: Floats, left: Floats, targets: range, prior: TemporalPrior, days: PublicDays
 ) -> list[Family]:
-    """Return the families, with what is asked at the steps."""
+    """Return the families at the target steps."""
     own = own_parts(prior)
-    clock, steps = days.clock(blocks.starts), days.clock(np.arange(asked.start, asked.stop))
-    wanted = Blocks.at(steps, kinds=days.kinds(steps))
-    alone, found = own.variances(wanted)[1], []
+    clock, steps = days.clock(blocks.starts), days.clock(np.arange(targets.start, targets.stop))
+    single = Blocks.at(steps, kinds=days.kinds(steps))
+    alone, found = own.variances(single)[1], []
     for parent in np.unique(blocks.parents):
         leaves = np.flatnonzero(blocks.parents == parent)
-        seen = Blocks.at(clock, blocks.lengths, kinds=days.kinds(clock), worth=cover[parent] / blocks.lengths)
+        seen = Blocks.at(
+            clock, blocks.lengths, kinds=days.kinds(clock), weight=cover[parent] / blocks.lengths
+        )
         spectrum, basis = np.linalg.eigh(own.covariances(seen, seen)[1])
-        across = own.covariances(wanted, seen)[1] @ basis
+        across = own.covariances(single, seen)[1] @ basis
         found.append(Family(leaves, np.maximum(spectrum, 0.0), left[leaves] @ basis, across, alone))
     return found
 
 
 def _strength(families: list[Family], sizes: Floats, noise: Floats) -> float:
     """Return the strength of the own parts under which the leaves' residuals, and it, are most likely."""
-    scores = -0.5 * (np.log(STRENGTHS) / STRENGTH_DOUBT) ** 2
+    scores = -0.5 * (np.log(STRENGTHS) / STRENGTH_DEVIATION) ** 2
     for number, strength in enumerate(STRENGTHS):
         for one in families:
             seen = (strength * sizes[one.leaves, None]) ** 2 * one.spectrum + noise[one.leaves, None]
@@ -350,11 +351,14 @@ def _strength(families: list[Family], sizes: Floats, noise: Floats) -> float:
     return float(STRENGTHS[np.argmax(scores)])
 
 
-def _factor(left: Floats, noise: float, doubt: Floats) -> float:
+def _factor(left: Floats, noise: float, model_variance: Floats) -> float:
     """As `calibration.variance_factor`, for residuals of known noise."""
-    unsure = 5.0 * noise**2 + 4.0 * noise * doubt + 2.0 * doubt**2
-    first = float(((left**2 - noise) * doubt / unsure).sum()) / ALIKE + EXPECTED_FACTOR / FACTOR_DOUBT**2
-    second = float((doubt**2 / unsure).sum()) / ALIKE + 1.0 / FACTOR_DOUBT**2
+    square_variance = 5.0 * noise**2 + 4.0 * noise * model_variance + 2.0 * model_variance**2
+    first = (
+        float(((left**2 - noise) * model_variance / square_variance).sum()) / ALIKE
+        + EXPECTED_FACTOR / FACTOR_DEVIATION**2
+    )
+    second = float((model_variance**2 / square_variance).sum()) / ALIKE + 1.0 / FACTOR_DEVIATION**2
     return float(np.clip(first / second, 1.0, LARGEST_FACTOR))
 
 
@@ -376,45 +380,39 @@ def seen_counts(
     scale: float | None,
     events: Iterable[int] = (),
 ) -> tuple[Seen, Floats, Floats, Floats] | None:
-    """Return what was measured of a tree of counts, as `seen_tree` does, with sizes by `node_sizes`.
+    """Return `seen_tree` of a tree of counts, the leaves' sizes, and variances of all nodes' sizes, or None.
 
-    A leaf's prior mean is its size, and the noise of a block holds what counts vary around their expectation:
-    a variance that grows with the mean. Nodes that share leaves share that too; here it is taken as
-    independent. Costs no privacy: noisy numbers only.
-
-    Returns what was seen, the leaves' sizes, (n_leaves,), the variances of all nodes' sizes, (n_nodes,), and
-    the same of each node by itself, without the nodes below it (`NOT_MEASURED` times as much where it was not
-    measured); None where nothing was.
+    A leaf's prior mean is its size, and the noise of a block includes the variation of counts: a variance
+    that grows with the mean. Nodes that share leaves share that too; here it is taken as independent. The
+    last variances are of each node by itself, without the nodes below it (`NOT_MEASURED` times as much where
+    it was not measured).
     """
     known = seen_tree(histories, tree, days, scale, events)
     if known is None:
         return None
     seen, first = known
     blocks = seen.blocks
-    steps = blocks.lengths * blocks.worth
+    steps = blocks.lengths * blocks.weight
     values = seen.residuals + tree.add_up(first[:, None]) * steps
     information = float(steps @ steps)
     own = seen.noise / information
-    sizes, doubts = node_sizes(tree, values @ steps / information, own, scale)
-    alone = np.minimum(own, NOT_MEASURED * doubts)
-    alone[tree.leaf_indices] = doubts[tree.leaf_indices]
+    sizes, size_variances = node_sizes(tree, values @ steps / information, own, scale)
+    alone = np.minimum(own, NOT_MEASURED * size_variances)
+    alone[tree.leaf_indices] = size_variances[tree.leaf_indices]
     means = tree.add_up(sizes[:, None])
-    noise = seen.noise + float(np.mean(steps * blocks.worth)) * means[:, 0]
-    return Seen(tree, blocks, values - means * steps, noise, sizes, seen.groups), sizes, doubts, alone
+    noise = seen.noise + float(np.mean(steps * blocks.weight)) * means[:, 0]
+    return Seen(tree, blocks, values - means * steps, noise, sizes, seen.groups), sizes, size_variances, alone
 
 
 def node_sizes(
     tree: AggregationTree, observed: Floats, variances: Floats, scale: float | None
 ) -> tuple[Floats, Floats]:
-    """Estimate the leaves' mean values from noisy means of all nodes, and how sure each node's is.
+    """Return the leaves' sizes, above 0, and the variances of all nodes' sizes, from noisy means of all
+    nodes.
 
-    Each leaf's size relative to the mean of its siblings, as their parent tells it, comes from one `Mixture`
-    for its level; then leaves and inner nodes are joined by least squares. Costs no privacy.
-
-    observed: (n_nodes,), noisy mean values, of every leaf; anything where a node was not measured. variances:
-    (n_nodes,), of their noise; inf there. scale: the public size of a typical leaf. Returns the leaves'
-    sizes, above 0, (n_leaves,), and the variances of all nodes' sizes, (n_nodes,): of a leaf what its
-    observation leaves open, of an inner node what its own and its children's do together.
+    Each leaf's size relative to the mean of its siblings, by their parent, comes from one `Mixture` for its
+    level; then leaves and inner nodes are joined by least squares. variances: (n_nodes,), of the noise; inf
+    where a node was not measured. scale: the public size of a typical leaf.
     """
     leaves, parents = tree.leaf_indices, np.array(tree.parents)
     if len(tree.nodes) == 1:
@@ -422,23 +420,23 @@ def node_sizes(
     measured = np.where(np.isfinite(variances), observed, 0.0)
     precision = 1.0 / variances
     typical = _typical(tree, _joined(tree, measured, precision), precision, scale)[parents[leaves]]
-    sizes, doubts = np.zeros(leaves.size), np.zeros(leaves.size)
+    sizes, size_variances = np.zeros(leaves.size), np.zeros(leaves.size)
     depths = tree.depths[leaves]
     for depth in np.unique(depths):
         at = depths == depth
         given = observed[leaves[at]], variances[leaves[at]], typical[at]
-        sizes[at], doubts[at] = Mixture.learned(*given).posterior(*given)
-    doubts = np.maximum(doubts, SURE * variances[leaves])
-    measured[leaves], precision[leaves] = sizes, 1.0 / doubts
+        sizes[at], size_variances[at] = Mixture.learned(*given).posterior(*given)
+    size_variances = np.maximum(size_variances, SURE * variances[leaves])
+    measured[leaves], precision[leaves] = sizes, 1.0 / size_variances
     found = _joined(tree, measured, precision)[leaves]
-    unsure = variances.copy()
-    unsure[leaves] = doubts
+    node_variances = variances.copy()
+    node_variances[leaves] = size_variances
     for level in reversed(tree.levels[1:]):
         at = np.arange(level.start, level.stop)
-        below = np.bincount(parents[at], unsure[at], len(parents))
+        below = np.bincount(parents[at], node_variances[at], len(parents))
         inner = np.flatnonzero(below)
-        unsure[inner] = 1.0 / (1.0 / variances[inner] + 1.0 / below[inner])
-    return np.maximum(found, LEAST_SHARE * sizes.sum() + LEAST_SIZE), unsure
+        node_variances[inner] = 1.0 / (1.0 / variances[inner] + 1.0 / below[inner])
+    return np.maximum(found, LEAST_SHARE * sizes.sum() + LEAST_SIZE), node_variances
 
 
 def _joined(tree: AggregationTree, values: Floats, precision: Floats) -> Floats:
@@ -448,45 +446,45 @@ def _joined(tree: AggregationTree, values: Floats, precision: Floats) -> Floats:
 
 
 def _typical(tree: AggregationTree, means: Floats, precision: Floats, scale: float | None) -> Floats:
-    """Return the mean of each node's children, (n_nodes,), above 0: what the parent and the scale tell."""
+    """Return the mean of each node's children, (n_nodes,), above 0, by the parent and the scale."""
     below = tree.add_up(1.0 / precision[tree.leaf_indices][:, None])[:, 0]
     known, pulled = precision + 1.0 / below, means * (precision + 1.0 / below)
     if scale is not None:
         guess = scale * tree.leaves_below
-        known = known + 1.0 / (SCALE_DOUBT * guess) ** 2
-        pulled = pulled + guess / (SCALE_DOUBT * guess) ** 2
+        known = known + 1.0 / (SCALE_DEVIATION * guess) ** 2
+        pulled = pulled + guess / (SCALE_DEVIATION * guess) ** 2
     children = np.bincount(np.array(tree.parents)[1:], minlength=len(tree.nodes))
     return np.asarray(np.maximum(pulled / known, 0.1 / np.sqrt(known)) / np.maximum(children, 1))
 
 
-# How counts varied around what is expected of them, as far as their own measurements tell.
+# The variation of counts around their expectations, by their own measurements.
 
 LEAST_EXPECTED = 1e-9
 """Counts: an expectation of a leaf below it is taken for this."""
 MOST_TOLD = 1.0 - 1e-12
-"""Nothing is known to the last digit: errors are divided by what is open."""
+"""Nothing is known to the last digit: errors are divided by the residual variance."""
 
 
 @dataclass(frozen=True, eq=False)
 class Variation:
-    """What blocks tell of how the counts in them varied.
+    """The variation of counts, by the blocks that hold them.
 
     Attributes:
-        moved: (n_nodes, n_steps), by how much counts are found above what is expected of them; it adds up.
-        told: (n_nodes, n_steps), which part of what a count varies is known, from 0 to below 1.
-        told_expected: The same shape: by which part an expectation is less in doubt for it; 0 in blocks of
-            some steps, where that is how their steps differ, of which the block tells nothing.
+        moved: (n_nodes, n_steps), estimated counts less their expectation; it adds up.
+        known: (n_nodes, n_steps), the known part of a count's variation, from 0 to below 1.
+        known_expected: The same shape: the part by which an expectation is less uncertain for it; 0 in blocks
+            of some steps, of whose differences the block says nothing.
         tree: Of levels that are measured at the same blocks.
         noise: (n_nodes,), variances of their noise; inf where a node was not measured.
-        counted: (n_leaves, n_blocks), variances of leaves' counts over blocks: the counts that are found.
+        counted: (n_leaves, n_blocks), variances of leaves' counts over blocks.
         cover: (n_steps, n_blocks), whether a step lies in a block.
-        parts: (n_leaves, n_steps), which part of a leaf's counts in its block is expected at a step; 0 where
-            no block covers it.
+        parts: (n_leaves, n_steps), the expected part of a leaf's counts in its block at a step; 0 where no
+            block covers it.
     """
 
     moved: Floats
-    told: Floats
-    told_expected: Floats
+    known: Floats
+    known_expected: Floats
     tree: AggregationTree
     noise: Floats
     counted: Floats
@@ -494,33 +492,29 @@ class Variation:
     parts: Floats
 
     def explained(self, leaves: "csr_array", times: Floats) -> list[Groups]:
-        """Return by how much less sums of leaves vary, and with each other, than if nothing were told, by
-        weights of leaves, (p, n_leaves), and of steps, (q, n_steps).
+        """Return the reduction of the covariance of sums, by weights of leaves and of steps, by the
+        measurements.
         """
         at = np.flatnonzero(self.cover.any(axis=1))
         counted, parts, every = self.counted @ self.cover[at].T, self.parts[:, at], np.arange(at.size)
         matrices, of_steps = np.zeros((at.size,) * 3), outer_squares(times[:, at].T)
         matrices[every, every, every] = -1.0  # steps apart
-        told = told_in_groups(self.tree, counted, self.noise)
-        return [Groups(leaves, of, rows * parts, matrices, of_steps) for of, rows in told if rows.any()]
+        reductions = reductions_in_groups(self.tree, counted, self.noise)
+        return [Groups(leaves, of, rows * parts, matrices, of_steps) for of, rows in reductions if rows.any()]
 
 
 def count_variation(
     tree: AggregationTree, expected: Floats, histories: Mapping[int, BlockHistory], steps: range
 ) -> Variation:
-    """Return what blocks tell of how counts varied, once it is known what was expected of them.
+    """Return the variation of counts, given their expectations, (n_nodes, n_steps), and all levels' blocks.
 
     A count is its expectation x plus p, of variance x and mean 0, independent from step to step and from leaf
-    to leaf; measured is x + p plus noise. The estimate of x takes p for noise (`seen_counts`), so that what
-    a measurement is beyond it, e, is the estimate of p plus noise, and E[p | e] follows from leaves of these
-    variances and noisy sums of them (`pass_over_tree`). Of a single series with noise of variance n that is
-    r e, r = x / (x + n), and the error of x + p has the variance (1 - r)^2 v + (1 - r) x, v that of x: exact
+    to leaf; measured is x + p plus noise. The estimate of x takes p for noise (`seen_counts`), so the
+    residual e of a measurement is the estimate of p plus noise, and E[p | e] follows from leaves of these
+    variances and noisy sums of them (`pass_over_tree`). Of a single series with noise of variance n that is r
+    e, r = x / (x + n), and the error of x + p has the variance (1 - r)^2 v + (1 - r) x, v that of x: exact
     for blocks of one step that are all expected alike. Of others x errs less alike, and (1 - r) v is closer.
-    Where noise outweighs counts next to nothing is told; a large count that is measured by itself is known to
-    its noise. Within a block of some steps each leaf's p is divided as that leaf is expected. Costs no
-    privacy: noisy numbers only.
-
-    expected: (n_nodes, n_steps). histories: the blocks of the measured levels, the same at each.
+    Within a block of some steps each leaf's p is divided by its expectation.
     """
     within = {level: one.between(steps.start, steps.stop) for level, one in histories.items()}
     blocks = next(iter(within.values()))
@@ -538,17 +532,17 @@ def count_variation(
     # a count that is found varies as one of which so much was expected: it may be a day unlike others
     counted = np.maximum(leaves @ cover + moved[tree.leaf_indices], LEAST_EXPECTED)
     known = pass_over_tree(tree, counted, noise, (surprises,))
-    told = np.clip(1.0 - known.variances / known.prior, 0.0, MOST_TOLD)
+    explained = np.clip(1.0 - known.variances / known.prior, 0.0, MOST_TOLD)
     every = tree.add_up(leaves)
-    # blocks are disjoint: what is said of one is that of each of its steps
+    # blocks are disjoint: each of a block's steps has the block's value
     of_blocks = every @ cover @ cover.T
     parts = every / np.where(of_blocks > 0.0, of_blocks, np.inf)
     of_leaves = parts[tree.leaf_indices]
-    told_of_steps = told @ cover.T * parts
+    known_of_steps = explained @ cover.T * parts
     return Variation(
         tree.add_up(moved[tree.leaf_indices] @ cover.T * of_leaves),
-        told_of_steps,
-        told_of_steps * cover[:, blocks.lengths == 1].any(axis=1),
+        known_of_steps,
+        known_of_steps * cover[:, blocks.lengths == 1].any(axis=1),
         tree,
         noise,
         counted,
@@ -564,7 +558,7 @@ SHARES = np.array([0.5, 0.68, 0.8, 0.9, 0.95])
 """Of the bands that are looked at."""
 LEAST_FACTOR = 0.4
 BELIEVED, HELD_BELIEF = 1.1, 10.0
-"""The factor that is believed before anything is measured, and how many surprises that is worth."""
+"""The prior factor, and its weight in surprises."""
 HELD_GRID_POINTS = 60
 NORMAL_PARTS = np.linspace(0.005, 0.995, 34)
 """Of a variance, the rest that of Laplace noise: where the bands of the sum of both are worked out."""
@@ -572,17 +566,15 @@ HALVINGS = 40
 
 
 def level_factors(posterior: TreePosterior) -> Floats:
-    """Return for each node the factor of its level's variances under which bands hold what they say,
-    (n_nodes,), between `LEAST_FACTOR` and `calibration.LARGEST_FACTOR`; 1 at a level that was not measured.
+    """Return for each node the factor of its level's variances under which bands have their coverage,
+    (n_nodes,).
 
-    A band around what all other blocks predict should hold a measured value as often as it says. The factor
-    is the one under which the mean share held over `SHARES` is theirs, each surprise weighed by how much of
-    its variance is doubt and not noise, joined with a belief. A measured value misses by Laplace noise and by
-    what is normal, doubt and what counts vary: the more of it is Laplace noise, the more lies near 0, which
-    normal bands would take for less doubt. By shares and not by mean squares: a few wild days widen no
-    others. Where noise hides everything the belief stays. Costs no privacy: noisy numbers only.
-
-    The posterior is of blocks at all levels; its noise holds what counts vary around their expectation.
+    Between `LEAST_FACTOR` and `LARGEST_FACTOR`; 1 at a level that was not measured. A band around the
+    prediction by all other blocks should hold a measured value as often as its level. The factor is the one
+    under which the mean coverage over `SHARES` is right, each value weighted by the share of its variance
+    that is not noise, joined with a prior. A measured value errs by Laplace noise and by a normal part: the
+    more of it is Laplace noise, the more lies near 0, which normal bands would take for a smaller variance.
+    By coverage and not by mean squares: a few wild days widen no others.
     """
     seen = posterior.seen
     surprise, spread = left_out(posterior, EXACT_LATEST)
@@ -593,45 +585,47 @@ def level_factors(posterior: TreePosterior) -> Floats:
         at = slice(level.start, level.stop)
         noise = seen.noise[at, None]
         if np.isfinite(noise).all() and ordinary.any():
-            doubt = np.maximum(spread[at][:, ordinary] - noise, 0.0)
-            found[at] = level_factor(np.abs(surprise[at][:, ordinary]), noise, counted[at, None], doubt)
+            model_variance = np.maximum(spread[at][:, ordinary] - noise, 0.0)
+            found[at] = level_factor(
+                np.abs(surprise[at][:, ordinary]), noise, counted[at, None], model_variance
+            )
     return found
 
 
 def _of_counts(posterior: TreePosterior) -> Floats:
     """Return how much of each node's noise is normal: what counts vary; all of it where noise is joint."""
     seen = posterior.seen
-    counted = np.mean(seen.blocks.lengths * seen.blocks.worth**2) * posterior.weights[:, 0]
+    counted = np.mean(seen.blocks.lengths * seen.blocks.weight**2) * posterior.weights[:, 0]
     alone = np.minimum(counted, seen.noise)
     if seen.groups is None:
         return alone
     return np.where((seen.groups.sizes > 1).any(axis=1), seen.noise, alone)
 
 
-def level_factor(surprise: Floats, noise: Floats, counted: Floats, doubt: Floats) -> float:
+def level_factor(surprise: Floats, noise: Floats, counted: Floats, model_variance: Floats) -> float:
     """Return the factor of one level, as `level_factors`.
 
-    surprise: (n_nodes, n), at least 0: how far measured values are from what all others say of them. noise:
-    (n_nodes, 1), variances of the noise. counted: (n_nodes, 1), the part of it that is normal, what counts
-    vary; the rest is Laplace noise. doubt: (n_nodes, n), by how much a value's variance exceeds the noise.
+    surprise: (n_nodes, n), at least 0: distances of measured values from their predictions. noise: (n_nodes,
+    1), variances of the noise. counted: (n_nodes, 1), the normal part of it, the variation of counts.
+    model_variance: (n_nodes, n), a value's variance less the noise.
     """
     logs = np.linspace(np.log(LEAST_FACTOR), np.log(LARGEST_FACTOR), HELD_GRID_POINTS)
-    worth = doubt / (noise + doubt)
-    weight, usual = float(worth.sum()), doubt.mean(axis=1, keepdims=True)
-    held = []
+    shares = model_variance / (noise + model_variance)
+    weight, usual = float(shares.sum()), model_variance.mean(axis=1, keepdims=True)
+    coverage = []
     for one in np.exp(logs):
         edges = band_edges((counted + one * usual) / (noise + one * usual))
-        inside = surprise <= edges * np.sqrt(noise + one * doubt)
-        held.append(float((inside * worth).sum()) / SHARES.size)
-    # held shares rise with the factor but for ties, which must not stop the search
-    rising = np.array(held) / max(weight, 1e-300) + 1e-9 * np.arange(logs.size)
+        inside = surprise <= edges * np.sqrt(noise + one * model_variance)
+        coverage.append(float((inside * shares).sum()) / SHARES.size)
+    # coverage rises with the factor but for ties, which must not stop the search
+    rising = np.array(coverage) / max(weight, 1e-300) + 1e-9 * np.arange(logs.size)
     shown, count = float(np.interp(SHARES.mean(), rising, logs)), weight / ALIKE
     return float(np.exp((count * shown + HELD_BELIEF * np.log(BELIEVED)) / (count + HELD_BELIEF)))
 
 
 def band_edges(normal: Floats) -> Floats:
-    """Return the edges of bands of `SHARES` around 0, in standard deviations, (n_shares, ...). normal: which
-    part of the variance is normal; the rest is of Laplace noise.
+    """Return the edges of bands of `SHARES` around 0, in standard deviations, by the normal part of the
+    variance.
     """
     table = _edges()
     return np.stack([np.interp(normal, NORMAL_PARTS, row) for row in table])
@@ -650,9 +644,7 @@ def _edges() -> Floats:
 
 
 def share_within(edges: Floats, normal: Floats) -> Floats:
-    """Return how often a normal value plus Laplace noise, of variance 1 together, lies within the edges, at
-    least 0; shapes are broadcast. normal: which part of the variance is normal, in (0, 1).
-    """
+    """Return the probability of a normal plus a Laplace value, of total variance 1, within edges."""
     deviation, scale = np.sqrt(normal), np.sqrt((1.0 - normal) / 2.0)
     ratio, at = deviation / scale, edges / deviation
     near = np.exp(0.5 * ratio**2 - edges / scale + log_ndtr(at - ratio))
@@ -660,20 +652,20 @@ def share_within(edges: Floats, normal: Floats) -> Floats:
     return np.asarray(1.0 - 2.0 * ndtr(-at) - near + far)
 
 
-SHARED_DOUBT = 0.02
-"""Of a small leaf's own variance as a count: what it gives way to its parent by, where it is sure."""
-LEAST_DOUBT = 1e-9
+SHARED_VARIANCE = 0.02
+"""Of a small leaf's variance as a count: its least variance in the fit with its parent."""
+LEAST_VARIANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class CountsFit:
-    """What is known of every node's expected counts, before they add up.
+    """Every node's expected counts, before they add up.
 
     Attributes:
-        means: (n_nodes, n_steps), expected counts, and what is told of how they varied.
-        variances: The same shape: of the doubt about expectations.
+        means: (n_nodes, n_steps), expected counts, plus their estimated variation.
+        variances: The same shape: of the expectations.
         given: The same shape: the variances by which nodes give way to each other.
-        count_variances: (n_nodes, n_steps): what is open of the variance of a count whose expectation is 1.
+        count_variances: (n_nodes, n_steps): residual variance of a count whose expectation is 1.
         n_normal: How many nodes, the first ones, have a normal posterior, which may lie below 0.
     """
 
@@ -685,7 +677,7 @@ class CountsFit:
 
 
 def tree_above(tree: AggregationTree, level: int) -> AggregationTree:
-    """Return the tree without its levels from this one, above 0, on: nodes in the same order; free."""
+    """Return the tree without its levels from this one, above 0, on: nodes in the same order."""
     stop = tree.levels[level].start
     return AggregationTree(tree.nodes[:stop], tree.parents[:stop])
 
@@ -698,15 +690,12 @@ def fit_counts(
     steps: range,
     scale: float | None,
 ) -> CountsFit:
-    """Estimate every node's counts at these running steps from the blocks of all levels.
+    """Estimate every node's counts at these running steps from the blocks of all measured levels.
 
     Levels that share their blocks have one posterior, with sizes of `seen_counts`, widened level by level
     (`level_factors`). The level `small`, the deepest where its blocks are its own, is `estimate_leaves` of
-    it. What its own measurement tells of a count is in it (`count_variation`), and its expectation is as much
-    less in doubt. Where nothing was measured, `scale`, the public size of a typical leaf, or 0 with `UNKNOWN`
-    variance. Costs no privacy: noisy numbers only.
-
-    histories: {level: the blocks of its nodes}; a level that is not there was not measured.
+    it. `count_variation` adds a count's own measurement. Where nothing was measured, `scale`, the public size
+    of a typical leaf, or 0 with `UNKNOWN` variance.
     """
     if shared is None:
         means, unknown = nothing_measured(tree, len(steps), scale)
@@ -715,13 +704,13 @@ def fit_counts(
     moved, variances = series_of(found, step_blocks(steps, days, shared.events))
     expected = shared.of_nodes + moved
     varied = count_variation(shared.tree, expected, shared.measured, steps)
-    means, left, open_of = expected + varied.moved, 1.0 - varied.told, 1.0 - varied.told_expected
+    means, left, open_of = expected + varied.moved, 1.0 - varied.known, 1.0 - varied.known_expected
 
-    def doubted(of_sizes: Floats) -> Floats:
+    def variances_with(of_sizes: Floats) -> Floats:
         return (variances * shared.factors[:, None] + of_sizes * shared.shape(expected) ** 2) * open_of
 
-    alone = doubted(shared.size_doubts)
-    above = CountsFit(means, alone, alone + LEAST_DOUBT, left, len(means))
+    alone = variances_with(shared.excess_variances)
+    above = CountsFit(means, alone, alone + LEAST_VARIANCE, left, len(means))
     if small is None:
         return above
     level = tree.levels[small]
@@ -729,13 +718,13 @@ def fit_counts(
     if known is None:
         return _evenly(above, np.array(tree.parents)[level.start : level.stop])
     leaves = estimate_leaves(*known, steps, found.posterior.prior, days, 1.0)
-    # what leaves tell of nodes above is in the sums that are published, not in what these give way by
-    doubts = doubted(shared.size_doubts_with(leaves, known[0].parents))
+    # the leaves' information on nodes above is in the published sums, not in the variances of their fit
+    whole = variances_with(shared.excess_variances_with(leaves, known[0].parents))
     shares = shares_of_parents(leaves, known[0].parents, len(means))
     return CountsFit(
         np.vstack([means, leaves.means * shared.raised(expected, varied)[known[0].parents]]),
-        np.vstack([doubts, leaves.variances + shares**2 @ alone]),
-        np.vstack([above.given, leaves.variances + SHARED_DOUBT * leaves.means + LEAST_DOUBT]),
+        np.vstack([whole, leaves.variances + shares**2 @ alone]),
+        np.vstack([above.given, leaves.variances + SHARED_VARIANCE * leaves.means + LEAST_VARIANCE]),
         np.vstack([left, np.full_like(leaves.means, leaves.factor)]),
         len(means),
     )
@@ -743,18 +732,18 @@ def fit_counts(
 
 @dataclass(frozen=True, eq=False)
 class SharedFit:
-    """What the blocks say that levels share.
+    """The posterior of the levels that share blocks.
 
     Attributes:
         tree: Of these levels.
-        measured: What was measured of them, at the blocks that all share.
+        measured: Their measurements, at the blocks that all share.
         found: Their posterior.
         days: The public clock.
-        events: Days that are called events.
+        events: Event days.
         of_nodes: (n_nodes, 1), sizes.
-        factors: (n_nodes,), what the posterior's variances are multiplied with, beside its own factor.
-        size_doubts: (n_nodes, 1), by how much sizes are doubted beyond the posterior.
-        unsure: (n_nodes,), variances of what is known of each node's size without the nodes below it.
+        factors: (n_nodes,), factors of the posterior's variances, after its own factor.
+        excess_variances: (n_nodes, 1), variances of sizes beyond the posterior.
+        own_size_variances: (n_nodes,), variances of each node's size without the nodes below it.
     """
 
     tree: AggregationTree
@@ -764,29 +753,28 @@ class SharedFit:
     events: Sequence[int]
     of_nodes: Floats
     factors: Floats
-    size_doubts: Floats
-    unsure: Floats
+    excess_variances: Floats
+    own_size_variances: Floats
 
     def shape(self, means: Floats) -> Floats:
         """Return the root's expected counts over its size, (n_steps,), of all nodes', (n_nodes, n_steps)."""
         return np.asarray(np.maximum(means[0] / self.of_nodes[0], LEAST_SHAPE))
 
     def raised(self, expected: Floats, varied: Variation) -> Floats:
-        """Return by which factor counts are found above what was expected of them, (n_nodes, n_steps)."""
+        """Return the ratio of estimated counts to their expectations, (n_nodes, n_steps)."""
         return np.maximum(1.0 + varied.moved / np.maximum(expected, LEAST_SHAPE * self.of_nodes), 0.0)
 
-    def size_doubts_with(self, leaves: LeafEstimate, parents: Integers) -> Floats:
-        """Return `size_doubts` with what small leaves tell of the sizes of the nodes above them, (n_nodes,
-        1): what is published of a node is nearly what its leaves add up to, where these are known better.
+    def excess_variances_with(self, leaves: LeafEstimate, parents: Integers) -> Floats:
+        """Return `excess_variances` joined with the sizes of small leaves below each node, (n_nodes, 1).
 
-        By the leaves' own blocks, joined with `size_doubts`: what their siblings are like would tell more,
-        but all of them the same. parents: (n_small_leaves,), rows of their parents, which are leaves of the
-        tree here.
+        A node's published value is nearly the sum of its leaves, where these are known better. By the leaves'
+        own blocks alone: their siblings would add more, but the same for all. parents: (n_small_leaves,),
+        rows of their parents, which are leaves of the tree here.
         """
-        measured = np.bincount(parents, leaves.factor * leaves.measured, len(self.size_doubts))
-        told = np.where(measured > 0.0, measured, np.inf)[self.tree.leaf_indices, None]
+        measured = np.bincount(parents, leaves.factor * leaves.measured, len(self.excess_variances))
+        measured = np.where(measured > 0.0, measured, np.inf)[self.tree.leaf_indices, None]
         with np.errstate(divide="ignore"):
-            return np.asarray(1.0 / (1.0 / self.size_doubts + 1.0 / self.tree.add_up(told)))
+            return np.asarray(1.0 / (1.0 / self.excess_variances + 1.0 / self.tree.add_up(measured)))
 
     def means(self, steps: range) -> Floats:
         """Return expected counts, (n_nodes, n_steps), at running steps."""
@@ -795,9 +783,8 @@ class SharedFit:
     def leaf_blocks(
         self, tree: AggregationTree, small: int, history: BlockHistory, steps: range
     ) -> tuple[LeafBlocks, Floats, int] | None:
-        """Return what was measured of leaves of the level `small` of the whole tree, and their parents'
-        counts from a step on, which covers the blocks and the running steps that are asked for; None where
-        nothing was.
+        """Return the blocks of leaves of the level `small`, and their parents' counts from a step on, or
+        None.
         """
         history = _alike(history)
         if not history.n_blocks:
@@ -808,7 +795,7 @@ class SharedFit:
         level, noise = tree.levels[small], 2.0 * float(history.scales[-1]) ** 2
         parents = np.array(tree.parents)[level.start : level.stop]
         blocks = history.starts, history.lengths, history.sums.astype(np.float64), noise
-        return LeafBlocks(*blocks, parents, self.tree, self.unsure), past, first
+        return LeafBlocks(*blocks, parents, self.tree, self.own_size_variances), past, first
 
 
 def shared_fit(
@@ -819,24 +806,23 @@ def shared_fit(
     steps: range,
     scale: float | None,
 ) -> SharedFit | None:
-    """Return the posterior of the levels that share their blocks, with sizes of `seen_counts`; None where
-    there are none. Costs no privacy.
+    """Return the posterior of the levels that share their blocks, with sizes of `seen_counts`, or None.
 
-    belief: what the tree learned; its history is not looked at. Other arguments as `fit_counts`.
+    `belief` is the tree's learned state; its history is not read.
     """
     above = tree if small is None else tree_above(tree, small)
     dense = {level: history for level, history in histories.items() if level != small}
     known = seen_counts(dense, above, belief.days, typical_above(tree, above, scale), belief.events)
     if known is None:
         return None
-    seen, sizes, doubts, alone = known
+    seen, sizes, size_variances, alone = known
     found, events = belief.answer(seen, steps)
     factors = level_factors(found.posterior) / found.factor
-    size_doubts = _doubt_of_sizes(found.posterior.prior, above, sizes, doubts)
+    excess_variances = _excess_variances(found.posterior.prior, above, sizes, size_variances)
     of_nodes = above.add_up(sizes[:, None])
     measured = common_blocks(dense)
     return SharedFit(
-        above, measured, found, belief.days, tuple(events), of_nodes, factors, size_doubts, alone
+        above, measured, found, belief.days, tuple(events), of_nodes, factors, excess_variances, alone
     )
 
 
@@ -846,7 +832,7 @@ def _alike(history: BlockHistory) -> BlockHistory:
 
 
 def _evenly(above: CountsFit, parents: NDArray[np.int64]) -> CountsFit:
-    """Return leaves that were never measured beside what is known above them: even parts, of `UNKNOWN`."""
+    """Return the fit with leaves that were never measured: even parts of their parents, of `UNKNOWN`."""
     even = np.maximum(above.means, 0.0)[parents] / np.bincount(parents)[parents][:, None]
     unknown = np.full(even.shape, UNKNOWN)
     return CountsFit(
@@ -859,24 +845,21 @@ def _evenly(above: CountsFit, parents: NDArray[np.int64]) -> CountsFit:
 
 
 def typical_above(tree: AggregationTree, above: AggregationTree, scale: float | None) -> float | None:
-    """Return the public size of a typical leaf of the tree `above`, the first levels of `tree`; None if
-    nothing is known of a leaf of the whole, whose size is `scale`. Free.
-    """
+    """Return the public size of a typical leaf of `above`, the first levels of `tree`."""
     if scale is None or above is tree:
         return scale
     return scale * len(tree.leaves) / len(above.leaves)
 
 
-def _doubt_of_sizes(prior: TemporalPrior, tree: AggregationTree, sizes: Floats, doubts: Floats) -> Floats:
-    """Return by how much sizes are doubted beyond what the prior says of what never changes, (n_nodes, 1).
-
-    Of a leaf its own part alone: what leaves share is told by the nodes above.
-    """
+def _excess_variances(
+    prior: TemporalPrior, tree: AggregationTree, sizes: Floats, size_variances: Floats
+) -> Floats:
+    """Return sizes' variances beyond the prior's constant part, (n_nodes, 1), a leaf's own part."""
     shared, own = np.exp(2.0 * prior.logs[:2])
     expected = own * tree.add_up(sizes[:, None] ** 2)[:, 0]
     inner = np.setdiff1d(np.arange(len(tree.nodes)), tree.leaf_indices)
     expected[inner] += shared * tree.add_up(sizes[:, None])[inner, 0] ** 2
-    return np.asarray(np.maximum(doubts - expected, 0.0)[:, None])
+    return np.asarray(np.maximum(size_variances - expected, 0.0)[:, None])
 
 
 # Bands for counts.
@@ -887,10 +870,10 @@ SHARE = 0.95
 SMALLEST = 1e-6
 """An expected count below it is taken for this."""
 FAR_BELOW = 1e4
-"""Standard deviations below 0 that are told apart: beyond, digits end."""
+"""Standard deviations below 0 that floats distinguish."""
 LARGE, KNOWN = 30.0, 0.8
-"""A count that is as good as normal; the part of its variance below which it was told enough to be so."""
-LEAST_DOUBTFUL = 0.2
+"""A count that is nearly normal; the part of its variance below which its measurement makes it so."""
+LEAST_GAMMA_SHAPE = 0.2
 """Of a squared expectation to its variance: a gamma of less has its mass at 0, so that the less was known of
 a count, the narrower its band would be, down to 0 alone."""
 
@@ -898,15 +881,15 @@ a count, the narrower its band would be, down to 0 alone."""
 def count_bands(means: Floats, variances: Floats, count_variance: float | Floats) -> tuple[Floats, Floats]:
     """Return the lowest and the highest counts of a band of 95 %, both included; shapes are broadcast.
 
-    What is expected, with mean m and variance v, is taken as gamma distributed, so a count is negative
-    binomial, of mean m and variance v + c m, v being at most m^2 / `LEAST_DOUBTFUL` and c the variance of a
-    count whose expectation is 1. Where 0 alone has more than `SHARE`, the band is 0 and holds more. Where the
-    variance is hardly above m, or below it because the count itself was measured, it is normal if m is above
-    `LARGE` or the variance far below it.
+    The expectation, with mean m and variance v, is taken as gamma distributed, so a count is negative
+    binomial, of mean m and variance v + c m, v being at most m^2 / `LEAST_GAMMA_SHAPE` and c the variance of
+    a count whose expectation is 1. Where 0 alone has more than `SHARE`, the band is 0 and holds more. Where
+    the variance is hardly above m, or below it because the count itself was measured, it is normal if m is
+    above `LARGE` or the variance far below it.
     """
     mean = np.maximum(means, SMALLEST)
-    doubt = np.minimum(variances, mean**2 / LEAST_DOUBTFUL)
-    whole, least = doubt + count_variance * mean, 1e-3 * mean**2 + 1e-12
+    model_variance = np.minimum(variances, mean**2 / LEAST_GAMMA_SHAPE)
+    whole, least = model_variance + count_variance * mean, 1e-3 * mean**2 + 1e-12
     size = mean**2 / np.maximum(whole - mean, least)
     tails = 0.5 - SHARE / 2, 0.5 + SHARE / 2
     low, high = (_quantiles(tail, size, size / (size + mean)) for tail in tails)
@@ -916,11 +899,9 @@ def count_bands(means: Floats, variances: Floats, count_variance: float | Floats
 
 
 def above_zero(means: Floats, variances: Floats) -> tuple[Floats, Floats]:
-    """Return mean and variance of what is normally distributed, given that it is not below 0; shapes are
-    broadcast.
+    """Return mean and variance of a normal distribution, given that it is not below 0; shapes are broadcast.
 
-    An expectation whose estimate is 0 or less is not known to be 0: of a standard deviation of 50 it may well
-    be 40. Both are positive, and nearly what was given where 0 is far.
+    An expectation whose estimate is 0 or less need not be 0: of a standard deviation of 50 it may well be 40.
     """
     deviation = np.sqrt(variances)
     at = np.maximum(means / deviation, -FAR_BELOW)
@@ -940,18 +921,17 @@ def _quantiles(tail: float, size: Floats, success: Floats) -> Floats:
     return np.where(betainc(size, 1.0, success) >= tail, 0.0, count)
 
 
-# From what is known of counts to what is published: series that add up, errors, bands of whole numbers.
+# Published counts: series that add up, errors, bands of whole numbers.
 
 
 def published_counts(
     fit: CountsFit, measured: Measured, tree: AggregationTree, lower_bound: float | None
 ) -> Estimate:
-    """Return the counts that add up and respect the bound, nearest to what is known of each node: values,
-    variances and bands, (n_nodes, n_steps) each.
+    """Return the counts that add up and respect the bound, nearest to each node's estimate, with bands.
 
-    The plain bounded program ("joint" in `consistent`): leaves are posterior means and not below 0 before it,
-    so their sums tell of their parents. Standard errors and bands are of the counts themselves: what is not
-    known of their expectation, and what they vary around it. measured: of resolution 1. Costs no privacy.
+    The plain bounded program ("joint" in `make_consistent`): leaves are posterior means and not below 0
+    before it, so their sums inform their parents. Standard errors and bands are of the counts themselves: the
+    error of their expectation, and their variation around it.
     """
     merged = measured.seen_as(fit.means, fit.given)
     found = consistent(merged, tree, [], "variance", lower_bound, "joint")
@@ -960,13 +940,13 @@ def published_counts(
     expected = np.maximum(found.values, 0.0)
     known = fit.variances < UNKNOWN * (1.0 - 1e-9)
     variances = np.where(known, fit.variances + fit.count_variances * expected, UNKNOWN)
-    doubt = np.where(known, fit.variances, 0.0)
-    # shares of a parent are expectations of what is not below 0; a normal posterior may be
+    model_variance = np.where(known, fit.variances, 0.0)
+    # shares of a parent are not below 0; a normal posterior may be
     normal = np.arange(len(expected)) < fit.n_normal
     below = np.where(fit.means < 0.0, fit.means, expected)
-    mean, rest = above_zero(below[normal], np.maximum(doubt[normal], LEAST_DOUBT))
+    mean, rest = above_zero(below[normal], np.maximum(model_variance[normal], LEAST_VARIANCE))
     low, high = count_bands(
-        np.vstack([mean, expected[~normal]]), np.vstack([rest, doubt[~normal]]), fit.count_variances
+        np.vstack([mean, expected[~normal]]), np.vstack([rest, model_variance[~normal]]), fit.count_variances
     )
     bands = np.where(known, low, np.nan), np.where(known, high, np.nan)
     return Estimate(found.values, variances, optimality=found.optimality, bands=bands, unbounded=free)

@@ -1,9 +1,8 @@
-"""How public covariates may move a series: smooth functions of each, times a shape of the day.
+"""The effect of public covariates on a series: smooth functions of each, times a shape of the day.
 
 A leaf i of size s_i is moved by s_i sum_k b_k u_k(i, t), b_k standard normal: u_k is a function of the
-covariate on that day, times a harmonic of the day, times how much it may move a series beforehand. Thresholds
-of heating and cooling need no parameters of their own: a line that bends at a few places bends where the
-measurements say.
+covariate on that day, times a harmonic of the day, times its prior scale. Thresholds of heating and cooling
+need no parameters of their own: a line that bends at a few places bends where the measurements say.
 """
 
 from collections.abc import Sequence
@@ -38,7 +37,7 @@ MOST_GROUPS = 40
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The ways in which covariates may move the values at some blocks.
+    """The directions in which covariates may move the values at some blocks.
 
     values: (n_columns, n_nodes, n_blocks). groups: (n_columns,), rising: columns of one number are of one
     strength.
@@ -51,9 +50,9 @@ class Columns:
 def columns_of(
     covariates: Sequence[Covariate], tree: AggregationTree, sizes: Floats, blocks: Blocks, steps_per_day: int
 ) -> Columns:
-    """Return how the covariates may move every node at these blocks, by one unit of each coefficient.
+    """Return the effect of one unit of each coefficient on every node at these blocks.
 
-    sizes: (n_leaves,). A day before or after all values counts as their mean. Costs no privacy.
+    A day before or after all values counts as their mean.
     """
     found, groups = [np.zeros((0, len(sizes), blocks.clock.size))], [-1]
     for one in covariates:
@@ -80,7 +79,7 @@ def _rows_of_leaves(values: Floats, tree: AggregationTree) -> Floats:
 
 def _functions(values: Floats) -> tuple[Floats, Floats]:
     """Return functions of the covariate, (n_functions, n_leaves, n_days): of the common response, and of
-    those that groups have of their own; each with mean 0 over the days, and 0 where it does not apply.
+    groups' own; each with mean 0 over the days, and 0 where it does not apply.
     """
     applies = np.asarray(np.isfinite(values).any(axis=1))
     shown = applies[:, None]
@@ -122,7 +121,7 @@ def _at_blocks(
     """Return the functions times harmonics of the day, over blocks, (n_columns, n_leaves, n)."""
     offsets = np.arange(int(blocks.lengths.max(initial=1)))
     steps = blocks.clock[:, None] + offsets
-    within = (offsets < blocks.lengths[:, None]) * blocks.worth[:, None]
+    within = (offsets < blocks.lengths[:, None]) * blocks.weight[:, None]
     day = steps // steps_per_day - first_day
     known = (day >= 0) & (day < functions.shape[2])
     turn = 2.0 * np.pi * (steps % steps_per_day + 0.5) / steps_per_day
@@ -136,8 +135,9 @@ def _at_blocks(
 
 
 def _groups(tree: AggregationTree, level: int | None) -> Floats:
-    """Return which leaves lie below each node of the level that has responses of its own, (n_groups,
-    n_leaves); none where every level has one node or too many.
+    """Return the leaves below each node of the level with responses of its own, (n_groups, n_leaves).
+
+    There are none where every level has one node or too many.
     """
     if level is None:
         few = [number for number, nodes in enumerate(tree.levels) if 1 < len(nodes) <= MOST_GROUPS]

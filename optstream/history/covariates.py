@@ -19,16 +19,16 @@ STRENGTHS = (0.0, 0.3, 1.0, 3.0)
 what tells nothing changes nothing."""
 ROUNDS = 2
 MOST_STEPS = 512
-"""Steps whose columns are in memory at once: counts ask for all of the weeks that are looked at."""
+"""Steps whose columns are in memory at once: counts need all weeks of the estimate."""
 
 
 @dataclass(frozen=True, eq=False)
 class CovariateEffect:
     """The posterior of the covariates' coefficients.
 
-    covariates, steps_per_day: what it is the effect of. strengths, coefficients: (n_columns,).
-    covariance: (n_columns, n_columns), of the coefficients. without: the posterior that knows no covariate.
-    columns: (n_columns, n_nodes, n), of its blocks, strengths included.
+    strengths, coefficients: (n_columns,). covariance: (n_columns, n_columns), of the coefficients. without:
+    the posterior that knows no covariate. columns: (n_columns, n_nodes, n), of its blocks, strengths
+    included.
     """
 
     covariates: tuple[Covariate, ...]
@@ -56,17 +56,13 @@ class CovariateEffect:
         return np.asarray(np.einsum("knt,kl,lnt->nt", left, self.covariance, left, optimize=True))
 
     def left_open_of_leaves(self, steps: Blocks) -> Floats:
-        """Return how leaves move with a coefficient beyond what was measured of them, (n_columns, n_leaves,
-        n_steps).
-        """
+        """Return the leaves' part of `_left_open`, (n_columns, n_leaves, n_steps)."""
         return self._left_open(steps)[:, self.without.seen.tree.leaf_indices]
 
     def _left_open(self, steps: Blocks) -> Floats:
-        """Return how every node moves with a coefficient beyond what was measured of it, (n_columns, n_nodes,
-        n_steps).
-        """
-        told, _ = self.without.responses(self.columns, steps)
-        return self._at(steps) - told
+        """Return every node's derivative by a coefficient, less its prediction by the measurements."""
+        pulled, _ = self.without.responses(self.columns, steps)
+        return self._at(steps) - pulled
 
     def _at(self, steps: Blocks) -> Floats:
         seen = self.without.seen
@@ -80,12 +76,12 @@ class CovariateEffect:
 def effect_of(
     posterior: TreePosterior, covariates: Sequence[Covariate], steps_per_day: int
 ) -> CovariateEffect | None:
-    """Return what the covariates did, given what was seen; None where they can have done nothing.
+    """Return the effect of the covariates, given the measurements; None where they can have none.
 
     With y = x + H b + noise, x of the prior of `posterior` and b standard normal: given y, b has covariance
     (1 + H' S^-1 H)^-1 = C and mean C H' S^-1 y, S the covariance without the covariates. A covariate's
     columns are multiplied with the strength that makes y most likely, the others given. Time: that of a
-    posterior, and n^2 for each column. Costs no privacy: noisy numbers and public values only.
+    posterior, and n^2 for each column.
     """
     seen = posterior.seen
     found = columns_of(covariates, seen.tree, seen.sizes, seen.blocks, steps_per_day)
@@ -96,11 +92,11 @@ def effect_of(
     _, pulls = posterior.responses(found.values, nowhere)
     rotated = (np.where(known, found.values, 0.0) @ posterior.basis).reshape(len(pulls), -1)
     values = (np.where(known, seen.residuals, 0.0) @ posterior.basis).ravel()
-    gram, told = rotated @ pulls.reshape(len(pulls), -1).T, pulls.reshape(len(pulls), -1) @ values
-    strengths = _strengths(gram, told, found.groups)
+    gram, pulled = rotated @ pulls.reshape(len(pulls), -1).T, pulls.reshape(len(pulls), -1) @ values
+    strengths = _strengths(gram, pulled, found.groups)
     if not strengths.any():
         return None
-    coefficients, covariance, _ = _conditioned(gram, told, strengths)
+    coefficients, covariance, _ = _conditioned(gram, pulled, strengths)
     return CovariateEffect(
         tuple(covariates),
         steps_per_day,
@@ -112,7 +108,7 @@ def effect_of(
     )
 
 
-def _strengths(gram: Floats, told: Floats, groups: NDArray[np.int64]) -> Floats:
+def _strengths(gram: Floats, pulled: Floats, groups: NDArray[np.int64]) -> Floats:
     """Return the likeliest strength of each column's group, found group by group."""
     chosen = np.ones(int(groups.max()) + 1)
     for _ in range(ROUNDS):
@@ -120,16 +116,16 @@ def _strengths(gram: Floats, told: Floats, groups: NDArray[np.int64]) -> Floats:
             gains = []
             for strength in STRENGTHS:
                 chosen[group] = strength
-                gains.append(_conditioned(gram, told, chosen[groups])[2])
+                gains.append(_conditioned(gram, pulled, chosen[groups])[2])
             chosen[group] = STRENGTHS[int(np.argmax(gains))]
     return chosen[groups]
 
 
-def _conditioned(gram: Floats, told: Floats, strengths: Floats) -> tuple[Floats, Floats, float]:
+def _conditioned(gram: Floats, pulled: Floats, strengths: Floats) -> tuple[Floats, Floats, float]:
     """Return mean and covariance of the coefficients, and by how much they raise the log likelihood."""
-    precision = np.eye(told.size) + strengths[:, None] * gram * strengths
+    precision = np.eye(pulled.size) + strengths[:, None] * gram * strengths
     factor = cho_factor(precision, lower=True)
-    pull = strengths * told
+    pull = strengths * pulled
     mean = cho_solve(factor, pull)
     gain = 0.5 * float(pull @ mean) - float(np.log(np.diag(factor[0])).sum())
-    return mean, cho_solve(factor, np.eye(told.size)), gain
+    return mean, cho_solve(factor, np.eye(pulled.size)), gain

@@ -1,4 +1,4 @@
-"""What a stream's past measurements say of its next period: the blocks of the last weeks, a learned prior."""
+"""The estimate of a period from the blocks of the last weeks and a learned prior."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import eye_array
 
-from optstream.estimation.error_terms import AskedTimes, ErrorProducts
+from optstream.estimation.error_terms import ErrorProducts, ErrorTimes
 from optstream.estimation.estimate import UNKNOWN
 from optstream.estimation.groups import Groups, added, alike, leaves_below
 from optstream.history.blocks import BlockHistory, Blocks
 from optstream.history.learn import learn, noise_groups, run_blocks, seen_series, step_blocks
-from optstream.history.posterior import MORE_NOISE, DoubtOfLeaves, Fitted, Question, explained, fit, series_of
+from optstream.history.posterior import MORE_NOISE, Fitted, LeafErrors, Question, explained, fit, series_of
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
 from optstream.history.robust import known_information
 from optstream.history.tree import LeafCovariance, NoiseGroups, Rotation, Seen, TreePosterior, most_nodes
@@ -32,12 +32,12 @@ MOST_FITTED = 336
 MOVED = 168
 """Blocks between the windows of `around`: a window ends at the newest block, the next ones so many before."""
 NEAR_DAYS = 14
-"""A day is estimated anew for so long from what the newest day remembers; later, from its own memory too."""
+"""Days for which a new estimate reads the newest day's state alone; later, its own state too."""
 
 
 @dataclass(frozen=True, eq=False)
 class FilterState:
-    """What a stream has measured and learned so far.
+    """The measurements of a stream so far, and its learned prior.
 
     Attributes:
         history: Blocks of the last weeks.
@@ -46,8 +46,7 @@ class FilterState:
         began: The first day of the stream; None before it.
         learned: The day on which the prior was learned; None before.
         events: Days that were unlike all others.
-        covariates: What the night that measures or estimates knows of public covariates; the next one asks
-            anew.
+        covariates: Public covariates as known in the night that measures or estimates; not passed on.
     """
 
     history: BlockHistory
@@ -66,12 +65,10 @@ class FilterState:
         days: PublicDays,
         components: tuple[Component, ...] = COMPONENTS,
     ) -> "FilterState":
-        """Return what `to_document` wrote; that of a stream that begins where there is nothing.
-
-        components: those of the prior, with the medians that it starts from.
+        """Return the state that `to_document` wrote; that of a new stream where there is none.
 
         A prior of other components, which another version learned, is forgotten, and that it was learned: the
-        next night learns its own. Raises ParameterError for another number of series.
+        next night learns its own.
         """
         given = document or {}
         prior = TemporalPrior.broad(days.steps_per_day, components)
@@ -100,9 +97,9 @@ class FilterState:
     def refreshed(self, first_step: int, relearn_days: int, scale: float | None) -> "FilterState":
         """Return the belief with which a period that begins at this step is measured.
 
-        The last day that is over is called an event if it was one; the prior is learned again when due: first
+        The last complete day is called an event if it was one; the prior is learned again when due: first
         after `FIRST_LEARNED_DAYS`, then each time after as many days as were known, at most `relearn_days`;
-        never if that is 0. Costs no privacy, and nothing drawn later changes it.
+        never if that is 0.
         """
         if not self.history.n_blocks:
             return self
@@ -113,14 +110,12 @@ class FilterState:
         return judged.taught(seen, first_step)
 
     def taught(self, seen: Seen, first_step: int) -> "FilterState":
-        """Return the belief with a prior learned from what was seen and covariates do not explain."""
+        """Return the belief with a prior learned from the measurements less the covariates' effect."""
         left = explained(self.prior, seen, self.covariates, self.days)[0].seen
         return replace(self, prior=learn(self.prior, left), learned=self.day_of(first_step))
 
     def judged(self, first_step: int, scale: float | None) -> "FilterState":
-        """Return whether the last day before this step's was an event, remembered as long as its blocks
-        are.
-        """
+        """Return the state, the last day before this step's added to the events if it was one."""
         history = latest(self.history, MOST_FITTED)
         return self.judged_by(
             lambda events: seen_series(history, self.days, scale, events)[0], history, first_step
@@ -129,9 +124,7 @@ class FilterState:
     def judged_by(
         self, seen: Callable[[tuple[int, ...]], Seen | None], history: BlockHistory, first_step: int
     ) -> "FilterState":
-        """Return the same, by what was seen when these days are called events. history: whose days they
-        are.
-        """
+        """Return `judged` of this history's days, by `seen`, the measurements given some event days."""
         days = self.days.clock(history.starts) // self.days.steps_per_day
         last, today = int(days[-1]), self.day_of(first_step)
         kept = tuple(day for day in self.events if day >= days[0])
@@ -150,8 +143,8 @@ class FilterState:
         return self.day_of(first_step) - (since if last is None else last) >= wait
 
     def after(self, own: BlockHistory, history_days: int) -> "FilterState":
-        """Return the belief that a period leaves: its blocks beside those of the last `history_days` that an
-        estimate of the `NEAR_DAYS` before it looks at.
+        """Return the state after a period: its blocks and those of the last `history_days` that an estimate
+        of the `NEAR_DAYS` before it reads.
         """
         if not own.n_blocks:
             return self
@@ -166,8 +159,8 @@ class FilterState:
     ) -> tuple[Floats, Floats]:
         """Return posterior means and variances at these steps from all blocks, (n_series, n_steps), in units.
 
-        Where nothing was ever measured: the public scale or 0, with `UNKNOWN` variance. `own` may be blocks
-        of later periods too, and the steps those of an earlier one: then it is a revised estimate.
+        Where nothing was ever measured: the public scale or 0, with `UNKNOWN` variance. With blocks of later
+        periods and the steps of an earlier one it is a revised estimate.
         """
         history = around(self.after(own, history_days).history, steps)
         shape = (len(history.sums), len(steps))
@@ -181,7 +174,7 @@ class FilterState:
     def events_with(
         self, own: BlockHistory, steps: range, history_days: int, scale: float | None
     ) -> tuple[int, ...]:
-        """Return the days that are called events when `fitted` is asked the same, theirs included; free."""
+        """Return the event days of `fitted` with the same arguments, the steps' included."""
         history = around(self.after(own, history_days).history, steps)
         if not history.n_blocks:
             return self.events
@@ -236,41 +229,38 @@ def latest(history: BlockHistory, most: int) -> BlockHistory:
 
 
 MORE_OF_DAYS = 0.9
-"""How many times more what the prior leaves open of leaves' days counts, beside their shares of the sum."""
+"""Factor of the prior's residual variance of leaves' days, apart from their shares of the sum."""
 
 
 @dataclass(frozen=True, eq=False)
-class DoubtOfDays:
-    """`DoubtOfLeaves`, but for means over a day (`CovarianceOfSums`).
+class DayMeanErrors:
+    """`LeafErrors`, corrected for means over a day (`CovarianceOfSums`).
 
-    The factor of a posterior is what single blocks show, of which single values err by as much. It does not
-    hold of a day's mean, most of which is the doing of noise, and that is known: so an error w of a value
-    becomes w - (1 - 1 / sqrt(factor)) u m, m the mean of w over its day, which is then as sure as the
-    posterior says. u, of mean 1 over the day's steps, is how much of what is in doubt lies at the step
-    (`in_doubt`): a step that was measured well has little of it. And the prior takes the leaves' own parts
-    for independent and alike, where neighbours have the same weather: what it leaves open of a leaf's day,
-    beside its share of the sum of all, counts `MORE_OF_DAYS` times more, as an error of its own that goes
-    with u over the day. On the French load that is so at every epsilon alike
-    (docs/decisions/0021-errors-of-sums.md).
+    The factor of a posterior comes from single blocks, by which single values err. It does not hold for a
+    day's mean, whose error is mostly noise, which is known: so an error w of a value becomes w - (1 - 1 /
+    sqrt(factor)) u m, m the mean of w over its day, which then has the posterior's own variance. u, of mean 1
+    over the day's steps, is the share of the uncertainty at the step (`in_doubt`): a step that was measured
+    well has little of it. And the prior takes the leaves' own parts for independent and alike, where
+    neighbours have the same weather: the prior's residual variance of a leaf's day, apart from its share of
+    the sum of all, counts `MORE_OF_DAYS` times more, as an error of its own that goes with u over the day. On
+    the French load that is so at every epsilon alike (docs/decisions/0021-errors-of-sums.md).
 
-    A day of one step is none of this: there a single value is a day's mean, and the factor is its own.
-
-    Which part of a doubt V the prior leaves open, and not the noise: V is homogeneous in prior and noise
-    together, so it is V less the derivative of V by the logarithm of the noise. Costs no privacy: a function
-    of what was measured.
+    For a day of one step none of this applies: there a single value is a day's mean. The prior's part of a
+    variance V, which is homogeneous in prior and noise together, is V less its derivative by the logarithm of
+    the noise.
 
     Attributes:
-        doubt: Of the leaves at the period's steps, then at runs of the days before it.
+        leaf_errors: Of the leaves at the period's steps, then at runs of the days before it.
         n_steps: Of the period, which is a day.
     """
 
-    doubt: DoubtOfLeaves
+    leaf_errors: LeafErrors
     n_steps: int
     n_earlier: ClassVar[int] = 0
     of_nodes: ClassVar[bool] = False
 
     def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
-        """Return what the covariance of weighted sums of leaves and of steps adds up from."""
+        """Return the covariance of sums, by weights of leaves and of times."""
         return self.every.of_sums(leaves, times)
 
     def variances(self, leaves: Floats, times: Floats) -> Floats:
@@ -279,39 +269,40 @@ class DoubtOfDays:
 
     @cached_property
     def every(self) -> ErrorProducts:
-        """What the covariance of all leaves at all that is asked adds up from: rows and their file ask it."""
-        n, n_leaves = self.n_steps, len(self.doubt.fitted.posterior.seen.sizes)
-        times = np.eye(self.doubt.asked.clock.size)
+        """The covariance of all leaves at all times, for rows and their file."""
+        n, n_leaves = self.n_steps, len(self.leaf_errors.fitted.posterior.seen.sizes)
+        times = np.eye(self.leaf_errors.targets.clock.size)
         of_day, before = times[:, :n] @ self.in_doubt, times[:, n:].T
         even = times.copy()
         even[:, :n] = of_day[:, None] / n
-        trusted = times + (self.doubt.fitted.factor**-0.5 - 1.0) * even
-        together = of_day[:, None] * before[:, None, :]
-        shared = np.concatenate([np.outer(of_day, of_day)[None], together + together.transpose(0, 2, 1)])
-        if not self.doubt.fitted.known.leaf_spans.are_many:
+        trusted = times + (self.leaf_errors.fitted.factor**-0.5 - 1.0) * even
+        joint = of_day[:, None] * before[:, None, :]
+        shared = np.concatenate([np.outer(of_day, of_day)[None], joint + joint.transpose(0, 2, 1)])
+        if not self.leaf_errors.fitted.known.leaf_spans.are_many:
             leaves = np.eye(n_leaves)
-            return self.doubt.products(leaves, trusted).plus(self.more(leaves), shared)
-        found = self.doubt.products(eye_array(n_leaves, format="csr"), trusted)
+            return self.leaf_errors.products(leaves, trusted).plus(self.more(leaves), shared)
+        found = self.leaf_errors.products(eye_array(n_leaves, format="csr"), trusted)
         return replace(found, groups=(*found.groups, *self._more_in_groups(shared)))
 
     def more(self, leaves: Floats) -> Floats:
-        """Return by what the covariances of leaves' mean over the day, by weights (p, n_leaves), are larger,
-        (1 + n_runs, p, p).
+        """Return the additional covariance of leaves' day means, by weights (p, n_leaves): (1 + n_runs, p,
+        p).
 
-        That with itself, then with the sum of each run of days before it. What days before share among
-        themselves is told by their own files.
+        That with itself, then with the sum of each run of days before it; covariances among those days are in
+        their own files.
         """
-        sizes = self.doubt.fitted.posterior.seen.sizes
+        sizes = self.leaf_errors.fitted.posterior.seen.sizes
         divided = leaves - (leaves @ sizes / sizes.sum())[:, None]
         known, noisier = (
-            one.with_first(divided, self._day_and_runs) for one in (self.doubt.covariance, self._noisier)
+            one.with_first(divided, self._day_and_runs)
+            for one in (self.leaf_errors.covariance, self._noisier)
         )
         return np.asarray(MORE_OF_DAYS * (known - (noisier - known) / MORE_NOISE))
 
     def _more_in_groups(self, shared: Floats) -> list[Groups]:
-        """Return `more` of many leaves, times matrices of times, (1 + n_runs, n_asked, n_asked)."""
-        sizes, less = self.doubt.fitted.posterior.seen.sizes, MORE_OF_DAYS / MORE_NOISE
-        every, known = eye_array(sizes.size, format="csr"), self.doubt.covariance
+        """Return `more` of many leaves, times matrices of times, (1 + n_runs, n_asked, n_targets)."""
+        sizes, less = self.leaf_errors.fitted.posterior.seen.sizes, MORE_OF_DAYS / MORE_NOISE
+        every, known = eye_array(sizes.size, format="csr"), self.leaf_errors.covariance
         parts = (
             replace(divided, matrices=part * divided.matrices)
             for part, covariance in ((MORE_OF_DAYS + less, known), (-less, self._noisier))
@@ -322,50 +313,54 @@ class DoubtOfDays:
 
     @property
     def _day_and_runs(self) -> Floats:
-        """Weights of the mean over the day, then of each run of days before it, (1 + n_runs, n_asked)."""
-        n, n_asked = self.n_steps, self.doubt.asked.clock.size
-        times = np.zeros((1 + n_asked - n, n_asked))
-        times[0, :n], times[1:, n:] = 1.0 / n, np.eye(n_asked - n)
+        """Weights of the mean over the day, then of each run of days before it, (1 + n_runs, n_targets)."""
+        n, n_targets = self.n_steps, self.leaf_errors.targets.clock.size
+        times = np.zeros((1 + n_targets - n, n_targets))
+        times[0, :n], times[1:, n:] = 1.0 / n, np.eye(n_targets - n)
         return times
 
     @cached_property
     def in_doubt(self) -> Floats:
-        """How much of the day's doubt lies at each of its steps, (n_steps,), of mean 1: in proportion to the
-        mean of leaves' posterior standard deviations there. About 1 at all steps where noise hides the most.
+        """The share of the day's uncertainty at each of its steps, (n_steps,), of mean 1.
+
+        It is proportional to the mean of leaves' posterior standard deviations there.
         """
-        posterior, steps = self.doubt.fitted.known.published, self.doubt.asked.between(0, self.n_steps)
+        posterior, steps = (
+            self.leaf_errors.fitted.known.published,
+            self.leaf_errors.targets.between(0, self.n_steps),
+        )
         found = np.sqrt(posterior.variances(steps, posterior.seen.tree.leaf_indices)).mean(axis=0)
         return np.asarray(found / found.mean() if found.any() else np.ones(self.n_steps))
 
     @cached_property
     def _noisier(self) -> LeafCovariance:
         """The covariance of leaves if the noise were larger by `MORE_NOISE`."""
-        return LeafCovariance(self.doubt.fitted.known.noisier_leaf_spans, self.doubt.asked)
+        return LeafCovariance(self.leaf_errors.fitted.known.noisier_leaf_spans, self.leaf_errors.targets)
 
 
 # From the blocks of every level to every node's series: one posterior over the whole tree.
 
-Doubt = DoubtOfLeaves | DoubtOfDays
-"""How errors of leaves hang together."""
+TreeErrors = LeafErrors | DayMeanErrors
+"""Error covariances of leaves."""
 SAME = 1e-9
 """Relative: noise scales that differ by less are one."""
 OTHER_PLAN = 1.7
 """By what factor levels' scales differ where they are of another plan; groups of joint noise beside Laplace
 noise, whose sizes differ by a third, make less of a difference."""
 Look = Callable[..., tuple[Seen, *tuple[Floats, ...]] | None]
-"""What `seen_tree` is, or `counts.tree_sizes.seen_counts`: what was seen, then what is known of sizes."""
+"""`seen_tree` or `counts.seen_counts`: the measurements, then the sizes."""
 
 
 @dataclass(frozen=True, eq=False)
 class TreeFit:
-    """What the blocks of every level say of a period.
+    """A period's posterior from the blocks of every level.
 
     Attributes:
         found: The posterior.
         means: (n_leaves,), prior means a step, in units.
         tree: Of all nodes.
         days: The public clock.
-        events: Days that are called so, the period's included if they are.
+        events: Event days, the period's included if they are.
     """
 
     found: Fitted
@@ -374,35 +369,34 @@ class TreeFit:
     days: PublicDays
     events: set[int]
 
-    def series(self, steps: range, doubt: Doubt | None) -> tuple[Floats, Floats]:
-        """Return posterior means and variances of every node at these steps, (n_nodes, n_steps), in units.
-
-        Means add up over the tree. doubt: what `doubt` gave for these steps.
-        """
-        asked = step_blocks(steps, self.days, self.events)
-        if isinstance(doubt, DoubtOfDays):
-            moved, times = self.found.published_means(asked), np.eye(len(steps), doubt.doubt.asked.clock.size)
-            many = doubt.every.groups
+    def series(self, steps: range, errors: TreeErrors | None) -> tuple[Floats, Floats]:
+        """Return posterior means, which add up, and variances of every node at these steps, in units."""
+        targets = step_blocks(steps, self.days, self.events)
+        if isinstance(errors, DayMeanErrors):
+            moved, times = (
+                self.found.published_means(targets),
+                np.eye(len(steps), errors.leaf_errors.targets.clock.size),
+            )
+            many = errors.every.groups
             every = leaves_below(self.tree) if many else self.tree.add_up(np.eye(len(self.means)))
-            told = doubt.variances(every, times)
-            variances = np.maximum(told, 0.0)  # below it by rounding alone
+            variances = errors.variances(every, times)
+            variances = np.maximum(variances, 0.0)  # below it by rounding alone
         else:
-            moved, variances = series_of(self.found, asked)
+            moved, variances = series_of(self.found, targets)
         return self.tree.add_up(self.means[:, None]) + moved, variances
 
-    def doubt(self, asked: AskedTimes, n_steps: int) -> Doubt | None:
-        """Return the covariance of which `series` has the leaves' variances; of too many nodes, fewer beside
-        a margin or of many steps, it is not worked out.
+    def errors(self, targets: ErrorTimes, n_steps: int) -> TreeErrors | None:
+        """Return the covariance of which `series` has the leaves' variances; None where it would be too
+        large.
 
-        asked: sums of steps. n_steps: of the period, the first of them. Where the period is a day, leaves
-        divide it; but not a day of one step: its value is its mean, of which the factor of single values
-        holds.
+        `targets` are sums of steps, the period's n_steps first. Of a day of several steps it is
+        `DayMeanErrors`.
         """
         if len(self.tree.nodes) > most_nodes(self.tree, n_steps):
             return None
-        blocks = run_blocks(asked.starts, asked.lengths, self.days, self.events)
-        doubt = DoubtOfLeaves(self.found, blocks)
-        return DoubtOfDays(doubt, n_steps) if 1 < self.days.steps_per_day < 2 * n_steps else doubt
+        blocks = run_blocks(targets.starts, targets.lengths, self.days, self.events)
+        errors = LeafErrors(self.found, blocks)
+        return DayMeanErrors(errors, n_steps) if 1 < self.days.steps_per_day < 2 * n_steps else errors
 
 
 def fit_tree(
@@ -412,10 +406,10 @@ def fit_tree(
     steps: range,
     scale: float | None,
 ) -> TreeFit | None:
-    """Return what is known of these steps; None where nothing was ever measured.
+    """Return the posterior at these steps; None where nothing was ever measured.
 
-    belief: what the tree learned; its history is not looked at. histories: {level: the blocks of its nodes};
-    a level that is not there was not measured. Costs no privacy.
+    `belief` is the tree's learned state, whose history is not read; a level that `histories` lacks was not
+    measured.
     """
     known = seen_tree(histories, tree, belief.days, scale, belief.events)
     if known is None:
@@ -439,10 +433,7 @@ def events_of_tree(
     scale: float | None,
     look: Look,
 ) -> tuple[int, ...]:
-    """Return the days that are called events when `fit_tree` is asked the same, theirs included; free.
-
-    look: what is seen of the tree.
-    """
+    """Return the event days of `fit_tree` with the same arguments, the steps' included."""
     known = look(histories, tree, belief.days, scale, belief.events)
     return belief.events if known is None else tuple(sorted(belief.answer(known[0], steps)[1]))
 
@@ -455,9 +446,7 @@ def judged_tree(
     scale: float | None,
     look: Look,
 ) -> FilterState:
-    """Return the state judged as `FilterState.judged` does, for a tree: whether the last day before this
-    step's was an event. look: as `events_of_tree`.
-    """
+    """Return the state judged as `FilterState.judged` does, for a tree."""
     recent = {level: latest(history, MOST_FITTED) for level, history in histories.items()}
     if not next(iter(recent.values())).n_blocks:
         return belief
@@ -476,11 +465,10 @@ def seen_tree(
     scale: float | None,
     events: Iterable[int] = (),
 ) -> tuple[Seen, Floats] | None:
-    """Return what was measured of a tree, and the leaves' prior means a step, (n_leaves,), in units.
+    """Return the measurements of a tree, and the leaves' prior means a step, (n_leaves,), in units, or None.
 
     Only blocks that all measured levels have, with noise about in the proportions of the latest: others, of
-    another plan, are left out. One weight of a block serves all levels. None where there are none. scale: the
-    public size of a typical leaf.
+    another plan, are left out. One weight of a block serves all levels.
     """
     common = common_blocks(histories)
     if not next(iter(common.values())).n_blocks:
@@ -495,7 +483,7 @@ def seen_tree(
         at = slice(tree.levels[level].start, tree.levels[level].stop)
         seen, own = seen_series(history, days, scale, events, weights)
         blocks = seen.blocks
-        values[at] = history.sums * blocks.worth
+        values[at] = history.sums * blocks.weight
         own_groups = noise_groups(history, np.isin(np.arange(n_nodes), np.arange(at.start, at.stop)))
         if own_groups is not None:
             sizes_of = own_groups.sizes if groups is None else np.maximum(groups.sizes, own_groups.sizes)
@@ -504,7 +492,7 @@ def seen_tree(
     assert blocks is not None
     leaves = tree.leaf_indices
     of_nodes = tree.add_up(means[leaves].reshape(n_leaves, 1))
-    residuals = values - of_nodes * (blocks.lengths * blocks.worth)
+    residuals = values - of_nodes * (blocks.lengths * blocks.weight)
     return Seen(tree, blocks, residuals, noise, sizes[leaves], groups), means[leaves]
 
 
@@ -565,18 +553,20 @@ class PlannedNoise:
         """The mean variance."""
         return self.scale**2 * sum(part * (size + 1) * (size + 2) / 3.0 for size, part in self.sizes)
 
-    def worth(self, doubt: float) -> float:
-        """Return the variance of normal noise that would tell as much beside such a doubt."""
-        told = sum(part * known_information(doubt, self.scale, size) for size, part in self.sizes)
+    def noise_variance(self, model_variance: float) -> float:
+        """Return the variance of normal noise with the same information, at this variance of the model."""
+        information = sum(
+            part * known_information(model_variance, self.scale, size) for size, part in self.sizes
+        )
         least = 1.0 / sum(part / (size * self.scale**2) for size, part in self.sizes)
-        return float(np.clip(1.0 / told - doubt, least, self.variance))
+        return float(np.clip(1.0 / information - model_variance, least, self.variance))
 
 
 @dataclass(frozen=True, eq=False)
 class PlannedBlocks:
     """Blocks that will be known, and the steps that are judged by them; of days of one kind.
 
-    The rotation is most of the work, and the same whatever the noise and the tree.
+    The rotation is most of the work, and does not depend on the noise and the tree.
     """
 
     prior: TemporalPrior
@@ -589,12 +579,12 @@ class PlannedBlocks:
         cls, prior: TemporalPrior, starts: NDArray[np.int64], lengths: NDArray[np.int64], period: range
     ) -> "PlannedBlocks":
         """Return the plan of blocks with these clock places and lengths in steps, (n,)."""
-        blocks = Blocks.at(starts, lengths, worth=1.0 / lengths)
+        blocks = Blocks.at(starts, lengths, weight=1.0 / lengths)
         judged = Blocks.at(np.array(period, dtype=np.int64))
         return cls(prior, blocks, Rotation.of(prior, blocks), judged)
 
     def posterior(self, tree: AggregationTree, noise: NDArray[np.float64]) -> TreePosterior:
-        """Return what is known of a tree of leaves of size 1 once its nodes are measured with this noise."""
+        """Return the posterior of a tree of leaves of size 1 whose nodes are measured with this noise."""
         shape = (len(tree.nodes), self.blocks.clock.size)
         seen = Seen(tree, self.blocks, np.zeros(shape), noise, np.ones(len(tree.leaves)))
         return TreePosterior(self.prior, seen, self.rotation)
@@ -603,8 +593,7 @@ class PlannedBlocks:
 def expected_error(plan: PlannedBlocks, noise: PlannedNoise | None) -> float:
     """Return the root mean square error of a step of a single series, relative to its size.
 
-    noise: of a block's mean; None where nothing is measured. The values themselves do not matter. Costs no
-    privacy.
+    Where nothing is measured, `noise` is None.
     """
     single = AggregationTree(("series",), (-1,))
     return float(expected_level_errors(plan, single, (noise,))[0])
@@ -615,16 +604,15 @@ def expected_level_errors(
 ) -> NDArray[np.float64]:
     """Return for each level the root mean square error of a node's step, relative to the node, (n_levels,).
 
-    As `expected_error`, over a tree whose leaves are of size 1 and its nodes of their leaves'. noise: of each
-    level, relative to a leaf's size; None where none is measured. At most `MOST_LOOKED_AT` nodes of a level
-    are looked at, spread over it. Costs no privacy.
+    As `expected_error`, over a tree whose leaves are of size 1; noise is relative to a leaf's size, None for
+    a level that is not measured. At most `MOST_LOOKED_AT` nodes of a level are used, spread over it.
     """
     variances = [np.inf if one is None else one.variance for one in noise]
     errors = level_errors(plan, tree, variances)
     leaves = [float(tree.leaves_below[level.start : level.stop].mean()) for level in tree.levels]
     for _ in range(ROUNDS):
         variances = [
-            np.inf if one is None else one.worth(float((missed * size) ** 2))
+            np.inf if one is None else one.noise_variance(float((missed * size) ** 2))
             for one, missed, size in zip(noise, errors, leaves, strict=True)
         ]
         errors = level_errors(plan, tree, variances)
@@ -634,9 +622,7 @@ def expected_level_errors(
 def level_errors(
     plan: PlannedBlocks, tree: AggregationTree, variances: Sequence[float]
 ) -> NDArray[np.float64]:
-    """Return the same where each level has normal noise of a variance, relative to a leaf's size squared; inf
-    where it is not measured.
-    """
+    """Return `expected_level_errors` for normal noise of these variances, relative to a leaf's."""
     looked_at = [
         np.unique(np.linspace(level.start, level.stop - 1, MOST_LOOKED_AT).astype(np.int64))
         for level in tree.levels

@@ -23,17 +23,17 @@ from optstream.stream.public_days import PublicDays
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-# A function that keeps its last answer, and no second one beside it.
+# A function that caches its last result alone.
 
 Asked = TypeVar("Asked", bound=Hashable)
 Answer = TypeVar("Answer")
 
 
 def last_answer(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
-    """Return the function, which answers what it was asked last from memory; never with None.
+    """Return the function with its last result, but None, cached.
 
-    Unlike `functools.lru_cache` it lets go of the last answer before it works out another: of 10,000 nodes
-    one takes most of a gigabyte.
+    Unlike `functools.lru_cache` it drops the last result before it computes another: of 10,000 nodes one
+    takes most of a gigabyte.
     """
     kept: dict[Asked, Answer] = {}
 
@@ -54,18 +54,17 @@ HEAVY = 2.5
 its shape tells. From 3 on a surprise is the series' own as often, and nothing is gained."""
 
 MORE_NOISE = 0.1
-"""Relative: by how much noise is raised to see which part of a doubt is its doing."""
+"""Relative increase of the noise by which its part of a variance is found."""
 
 
 @dataclass(frozen=True, eq=False)
 class Conditioned:
-    """What blocks say, whichever day is asked about: the most of the work, and the same for days that share
-    their blocks.
+    """The posterior of some blocks, shared by all days that have these blocks.
 
     Attributes:
-        posterior: Of the measured blocks; of what public covariates do not explain.
-        factor: What its variances are multiplied with.
-        effect: What public covariates did; None without them.
+        posterior: Of the measured blocks, without the effect of public covariates.
+        factor: Of its variances.
+        effect: Of public covariates; None without them.
     """
 
     posterior: TreePosterior
@@ -74,12 +73,12 @@ class Conditioned:
 
     @cached_property
     def published(self) -> TreePosterior:
-        """The posterior with the noise taken for what it is."""
+        """The posterior with the exact noise distribution."""
         return with_own_noise(self.posterior)
 
     @cached_property
     def leaf_spans(self) -> LeafSpans:
-        """What is in all doubts that are published about leaves."""
+        """The spans of all published error covariances of leaves."""
         return LeafSpans(self.published)
 
     @cached_property
@@ -91,7 +90,7 @@ class Conditioned:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A posterior, and what it says of the days that were asked about.
+    """A posterior, and its judgement of today's days.
 
     Attributes:
         known: With today's day called an event if it is `unlike` all others.
@@ -121,7 +120,7 @@ class Fitted:
         return self._with_effect(self.posterior.means(steps), steps)
 
     def published_means(self, steps: Blocks) -> Floats:
-        """Return the same of the posterior that is published, the noise taken for what it is."""
+        """Return the same of the published posterior, with the exact noise distribution."""
         return self._with_effect(self.known.published.means(steps), steps)
 
     def _with_effect(self, means: Floats, steps: Blocks) -> Floats:
@@ -130,10 +129,10 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What a period's estimate depends on; two that ask the same are equal.
+    """The arguments of a period's estimate, compared for equality.
 
-    today: days that are asked about. watch: whether to ask if they are unlike all others; a prior that has
-    learned nothing knows no ordinary day. covariates: that are known of all these days.
+    today: the estimated days. watch: whether to test if they are unlike all others; a prior that has
+    learned nothing knows no ordinary day. covariates: those known for all these days.
     """
 
     prior: TemporalPrior
@@ -161,12 +160,11 @@ class Question:
 
 @last_answer
 def fit(question: Question) -> Fitted:
-    """Condition the prior, and ask whether the days `today` are unlike all others.
+    """Condition the prior, and test whether the days `today` are unlike all others.
 
     A day is called an event if its blocks alarm (`is_unlike`) and the event makes all blocks more likely;
-    then it has a part that it shares with no other day: wider priors, for that day alone. The last answers
-    are kept: a night's question is asked again on the next, and of other days. Costs no privacy: noisy
-    numbers only.
+    then it has a part that it shares with no other day: wider priors, for that day alone. The last results
+    are cached for the next night, and for other days.
     """
     days, known = question.days, conditioned(replace(question, today=(), watch=False))
     posterior, seen = known.posterior, known.posterior.seen
@@ -182,31 +180,31 @@ def fit(question: Question) -> Fitted:
 
 @last_answer
 def conditioned(question: Question) -> Conditioned:
-    """Condition the prior on what a question has seen, whatever it asks; the last answers are kept."""
+    """Condition the prior on a question's measurements, whatever its days; the last results are cached."""
     posterior, effect = explained(question.prior, question.seen, question.covariates, question.days)
     return Conditioned(posterior, variance_factor(posterior), effect)
 
 
 def with_own_noise(posterior: TreePosterior) -> TreePosterior:
-    """Return the posterior with the noise taken for what it is where it is large beside the doubt; free."""
+    """Return the posterior, with the exact noise distribution where noise outweighs the model's variance."""
     noise = posterior.seen.noise
     known = np.isfinite(noise)
     _, spread = left_out(posterior, 0)
     heavy = np.median(spread[known, 0] / noise[known]) < HEAVY
     found = with_known_noise(posterior) if heavy else posterior
-    posterior.asked.clear()  # of 10,000 nodes 0.1 GB, for which nothing asks again
+    posterior.predictions.clear()  # of 10,000 nodes 0.1 GB, which is not read again
     return found
 
 
 def explained(
     prior: TemporalPrior, seen: Seen, covariates: Sequence[Covariate], days: PublicDays
 ) -> tuple[TreePosterior, CovariateEffect | None]:
-    """Return the posterior of what the covariates leave unexplained, and what they did; None without them.
+    """Return the posterior of the part that covariates leave unexplained, and their effect; None without
+    them.
 
-    What covariates did is learned with the noise taken for what it is, which tells up to twice as much of
-    them; the posterior keeps the values that were measured, and their noise. Where the prior is no
-    covariance, the broad one, and where the covariates cannot be told apart, none: whether a day appears must
-    not hang on what was learned. Costs no privacy.
+    The effect is learned with the exact noise distribution, which doubles its information at most; the
+    posterior keeps the measured values, and their noise. Where the prior is no covariance, the broad one, and
+    where the covariates cannot be separated, there is no effect: whether a day appears must not depend on it.
     """
     try:
         posterior = TreePosterior(prior, seen)
@@ -225,9 +223,9 @@ def explained(
 def _effect(
     posterior: TreePosterior, covariates: Sequence[Covariate], days: PublicDays
 ) -> CovariateEffect | None:
-    """Return what the covariates did: of normal noise, then again around that with the noise for what it is.
+    """Return the covariates' effect: with normal noise, then again around that with the exact noise.
 
-    In this order, for what no covariate is known to have done a cut-off value would hide.
+    In this order, for a cut-off value would hide an effect that no covariate is known to have.
     """
     first = effect_of(posterior, covariates, days.steps_per_day)
     moved = 0.0 if first is None else first.explained
@@ -254,29 +252,27 @@ def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicD
     return numbers
 
 
-def series_of(fitted: Fitted, asked: Blocks) -> tuple[Floats, Floats]:
-    """Return posterior means less prior means, and variances, of every node at single steps, (n_nodes,
-    n_steps).
-    """
+def series_of(fitted: Fitted, targets: Blocks) -> tuple[Floats, Floats]:
+    """Return posterior means less prior means, and variances, of every node at single steps."""
     posterior = fitted.known.published
-    variances = posterior.variances(asked)
+    variances = posterior.variances(targets)
     if fitted.effect is not None:
-        variances = variances + fitted.effect.variances(asked)
-    return fitted.published_means(asked), fitted.factor * variances
+        variances = variances + fitted.effect.variances(targets)
+    return fitted.published_means(targets), fitted.factor * variances
 
 
 @dataclass(frozen=True, eq=False)
-class DoubtOfLeaves:
+class LeafErrors:
     """The covariance of which `series_of` has the leaves' variances (`CovarianceOfSums`).
 
     Attributes:
-        fitted: What was found.
-        asked: Single steps, and sums of some.
-        exact: Relative: what rows of the posterior may be off by.
+        fitted: The posterior.
+        targets: Single steps, and sums of some.
+        exact: Relative tolerance of the posterior's rows.
     """
 
     fitted: Fitted
-    asked: Blocks
+    targets: Blocks
     exact: float = EXACT
     n_earlier: ClassVar[int] = 0
     of_nodes: ClassVar[bool] = False
@@ -301,21 +297,19 @@ class DoubtOfLeaves:
 
     @cached_property
     def covariance(self) -> LeafCovariance:
-        """Of the posterior alone: neither the factor nor what is open of covariates counted in."""
+        """Of the posterior alone, without the factor and the covariates' variance."""
         known = self.fitted.known
         is_exact = self.exact == EXACT
         return LeafCovariance(
-            known.leaf_spans if is_exact else LeafSpans(known.published, self.exact), self.asked
+            known.leaf_spans if is_exact else LeafSpans(known.published, self.exact), self.targets
         )
 
     @cached_property
     def _left(self) -> tuple[Floats, Floats] | None:
-        """How leaves move with the coefficients of covariates beyond what was measured: a row of weights for
-        each, (n_leaves, r), of what all move with, (r, n_columns, n_asked); None without them.
-        """
+        """The covariates' part: weights of leaves, (n_leaves, r), and (r, n_columns, n_targets)."""
         if self.fitted.effect is None:
             return None
-        left = self.fitted.effect.left_open_of_leaves(self.asked)
+        left = self.fitted.effect.left_open_of_leaves(self.targets)
         rows = SpannedRows.of(left.transpose(1, 0, 2).reshape(left.shape[1], -1))
         return rows.weights, rows.span.reshape(-1, left.shape[0], left.shape[2])
 

@@ -1,7 +1,7 @@
-"""What is believed of a series before any of it is measured: sums of kernels over time, relative to its size.
+"""The prior of a series: sums of kernels over time, relative to its size.
 
-A leaf i is taken for m_i + s_i (f(t) + g_i(t)): f shared by all leaves, g_i its own, both Gaussian processes
-with the same components in other strengths. Time is in days, on the public clock.
+A leaf i is m_i + s_i (f(t) + g_i(t)): f shared by all leaves, g_i its own, both Gaussian processes with the
+same components in other strengths. Time is in days, on the public clock.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,8 +27,9 @@ class Component:
         name: Of the component.
         kernel: The correlation over lags.
         gate: Between which days it acts: all, those of one kind, those of one event.
-        shared: Prior median of the standard deviation of what all series share, relative to a series' size.
-        own: The same of what is a series' own.
+        shared: Prior median of the standard deviation of the part that all series share, relative to a
+            series' size.
+        own: The same of a series' own part.
         lengths: Prior medians of the kernel's own parameters, in days, but the first of a periodic one, which
             is of the sine.
     """
@@ -63,16 +64,12 @@ def smooth(lags: Floats, lengths: Lengths) -> Floats:
 
 
 def daily(lags: Floats, lengths: Lengths) -> Floats:
-    """Return a shape of the day, as smooth as `lengths[0]` says, that is another one after `lengths[1]`
-    days.
-    """
+    """Return a shape of the day, of smoothness `lengths[0]`, that changes over `lengths[1]` days."""
     return np.asarray(np.exp(-2.0 * np.sin(np.pi * lags) ** 2 / lengths[0] ** 2 - np.abs(lags) / lengths[1]))
 
 
 def weekly(lags: Floats, lengths: Lengths) -> Floats:
-    """Return a shape of the week, as smooth as `lengths[0]` says, that is another one after `lengths[1]`
-    days.
-    """
+    """Return a shape of the week, of smoothness `lengths[0]`, that changes over `lengths[1]` days."""
     around = np.sin(np.pi * lags / DAYS_OF_A_WEEK) ** 2
     return np.asarray(np.exp(-2.0 * around / lengths[0] ** 2 - np.abs(lags) / lengths[1]))
 
@@ -128,7 +125,7 @@ class TemporalPrior:
 
     @classmethod
     def broad(cls, steps_per_day: int, components: tuple[Component, ...] = COMPONENTS) -> "TemporalPrior":
-        """Return the prior at the medians: what is used before anything is learned."""
+        """Return the prior at the medians, which is used before anything is learned."""
         medians = [value for one in components for value in (one.shared, one.own, *one.lengths)]
         return cls(np.log(np.array(medians)), steps_per_day, components)
 

@@ -1,4 +1,4 @@
-"""Measured values beside what all others say of them: one by one, and all of a day together."""
+"""Measured values compared with their predictions by all others: one by one, and a day at a time."""
 
 from collections.abc import Iterator
 
@@ -15,16 +15,16 @@ AT_ONCE = 2**22
 
 
 def left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
-    """Return how far each measured value is from what all others say of it, and the variance of that.
+    """Return each measured value less its prediction by all others, and the variance, (n_nodes, n) each.
 
-    (n_nodes, n) each, noise of the value included; only rows of measured nodes mean anything. Value less
-    prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and its variance 1 / d. The diagonal is
-    exact for the last `exact_for` blocks; for those before, which have others on both sides, it is the
-    mean of them all, which takes no n x n product. What was asked is kept with the posterior.
+    Noise of the value included. Value less prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and
+    its variance 1 / d. The diagonal is exact for the last `exact_for` blocks; for those before, which have
+    others on both sides, it is the mean of them all, which takes no n x n product. Results are kept with the
+    posterior.
     """
-    if exact_for not in posterior.asked:
-        posterior.asked[exact_for] = _left_out(posterior, exact_for)
-    return posterior.asked[exact_for]
+    if exact_for not in posterior.predictions:
+        posterior.predictions[exact_for] = _left_out(posterior, exact_for)
+    return posterior.predictions[exact_for]
 
 
 def _left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
@@ -41,11 +41,10 @@ def _left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]
 
 
 def day_squares(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:
-    """Return how unlike all others these blocks are, (n_nodes + 1,): chi-squared if they are not.
+    """Return the chi-squared statistic of these blocks for each node, then for the leaves' shared part.
 
-    Of each node, 0 where it was not measured, then of what the leaves share. chosen: (n,), of the blocks.
     Score tests of a shift of these values alone, free at each of them: a' C^-1 a, a = Sigma^-1 r at the
-    shifted values and C the same part of Sigma^-1.
+    shifted values and C the same part of Sigma^-1; 0 for a node that was not measured.
     """
     known = np.flatnonzero(np.isfinite(posterior.seen.noise))
     found = np.zeros(len(posterior.seen.noise) + 1)
@@ -56,9 +55,9 @@ def day_squares(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:
 
 
 def day_surprises(posterior: TreePosterior, chosen: NDArray[np.bool_], nodes: NDArray[np.int64]) -> Floats:
-    """Return the same, block by block, (n_given, n_chosen): C^(-1/2) a, whose squares add up to it.
+    """Return C^(-1/2) a block by block, (n_given, n_chosen), whose squares add up to `day_squares`.
 
-    nodes: measured ones; the number of nodes stands for what the leaves share.
+    nodes: measured ones; the number of nodes stands for the leaves' shared part.
     """
     n_nodes = len(posterior.seen.noise)
     found = np.zeros((n_nodes + 1, int(chosen.sum())))
@@ -100,7 +99,7 @@ def _whitened(pull: Floats, precision: Floats) -> Floats:
 
 # How far a posterior can be trusted: from how well each measured value is predicted by all others.
 
-EXPECTED_FACTOR, FACTOR_DOUBT = 1.2, 0.3
+EXPECTED_FACTOR, FACTOR_DEVIATION = 1.2, 0.3
 """Mean and standard deviation of what is believed of the factor before anything is measured. Above 1, for the
 prior's parameters were fitted to the same measurements."""
 EXACT_LATEST = 96
@@ -118,11 +117,10 @@ LEAST_GAIN = 10.0
 
 
 def variance_factor(posterior: TreePosterior) -> float:
-    """Return by how much the prior's variances fall short of what the measurements show, at least 1.
+    """Return the factor, at least 1, by which the prior's variances fall short of the measurements'.
 
-    A measured value misses what all others predict by the noise, whose variance is known, and by what the
-    prior leaves open, v. The factor c is the least-squares fit of surprise^2 - noise to c v, joined with the
-    belief about c. Where noise hides everything that belief stays. Costs no privacy.
+    A measured value misses its prediction by the noise, whose variance is known, and by the prior's residual
+    variance v. The factor c is the least-squares fit of surprise^2 - noise to c v, joined with its prior.
     """
     seen = posterior.seen
     known = np.isfinite(seen.noise)
@@ -130,27 +128,27 @@ def variance_factor(posterior: TreePosterior) -> float:
     noise = seen.noise[known, None]
     ordinary = seen.blocks.events == 0
     ordinary[:-EXACT_LATEST] = False
-    doubt = np.maximum(spread - noise, 0.0)[:, ordinary]
+    model_variance = np.maximum(spread - noise, 0.0)[:, ordinary]
     # of a square: Laplace noise has kurtosis 6
-    unsure = 5.0 * noise**2 + 4.0 * noise * doubt + 2.0 * doubt**2
+    square_variance = 5.0 * noise**2 + 4.0 * noise * model_variance + 2.0 * model_variance**2
     excess = (surprise**2 - noise)[:, ordinary]
-    first = float((excess * doubt / unsure).sum()) / ALIKE + EXPECTED_FACTOR * FACTOR_DOUBT**-2
-    second = float((doubt**2 / unsure).sum()) / ALIKE + FACTOR_DOUBT**-2
+    first = (
+        float((excess * model_variance / square_variance).sum()) / ALIKE
+        + EXPECTED_FACTOR * FACTOR_DEVIATION**-2
+    )
+    second = float((model_variance**2 / square_variance).sum()) / ALIKE + FACTOR_DEVIATION**-2
     return float(np.clip(first / second, 1.0, LARGEST_FACTOR))
 
 
 def is_unlike(posterior: TreePosterior, today: NDArray[np.bool_], factor: float) -> bool:
-    """Return whether the blocks of a day are so unlike what all others say that no noise explains them.
-
-    today: (n,) of the blocks. factor: of `variance_factor`. Costs no privacy.
-    """
+    """Return whether a day's blocks miss their predictions by more than noise explains."""
     if not today.any() or today.all():
         return False
     n_blocks = int(today.sum())
     squares = day_squares(posterior, today) / factor
     wild = squares.max() > LAPLACE_TAIL + EACH_BLOCK * n_blocks
-    together = squares[-1] > SHARED_TAIL + EACH_BLOCK * n_blocks
-    if wild or together:
+    all_wild = squares[-1] > SHARED_TAIL + EACH_BLOCK * n_blocks
+    if wild or all_wild:
         return True
     # cut off they are less: only such nodes can alarm
     several = CUT_OFF_TAIL + EACH_CUT_OFF * n_blocks

@@ -1,6 +1,4 @@
-"""The posterior of all series of a tree, from blocks that were measured at the same times: exact and linear
-in the number of nodes.
-"""
+"""The posterior of all series of a tree, from blocks at the same times: exact, and linear in nodes."""
 
 import hashlib
 from collections.abc import Iterator
@@ -28,14 +26,15 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 AT_ONCE = 2**18
-"""Entries, of nodes and modes, that are passed over together, for what is needed on the way."""
+"""Entries, of nodes and modes, of one pass, for the memory of its intermediate results."""
 
 
 @dataclass(frozen=True, eq=False)
 class Passed:
-    """What a pass gives for each right-hand side y: means, E[x | y] of every node, and pulls, Sigma^-1 y of
-    every measured one, (n_nodes, n_modes). variances: Var[x | y]; prior: Var[x]. log_density: of the first y,
-    constants left out.
+    """The result of a pass for each right-hand side y.
+
+    means: E[x | y] of every node, and pulls, Sigma^-1 y of every measured one, (n_nodes, n_modes). variances:
+    Var[x | y]; prior: Var[x]. log_density: of the first y, constants left out.
     """
 
     means: tuple[Floats, ...]
@@ -53,10 +52,9 @@ def pass_over_tree(
     Leaves x_i ~ N(0, leaf_variances[i]), a node is the sum of its leaves, y_p = x_p + N(0, noise[p]), each
     mode (column) by itself. leaf_variances: (n_leaves, n_modes), above 0. noise: (n_nodes,), inf where a node
     was not measured. seen: right-hand sides y, (n_nodes, n_modes) each, 0 where a node was not measured.
-    Upwards a node's sum is joined with its own measurement, downwards what it is better known is shared among
-    its children by variance: `projection.reconcile` with proper priors. Differences of nearly equal numbers
-    are avoided, so that it holds for noise far below the leaves. Time linear in nodes, modes and sides. Costs
-    no privacy.
+    Upwards a node's sum is joined with its own measurement, downwards the difference is shared among its
+    children by variance: `least_squares.reconcile` with proper priors. Differences of nearly equal numbers
+    are avoided, so that it holds for noise far below the leaves. Time linear in nodes, modes and sides.
     """
     shape = len(tree.nodes), leaf_variances.shape[1]
     means, pulls = (tuple(np.empty(shape) for _ in seen) for _ in range(2))
@@ -80,8 +78,8 @@ def _pass_over_modes(
     measured = np.isfinite(noise)[:, None]
     below = np.zeros((n_nodes, n_modes))
     below[tree.leaf_indices] = leaf_variances
-    # 1 / spread is what a surprise is worth; 0 where nothing was measured
-    worth, above = np.empty((n_nodes, n_modes)), np.empty((n_nodes, n_modes))
+    # 1 / spread is the weight of a surprise; 0 where nothing was measured
+    weight, above = np.empty((n_nodes, n_modes)), np.empty((n_nodes, n_modes))
     sums = np.zeros((len(seen), n_nodes, n_modes))
     surprises, shifts = np.empty_like(sums), np.empty_like(sums)
     values, log_density = np.stack(seen), 0.0
@@ -90,36 +88,35 @@ def _pass_over_modes(
         known, own = measured[at], measured[at, 0]
         noises = np.where(known, noise[at, None], 0.0)
         spread = below[at] + noises
-        worth[at] = known / spread
-        above[at] = np.where(known, below[at] * noises * worth[at], below[at])
+        weight[at] = known / spread
+        above[at] = np.where(known, below[at] * noises * weight[at], below[at])
         surprises[:, at] = values[:, at] - sums[:, at]
         surprises[:, at][:, ~own] = 0.0  # ten times as fast as `np.where` with a row for each side
-        shifts[:, at] = below[at] * worth[at] * surprises[:, at]
-        log_density -= 0.5 * float(np.sum(surprises[0, at] ** 2 * worth[at]) + np.sum(np.log(spread[own])))
+        shifts[:, at] = below[at] * weight[at] * surprises[:, at]
+        log_density -= 0.5 * float(np.sum(surprises[0, at] ** 2 * weight[at]) + np.sum(np.log(spread[own])))
         if number:
             up, parts = slice(tree.levels[number - 1].start, at.start), tree.parts_of_levels[number - 1]
             below[up] += parts @ above[at]
             for total, shift in zip(sums, shifts, strict=True):
                 total[up] += parts @ (total[at] + shift[at])
-    return _downwards(tree, below, above, worth, (sums, surprises, shifts), log_density, leaf_variances)
+    return _downwards(tree, below, above, weight, (sums, surprises, shifts), log_density, leaf_variances)
 
 
 def _downwards(
     tree: AggregationTree,
     below: Floats,
     above: Floats,
-    worth: Floats,
+    weight: Floats,
     sides: tuple[Floats, Floats, Floats],
     log_density: float,
     leaf_variances: Floats,
 ) -> Passed:
     """Pass from the root to the leaves.
 
-    The last of `sides`, shifts, says by how much what is measured at a node and above moves it from its
-    children's sum.
+    The last of `sides`, shifts, are the measurements' moves of a node away from its children's sum.
     """
     sums, surprises, shifts = sides
-    parents, variances, pulls = np.array(tree.parents), above.copy(), worth * surprises
+    parents, variances, pulls = np.array(tree.parents), above.copy(), weight * surprises
     for level in tree.levels[1:]:
         at = slice(level.start, level.stop)
         up = parents[at]
@@ -128,29 +125,29 @@ def _downwards(
         variances[at] += share**2 * (variances[up] - of_parent)
         shifts[:, at] += share * shift
         # the share over the noise, the noise divided out
-        pulls[:, at] -= below[at] * worth[at] / of_parent * shift
+        pulls[:, at] -= below[at] * weight[at] / of_parent * shift
     means = sums + shifts
     return Passed(tuple(means), tuple(pulls), variances, tree.add_up(leaf_variances), log_density)
 
 
-def told_in_groups(
+def reductions_in_groups(
     tree: AggregationTree, leaf_variances: Floats, noise: Floats
 ) -> Iterator[tuple[Integers, Floats]]:
-    """Yield by how much less leaves vary for noisy values of nodes, and with each other: for each way to
-    group them, by the leaf itself or by a node above it, each leaf's group, -1 for none, and a row of it.
+    """Yield the reduction of the leaves' covariance by noisy values of nodes, as groups and a row of leaves.
 
-    Arguments as `pass_over_tree`. In each mode it is the sum over measured nodes of the square of such a row
-    of the leaves below: what a measurement tells beyond those below it, divided among the leaves as they are
-    in doubt by then (an LDL' factorisation). Time linear in the number of nodes.
+    A group is a leaf itself or the leaves below a node, -1 for none. In each mode the reduction is the sum
+    over measured nodes of the square of such a row: the measurement's information beyond those below it,
+    divided among the leaves by their remaining variances (an LDL' factorisation). Time linear in the number
+    of nodes.
     """
     parents, known = np.array(tree.parents), np.isfinite(noise)[:, None]
     noises = np.where(known, noise[:, None], 0.0)
-    below, worth, above = (np.zeros((len(tree.nodes), leaf_variances.shape[1])) for _ in range(3))
+    below, weight, above = (np.zeros((len(tree.nodes), leaf_variances.shape[1])) for _ in range(3))
     below[tree.leaf_indices] = leaf_variances
     for number in reversed(range(tree.n_levels)):
         at = slice(tree.levels[number].start, tree.levels[number].stop)
-        worth[at] = known[at] / (below[at] + noises[at])
-        above[at] = np.where(known[at], below[at] * noises[at] * worth[at], below[at])
+        weight[at] = known[at] / (below[at] + noises[at])
+        above[at] = np.where(known[at], below[at] * noises[at] * weight[at], below[at])
         if number:
             up = slice(tree.levels[number - 1].start, at.start)
             below[up] += tree.parts_of_levels[number - 1] @ above[at]
@@ -158,7 +155,7 @@ def told_in_groups(
     for number in reversed(range(tree.n_levels)):
         here = np.flatnonzero(tree.depths[node] == number)
         of, rows, own = np.full(node.size, -1), np.zeros(share.shape), node[here]
-        of[here], rows[here] = own, np.sqrt(worth[own]) * below[own] * share[here]
+        of[here], rows[here] = own, np.sqrt(weight[own]) * below[own] * share[here]
         yield of, rows
         if number:
             node[here] = parents[own]
@@ -175,12 +172,11 @@ MOST_ENTRIES = 2**24
 def pass_over_lattice(
     lattice: Lattice, cell_variances: Floats, noise: Floats, seen: tuple[Floats, ...]
 ) -> Passed:
-    """Condition independent Gaussian cells, and their sums, on noisy values of nodes: as `pass_over_tree`,
-    with its arguments.
+    """Condition independent Gaussian cells, and their sums, on noisy values of nodes: `pass_over_tree`.
 
     A cell with its own measurement is N(u, D): D = d r / (d + r) and u = d y / (d + r), with d its prior
-    variance and r its noise. The nodes above see A z, of covariance K = V + A D A' (`System`): they pull mu =
-    K^-1 (y - A u), and a cell is u + D A' mu. Time linear in cells and modes. Costs no privacy.
+    variance and r its noise. The nodes above see A z, of covariance K = V + A D A' (`System`): their
+    multipliers are mu = K^-1 (y - A u), and a cell is u + D A' mu. Time linear in cells and modes.
     """
     n_modes, values = cell_variances.shape[1], np.stack(seen, axis=-1)
     at_once = max(1, MOST_ENTRIES // (len(lattice.nodes) - len(lattice.leaves)) ** 2)
@@ -202,13 +198,13 @@ def _pass(
     parts, measured = parts_of(lattice), np.isfinite(noise)
     at, above = measured[parts.leaves], measured[parts.above]
     noises = np.where(measured, noise, 0.0)[:, None]
-    worth = np.where(at[:, None], 1.0 / (own + noises[parts.leaves]), 0.0)
-    free = np.where(at[:, None], own * noises[parts.leaves] * worth, own)
+    weight = np.where(at[:, None], 1.0 / (own + noises[parts.leaves]), 0.0)
+    free = np.where(at[:, None], own * noises[parts.leaves] * weight, own)
     precision = np.empty((len(lattice.nodes), own.shape[1], 1, 1))
     precision[parts.leaves, :, 0, 0] = 1.0 / free
     precision[parts.above, :, 0, 0] = np.where(above, 1.0 / noise[parts.above], 0.0)[:, None]
     system = System(parts, precision[parts.above], free[..., None, None])
-    known = (own * worth)[..., None] * values[parts.leaves]
+    known = (own * weight)[..., None] * values[parts.leaves]
     right = np.where(above[:, None, None], values[parts.above] - parts.sums(known), 0.0)
     variances = np.broadcast_to(noises[parts.above][..., None, None], (*right.shape[:2], 1, 1))
     mu = system.refined(right[:, :, None], variances)[:, :, 0]
@@ -216,10 +212,10 @@ def _pass(
     means, pulls = np.empty_like(values), np.empty_like(values)
     means[parts.leaves] = known + free[..., None] * pulled
     means[parts.above] = parts.sums(means[parts.leaves])
-    pulls[parts.leaves] = worth[..., None] * (values[parts.leaves] - own[..., None] * pulled)
+    pulls[parts.leaves] = weight[..., None] * (values[parts.leaves] - own[..., None] * pulled)
     pulls[parts.above] = mu
-    surprise = float((worth * values[parts.leaves, :, 0] ** 2).sum() + (right[..., 0] * mu[..., 0]).sum())
-    spread = -float(np.log(worth[at]).sum() + np.log(system.gain[:, above[: parts.n_families]]).sum())
+    surprise = float((weight * values[parts.leaves, :, 0] ** 2).sum() + (right[..., 0] * mu[..., 0]).sum())
+    spread = -float(np.log(weight[at]).sum() + np.log(system.gain[:, above[: parts.n_families]]).sum())
     spread += float(np.linalg.slogdet(system.matrix)[1].sum())
     rest = noise[parts.above][parts.n_families :]
     spread += own.shape[1] * float(np.log(rest[np.isfinite(rest)]).sum())
@@ -231,17 +227,17 @@ def _pass(
 
 
 EXACT = 1e-10
-"""Of a row's length: what the span may leave of it."""
+"""Of a row's length: the largest residual of the span."""
 NEGLIGIBLE = 1e-13
-"""Of a row's length, squared: what a pair of the span may count for and be left out."""
+"""Of a row's length, squared: pairs of the span that count for less are left out."""
 
 
 @dataclass(frozen=True, eq=False)
 class SpannedRows:
     """Rows as `weights` (n_rows, r) times `span` (r, n).
 
-    How a node moves with a mode is a smooth function of the mode's variance, whatever the node: a tree of
-    10,000 nodes has a dozen rows that span all. What is quadratic in n is then done for these alone.
+    A node's motion with a mode is a smooth function of the mode's variance, whatever the node: a tree of
+    10,000 nodes has a dozen rows that span all, for which alone quadratic work in n is done.
     """
 
     weights: Floats
@@ -249,10 +245,7 @@ class SpannedRows:
 
     @classmethod
     def of(cls, rows: Floats, exact: float = EXACT) -> "SpannedRows":
-        """Return these rows, to `exact` of each one's length.
-
-        Gram-Schmidt with the row that is known worst next: time n_rows n r.
-        """
+        """Return these rows, to `exact` of each one's length, by Gram-Schmidt with the worst row next."""
         lengths = np.linalg.norm(rows, axis=1)
         lengths[lengths == 0.0] = 1.0
         left = rows / lengths[:, None]
@@ -279,10 +272,10 @@ class SpannedRows:
         return np.asarray(self.weights[:, first] * self.weights[:, second])
 
     def squares(self, ends: Floats, matrix: Floats) -> Floats:
-        """Return (row * end)' matrix (row * end) of every row and end, (n_rows, n_ends).
+        """Return (row * end)' matrix (row * end) of every row and end, (n_rows, n_ends), `matrix` symmetric.
 
-        ends: (n_ends, n). matrix: (n, n), symmetric. Pairs of the span that no row counts for more than
-        `NEGLIGIBLE` are left out. Time r n_ends n^2 for the r of which some pair counts.
+        Pairs of the span that no row counts for more than `NEGLIGIBLE` are left out. Time r n_ends n^2 for
+        the other r.
         """
         lengths = np.linalg.norm(self.weights, axis=1, keepdims=True)
         major = (np.abs(self.weights) > np.sqrt(NEGLIGIBLE) * lengths).any(axis=0)
@@ -311,7 +304,7 @@ class SpannedRows:
 
 @dataclass(frozen=True, eq=False)
 class NoiseGroups:
-    """Which blocks share joint noise.
+    """The groups of blocks that share joint noise.
 
     numbers: (n,), the same for blocks of one group. sizes: (n_nodes, n), blocks of the group, some of which
     may be no longer known; 1 for Laplace noise.
@@ -323,7 +316,7 @@ class NoiseGroups:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What was measured, relative to nothing yet.
+    """Measurements, relative to prior means.
 
     blocks: n of them, the same at every node. residuals: (n_nodes, n), measured minus prior mean; anything
     where a node was not measured. noise: (n_nodes,), variance of each entry of a row; inf where it was not.
@@ -345,7 +338,7 @@ class Seen:
         digest = hashlib.sha256(repr(tree).encode())
         for part in (
             self.residuals, self.noise, self.sizes,
-            blocks.clock, blocks.lengths, blocks.kinds, blocks.events, blocks.worth,
+            blocks.clock, blocks.lengths, blocks.kinds, blocks.events, blocks.weight,
         ):  # fmt: skip
             digest.update(np.ascontiguousarray(part).data)
         if self.groups is not None:
@@ -365,22 +358,20 @@ class Rotation:
     def of(cls, prior: TemporalPrior, blocks: Blocks) -> "Rotation":
         """Return the kernels of these blocks under this prior. Time O(n^3)."""
         shared, own = prior.covariances(blocks, blocks)
-        own[np.diag_indices_from(own)] += NUGGET * blocks.worth**2 * blocks.lengths
+        own[np.diag_indices_from(own)] += NUGGET * blocks.weight**2 * blocks.lengths
         spectrum, basis = eigh(own, driver="evd", overwrite_a=True)
         least = 1e-14 * max(float(spectrum[-1]), 1e-300)
         return cls(basis, np.maximum(spectrum, least), basis.T @ shared @ basis)
 
 
 class TreePosterior:
-    """Condition the prior on what was seen.
+    """The prior conditioned on measurements.
 
     With x_i = s_i (f + g_i) at the blocks, f ~ N(0, F), g_i ~ N(0, G) and measurements of leaves and of sums
     of leaves: in the eigenbasis of G the g_i of different modes are independent, and so is the noise, for all
-    nodes were measured at the same blocks. Given f each mode is a tree of scalars (`pass_over_tree`, beside a
-    margin `pass_over_lattice`); f itself takes one n x n solve. Nothing is approximated. Time O(n^3 + nodes
-    n), memory O(n^2 + nodes n).
-
-    Costs no privacy. Raises numpy.linalg.LinAlgError only for a prior that is no covariance.
+    nodes were measured at the same blocks. Given f each mode is a tree of scalars (`pass_over_tree`, or
+    `pass_over_lattice`); f itself takes one n x n solve. Nothing is approximated. Time O(n^3 + nodes n),
+    memory O(n^2 + nodes n). Raises numpy.linalg.LinAlgError only for a prior that is no covariance.
     """
 
     def __init__(self, prior: TemporalPrior, seen: Seen, rotation: "Rotation | None" = None) -> None:
@@ -392,8 +383,8 @@ class TreePosterior:
         rotated = np.where(known, seen.residuals, 0.0) @ self.basis
         loading = np.broadcast_to(np.where(known, self.weights, 0.0), rotated.shape)
         self.passed: Passed = self._passed((rotated, loading))
-        self.asked: dict[int, tuple[Floats, Floats]] = {}
-        """Of `surprises.left_out`: what was asked is kept."""
+        self.predictions: dict[int, tuple[Floats, Floats]] = {}
+        """The results of `self_check.left_out`."""
         self._join_shared()
 
     def _passed(self, sides: tuple[Floats, ...]) -> Passed:
@@ -436,9 +427,7 @@ class TreePosterior:
 
     @cached_property
     def shared_precision(self) -> Floats:
-        """The precision of all measurements for the shared part, the parts' uncertainty counted in, (n,
-        n).
-        """
+        """The precision of all measurements for the shared part, leaves' own parts included, (n, n)."""
         p = self.precision
         return np.asarray(np.diag(p) - p[:, None] * self.kept * p[None, :])
 
@@ -460,9 +449,7 @@ class TreePosterior:
         return SpannedRows.of(self.loads)
 
     def alone(self) -> Floats:
-        """Return the diagonal of Sigma^-1 in the eigenbasis, the shared part being known, (n_nodes, n); 0
-        where a node was not measured.
-        """
+        """Return the diagonal of Sigma^-1 in the eigenbasis, given the shared part; 0 where not measured."""
         known = np.isfinite(self.seen.noise)[:, None]
         noise = np.where(known, self.seen.noise[:, None], 1.0)
         return np.where(known, np.maximum(noise - self.passed.variances, 0.0) / noise**2, 0.0)
@@ -474,18 +461,18 @@ class TreePosterior:
 
     @cached_property
     def spanned_own_loads(self) -> SpannedRows:
-        """The own parts' loads, likewise: all days that are asked about need them."""
+        """The own parts' loads, likewise: all days of an estimate need them."""
         return SpannedRows.of(self.own_loads())
 
     def means(self, steps: Blocks) -> Floats:
         """Return posterior means of every node at these steps less the prior means, (n_nodes, n_steps)."""
         shared, own = self.prior.covariances(steps, self.seen.blocks)
-        together = (shared @ self.basis) @ self.shared_pull
-        return np.asarray(self.weights * together + self.own_pull() @ (own @ self.basis).T)
+        joint = (shared @ self.basis) @ self.shared_pull
+        return np.asarray(self.weights * joint + self.own_pull() @ (own @ self.basis).T)
 
     def responses(self, columns: Floats, steps: Blocks) -> tuple[Floats, Floats]:
-        """Return for other residuals (n_columns, n_nodes, n) what `means` would be, (n_columns, n_nodes,
-        n_steps), and Sigma^-1 times them, in the eigenbasis and 0 where a node was not measured. Linear.
+        """Return, linear in other residuals (n_columns, n_nodes, n), their `means`, (n_columns, n_nodes,
+        n_steps), and Sigma^-1 times them, in the eigenbasis and 0 where a node was not measured.
         """
         known = np.isfinite(self.seen.noise)[:, None]
         rotated = np.where(known, columns, 0.0) @ self.basis
@@ -497,9 +484,9 @@ class TreePosterior:
             for part, load in ((pulls, self.loads), (own_means, self.passed.means[1]))
         )
         shared, own = self.prior.covariances(steps, self.seen.blocks)
-        together = (self.weights * pulls).sum(axis=1) @ (shared @ self.basis).T
+        joint = (self.weights * pulls).sum(axis=1) @ (shared @ self.basis).T
         of_own = (own_means / self.spectrum) @ (own @ self.basis).T
-        return self.weights * together[:, None] + of_own, pulls
+        return self.weights * joint[:, None] + of_own, pulls
 
     def variances(self, steps: Blocks, nodes: NDArray[np.int64] | None = None) -> Floats:
         """Return posterior variances of every node at these steps, or of some of them, (n_nodes, n_steps)."""
@@ -519,10 +506,10 @@ class TreePosterior:
         return np.asarray(np.maximum(found - 2.0 * self.weights[chosen] * cross - explained, 0.0))
 
 
-# How the doubts about leaves hang together: the posterior covariance of sums of them over steps.
+# The posterior covariance of sums of leaves over steps.
 
 MOST_CORRELATED = 400
-"""Nodes: of more, what is known of their errors is not written as a matrix of them all; of counts of none."""
+"""Nodes: of more, and of counts, the error covariance is not written as a matrix of them all."""
 MOST_GROUPED = 2500
 """Nodes: of more it is not worked out, for the sake of a night's time: at 10,000 it takes over 5 seconds for
 each of 15 estimates."""
@@ -533,13 +520,13 @@ MOST_STEPS = 50
 
 
 def most_nodes(tree: AggregationTree, n_steps: int) -> int:
-    """Return of how many nodes, at most, it is worked out how the errors of so many steps hang together."""
+    """Return the most nodes for which the error covariance of so many steps is computed."""
     return MOST_CORRELATED if isinstance(tree, Lattice) or n_steps > MOST_STEPS else MOST_GROUPED
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A posterior without what it knows of each node at each block: that is 0.2 GB of 10,000 nodes."""
+    """A posterior without its arrays of nodes and blocks, which are 0.2 GB of 10,000 nodes."""
 
     prior: TemporalPrior
     seen: Seen
@@ -551,12 +538,7 @@ class Known:
 
 
 class LeafSpans:
-    """What is in all doubts about the leaves, whichever times are asked about: few rows that span many.
-
-    Args:
-        posterior: Of the tree.
-        exact: Relative: what rows may be off by.
-    """
+    """The leaves' covariance in few spanning rows, to a relative tolerance `exact`, for any times."""
 
     def __init__(self, posterior: TreePosterior, exact: float = EXACT) -> None:
         self.posterior = Known(*(getattr(posterior, one.name) for one in fields(Known)))
@@ -572,59 +554,58 @@ class LeafSpans:
 
     @cached_property
     def explained(self) -> tuple[Floats, SpannedRows]:
-        """What the measurements explain of the own parts, the shared one being known.
+        """The reduction of the own parts' covariance by the measurements, given the shared part.
 
         Of each mode it is V diag(g) V': V (n_leaves, n_known), the same for all modes, and g, a row for each.
         """
         seen = self.posterior.seen
         known = np.isfinite(seen.noise)
         sums = seen.tree.add_up(np.eye(len(seen.sizes)))[known]
-        worth = 1.0 / np.sqrt(seen.noise[known])
+        weight = 1.0 / np.sqrt(seen.noise[known])
         weighed = (sums * seen.sizes**2) @ sums.T
-        ratios, basis = np.linalg.eigh(worth[:, None] * weighed * worth)
-        vectors = (sums * seen.sizes**2).T @ (worth[:, None] * basis)
+        ratios, basis = np.linalg.eigh(weight[:, None] * weighed * weight)
+        vectors = (sums * seen.sizes**2).T @ (weight[:, None] * basis)
         lengths = np.linalg.norm(vectors, axis=0)
         lengths[lengths == 0.0] = 1.0
-        # rows are spanned relative to their length: it is to be that of what they explain
-        told = lengths**2 / (1.0 + self.posterior.spectrum[:, None] * np.maximum(ratios, 0.0))
-        return vectors / lengths, SpannedRows.of(told, self.exact)
+        # rows are spanned relative to their length, which is to be that of the explained part
+        explained = lengths**2 / (1.0 + self.posterior.spectrum[:, None] * np.maximum(ratios, 0.0))
+        return vectors / lengths, SpannedRows.of(explained, self.exact)
 
     @cached_property
     def in_groups(self) -> tuple[tuple[Integers, SpannedRows], ...]:
-        """The same of a tree of many leaves, as `told_in_groups` has it: each leaf's groups and rows."""
+        """The same of a tree of many leaves, as `reductions_in_groups`: each leaf's groups and rows."""
         seen, spectrum = self.posterior.seen, self.posterior.spectrum
-        told = told_in_groups(seen.tree, seen.sizes[:, None] ** 2 * spectrum, seen.noise)
-        found = ((of, SpannedRows.of(rows / spectrum, self.exact)) for of, rows in told)
+        reductions = reductions_in_groups(seen.tree, seen.sizes[:, None] ** 2 * spectrum, seen.noise)
+        found = ((of, SpannedRows.of(rows / spectrum, self.exact)) for of, rows in reductions)
         return tuple((of, rows) for of, rows in found if len(rows.span))  # or none of them was measured
 
 
 class LeafCovariance:
-    """The posterior covariance of leaves at some blocks, asked by weighted sums.
+    """The posterior covariance of weighted sums of leaves at some blocks.
 
     `TreePosterior.variances` has the variances of nodes, by passes; this is written out. With f the shared
     part and g_i a leaf's own, given f the modes of g are independent of each other, and in each the leaves
-    have the covariance of a Gaussian conditioned on noisy sums; f is joined as there. How leaves move with
+    have the covariance of a Gaussian conditioned on noisy sums; f is joined as there. The leaves' motion with
     modes is a sum of few rows (`SpannedRows`), so that all of it is a sum of few products of leaves and
-    times. Exact to 1e-10 of the prior. Time of a posterior n_nodes^3, of what is asked m^2 n_asked. Costs no
-    privacy.
+    times. Exact to 1e-10 of the prior. Time of a posterior n_nodes^3, of a request m^2 n_targets.
 
     Args:
         spans: Of the posterior.
-        asked: Single steps, or blocks of them, whose sums are then meant.
+        targets: Single steps, or sums over blocks of them.
     """
 
     n_earlier, of_nodes = 0, False
 
-    def __init__(self, spans: LeafSpans, asked: Blocks) -> None:
+    def __init__(self, spans: LeafSpans, targets: Blocks) -> None:
         self._spans = spans
         posterior = spans.posterior
-        self._priors = posterior.prior.covariances(asked, asked)
-        shared, own = posterior.prior.covariances(asked, posterior.seen.blocks)
+        self._priors = posterior.prior.covariances(targets, targets)
+        shared, own = posterior.prior.covariances(targets, posterior.seen.blocks)
         self._across = shared @ posterior.basis, own @ posterior.basis
 
     def products(self, leaves: "Floats | csr_array", times: Floats) -> ErrorProducts:
-        """Return what the covariance of sums adds up from, in the squared unit of the posterior's residuals,
-        by weights of leaves, (p, n_leaves), and of what is asked, (q, n_asked).
+        """Return the covariance of sums, in the squared unit of the residuals, by weights of leaves and
+        times.
         """
         if self._spans.are_many:
             parts = [one.of_sums(leaves) for one in self.in_groups(times)]
@@ -633,7 +614,7 @@ class LeafCovariance:
         return ErrorProducts(nodes, of_times, columns, forms)
 
     def in_groups(self, times: Floats) -> list[InGroups]:
-        """Return what sums of leaves within groups add, over sums of what is asked, (q, n_asked)."""
+        """Return the covariance of sums of leaves within groups, over sums of targets, (q, n_targets)."""
         spans, seen, q = self._spans, self._spans.posterior.seen, len(times)
         sizes, own = seen.sizes, times @ self._across[1]
         own_prior = (times @ self._priors[1] @ times.T)[None, :, None]
@@ -649,9 +630,7 @@ class LeafCovariance:
         return found
 
     def with_first(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the covariances of sums over the first of the times with those over each, (q, p, p), as of
-        `products`: pairs of leaves in the mean of both orders.
-        """
+        """Return the covariances of sums over the first time with those over each, symmetrised, (q, p, p)."""
         (nodes, columns), (of_times, forms) = self._of_leaves(leaves), self._of_times(times[:1], times)
         half = 0.5 * (columns @ forms[:, 0].transpose(2, 0, 1) @ columns.T)
         found = np.tensordot(of_times[:, 0], nodes, axes=(0, 0))
@@ -660,15 +639,13 @@ class LeafCovariance:
     def _of_leaves(self, leaves: Floats) -> tuple[Floats, Floats]:
         """Return `nodes` and `columns` of `ErrorProducts`."""
         spans = self._spans
-        sizes, (vectors, told) = leaves * spans.posterior.seen.sizes, spans.explained
+        sizes, (vectors, gains) = leaves * spans.posterior.seen.sizes, spans.explained
         moving = leaves @ vectors
-        nodes = np.concatenate([(sizes @ sizes.T)[None], (moving * told.span[:, None, :]) @ moving.T])
+        nodes = np.concatenate([(sizes @ sizes.T)[None], (moving * gains.span[:, None, :]) @ moving.T])
         return nodes, np.column_stack([sizes.sum(axis=1), leaves @ spans.loads.weights])
 
     def _of_times(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:
-        """Return `times`, (n_products, q, s), and `forms`, (c, q, c, s), of `ErrorProducts`, for pairs of one
-        of q sums of what is asked and one of s.
-        """
+        """Return `times` and `forms` of `ErrorProducts` for pairs of one of q sums and one of s."""
         own, other_own = (side @ self._across[1] for side in (first, second))
         explained = (self._spans.explained[1].weights.T[:, None, :] * own) @ other_own.T
         own_prior = first @ self._priors[1] @ second.T

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, or_, select, update
 
-from optstream.ledger.held import find_row
 from optstream.ledger.records import GuaranteeLoss, WindowLoss
 from optstream.ledger.schema import (
     AmendmentRow,
@@ -23,6 +22,7 @@ from optstream.ledger.schema import (
     SpendRow,
     StreamRow,
     find_grant,
+    find_row,
     find_stream,
     grant_of,
     insert_row,
@@ -42,7 +42,7 @@ from optstream.privacy.amendment import repriced
 from optstream.privacy.exact import exact_from_text
 from optstream.privacy.spends import check_currency, spend_from_document, spend_to_document
 
-# The privacy guarantees of a budget, amendment by amendment, and what a spend costs under each.
+# The privacy guarantees of a budget, amendment by amendment, and the price of a spend under each.
 
 GUARANTEE_COLUMNS = (
     "epsilon", "window_length", "alpha", "unit", "leaves_per_step", "windows", "delta", "rho",
@@ -64,11 +64,7 @@ class Guarantees:
         return self.by_number[self.now]
 
     def price(self, spend: Spend, number: int) -> Spend:
-        """Return a spend that was planned under privacy guarantee `number`, by the privacy guarantee in force
-        (Lemma 12).
-
-        Raises ParameterError for one in another currency than its own privacy guarantee.
-        """
+        """Return a spend planned under privacy guarantee `number`, priced by the one in force (Lemma 12)."""
         check_currency((spend,), self.by_number[number].currency)
         planned = self.by_number[number]
         if number == self.now and planned.windows == "sliding":
@@ -151,12 +147,12 @@ def spend_rows(plan: Sequence[Spend]) -> list[PlainSpend]:
 
 
 def spends_hash(grant_id: int, plan: Sequence[Spend]) -> str:
-    """Return sha256 of what is charged, the columns that searches go by included."""
+    """Return sha256 of a privacy budget's number and the spends' rows."""
     return hash_of_lines(grant_id, lines_of(spend_rows(plan)))
 
 
 def lines_of(plan: Iterable[PlainSpend]) -> str:
-    """Return what is hashed of spends, a line each: no document holds a line break."""
+    """Return the hashed text of spends, a line each: no document holds a line break."""
     return "".join([f"{position} {first} {steps} {document}\n" for position, first, steps, document in plan])
 
 
@@ -168,10 +164,7 @@ def hash_of_lines(grant_id: int, lines: str) -> str:
 def store(
     connection: Connection, grant: GrantRow, release_id: int, generation: int, plan: Sequence[Spend]
 ) -> None:
-    """Append a generation of a release's spends; it is charged once the release's row names it.
-
-    Raises ParameterError for spends in another currency than the privacy budget's.
-    """
+    """Append a generation of a release's spends; it is charged once the release's row names it."""
     check_currency(plan, "epsilon" if grant.delta is None else "rho")
     common = {"grant_id": grant.id, "release_id": release_id, "generation": generation}
     if not plan:
@@ -190,7 +183,7 @@ def charged_rows() -> Select[tuple[str, int, str | None]]:
 
 
 def charged_to_release(connection: Connection, release_id: int) -> tuple[Spend, ...]:
-    """Return what a release was charged when it was planned, by the privacy guarantee of then."""
+    """Return a release's charges, priced by the privacy guarantee of its plan."""
     query = charged_rows().where(SpendRow.release_id == release_id).order_by(SpendRow.position)
     documents = connection.execute(query).scalars()
     return tuple(spend_from_document(json.loads(document)) for document in documents)
@@ -222,16 +215,13 @@ Condition = ColumnElement[bool]
 
 @dataclass(frozen=True)
 class Charges:
-    """What the releases of a privacy budget are charged, by its present privacy guarantee.
-
-    compromised: those of them whose noise protects nobody: a window that they charge at all loses everything.
-    """
+    """A privacy budget's charges by its guarantee in force, those of compromised noise apart."""
 
     spends: tuple[Spend, ...] = ()
     compromised: tuple[Spend, ...] = ()
 
     def of_windows(self, window_length: int, starts: range) -> list[Fraction | float]:
-        """Return what the window that begins at each of `starts` has lost."""
+        """Return the loss of the window that begins at each of `starts`."""
         lost = charged_to_windows(self.compromised, window_length, starts)
         charged = charged_to_windows(self.spends, window_length, starts)
         return [math.inf if gone else amount for gone, amount in zip(lost, charged, strict=True)]
@@ -265,11 +255,7 @@ def having_one_of(grant: GrantRow, steps: range) -> tuple[Condition, ...]:
 
 
 def planned_near(connection: Connection, grant: GrantRow, steps: range, *only: Condition) -> list[Planned]:
-    """Return the spends of a privacy budget's releases, of all streams, that have one of `steps`.
-
-    only: conditions on the releases to look at. Reads a range of the index as long as `steps` and the
-    longest spend.
-    """
+    """Return the spends, of all streams, that have one of `steps`; `only` restricts their releases."""
     query = charged_rows().where(*having_one_of(grant, steps), *only)
     found = connection.execute(query.order_by(SpendRow.first_step, SpendRow.id)).tuples()
     return [
@@ -293,10 +279,8 @@ def charged_to_grant(
     *only: Condition,
     guarantees: Guarantees | None = None,
 ) -> Charges:
-    """Return what the spends that have one of `steps` are charged, by the privacy budget's present privacy
-    guarantee or by another.
-
-    only: conditions on the releases to look at.
+    """Return the charges of the spends that have one of `steps`, by the guarantee in force or by
+    `guarantees`.
     """
     near = planned_near(connection, grant, steps, *only)
     return charges_of(near, guarantees or guarantees_of(connection, grant))
@@ -305,11 +289,7 @@ def charged_to_grant(
 def cost_touching(
     connection: Connection, grant: GrantRow, steps: range, plan: Sequence[Spend] = (), *only: Condition
 ) -> WindowLoss:
-    """Return the worst window that has one of `steps`, `plan` included; reads only the history that it may
-    see.
-
-    only: conditions on the releases to look at.
-    """
+    """Return the worst window that has one of `steps`, `plan` included, from the history near them alone."""
     charges = charged_to_grant(connection, grant, window_reach(grant, steps), *only)
     return charges.worst(grant.window_length, plan, steps)
 
@@ -331,14 +311,11 @@ def losses_with(
     *only: Condition,
     amended: PrivacyModel | None = None,
 ) -> list[GuaranteeLoss]:
-    """Return what the worst window of each privacy guarantee loses, with a plan under the privacy guarantee
-    in force; it comes first.
+    """Return the loss of the worst window of each privacy guarantee, a plan included.
 
-    The privacy guarantee in force answers for every window with a step of the plan, an earlier one for those
-    of them that also have a step of what was planned under it: days that were released under a privacy
-    guarantee keep it, whatever comes beside them. Each is judged by its own window length, alpha and unit,
-    over all spends. only: conditions on the releases to look at. amended: judged as if this were the privacy
-    guarantee in force.
+    The guarantee in force, which comes first, answers for every window with a step of the plan; an earlier
+    one for those of them that also have a step planned under it. Each is judged by its own window length,
+    alpha and unit, over all spends.
     """
     steps, guarantees = hull(plan), guarantees_of(connection, grant)
     if amended is not None:
@@ -359,9 +336,7 @@ def losses_with(
 def planned_in_reach(
     connection: Connection, grant: GrantRow, guarantees: Guarantees, steps: range, *only: Condition
 ) -> list[Planned]:
-    """Return what is planned in the windows of any privacy guarantee that have some of these steps. only:
-    conditions on the releases to look at.
-    """
+    """Return the plans in the windows, of any privacy guarantee, that have some of these steps."""
     longest = max(guarantees.by_number.values(), key=lambda model: model.window_length)
     return planned_near(connection, grant, window_reach(longest, steps), *only)
 
@@ -382,11 +357,7 @@ def _loss(
 def outcome_is_covered(
     connection: Connection, grant: GrantRow, reserved: Sequence[Spend], outcome: Sequence[Spend]
 ) -> bool:
-    """Return whether a draw charges no window more than its plan did, by any of the budget's privacy
-    guarantees.
-
-    The plan is one under the privacy guarantee in force: nothing else is drawn.
-    """
+    """Return whether a draw charges no window more than its plan did, by any of the budget's guarantees."""
     guarantees = guarantees_of(connection, grant)
     for number, model in guarantees.by_number.items():
         if model.currency != guarantees.in_force.currency:
@@ -419,18 +390,16 @@ class _Shape(NamedTuple):
 
 
 class History:
-    """A privacy budget's spends, whole: those that differ only in when they were are priced once."""
+    """All spends of a privacy budget; those that differ in their time alone are priced once."""
 
     def __init__(self) -> None:
         self._first_steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
         self._latest: dict[tuple[int, int], _Shape] = {}
 
     def add(self, position: int, first_step: int, document: str, amendment: int = 0) -> None:
-        """Charge one more. first_step: as the document says. amendment: the privacy guarantee it was planned
-        under.
+        """Charge one more spend, planned under guarantee `amendment`, at this position of its plan.
 
-        position: in its plan. Plans recur, so the spend there in the plan before mostly has the same shape;
-        to compare its text takes a tenth of the time of reading it.
+        Plans recur: comparing its text with the plan before takes a tenth of the time of reading it.
         """
         latest = self._latest.get((position, amendment))
         if latest is not None and document == f"{latest.before}{first_step}{latest.after}":
@@ -459,20 +428,17 @@ class History:
         return worst_of_repeated(repeated, guarantees.in_force.window_length)
 
     def costs(self, guarantees: Guarantees) -> list[tuple[int, PrivacyModel, WindowCost]]:
-        """Return for each privacy guarantee under which something was planned: its number, itself, the worst
-        window that it answers for.
+        """Return number, model and worst window of each privacy guarantee under which something was planned.
 
-        Those are the windows that have a step of what was planned under it, charged by all that was planned,
-        before it and after. What an earlier privacy guarantee allowed is not held against a later one. One of
-        aligned windows, as earlier versions had, answers for windows inside one period alone.
+        A guarantee answers for the windows with a step planned under it, charged by all plans before and
+        after. One of aligned windows, as earlier versions had, answers for windows inside one period alone.
         """
         used = [guarantees.by(number) for number in sorted(self.amendments)] or [guarantees]
         return [(under.now, under.in_force, self._cost_answered_for(under, len(used) == 1)) for under in used]
 
     def _cost_answered_for(self, guarantees: Guarantees, only: bool) -> WindowCost:
-        """Return the cost as `costs` does, for the privacy guarantee in force; the worst window of all
-        instead where that is within it, for it is found quicker. only: no other privacy guarantee was ever
-        used.
+        """Return the cost by the guarantee in force; the worst window of all, found sooner, where it is
+        within it.
         """
         cost = self.cost(guarantees)
         model = guarantees.in_force
@@ -481,7 +447,7 @@ class History:
         return self._cost_of_planned(guarantees)
 
     def _cost_of_planned(self, guarantees: Guarantees) -> WindowCost:
-        """Return the worst window with a step of what was planned under the privacy guarantee in force."""
+        """Return the worst window with a step planned under the privacy guarantee in force."""
         number, model = guarantees.now, guarantees.in_force
         written_out = [
             (replace(spend, first_step=spend.first_step + shift), amendment)
@@ -514,13 +480,10 @@ def _charges_anything(document: str) -> bool:
 
 
 def worst(connection: Connection, grant: str) -> WindowLoss:
-    """Return what the worst window of the whole history loses. Reads all of the history.
+    """Return the loss of the worst window of the whole history, by the privacy guarantee in force.
 
     Args:
         grant: Name of the privacy budget.
-
-    Returns:
-        The worst window, by the privacy guarantee in force.
 
     Raises:
         LedgerError: There is no such privacy budget.
@@ -536,19 +499,16 @@ def worst(connection: Connection, grant: str) -> WindowLoss:
     return WindowLoss(cost.epsilon, cost.first_step)
 
 
-# What a plan that is still to be reserved meets: what is charged near it, and what windows would lose.
+# A plan before its reservation: the charges near it, and the losses of windows with it.
 
 
 def window_spent(connection: Connection, grant: str, first_step: int, n_steps: int) -> WindowLoss:
-    """Return what the worst window loses, of those that have one of some steps; all streams count.
+    """Return the loss of the worst window that has one of some steps, over all streams of the budget.
 
     Args:
         grant: Name of the privacy budget.
         first_step: Running index of the first of these steps.
         n_steps: How many steps, at least 1.
-
-    Returns:
-        The worst window, by the privacy guarantee in force.
 
     Raises:
         LedgerError: There is no such privacy budget.
@@ -565,23 +525,19 @@ def charged_near(
     n_steps: int,
     amended: PrivacyModel | None = None,
 ) -> tuple[Spend, ...]:
-    """Return what other releases of a stream are charged at steps that share a window with a plan's.
+    """Return the charges of a stream's other releases at steps that share a window with a plan's.
 
     Only releases of the same share count: first releases have one share of the privacy budget, restatements
-    another, and a plan of the one does not look at what the other spent. Of a release whose owner died while
-    drawing, only those that were reserved before it count: its plan must come out as it was, and later ones
-    were judged with it.
+    another. Of a release whose owner died while drawing, only those reserved before it count, so that its
+    plan comes out as it was.
 
     Args:
-        stream: Name of the stream.
-        period: Key of the release's period.
-        revision: Of the release; 0 for a first release.
         first_step: Running index of the plan's first step.
         n_steps: How many steps the plan has, at least 1.
         amended: Price the spends as if this were the privacy guarantee in force.
 
     Returns:
-        The spends, priced by the privacy guarantee in force or by `amended`; none for an unknown stream.
+        Priced spends; none for an unknown stream.
     """
     row = find_stream(connection, stream)
     if row is None:
@@ -603,9 +559,7 @@ def charged_near(
 def judge_plan(
     connection: Connection, grant: str, plan: Sequence[Spend], amended: PrivacyModel | None = None
 ) -> list[GuaranteeLoss]:
-    """Return what the worst window of each privacy guarantee would lose with a plan.
-
-    The plan is judged as by `reserve`; nothing is charged.
+    """Return the loss of the worst window of each privacy guarantee with a plan, as `reserve` judges it.
 
     Args:
         grant: Name of the privacy budget.
@@ -613,8 +567,7 @@ def judge_plan(
         amended: Judge as if this were the privacy guarantee in force.
 
     Returns:
-        The privacy guarantee in force first, then the earlier ones that days in the plan's windows were
-        released under.
+        The privacy guarantee in force first, then the earlier ones of days in the plan's windows.
 
     Raises:
         LedgerError: There is no such privacy budget.
@@ -622,19 +575,12 @@ def judge_plan(
     return losses_with(connection, find_grant(connection, grant), plan, amended=amended)
 
 
-# What each stream of a privacy budget is charged in one window: they add up to what the window lost.
+# The charges of each stream of a privacy budget in one window, which add up to the window's loss.
 
 
 @dataclass(frozen=True)
 class SharedWindow:
-    """One window, and what each stream of the privacy budget is charged in it.
-
-    Attributes:
-        first_step: Where it begins.
-        total: What it lost; infinite where noise was compromised.
-        by_stream: The part of each stream, in the order of enrolment; those that are charged nothing in it
-            as well. They add up to the total.
-    """
+    """The loss of the window from `first_step`, and the part of each stream, in the order of enrolment."""
 
     first_step: int
     total: Fraction | float
@@ -642,14 +588,14 @@ class SharedWindow:
 
 
 def shared_window(connection: Connection, grant: str, steps: range) -> SharedWindow:
-    """Return the worst window that has one of some steps, and what each stream is charged in it.
+    """Return the worst window that has one of some steps, with the charge of each stream in it.
 
     Args:
         grant: Name of the privacy budget.
         steps: Running indices, at least one.
 
     Returns:
-        The window, by the privacy guarantee in force; the parts of the streams add up to what it lost.
+        The window, by the privacy guarantee in force; the parts of the streams add up to its loss.
 
     Raises:
         LedgerError: There is no such privacy budget.
@@ -691,10 +637,9 @@ class Stretch:
 
 
 def charged_windows(connection: Connection, grant: str, steps: range) -> tuple[Stretch, ...]:
-    """Return what each window with one of these steps is charged, equal neighbours together.
+    """Return the charge of each window with one of these steps, equal neighbours as one stretch.
 
-    All streams of the privacy budget count. Reads the history that these windows see; time O(spends *
-    (period + window)).
+    Reads the history of these windows; time O(spends * (period + window)).
 
     Args:
         grant: Name of the privacy budget.
@@ -713,15 +658,10 @@ def charged_windows(connection: Connection, grant: str, steps: range) -> tuple[S
 
 
 def last_charged(connection: Connection, grant: str) -> Stretch | None:
-    """Return the last windows of a privacy budget that are charged anything: later ones have all of it.
-
-    Reads the end of the history only.
+    """Return the last windows of a privacy budget that are charged; None where nothing was charged.
 
     Args:
         grant: Name of the privacy budget.
-
-    Returns:
-        The windows; None where nothing was charged.
 
     Raises:
         LedgerError: There is no such privacy budget.
@@ -751,12 +691,14 @@ def _alike(seen: Charges, window_length: int, starts: range) -> list[Stretch]:
 
 @dataclass(frozen=True)
 class Spent:
-    """The spends of a span. compromised: whether the noise of some of them protects nobody.
+    """The spends of a span, of all its releases.
 
-    adaptive: whether what was measured there was chosen by what was released before: any plan within a window
-    of it, also one that was settled since, left something to be decided. window: how many steps a window has
-    and what the privacy budget gives each, in its currency; None where windows do not slide, or an amendment
-    changed them.
+    Attributes:
+        compromised: Whether the noise of some of them protects nobody.
+        adaptive: Whether earlier outputs chose the measurements: any plan within a window of the span left
+            something to be decided.
+        window: Steps of a window, and what the privacy budget gives each in its currency; None where windows
+            do not slide, or an amendment changed them.
     """
 
     spends: tuple[Spend, ...]
@@ -766,21 +708,18 @@ class Spent:
 
 
 def spent_over(connection: Connection, grant: str, steps: range) -> Spent:
-    """Return what all releases with one of these steps are charged, of all streams; reads their history.
+    """Return the charges of all releases with one of these steps, for composing them over a long span.
 
     Args:
         grant: Name of the privacy budget.
         steps: Running indices.
-
-    Returns:
-        The spends by the privacy guarantee in force, and what is needed to compose them over a long span.
 
     Raises:
         LedgerError: There is no such privacy budget.
     """
     row = find_grant(connection, grant)
     charged = charged_to_grant(connection, row, steps)
-    # what a neighbouring day chose to spend may decide what a day of the span measures
+    # the spends that a neighbouring day chose may decide the measurements of a day of the span
     touching = having_one_of(row, window_reach(row, steps))
     near = select(SpendRow.document).where(*touching, SpendRow.document.contains("capped"))
     window = None

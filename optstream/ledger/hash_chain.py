@@ -67,16 +67,13 @@ def move(
     release: ReleaseRow,
     kind: str,
     now: datetime,
-    said: Mapping[str, object] = MappingProxyType({}),
+    more: Mapping[str, object] = MappingProxyType({}),
     /,
     **columns: object,
 ) -> None:
-    """Change a release's row and append the event that says so, with the columns' new values as its body.
-
-    said: what the event tells beside them.
-    """
+    """Change columns of a release's row and append the event that records them, with `more` in its body."""
     connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(**columns))
-    append(connection, release.stream_id, kind, now, {**said, **columns}, (release.period, release.revision))
+    append(connection, release.stream_id, kind, now, {**more, **columns}, (release.period, release.revision))
 
 
 def check_contains(connection: Connection, heads: Iterable[str]) -> None:
@@ -90,19 +87,16 @@ def check_contains(connection: Connection, heads: Iterable[str]) -> None:
 
 
 def missing_heads(connection: Connection, heads: Iterable[str]) -> list[str]:
-    """Return those of a catalogue's heads that no stream's event has; with any, the ledger is an older copy.
+    """Return, sorted, those of a catalogue's heads that no event has: with any, the ledger is an older copy.
 
     Args:
         heads: Hashes of events.
-
-    Returns:
-        Those that are missing, sorted.
     """
-    asked = sorted(set(heads))
+    wanted = sorted(set(heads))
     found: set[str] = set()
     # a catalogue of ten years carries thousands; a database takes so many in one question
-    for place in range(0, len(asked), HEADS_AT_ONCE):
-        some = asked[place : place + HEADS_AT_ONCE]
+    for place in range(0, len(wanted), HEADS_AT_ONCE):
+        some = wanted[place : place + HEADS_AT_ONCE]
         query = select(EventRow.hash).join(StreamRow, EventRow.stream_id == StreamRow.id)
         found.update(connection.execute(query.where(EventRow.hash.in_(some))).scalars())
-    return [head for head in asked if head not in found]
+    return [head for head in wanted if head not in found]

@@ -1,4 +1,4 @@
-"""What is asked of releases and changes nothing: functions of a connection, each a method of `Ledger`."""
+"""Queries: functions of a connection that change nothing, each a method of `Ledger`."""
 
 import json
 from collections.abc import Iterator
@@ -11,16 +11,16 @@ from sqlalchemy import Connection, Row, Select, case, func, select
 from optstream.errors import LedgerError
 from optstream.ledger import transitions as revisions
 from optstream.ledger.accounting import COLUMNS, charged_to_release, guarantees_of
-from optstream.ledger.dated_trees import Entries, trees_said
 from optstream.ledger.hash_chain import check_contains
-from optstream.ledger.held import find_row
 from optstream.ledger.records import (
+    Entries,
     ReleaseEvent,
     ReleaseOutline,
     ReleaseRecord,
     ReleaseState,
     StreamTerms,
     check_key,
+    trees_said,
 )
 from optstream.ledger.schema import (
     EventRow,
@@ -28,6 +28,7 @@ from optstream.ledger.schema import (
     ReleaseRow,
     SpendRow,
     StreamRow,
+    find_row,
     find_stream,
     grant_of,
     id_of,
@@ -43,51 +44,21 @@ _OUTLINES = select(*(getattr(ReleaseRow, name) for name in ReleaseOutline.__data
 
 
 def find(connection: Connection, stream: str, period: str, revision: int = 0) -> ReleaseRecord | None:
-    """Return one release.
-
-    Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: Of the release.
-
-    Returns:
-        The release; None where there is none.
-
-    Raises:
-        ParameterError: A name is not printable text, or the revision less than 0.
-    """
+    """Return one release; None where there is none."""
     check_key(stream, period, revision)
     release = find_row(connection, stream, period, revision)
     return None if release is None else _record(connection, stream, release)
 
 
 def releases(connection: Connection, stream: str) -> tuple[ReleaseRecord, ...]:
-    """Return all releases of a stream.
-
-    Args:
-        stream: Name of the stream.
-
-    Returns:
-        The releases by first step, then revision; empty for an unknown stream.
-    """
+    """Return all releases of a stream by first step, then revision; none for an unknown stream."""
     query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(stream))
     found = read_rows(connection, query.order_by(ReleaseRow.first_step, ReleaseRow.revision))
     return tuple(_record(connection, stream, release) for release in found)
 
 
 def latest(connection: Connection, stream: str, period: str) -> ReleaseRecord | None:
-    """Return the release of a period that has the highest revision.
-
-    Args:
-        stream: Name of the stream.
-        period: Key of the period.
-
-    Returns:
-        The release; None where the period has none.
-
-    Raises:
-        ParameterError: A name is not printable text.
-    """
+    """Return the release of a period that has the highest revision; None where the period has none."""
     check_key(stream, period, 0)
     query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(stream), ReleaseRow.period == period)
     release = one_row(connection, query.order_by(ReleaseRow.revision.desc()).limit(1))
@@ -95,16 +66,9 @@ def latest(connection: Connection, stream: str, period: str) -> ReleaseRecord | 
 
 
 def drawn_before(connection: Connection, stream: str, first_step: int) -> ReleaseRecord | None:
-    """Return the last release before a step that has measurements: DRAWN or PUBLISHED.
+    """Return the last first release that begins before a step and is DRAWN or PUBLISHED, or None.
 
-    Restatements are left out: they go on from nothing, and nothing goes on from them.
-
-    Args:
-        stream: Name of the stream.
-        first_step: Running index; only releases that begin before it are looked at.
-
-    Returns:
-        The release; None where none has measurements.
+    Restatements neither carry state on from others nor to them.
     """
     query = select(ReleaseRow).where(
         ReleaseRow.stream_id == id_of(stream),
@@ -117,19 +81,7 @@ def drawn_before(connection: Connection, stream: str, first_step: int) -> Releas
 
 
 def vintages_of(connection: Connection, stream: str, period: str, revision: int) -> tuple[Vintage, ...]:
-    """Return the new estimates of one release.
-
-    Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: Of the release.
-
-    Returns:
-        Vintages by number, rising; none for an unknown release.
-
-    Raises:
-        ParameterError: A name is not printable text, or the revision less than 0.
-    """
+    """Return the new estimates of one release by number; none for an unknown release."""
     check_key(stream, period, revision)
     release = find_row(connection, stream, period, revision)
     return () if release is None else tuple(revisions.of_release(connection, release.id))
@@ -141,11 +93,7 @@ def outlines(connection: Connection, stream: str, steps: range | None = None) ->
     Memory does not grow with the history; the transaction is open until the last release was taken.
 
     Args:
-        stream: Name of the stream.
         steps: Only releases that begin at one of these steps; None for all.
-
-    Yields:
-        One release after the other; none for an unknown stream.
     """
     query = _OUTLINES.where(ReleaseRow.stream_id == id_of(stream))
     if steps is not None:
@@ -155,14 +103,7 @@ def outlines(connection: Connection, stream: str, steps: range | None = None) ->
 
 
 def last_release(connection: Connection, stream: str) -> ReleaseOutline | None:
-    """Return the release of a stream that begins last, in its newest revision.
-
-    Args:
-        stream: Name of the stream.
-
-    Returns:
-        The release; None where there is none.
-    """
+    """Return the release of a stream that begins last, in its newest revision, or None."""
     query = _OUTLINES.where(ReleaseRow.stream_id == id_of(stream)).limit(1)
     newest = query.order_by(ReleaseRow.first_step.desc(), ReleaseRow.revision.desc())
     row = connection.execute(newest).one_or_none()
@@ -170,15 +111,7 @@ def last_release(connection: Connection, stream: str) -> ReleaseOutline | None:
 
 
 def has_known_noise(connection: Connection, stream: str, steps: range) -> bool:
-    """Return whether the noise of a first release was compromised that begins at one of these steps.
-
-    Args:
-        stream: Name of the stream.
-        steps: Running indices.
-
-    Returns:
-        True where there is at least one.
-    """
+    """Return whether the noise of a first release that begins at one of these steps was compromised."""
     lost = select(ReleaseRow.id).where(
         ReleaseRow.stream_id == id_of(stream),
         ReleaseRow.first_step >= steps.start,
@@ -190,15 +123,9 @@ def has_known_noise(connection: Connection, stream: str, steps: range) -> bool:
 
 
 def known_noise(connection: Connection, stream: str) -> tuple[tuple[str, str], ...]:
-    """Return whose noise was compromised, of all streams that share a stream's privacy budget.
+    """Return stream and period of each release with compromised noise, of all streams of the privacy budget.
 
     A window of the budget that holds a step of one of them has lost everything, in every stream (Lemma 1).
-
-    Args:
-        stream: Name of one of the streams.
-
-    Returns:
-        Stream and period of each release, once, sorted; empty for an unknown stream.
     """
     grant = select(StreamRow.grant_id).where(StreamRow.name == stream).scalar_subquery()
     query = select(StreamRow.name, ReleaseRow.period).join(ReleaseRow, ReleaseRow.stream_id == StreamRow.id)
@@ -207,28 +134,17 @@ def known_noise(connection: Connection, stream: str) -> tuple[tuple[str, str], .
 
 
 def count_by_state(connection: Connection, stream: str) -> dict[ReleaseState, int]:
-    """Return how many releases of a stream are in each state.
-
-    Args:
-        stream: Name of the stream.
-
-    Returns:
-        Counts of the states that occur, in the states' order; empty for an unknown stream.
-    """
+    """Return how many releases of a stream are in each state that occurs, in the states' order."""
     query = select(ReleaseRow.state, func.count()).where(ReleaseRow.stream_id == id_of(stream))
     found = dict(connection.execute(query.group_by(ReleaseRow.state)).tuples().all())
     return {state: found[state] for state in ReleaseState if state in found}
 
 
 def event_times(connection: Connection, stream: str, kind: str) -> dict[tuple[str, int], datetime]:
-    """Return when each release had its last event of a kind. Reads all events of the stream.
+    """Return the instant of each release's last event of a kind, by period and revision.
 
     Args:
-        stream: Name of the stream.
         kind: Such as "reserved", "drawn" or "published".
-
-    Returns:
-        Instants by period and revision, of those that had such an event.
     """
     query = select(EventRow.period, EventRow.revision, EventRow.at).order_by(EventRow.number)
     found = connection.execute(query.where(EventRow.stream_id == id_of(stream), EventRow.kind == kind))
@@ -236,15 +152,7 @@ def event_times(connection: Connection, stream: str, kind: str) -> dict[tuple[st
 
 
 def last_shown(connection: Connection, stream: str) -> int:
-    """Return how many events a stream had once the newest thing that readers have was staged.
-
-    Args:
-        stream: Name of the stream.
-
-    Returns:
-        Up to that of the last release or new estimate that was staged and is published by now, as `heads`
-        counts; 0 for none.
-    """
+    """Return how many events a stream had when the newest bytes published so far were staged; 0 for none."""
     kinds = ("staged", "vintage staged", "published", "vintage published")
     query = select(EventRow.number, EventRow.kind, EventRow.period, EventRow.revision, EventRow.body)
     of_kind = query.where(EventRow.stream_id == id_of(stream), EventRow.kind.in_(kinds))
@@ -261,15 +169,11 @@ def last_shown(connection: Connection, stream: str) -> int:
 def events_of(
     connection: Connection, stream: str, period: str | None = None, first: int = 0
 ) -> tuple[ReleaseEvent, ...]:
-    """Return what happened to the releases of a period, or to a stream.
+    """Return the events of a stream, in the order of its chain.
 
     Args:
-        stream: Name of the stream.
-        period: Key of the only period; None for all, and for what happened to the stream itself.
+        period: Key of the only period; None for all, and for the events of the stream itself.
         first: Number of the first event of the stream that counts.
-
-    Returns:
-        Events in the order of the chain; none where the period has no release.
     """
     columns = (EventRow.at, EventRow.kind, EventRow.revision, EventRow.period, EventRow.number)
     query = select(*columns).where(EventRow.stream_id == id_of(stream), EventRow.number >= first)
@@ -299,53 +203,28 @@ def _outline(row: Row[tuple[object, ...]]) -> ReleaseOutline:
     return ReleaseOutline(**{**row._mapping, "state": ReleaseState(row.state)})
 
 
-# What is asked of streams and changes nothing: functions of a connection, each a method of `Ledger`.
+# Streams.
 
 
 def terms(connection: Connection, stream: str) -> StreamTerms | None:
-    """Return a stream's terms.
-
-    Args:
-        stream: Name of the stream.
-
-    Returns:
-        The terms; None where the stream is not enrolled.
-    """
+    """Return a stream's terms; None where the stream is not enrolled."""
     row = find_stream(connection, stream)
     return None if row is None else terms_of(connection, row)
 
 
 def siblings(connection: Connection, stream: str) -> tuple[StreamTerms, ...]:
-    """Return the terms of all other streams of a stream's privacy budget.
-
-    Args:
-        stream: Name of the stream.
-
-    Returns:
-        Terms in the order of enrolment; empty for an unknown stream.
-    """
+    """Return the terms of all other streams of a stream's privacy budget, in the order of enrolment."""
     others = _members(stream).where(StreamRow.name != stream).order_by(StreamRow.id)
     return tuple(terms_of(connection, other) for other in read_rows(connection, others))
 
 
 def streams(connection: Connection) -> tuple[str, ...]:
-    """Return the names of all enrolled streams.
-
-    Returns:
-        Sorted; empty for a new ledger.
-    """
+    """Return the names of all enrolled streams, sorted."""
     return tuple(sorted(connection.execute(select(StreamRow.name)).scalars()))
 
 
 def documents(connection: Connection, stream: str) -> tuple[str, ...]:
-    """Return every document that the terms of a privacy budget's streams ever had.
-
-    Args:
-        stream: Name of one of its streams.
-
-    Returns:
-        JSON texts, each once, the oldest first; empty for an unknown stream.
-    """
+    """Return every document that the terms of the budget's streams ever had, the oldest first."""
     of_grant = _members(stream).with_only_columns(StreamRow.id)
     query = select(EventRow.body).where(EventRow.period.is_(None), EventRow.stream_id.in_(of_grant))
     bodies = connection.execute(query.order_by(EventRow.id)).scalars()
@@ -353,43 +232,23 @@ def documents(connection: Connection, stream: str) -> tuple[str, ...]:
 
 
 def trees(connection: Connection, stream: str) -> dict[int, Entries]:
-    """Return the list of trees under which the days of each privacy guarantee were planned.
-
-    Args:
-        stream: Name of the stream.
-
-    Returns:
-        By number of the privacy guarantee, as `ReleaseOutline.amendment` names it; empty for an unknown
-        stream.
-    """
+    """Return the list of trees of each privacy guarantee, by its number (`ReleaseOutline.amendment`)."""
     query = select(EventRow.body).where(EventRow.stream_id == id_of(stream), EventRow.period.is_(None))
     bodies = map(json.loads, connection.execute(query.order_by(EventRow.number)).scalars())
     return {int(body.get("amendment", 0)): trees_said(body) for body in bodies}
 
 
 def guarantee_number(connection: Connection, stream: str) -> int:
-    """Return the number of the privacy guarantee that is in force for a stream.
-
-    Args:
-        stream: Name of the stream.
-
-    Returns:
-        The number; 0 until the first amendment, and for an unknown stream.
-    """
+    """Return the number of the privacy guarantee in force for a stream; 0 until the first amendment."""
     row = find_stream(connection, stream)
     return 0 if row is None else grant_of(connection, row).amendment
 
 
 def guarantees(connection: Connection, stream: str) -> dict[int, PrivacyModel]:
-    """Return the privacy guarantees that a stream ever had, since its privacy budget began.
+    """Return all privacy guarantees of a stream by number; the highest is in force for new days.
 
-    Args:
-        stream: Name of the stream.
-
-    Returns:
-        By number, as `ReleaseOutline.amendment` names them; the highest is in force for new days. With the
-        stream's own alpha, where it is a product of the budget (Lemma 12a), and its resolution of now. Empty
-        for an unknown stream.
+    They have the stream's own alpha, where it is a product of the budget (Lemma 12a), and its current
+    resolution.
     """
     row = find_stream(connection, stream)
     if row is None:
@@ -403,13 +262,7 @@ def guarantees(connection: Connection, stream: str) -> dict[int, PrivacyModel]:
 
 
 def head(connection: Connection, stream: str) -> str:
-    """Return the hash of a stream's last event, for the catalogue to carry.
-
-    Args:
-        stream: Name of the stream.
-
-    Returns:
-        SHA-256 in hexadecimal.
+    """Return the hash of a stream's last event (SHA-256, hexadecimal), for the catalogue to carry.
 
     Raises:
         LedgerError: The stream is not enrolled.
@@ -420,17 +273,12 @@ def head(connection: Connection, stream: str) -> str:
 def head_after(connection: Connection, stream: str, known: str | None) -> str:
     """Return the head as `head` does, if the ledger contains the one that the catalogue carries.
 
-    Called inside the published folder's lock, as `optstream.catalogue.publish` does, it makes the newest head
-    of a catalogue stand for all of them. Each publication then carries the last event of a chain that has the
-    head of the publication before; chains only grow, so a ledger, or a copy of it from any time, that
-    contains the newest head contains all earlier ones, and whatever was published with them.
+    Called under the published folder's lock, as `optstream.catalogue.publish` does, each publication carries
+    the last event of a chain that has the head of the publication before. Chains only grow, so a ledger that
+    contains the newest head contains all earlier ones, and everything published with them.
 
     Args:
-        stream: Name of the stream.
-        known: The head that the catalogue carries now; None if there is no catalogue yet.
-
-    Returns:
-        SHA-256 in hexadecimal.
+        known: The head that the catalogue carries; None if there is no catalogue yet.
 
     Raises:
         LedgerError: The ledger does not contain `known`, so that it is an older copy or another ledger; or
@@ -444,26 +292,12 @@ def head_after(connection: Connection, stream: str, known: str | None) -> str:
 
 
 def heads(connection: Connection, stream: str) -> dict[str, tuple[int, str]]:
-    """Return how long the chain of each stream of a privacy budget is, and its head.
-
-    Args:
-        stream: Name of one of its streams.
-
-    Returns:
-        For each stream how many events it has and the hash of the last; empty for an unknown stream.
-    """
+    """Return the number of events and the head of each stream of a stream's privacy budget."""
     return {one.name: (one.n_events, one.head) for one in read_rows(connection, _members(stream))}
 
 
 def last_event_at(connection: Connection, stream: str) -> datetime | None:
-    """Return the instant of a stream's last event, by the clock of who wrote it.
-
-    Args:
-        stream: Name of the stream.
-
-    Returns:
-        The instant (UTC); None where there is no event.
-    """
+    """Return the instant (UTC) of a stream's last event, by its writer's clock; None without events."""
     last = select(EventRow.at).where(EventRow.stream_id == id_of(stream)).order_by(EventRow.number.desc())
     at = connection.execute(last.limit(1)).scalar()
     return None if at is None else datetime.fromisoformat(at)
@@ -484,8 +318,8 @@ Batch = tuple[str, dict[str, list[Any]]]
 def batches(connection: Connection, n_rows: int) -> Iterator[Batch]:
     """Yield streams, releases, spends and events for an export, from one moment, in bounded memory.
 
-    A table without rows comes once, with empty columns. A stream has its privacy budget's columns beside its
-    own; a spend says whether it is in force, which is what its release is charged.
+    A table without rows comes once, with empty columns. A stream has its privacy budget's columns; a spend
+    says whether it is in force, that is, charged.
 
     Args:
         n_rows: The most rows of a batch, at least 1.

@@ -1,18 +1,75 @@
 """What goes into the ledger and what comes out of it: frozen values."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
+from itertools import pairwise
 
 from optstream.errors import ParameterError
-from optstream.ledger.dated_trees import Entries, problem_of
 from optstream.privacy import PrivacyModel, Spend
 
 LONGEST_NAME = 500
 LONGEST_LEASE = timedelta(days=1)
 """A run that lives renews its lease; one that died holds its days no longer than this."""
+
+
+# A stream's trees by the day: first step and hash of each.
+
+Entries = tuple[tuple[int | None, str], ...]
+"""(running index of the first step, hash of the list up to here); None for the oldest tree, then rising."""
+
+
+def continues(known: Entries, wanted: Entries, reserved_until: int) -> bool:
+    """Return whether every step before `reserved_until` has the same tree by both lists (Lemma 18)."""
+    same = 0
+    for ours, theirs in zip(known, wanted, strict=False):
+        if ours != theirs:
+            break
+        same += 1
+    rest = (*known[same:], *wanted[same:])
+    return same > 0 and all(step is not None and step >= reserved_until for step, _ in rest)
+
+
+def hash_at(entries: Entries, first_step: int) -> str:
+    """Return what identifies the tree of a period that begins at this step, and all before it."""
+    return [name for step, name in entries if step is None or step <= first_step][-1]
+
+
+def trees_problem(entries: object, hierarchy_hash: str) -> str | None:
+    """Return in words why this is no list that ends with this hash; None for one."""
+    if not isinstance(entries, tuple) or not entries:
+        return "must be a tuple of (first step, hash), at least one"
+    steps = [step for step, _ in entries]
+    later = steps[1:]
+    if steps[0] is not None or any(type(step) is not int for step in later):
+        return "must have None as the first step of the oldest tree, and integers after it"
+    if any(second <= first for first, second in pairwise(later)):
+        return "must have steps that rise"
+    if entries[-1][1] != hierarchy_hash:
+        return "must end with hierarchy_hash"
+    return None
+
+
+def trees_to_text(entries: Entries) -> str:
+    """Return the list as the ledger keeps it: empty for one tree, which `hierarchy_hash` identifies."""
+    return json.dumps(entries[1:] and [list(one) for one in entries], separators=(",", ":"))
+
+
+def trees_from_list(stored: Sequence[Sequence[int | str | None]], hierarchy_hash: str) -> Entries:
+    """Return what `trees_to_text` wrote, as JSON reads it."""
+    found = tuple((step, str(name)) for step, name in stored)
+    return found or ((None, hierarchy_hash),)  # type: ignore[return-value]  # checked by `trees_problem`
+
+
+def trees_said(body: Mapping[str, object]) -> Entries:
+    """Return the list of trees that an event about a stream's terms says."""
+    given = body.get("hierarchy", ())
+    if not isinstance(given, list | tuple):
+        raise TypeError("a list of trees is a list")
+    return trees_from_list(given, str(body["hierarchy_hash"]))
 
 
 class ReleaseState(StrEnum):
@@ -43,11 +100,10 @@ class StreamTerms:
         stream_share: The share of epsilon that the stream plans with, where it was chosen from public facts;
             None where the operator wrote it.
         hierarchy_hash: Identifies the aggregation tree, or the list of trees by the days on which they hold.
-        calibration: "strict", or "paper" for the noise scales of the papers.
-        calendar: How steps are counted ("30 min, Europe/Paris, elapsed"), in words of the caller; equal step
+        calendar: How steps are counted, in the caller's words ("30 min, Europe/Paris, elapsed"); equal step
             indices of one privacy budget must mean the same time.
-        document: Whatever else is worth keeping, as JSON text; it may change at any time and is only
-            recorded.
+        calibration: "strict"; "paper", the noise scales of the papers, occurs in old ledgers alone.
+        document: Other facts worth recording, as JSON text; it may change at any time.
         trees: (first step, hash) of each tree of the list, None as the oldest one's step; the hash is of the
             list up to it, the last one `hierarchy_hash`. Empty for one tree.
 
@@ -60,8 +116,8 @@ class StreamTerms:
     grant: str
     model: PrivacyModel
     hierarchy_hash: str
-    calibration: str
     calendar: str
+    calibration: str = "strict"
     document: str = "{}"
     trees: Entries = ()
     budget_alpha: Fraction | None = None
@@ -70,7 +126,7 @@ class StreamTerms:
     def __post_init__(self) -> None:
         if not self.trees:
             object.__setattr__(self, "trees", ((None, self.hierarchy_hash),))
-        problem = problem_of(self.trees, self.hierarchy_hash)
+        problem = trees_problem(self.trees, self.hierarchy_hash)
         if problem:
             raise ParameterError(f"trees of StreamTerms {problem}")
         if self.budget_alpha is not None and not self.budget_alpha > 0:
@@ -85,12 +141,7 @@ class StreamTerms:
             raise ParameterError("document of StreamTerms must be JSON text") from error
 
     def guarantee(self) -> dict[str, str | int]:
-        """Return the parts of the terms that only an amendment changes once the stream has releases.
-
-        Returns:
-            By name: the privacy budget's, the model's, hierarchy, calibration and calendar; amounts as exact
-            text.
-        """
+        """Return, by name, the parts that only an amendment changes once the stream has releases."""
         own = {} if self.budget_alpha is None else {"own_alpha": str(self.model.alpha)}
         if self.stream_share is not None:
             own["stream_share"] = str(self.stream_share)
@@ -104,16 +155,9 @@ class StreamTerms:
         }
 
     def differing(self, other: "StreamTerms") -> list[str]:
-        """Return which parts of the privacy guarantee differ from those of other terms, which come after.
+        """Return the names of the parts of the guarantee that differ in later terms, as in `guarantee`.
 
         A share that the operator writes is no such part: it may be any that windows have left.
-
-        Args:
-            other: Terms to compare with.
-
-        Returns:
-            Names of the parts, as in `guarantee`; empty where the guarantees are the same. `document` is not
-            compared.
         """
         ours, theirs = self.guarantee(), other.guarantee()
         if other.stream_share is None:
@@ -144,7 +188,7 @@ class Reservation:
         fencing_token: Grows with every owner; a write with an older one is refused.
         redraws: How often an earlier owner died while drawing. Where it is greater than 0, destroy the bytes
             that such an owner left before the draw.
-        is_drawn: Whether an earlier owner's draw is whole and goes on as this one's: nothing is drawn again.
+        is_drawn: Whether an earlier owner's draw is whole and is used: nothing is drawn again.
     """
 
     stream: str
@@ -157,12 +201,12 @@ class Reservation:
 
 @dataclass(frozen=True)
 class ReleaseOutline:
-    """One release as the ledger knows it, without what it is charged and who holds it.
+    """A release in the ledger, without its charges and its owner.
 
     Attributes:
         period: Key of the period, such as "2016-02-01".
         revision: 0 for the first release of the period, from 1 on for restatements.
-        state: How far it is.
+        state: Its state.
         first_step: Running index of the plan's first step.
         n_steps: Number of steps from the plan's first to its last.
         measurements_hash: Hash of the measurements; None before DRAWN.
@@ -195,7 +239,7 @@ class ReleaseOutline:
 
 @dataclass(frozen=True)
 class ReleaseRecord(ReleaseOutline):
-    """One release as the ledger knows it, with its charges and its owner.
+    """A release in the ledger, with its charges and its owner.
 
     Attributes:
         stream: Name of the stream.
@@ -204,7 +248,7 @@ class ReleaseRecord(ReleaseOutline):
         fencing_token: That of the newest reservation.
         drawing: Whether a draw was begun and is not recorded.
         redraws: How often the draw of an owner that died was repeated.
-        spends: What is charged: the reserved plan; from DRAWN on the outcome of the draw.
+        spends: The charges: of the reserved plan; from DRAWN on, of the draw's outcome.
     """
 
     stream: str
@@ -218,13 +262,13 @@ class ReleaseRecord(ReleaseOutline):
 
 @dataclass(frozen=True)
 class ReleaseEvent:
-    """What happened to a release, or to its stream.
+    """An event of a release, or of its stream.
 
     Attributes:
-        at: Instant (UTC), by the clock of who wrote it.
+        at: Instant (UTC), by its writer's clock.
         kind: Such as "reserved", "drawn" or "published".
         revision: Of the release.
-        period: Its key; None where it happened to the stream.
+        period: Its key; None for an event of the stream.
         number: Place in the stream's chain, from 0.
     """
 
@@ -237,7 +281,7 @@ class ReleaseEvent:
 
 @dataclass(frozen=True)
 class WindowLoss:
-    """What a window of a privacy budget has lost at most.
+    """The most that a window of a privacy budget has lost.
 
     Attributes:
         epsilon: Exact, in the currency of the privacy budget, so rho where that has a delta; `math.inf` where
@@ -251,14 +295,14 @@ class WindowLoss:
 
 @dataclass(frozen=True)
 class GuaranteeLoss:
-    """What the worst window loses of those that a privacy guarantee answers for.
+    """The worst window of those that a privacy guarantee answers for.
 
     Attributes:
         number: Number of the privacy guarantee, 0 for the first.
         guarantee: The privacy guarantee.
         loss: The worst window.
-        free_from: First step from which a plan shares no window of this privacy guarantee with what was
-            planned under it; None for the one in force, which answers for every plan.
+        free_from: First step from which a plan shares no window of this guarantee with the plans under it;
+            None for the one in force, which answers for every plan.
     """
 
     number: int

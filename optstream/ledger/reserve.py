@@ -11,7 +11,6 @@ from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger.accounting import cost_touching, hull, losses_with, spends_hash, store
 from optstream.ledger.database import lease_time
 from optstream.ledger.hash_chain import append, check_contains, move
-from optstream.ledger.held import Key, describe, find_row, giving_up, held
 from optstream.ledger.records import (
     GuaranteeLoss,
     ReleaseState,
@@ -22,7 +21,19 @@ from optstream.ledger.records import (
     lease_end,
     stamp,
 )
-from optstream.ledger.schema import GrantRow, ReleaseRow, StreamRow, insert_row, lock, terms_of
+from optstream.ledger.schema import (
+    GrantRow,
+    Key,
+    ReleaseRow,
+    StreamRow,
+    describe,
+    find_row,
+    giving_up,
+    insert_row,
+    lease_error,
+    lock,
+    terms_of,
+)
 from optstream.ledger.transitions import give_up
 from optstream.privacy import JointSpend, PeriodSpend, PrivacyModel, Spend
 from optstream.privacy.spends import check_currency
@@ -36,7 +47,7 @@ REDRAWS_THAT_VOID = 3
 
 @dataclass(frozen=True)
 class Request:
-    """What a run asks for: this release, under this plan, for this owner until then."""
+    """The arguments of `reserve`, checked."""
 
     stream: str
     period: str
@@ -59,7 +70,7 @@ class Request:
 
     @property
     def key(self) -> Key:
-        """The release that is asked for."""
+        """The requested release."""
         return self.stream, self.period, self.revision
 
     @property
@@ -90,16 +101,10 @@ def reserve(
     or VOID.
 
     Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: 0 for the first release of the period, from 1 on for restatements.
         spends: The worst outcome of the plan, at least one spend; steps are running indices.
-        owner: Unique to the run.
-        now: The caller's time.
-        lease: Greater than 0, a day at most.
         catalogue_heads: Heads that the published catalogue carries; a ledger that lacks one was restored from
             an older copy. The newest stands for all of them (`head_after`).
-        terms: What the plan was made under; None leaves that unchecked.
+        terms: Those of the plan; None leaves them unchecked.
         restatements_epsilon: The most that all restatements of the stream may cost any window, if the release
             is one; None for no bound but the privacy budget.
         is_drawn: Whether the caller has the whole, durable measurements of the last owner's draw.
@@ -117,8 +122,7 @@ def reserve(
             was begun by this owner, or under another plan; an earlier revision is unfinished; a head is not
             the ledger's; `terms` are not the stream's any more, or the plan is priced for another alpha or
             unit.
-        ParameterError: The plan is empty or in another currency than the privacy budget, or a name, the
-            revision, `now` or `lease` is outside its range.
+        ParameterError: The plan is empty or in another currency than the privacy budget.
     """
     now = lease_time(connection, now)
     request = Request(
@@ -142,13 +146,13 @@ def _advice(release: ReleaseRow) -> str:
         case ReleaseState.DRAWN:
             return "run it again, which finishes it from its stored measurements; it is never drawn again"
         case ReleaseState.VOID:
-            return f"it stays charged ({release.reason}); a person may ask for the next revision"
+            return f"it stays charged ({release.reason}); an operator may request the next revision"
         case _:
             return "there is nothing to do; a restatement is a new revision"
 
 
 def _check_guarantee(connection: Connection, stream: StreamRow, request: Request) -> None:
-    """Refuse a plan of another privacy guarantee than the stream's, whoever changed it meanwhile."""
+    """Refuse a plan of another privacy guarantee than the stream's, which may have changed meanwhile."""
     if request.terms is None:
         return
     changed = terms_of(connection, stream).differing(request.terms)
@@ -204,9 +208,9 @@ def _take_over(
     """Give a RESERVED release to the caller: its owner's lease is over, or it never began to draw."""
     alive = release.lease_until > stamp(request.now)
     if alive and release.owner != request.owner:
-        raise held(release, request.named)
+        raise lease_error(release, request.named)
     if alive and release.drawing:
-        # a live owner that asks again did not die: it raised, and a redraw could depend on the draw
+        # a live owner that reserves again did not die: it raised, and a redraw could depend on the draw
         raise LedgerError(
             f"{request.named}: this run began its draw and recorded no outcome; {giving_up(request.period)}"
         )
@@ -222,7 +226,7 @@ def _take_over(
     if (release.drawing or release.redraws) and not same_plan:
         raise LedgerError(
             f"{request.named} was being drawn under another plan when its owner died: run it again under the "
-            f"configuration and history of then, or {giving_up(request.period)}"
+            f"same configuration and history, or {giving_up(request.period)}"
         )
     if release.drawing and request.is_drawn:
         # its owner died between durable measurements and their record: the draw stays begun, and is the one
@@ -236,7 +240,7 @@ def _take_over(
         return LedgerError(f"{request.named} is VOID and stays charged: {reason}; find out what kills it")
     columns = {**_ownership(request, fence=release.fence + 1), "redraws": redraws}
     if not same_plan:
-        # nothing was drawn under the old plan, and whoever held it is fenced off from drawing
+        # nothing was drawn under the old plan, and its owner is fenced off from drawing
         _check_windows(connection, grant, release.stream_id, request, release.id)
         store(connection, grant, release.id, release.generation + 1, request.plan)
         columns |= _charge(grant, request.plan, release.generation + 1)
@@ -263,10 +267,7 @@ def _charge(grant: GrantRow, plan: Sequence[Spend], generation: int) -> dict[str
 def _check_windows(
     connection: Connection, grant: GrantRow, stream_id: int, request: Request, without: int | None
 ) -> None:
-    """Raise BudgetError if some window that sees the plan would lose more than a privacy guarantee gives it,
-    the one in force or one that days in it were released under, or the restatements of the stream more than
-    their share.
-    """
+    """Raise BudgetError if a plan takes a window above a guarantee, or above the restatements' share."""
     if grant.windows == "aligned":
         raise LedgerError(
             f"{request.named}: privacy budget {grant.name!r} was declared for windows inside one period "
@@ -298,7 +299,7 @@ def _broken(grant: GrantRow, kept: GuaranteeLoss) -> str:
     )
     if kept.free_from is None:
         return (
-            f"{window}, and privacy budget {grant.name!r} is {_exactly(model.budget)}{_told(model)}. "
+            f"{window}, and privacy budget {grant.name!r} is {_exactly(model.budget)}{_in_epsilon(model)}. "
             "Nothing was reserved: release it with less, or a later period whose windows have headroom"
         )
     return (
@@ -316,6 +317,6 @@ def _exactly(amount: Fraction | float) -> str:
     return str(amount) if amount.denominator == 1 else f"{amount} (about {float(amount):.6g})"
 
 
-def _told(model: PrivacyModel) -> str:
-    """Return what a budget in rho stands for; nothing for one of epsilon alone."""
+def _in_epsilon(model: PrivacyModel) -> str:
+    """Return the epsilon of a budget in rho, as text; nothing for one of epsilon alone."""
     return f" in rho (epsilon {model.epsilon} at delta {float(model.delta):g})" if model.delta else ""

@@ -9,9 +9,8 @@ from sqlalchemy import Connection, and_, func, or_, select, update
 
 from optstream.errors import LedgerError
 from optstream.ledger.accounting import GUARANTEE_COLUMNS, first_guarantee, next_guarantee
-from optstream.ledger.dated_trees import continues
 from optstream.ledger.hash_chain import GENESIS, append
-from optstream.ledger.records import StreamTerms, check_name
+from optstream.ledger.records import StreamTerms, check_name, continues
 from optstream.ledger.schema import (
     LOCKED_STREAM,
     GrantRow,
@@ -58,15 +57,14 @@ def difference(changed: Sequence[str], known: StreamTerms, terms: StreamTerms) -
 
 
 def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
-    """Make a stream known, or check that it is known under these terms. Charges nothing.
+    """Enrol a stream, or check that it is enrolled under these terms. Charges nothing.
 
     Until a stream has releases, terms that differ replace the known ones, unless another stream relies on
-    what they would change of the privacy budget; `document` may change at any time. So may the list of trees
-    from a step on that lies after everything that was ever reserved: that is an event of its own.
+    the parts of the privacy budget that they would change; `document` may change at any time. So may the list
+    of trees from a step on that lies after everything that was ever reserved: that is an event of its own.
 
     Args:
         terms: Name, privacy guarantee and calendar.
-        now: The caller's time.
 
     Raises:
         LedgerError: The stream has releases that were made under another privacy guarantee, or it does not
@@ -113,10 +111,7 @@ def _share_would_move(terms: StreamTerms, known: Fraction | None) -> str:
 
 
 def refuse_more_than_all(connection: Connection, terms: StreamTerms, grant_id: int) -> None:
-    """Raise LedgerError where the shares that were chosen of one epsilon add up to more than 1.
-
-    Reservations are judged window by window all the same: this says it before a stream has its first release.
-    """
+    """Raise LedgerError, before any release, where the shares chosen of one epsilon add up to more than 1."""
     if terms.stream_share is None:
         return
     members = select(StreamRow).where(StreamRow.grant_id == grant_id, StreamRow.name != terms.stream)
@@ -137,10 +132,7 @@ def refuse_more_than_all(connection: Connection, terms: StreamTerms, grant_id: i
 def _change_trees(
     connection: Connection, stream: StreamRow, known: StreamTerms, terms: StreamTerms, now: datetime
 ) -> None:
-    """Take another list of trees under which every period that was ever reserved keeps its own (Lemma 18).
-
-    Raises LedgerError for any other list.
-    """
+    """Take another list of trees if every period that was ever reserved keeps its own (Lemma 18)."""
     end = func.max(ReleaseRow.first_step + ReleaseRow.n_steps)
     query = select(ReleaseRow.period).where(ReleaseRow.stream_id == stream.id)
     last = connection.execute(query.order_by(ReleaseRow.first_step.desc()).limit(1)).scalar_one()
@@ -188,13 +180,11 @@ def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | N
 def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime) -> None:
     """Change the privacy guarantee of a stream that has releases, and of all streams of its privacy budget.
 
-    Earlier spends stay as they are and are priced anew (Lemma 12, docs/privacy.md), so that windows are
-    judged across the change. What was reserved and not drawn is planned again.
+    Earlier spends stay and are priced by the new guarantee (Lemma 12, docs/privacy.md), so that windows are
+    judged across the change. Releases that were reserved and not drawn are planned again.
 
     Args:
-        terms: The terms from now on; privacy budget and calendar as before.
-        reason: Why, short printable text.
-        now: The caller's time.
+        terms: The terms of later days; privacy budget and calendar as before.
 
     Raises:
         LedgerError: The stream is not enrolled; nothing differs; the privacy budget, the calendar or the
@@ -220,14 +210,7 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
 
 
 def refuse_amendment(connection: Connection, terms: StreamTerms) -> None:
-    """Refuse terms to which `amend` would not change, or not now. Changes nothing.
-
-    Args:
-        terms: As for `amend`.
-
-    Raises:
-        LedgerError: As of `amend`.
-    """
+    """Raise the LedgerError with which `amend` would refuse these terms now. Changes nothing."""
     stream = find_stream(connection, terms.stream)
     if stream is None:
         raise LedgerError(f"stream {terms.stream!r} is not in the ledger: there is nothing to amend")
@@ -256,10 +239,7 @@ def refuse_amendment(connection: Connection, terms: StreamTerms) -> None:
 
 
 def check_currency_kept(known: StreamTerms, terms: StreamTerms) -> None:
-    """Refuse terms in another currency than those in force, under which something was charged.
-
-    Raises LedgerError, which says what to do instead, where one is in epsilon alone and the other in rho.
-    """
+    """Refuse, with the remedy, terms in rho where those in force are in epsilon alone, or the reverse."""
     if known.model.currency == terms.model.currency:
         return
     raise LedgerError(
@@ -285,9 +265,9 @@ def _refuse_open_draws(connection: Connection, grant_id: int) -> None:
 
 
 def _following(terms: StreamTerms, model: PrivacyModel) -> StreamTerms:
-    """Return a stream's terms after another stream of its privacy budget has changed the privacy guarantee.
+    """Return a stream's terms after another stream of its budget changed the guarantee to `model`.
 
-    model: with the budget's new alpha; one of the stream's own stays as much for one of it.
+    An alpha of the stream's own keeps its ratio to the budget's.
     """
     own = replace(model, alpha=terms.alpha_ratio * model.alpha, resolution=terms.model.resolution)
     return replace(terms, model=own, budget_alpha=None if terms.budget_alpha is None else model.alpha)

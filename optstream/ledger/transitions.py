@@ -20,9 +20,21 @@ from optstream.ledger.accounting import (
 )
 from optstream.ledger.database import lease_time
 from optstream.ledger.hash_chain import append, move
-from optstream.ledger.held import Key, describe, giving_up, held, held_row, key_of, require
 from optstream.ledger.records import LONGEST_LEASE, ReleaseState, Reservation, check_name, lease_end, stamp
-from optstream.ledger.schema import GrantRow, ReleaseRow, VintageRow, id_of, insert_row
+from optstream.ledger.schema import (
+    GrantRow,
+    Key,
+    ReleaseRow,
+    VintageRow,
+    describe,
+    giving_up,
+    id_of,
+    insert_row,
+    key_of,
+    lease_error,
+    locked_release,
+    require,
+)
 from optstream.privacy import Spend
 
 # How a release ends but by publication: void, withdrawn, or its noise compromised; all stay charged.
@@ -41,20 +53,12 @@ def void(
 
     Repeating it changes nothing.
 
-    Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: Of the release.
-        reason: Why: short printable text without any value.
-        now: The caller's time.
-        reservation: The newest one of the release; None leaves unchecked who asks.
-
     Raises:
-        LedgerError: The release is PUBLISHED, or not in the ledger, or the reservation is stale.
+        LedgerError: The release is PUBLISHED.
     """
     key = (stream, period, revision)
     check_name(reason, "reason of a VOID release")
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     if release.state == ReleaseState.VOID:
         return
     if release.state == ReleaseState.PUBLISHED:
@@ -76,19 +80,9 @@ def withdraw(
     """Record that a PUBLISHED release leaves the catalogue; it stays charged.
 
     A release that is not published is made VOID instead. Repeating it changes nothing.
-
-    Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: Of the release.
-        reason: Why: short printable text without any value.
-        now: The caller's time.
-
-    Raises:
-        LedgerError: The release is not in the ledger.
     """
     check_name(reason, "reason of a withdrawal")
-    release, _ = held_row(connection, (stream, period, revision), None)
+    release, _ = locked_release(connection, (stream, period, revision), None)
     if release.withdrawn is not None or release.state == ReleaseState.VOID:
         return
     if release.state == ReleaseState.PUBLISHED:
@@ -102,23 +96,12 @@ def compromise(
 ) -> None:
     """Record that the noise of a release is known to others: its windows have lost everything.
 
-    The accountant answers infinity for every window that the release charges, and nothing more is reserved or
-    drawn in them. A release that is drawn, or being drawn, and not published becomes VOID: it would show the
-    raw values to whoever knows the noise. Nothing is refunded, and this is never taken back. Repeating it
-    changes nothing.
-
-    Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: Of the release.
-        reason: Why: short printable text without any value.
-        now: The caller's time.
-
-    Raises:
-        LedgerError: The release is not in the ledger.
+    Every window that the release charges has an infinite loss, and nothing more is reserved or drawn in it. A
+    release that is drawn, or being drawn, and not published becomes VOID: with its noise known it would show
+    the raw values. There is no refund and no way back. Repeating it changes nothing.
     """
     check_name(reason, "reason why noise is compromised")
-    release, _ = held_row(connection, (stream, period, revision), None)
+    release, _ = locked_release(connection, (stream, period, revision), None)
     if release.compromised is None:
         move(connection, release, "compromised", now, compromised=reason)
     if release.state == ReleaseState.DRAWN or release.drawing:
@@ -128,18 +111,14 @@ def compromise(
 def begin_draw(connection: Connection, reservation: Reservation, now: datetime) -> None:
     """Record that the first noise sample is about to be drawn; only once this has returned may it be.
 
-    Args:
-        reservation: The newest one of the release.
-        now: The caller's time.
-
     Raises:
         BudgetError: Noise in the release's windows was compromised since it was reserved.
-        LedgerError: The draw was begun before; the lease has ended; the reservation is stale; the privacy
-            guarantee was amended since; or the release is not RESERVED.
+        LedgerError: The draw was begun before; the lease has ended; the privacy guarantee was amended since;
+            or the release is not RESERVED.
     """
     now = lease_time(connection, now)
     key = key_of(reservation)
-    release, grant = held_row(connection, key, reservation)
+    release, grant = locked_release(connection, key, reservation)
     require(key, release, ReleaseState.RESERVED, "drawn")
     if release.drawing:
         raise LedgerError(
@@ -152,7 +131,7 @@ def begin_draw(connection: Connection, reservation: Reservation, now: datetime) 
     if release.amendment != grant.amendment:
         raise LedgerError(
             f"{describe(*key)} was planned under a privacy guarantee that was amended since: "
-            "run it again to plan anew"
+            "run it again to make another plan"
         )
     _require_unknown_noise(connection, key, release, grant)
     move(connection, release, "draw begun", now, drawing=True)
@@ -163,33 +142,27 @@ def call_off_draw(connection: Connection, reservation: Reservation, now: datetim
 
     Does nothing where no draw is open.
 
-    Args:
-        reservation: The newest one of the release.
-        now: The caller's time.
-
     Raises:
         LedgerError: The reservation is stale, so that the draw counts as a death, or the release is not
             RESERVED.
     """
     now = lease_time(connection, now)
     key = key_of(reservation)
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     require(key, release, ReleaseState.RESERVED, "called off")
     if release.drawing:
         move(connection, release, "draw called off", now, drawing=False)
 
 
 def _require_unknown_noise(connection: Connection, key: Key, release: ReleaseRow, grant: GrantRow) -> None:
-    """Raise BudgetError if noise in a window of the release became known, maybe after it was reserved.
-
-    By the same guarantees as a plan is judged before it is reserved: the one in force, and those that days in
-    the release's windows were released under.
+    """Raise BudgetError if noise in a window of the release became known, by the guarantees that judge a
+    plan.
     """
     plan = charged_to_release(connection, release.id)
     known = ReleaseRow.compromised.is_not(None)
     if not planned_in_reach(connection, grant, guarantees_of(connection, grant), hull(plan), known):
         return  # what all but the rarest days find, without adding anything up
-    # its own spends are among those near, and count twice: what is asked is whether anything lost everything
+    # its own spends count twice, which does not matter: the test is whether anything lost everything
     if any(kept.loss.epsilon == inf for kept in losses_with(connection, grant, plan)):
         raise BudgetError(
             f"{describe(*key)}: noise in its windows was compromised after it was reserved, and they lost "
@@ -210,22 +183,19 @@ def record_drawn(
     guarantee of the budget, the release becomes VOID and stays charged for its plan.
 
     Args:
-        reservation: The newest one of the release.
         measurements_hash: Of the measurements, which must be durable before this is called.
-        outcome: What the draw cost; steps are running indices.
-        now: The caller's time.
+        outcome: The spends of the draw; steps are running indices.
 
     Returns:
         None; a LedgerError, which the method of `Ledger` raises once the change is durable, where the release
         became VOID.
 
     Raises:
-        LedgerError: The draw was not begun, the release is neither RESERVED nor DRAWN with this hash, or the
-            reservation is stale.
+        LedgerError: The draw was not begun, or the release is neither RESERVED nor DRAWN with this hash.
     """
     check_name(measurements_hash, "measurements_hash of a release")
     key = key_of(reservation)
-    release, grant = held_row(connection, key, reservation)
+    release, grant = locked_release(connection, key, reservation)
     if release.state == ReleaseState.DRAWN and release.measurements_hash == measurements_hash:
         return None
     require(key, release, ReleaseState.RESERVED, "recorded as drawn")
@@ -268,22 +238,16 @@ def record_staged(
     They never change; repeating changes nothing.
 
     Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: Of the release.
         staged_hash: Hash of the bytes.
         published_name: Name under which they will be published.
-        now: The caller's time.
-        reservation: The newest one of the release; None leaves unchecked who asks.
 
     Raises:
-        LedgerError: Other bytes were staged; the release is not DRAWN, or not in the ledger; or the
-            reservation is stale.
+        LedgerError: Other bytes were staged, or the release is not DRAWN.
     """
     key = (stream, period, revision)
     check_name(staged_hash, "staged_hash of a release")
     check_name(published_name, "published_name of a release")
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     staged = (staged_hash, published_name)
     if release.state in (ReleaseState.DRAWN, ReleaseState.PUBLISHED) and release.staged_hash is not None:
         if (release.staged_hash, release.published_name) == staged:
@@ -308,25 +272,17 @@ def record_published(
 
     Repeating it changes nothing.
 
-    Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: Of the release.
-        now: The caller's time.
-        reservation: The newest one of the release; None leaves unchecked who asks.
-
     Raises:
-        LedgerError: The release is not DRAWN, nothing was staged, it is not in the ledger, or the reservation
-            is stale.
+        LedgerError: The release is not DRAWN, or nothing was staged.
     """
     key = (stream, period, revision)
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     if release.state == ReleaseState.PUBLISHED:
         return
     require(key, release, ReleaseState.DRAWN, "published")
     if release.staged_hash is None:
         raise LedgerError(f"{describe(*key)} cannot be published: nothing was recorded as staged")
-    # nobody holds it any more: who gives it a new estimate takes it anew
+    # nobody holds it any more: a new estimate takes a lease of its own
     columns: dict[str, object] = {"state": ReleaseState.PUBLISHED.value, "lease_until": stamp(now)}
     move(connection, release, "published", now, **columns)
 
@@ -337,17 +293,12 @@ def record_published(
 def renew(connection: Connection, reservation: Reservation, now: datetime, lease: timedelta) -> None:
     """Hold a release until now + lease; never shortens the lease. No event is written: nothing was released.
 
-    Args:
-        reservation: The newest one of the release.
-        now: The caller's time.
-        lease: Greater than 0, a day at most.
-
     Raises:
         LedgerError: Another run has taken the release over, or it is neither RESERVED nor DRAWN.
     """
     now = lease_time(connection, now)
     key = key_of(reservation)
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     if release.state not in (ReleaseState.RESERVED, ReleaseState.DRAWN):
         raise LedgerError(f"{describe(*key)} is {release.state}: there is no lease to renew")
     until = max(release.lease_until, lease_end(now, lease))
@@ -355,20 +306,15 @@ def renew(connection: Connection, reservation: Reservation, now: datetime, lease
 
 
 def end_lease(connection: Connection, reservation: Reservation, now: datetime) -> None:
-    """End the owner's lease, so that the next run need not wait.
+    """End the owner's lease at `now`, if it lasts until then, so that the next run need not wait.
 
-    Does nothing while a draw is open, and for a VOID release. No event is written. A lease that ended already
-    stays as it is: of an owner whose clock has run ahead since, `now` would hold the day until then.
-
-    Args:
-        reservation: The newest one of the release.
-        now: The caller's time, at which the lease ends, if it lasts until then.
+    Does nothing while a draw is open, and for a VOID release. No event is written.
 
     Raises:
         LedgerError: Another run has taken the release over.
     """
     now = lease_time(connection, now)
-    release, _ = held_row(connection, key_of(reservation), reservation)
+    release, _ = locked_release(connection, key_of(reservation), reservation)
     if release.state != ReleaseState.VOID and not release.drawing:
         until = min(release.lease_until, stamp(now))
         connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=until))
@@ -377,23 +323,16 @@ def end_lease(connection: Connection, reservation: Reservation, now: datetime) -
 def release_lease(
     connection: Connection, stream: str, period: str, revision: int, reason: str, now: datetime
 ) -> None:
-    """End the lease of a run that will not come back, and refuse its later writes; a person's decision.
+    """End the lease of a run that will not come back, and refuse its later writes; an operator's decision.
 
-    What that run drew and did not record counts as a death, as if the lease had ended by itself.
-
-    Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: Of the release.
-        reason: Why: short printable text without any value.
-        now: The caller's time.
+    An unrecorded draw of that run counts as a death, as if the lease had ended by itself.
 
     Raises:
-        LedgerError: The release is VOID, or not in the ledger.
+        LedgerError: The release is VOID.
     """
     key, now = (stream, period, revision), lease_time(connection, now)
     check_name(reason, "reason why a lease is ended")
-    release, _ = held_row(connection, key, None)
+    release, _ = locked_release(connection, key, None)
     if release.state == ReleaseState.VOID:
         raise LedgerError(f"{describe(*key)} is VOID: there is no lease to end")
     until = min(release.lease_until, stamp(now))
@@ -412,23 +351,15 @@ def adopt(
 ) -> Reservation:
     """Take up a DRAWN release, to publish it; earlier reservations become stale. Charges nothing.
 
-    Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: Of the release.
-        owner: Unique to the run.
-        now: The caller's time.
-        lease: Greater than 0, a day at most.
-
     Returns:
         The right to publish it.
 
     Raises:
         HeldError: The lease of another owner lasts.
-        LedgerError: The release is not DRAWN, or not in the ledger.
+        LedgerError: The release is not DRAWN.
     """
     key = (stream, period, revision)
-    release, _ = held_row(connection, key, None)
+    release, _ = locked_release(connection, key, None)
     require(key, release, ReleaseState.DRAWN, "adopted")
     return take_lease(connection, "adopted", key, release, owner, now, lease)
 
@@ -444,21 +375,22 @@ def take_lease(
     *,
     longest: timedelta = timedelta.max,
 ) -> Reservation:
-    """Give a release to `owner` until now + lease, with an event of this kind; earlier reservations are
-    stale. Raises HeldError while the lease of another owner lasts, unless it ends later than now + longest.
+    """Give a release to `owner` until now + lease, with an event; earlier reservations become stale.
+
+    Another owner's lease holds it off, unless it ends later than now + longest.
     """
     check_name(owner, "owner of a release")
     now = lease_time(connection, now)
     lasts = datetime.fromisoformat(release.lease_until) - now
     if timedelta(0) < lasts <= longest and release.owner != owner:
-        raise held(release, describe(*key))
+        raise lease_error(release, describe(*key))
     until, fence = lease_end(now, lease), release.fence + 1
     move(connection, release, kind, now, owner=owner, lease_until=until, fence=fence)
     return Reservation(*key, fence, release.redraws)
 
 
 # Vintages: new estimates of a PUBLISHED release from measurements that were charged already. They cost
-# nothing, so nothing here touches a spend; what is recorded is which bytes may be shown, before they are.
+# nothing, so nothing here touches a spend; the bytes that may be shown are recorded before they are.
 
 
 @dataclass(frozen=True)
@@ -494,17 +426,9 @@ def revise(
 ) -> Reservation:
     """Hold a PUBLISHED release until now + lease, to give it a new estimate. Charges nothing.
 
-    Earlier reservations become stale. A lease that ends later than any lease that is taken now can is of a
-    clock that ran ahead, when the release was drawn perhaps, and holds nobody off: no noise is drawn under
-    what is given here, and of two owners the later one alone can write.
-
-    Args:
-        stream: Name of the stream.
-        period: Key of the period.
-        revision: Of the release.
-        owner: Unique to the run.
-        now: The caller's time.
-        lease: Greater than 0, a day at most.
+    Earlier reservations become stale. A lease that ends later than any lease taken now can comes from a clock
+    that ran ahead, and holds nobody off: no noise is drawn under this reservation, and of two owners the
+    later one alone can write.
 
     Returns:
         The right to record a vintage.
@@ -514,7 +438,7 @@ def revise(
         LedgerError: It is not PUBLISHED, or it is withdrawn, compromised or restated.
     """
     key = (stream, period, revision)
-    release, _ = held_row(connection, key, None)
+    release, _ = locked_release(connection, key, None)
     _require_shown(connection, key, release)
     return take_lease(connection, "revising", key, release, owner, now, lease, longest=LONGEST_LEASE)
 
@@ -522,16 +446,12 @@ def revise(
 def record_vintage(connection: Connection, reservation: Reservation, vintage: Vintage, now: datetime) -> None:
     """Record the bytes of a new estimate, before the catalogue shows them. Repeating changes nothing.
 
-    Spends and measurements stay as they are.
-
     Args:
-        reservation: From `revise`, the newest one of the release.
+        reservation: From `revise`.
         vintage: Not yet published; its number is above all others of the release.
-        now: The caller's time.
 
     Raises:
-        LedgerError: The number is taken or passed; the reservation is stale; or the release is no longer one
-            that `revise` would hold.
+        LedgerError: The number is taken or passed, or the release is no longer one that `revise` would hold.
         ParameterError: The number is less than 1, or the vintage says that it is published.
     """
     for name in ("basis", "staged_hash", "published_name"):
@@ -543,7 +463,7 @@ def record_vintage(connection: Connection, reservation: Reservation, vintage: Vi
             f"got number {number!r}"
         )
     key = key_of(reservation)
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     _require_shown(connection, key, release)
     known = list(of_release(connection, release.id))
     if vintage in known:
@@ -563,15 +483,14 @@ def record_vintage_published(
     """Record that the catalogue lists a staged vintage, and end the lease. Repeating changes nothing.
 
     Args:
-        reservation: From `revise`, the newest one of the release.
+        reservation: From `revise`.
         number: Of the vintage.
-        now: The caller's time.
 
     Raises:
-        LedgerError: No such vintage was staged, or the reservation is stale.
+        LedgerError: No such vintage was staged.
     """
     key = key_of(reservation)
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     known = {vintage.number: vintage for vintage in of_release(connection, release.id)}
     if number not in known:
         raise LedgerError(f"{describe(*key)} has no vintage {number} that was staged: nothing is published")
@@ -612,15 +531,11 @@ def of_release(connection: Connection, release_id: int) -> Iterator[Vintage]:
 def vintages(
     connection: Connection, stream: str, *, unpublished: bool = False, steps: range | None = None
 ) -> dict[tuple[str, int], tuple[Vintage, ...]]:
-    """Return the new estimates of a stream's releases.
+    """Return the new estimates of a stream's releases by number, for each period and revision that has any.
 
     Args:
-        stream: Name of the stream.
         unpublished: Whether only those that the catalogue is not known to list.
         steps: Only of releases that begin at one of these steps; None for all.
-
-    Returns:
-        Vintages by number, rising, for each period and revision that has any.
     """
     only: list[ColumnElement[bool]] = [VintageRow.published.is_(False)] if unpublished else []
     if steps is not None:

@@ -21,23 +21,13 @@ BLOCKS = BlockSums.stage
 def measure_blocks(
     period: PrivatePeriod, parts: Sequence[range], spend: LinearSpend, noise: NoiseSource
 ) -> Measured:
-    """Measure the sum of each part at every series with noise of the spend's own scale and groups.
+    """Measure the sum of each part, disjoint and rising, at every series, with the spend's own noise.
 
     Privacy: Lemma 3 (linear queries): a changed step that a part covers loses at most the spend's charge;
     Lemma 16 (joint noise) for a joint spend; Lemma 20 (Gaussian noise) for a Gaussian one, in rho.
 
-    Args:
-        period: The series.
-        parts: Disjoint, rising, inside the period; may be empty, then the spend covers no step.
-        spend: What they cost.
-        noise: Where the randomness comes from.
-
-    Returns:
-        `BlockSums` of shape (n_series, n_parts), with one variance a series, or one an answer for joint
-        noise; the parts, and the sizes of their groups, as public choices; no points.
-
-    Raises:
-        ParameterError: The spend prices other steps, or groups other parts; then nothing was drawn.
+    The parts, and the sizes of their groups, are public choices. A spend that prices another query raises
+    ParameterError before any draw.
     """
     check_price(spend, parts, period.n_leaves, period.first_step, period.n_steps)
     units = open_private_period(period)
@@ -66,17 +56,6 @@ class DriftingBlocks:
     begins exactly w + drift steps after block j, and no window of w steps covers more than
     n_blocks * length steps of blocks, wherever periods begin (docs/privacy.md, Lemma 13). If w + drift were a
     day they would fall at the same times in every period, and the shape between them would never be seen.
-
-    Source: none; it is our own.
-
-    Args:
-        window_length: Steps of a window (w).
-        n_blocks: Of any window.
-        length: Steps of a block.
-        drift: Steps, at most w.
-
-    Raises:
-        ParameterError: Blocks would overlap; it names the parameter and its range.
     """
 
     window_length: int
@@ -96,11 +75,10 @@ class DriftingBlocks:
         return self.window_length + self.drift
 
     def parts(self, first_step: int, n_steps: int) -> tuple[range, ...]:
-        """Return the disjoint parts of blocks that lie in a period, rising, counted from its first step, a
-        running index.
+        """Return the parts of blocks in a period, rising, counted from its first step.
 
         Privacy: none; a public rule, and any window meets n_blocks * length of its steps (Lemma 13). A block
-        that a border cuts is two parts, one for each period, each a query of its own.
+        cut by a border is two parts, each a query of its own.
         """
         number = -(-(first_step - self.length) * self.n_blocks // self.cycle)
         found = []
@@ -113,15 +91,14 @@ class DriftingBlocks:
 
 
 def drifting_blocks(window_length: int, n_blocks: int, length: int, steps_per_day: int) -> DriftingBlocks:
-    """Return the blocks with the least drift, up to w, that in about `PASSING_WINDOWS` windows pass over what
-    lies between two of them, and reach every time of an ordinary day; of a week where a day is one step.
+    """Return the blocks with the least drift, up to w, that pass over the gaps between blocks in about
+    `PASSING_WINDOWS` windows and reach every time of an ordinary day, or of a week where a day is one step.
 
-    The drift is 0 where none does, and where every step is a block: nothing lies between, and all can be
-    measured. Few blocks that drift slowly cannot tell a day's shape from what changes over weeks: one of 4
-    hours a day that drifts by an hour takes 24 days to see all hours; by 3 hours 8 days, and an eighth less
-    is measured.
+    The drift is 0 where none does, and where every step is a block. Few blocks that drift slowly cannot tell
+    a day's shape from changes over weeks: one of 4 hours a day that drifts by an hour takes 24 days to see
+    all hours; by 3 hours 8 days, and an eighth less is measured.
 
-    Arguments as `DriftingBlocks`. Privacy: none; a public rule.
+    Privacy: none; a public rule.
     """
     least = round(min(window_length // n_blocks, steps_per_day) / PASSING_WINDOWS)
     times = steps_per_day if steps_per_day > 1 else DAYS_OF_A_WEEK

@@ -21,7 +21,7 @@ Integers = NDArray[np.int64]
 
 def measure_by_distance(
     period: PrivatePeriod,
-    held: Sequence[int],
+    last_release: Sequence[int],
     distance: StepSpend,
     publications: CappedSpend,
     rule: PublicationRule,
@@ -30,38 +30,23 @@ def measure_by_distance(
     """Measure the steps that a noisy distance finds far from the last release, for all series at once.
 
     A step is published if the distance, summed over series, exceeds the noise that publishing would bring to
-    them all: exact integers and fractions, decided without dividing. Noise is drawn in the order of time.
+    them all. Noise is drawn in the order of time; a step to which the rule offers nothing is not charged.
 
-    Privacy: Lemma 11 (publications by distance): each publication has noise of the scale that its price asks
-    for, rounded up. The distance to noisy numbers is one answer, which a changed step moves by at most alpha
-    in each leaf that changes: it loses alpha / scale as a linear query does. Decisions, and offers, are
+    Privacy: Lemma 11 (publications by distance): each publication has noise of the scale of its price,
+    rounded up. The distance to noisy numbers is one answer, which a changed step moves by at most alpha in
+    each leaf that changes: it loses alpha / scale as a linear query does. Decisions, and offers, are
     functions of noisy outputs, so no window pays more than its distances and the rule's budget.
-
-    Args:
-        period: The series.
-        held: The last release, noisy units, one for each series.
-        distance: Its plan, weight 1 at every step, its scale that of the noise.
-        publications: Their plan; a weight of 1 is the rule's whole budget.
-        rule: What a publication may cost; where it offers nothing, nothing is asked and nothing is charged.
-        noise: Where the randomness comes from.
-
-    Returns:
-        The published steps as points, with what distances and publications cost.
-
-    Raises:
-        ParameterError: The last release has other series, or the plan is for other steps; then nothing was
-            drawn.
     """
-    _check(period, held, distance, publications)
+    _check(period, last_release, distance, publications)
     exact = open_private_period(period)
-    last: Integers = np.array(held, dtype=np.int64)
-    asked, paid = [0] * period.n_steps, [Fraction(0)] * period.n_steps
+    last: Integers = np.array(last_release, dtype=np.int64)
+    measured, paid = [0] * period.n_steps, [Fraction(0)] * period.n_steps
     positions, points, scales = list[int](), list[Integers](), list[float]()
     for step in range(period.n_steps):
         grains = rule.offer(step)
         if not grains:
             continue
-        asked[step] = 1
+        measured[step] = 1
         weight = Fraction(grains, rule.n_grains)
         scale = round_up_to_float(publications.scale / weight)
         if is_far(exact[:, step], last, scale, float(distance.scale), noise):
@@ -75,7 +60,7 @@ def measure_by_distance(
     return measured_of(
         period,
         noise,
-        (spent(distance, asked), spent(publications, paid)),
+        (spent(distance, measured), spent(publications, paid)),
         positions=positions,
         points=np.array(points, dtype=np.int64).reshape(shape[::-1]).T,
         variances=np.broadcast_to(2.0 * np.array(scales) ** 2, shape),
@@ -85,11 +70,9 @@ def measure_by_distance(
 def is_far(
     exact: Integers, last: Integers, publication_scale: float, distance_scale: float, noise: NoiseSource
 ) -> bool:
-    """Return whether the noisy distance of one step from the last release, both (n_series,), in units, asks
-    for a new one. The scales, in units, are of the noise that publishing would bring, and of that on the
-    distance.
+    """Return whether the noisy distance of a step from the last release exceeds a publication's mean error.
 
-    It does if it exceeds the mean absolute error of a publication, one noise scale for each series.
+    That is one noise scale for each series; arrays are (n_series,), in units.
 
     Privacy: Lemma 11, a single answer: the sum of |exact - last| over the series moves by at most as much as
     the series do, and `last` is noisy.
@@ -99,12 +82,13 @@ def is_far(
 
 
 def _check(
-    period: PrivatePeriod, held: Sequence[int], distance: StepSpend, publications: CappedSpend
+    period: PrivatePeriod, last_release: Sequence[int], distance: StepSpend, publications: CappedSpend
 ) -> None:
     """Raise ParameterError for a last release or plans that are not this period's. Privacy: none; public."""
-    if len(held) != period.n_leaves:
+    if len(last_release) != period.n_leaves:
         raise ParameterError(
-            f"the state holds a last release of {len(held)} series, and this period has {period.n_leaves}"
+            f"the state holds a last release of {len(last_release)} series, and this period has "
+            f"{period.n_leaves}"
         )
     whole = (period.first_step, period.n_steps)
     if any((spend.first_step, spend.n_steps) != whole for spend in (distance, publications)):

@@ -18,14 +18,10 @@ COORDINATES = FourierCoordinates.stage
 def measure_coordinates(
     period: PrivatePeriod, change: CoordinatesChange, scale: Fraction, noise: NoiseSource
 ) -> Measured:
-    """Measure the first `change.n_coordinates` coordinates of every series, (n_series, n_coordinates), with
-    noise of this scale.
+    """Measure the first `change.n_coordinates` coordinates of every series, (n_series, n_coordinates).
 
-    Privacy: Lemma 8 (Fourier coordinates): what `change` says that n steps move, over the scale. The spend is
-    made of the same change and scale as the draw, so what is priced is what is drawn.
-
-    scale: exactly a float, in units of the resolution, which is the coordinates' grid too. Raises
-    ParameterError for a period that is too long; then nothing was drawn.
+    Privacy: Lemma 8 (Fourier coordinates): the move of n steps by `change`, over the scale. Spend and draw
+    are made of the same change and scale.
     """
     coordinates = exact_coordinates(open_private_period(period), change.n_coordinates)
     spend = change.spend(COORDINATES, period.n_steps, period.first_step, scale)
@@ -35,15 +31,11 @@ def measure_coordinates(
 
 
 def exact_coordinates(exact: NDArray[np.int64], n_coordinates: int) -> NDArray[np.int64]:
-    """Return the coordinates, (n_series, n_coordinates), of series (n_series, n_steps), rounded half up to
-    whole units.
+    """Return the coordinates, (n_series, n_coordinates), of series (n_series, n_steps), in whole units.
 
-    Integers from end to end, so what is rounded is a linear map of the readings, whose size Lemma 8 knows.
-    The readings are taken in three parts, low bits first, of which no sum overflows: how they are counted, in
-    which time and memory, is a function of their shape alone, for a reading must not decide whether a draw
-    comes to its end.
-
-    Privacy: Lemma 8 bounds how far they move; they leave this file with noise only.
+    Privacy: Lemma 8 bounds how far they move; they leave this file with noise only. The readings are taken in
+    three parts, low bits first, of which no sum overflows: time and memory depend on their shape alone, for a
+    reading must not decide whether a draw comes to its end.
     """
     kind = np.int64 if exact.shape[1] <= LONGEST_IN_INT64 else object
     columns, rest = integer_basis(exact.shape[1], n_coordinates).T.astype(kind), exact.astype(kind)

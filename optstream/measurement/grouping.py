@@ -25,12 +25,12 @@ ON_THRESHOLD, ON_DEVIATION = 4, 8
 
 @dataclass(frozen=True)
 class GroupingTerms:
-    """How values are perturbed and groups decided; a group that began under other terms is not continued.
+    """Scales of values and groups; a group that began under other terms is not continued.
 
     Attributes:
         perturber: Scale of each value's noise.
-        grouper: What a step moves the series by, over the grouper's epsilon; its noises have 4 and 8 times
-            that scale.
+        grouper: The series' move at a changed step, over the grouper's epsilon; its noises have 4 and 8
+            times that scale.
         threshold_units: Of a group's deviation.
     """
 
@@ -38,20 +38,14 @@ class GroupingTerms:
     grouper: Fraction
     threshold_units: int
 
-    def said_with(self, resolution: Fraction) -> list[str]:
+    def to_texts(self, resolution: Fraction) -> list[str]:
         """Return all that an open group's raw numbers hang on, as text. Privacy: none; terms are public."""
         return [str(self.perturber), str(self.grouper), str(self.threshold_units), str(resolution)]
 
 
 @dataclass(eq=False, repr=False, slots=True)
 class OpenGroup:
-    """A group that may still grow; raw.
-
-    Attributes:
-        limit: Its noisy threshold.
-        exact: Its values, sorted.
-        total: Their sum.
-    """
+    """A group that may still grow, raw: its noisy threshold, its sorted values and their sum."""
 
     limit: int
     exact: list[int]
@@ -69,24 +63,11 @@ def measure_groups(
 
     Privacy: Lemma 9 (PeGaSus' groups) and, for the noisy values, Lemma 3: one sparse vector instance with one
     positive answer a group. A step enters the instance of one group only, so it loses the grouper's epsilon,
-    wherever the group began and ends.
+    wherever the group began and ends. The raw entry of `state`, the open groups of the period before, is used
+    once, for a second draw from it would ask the same noisy threshold again; without it new groups open.
 
-    Args:
-        period: The series.
-        spends: The perturber's and the grouper's, weight 1 at every step of the period.
-        threshold_units: Of a group's deviation.
-        state: Public what the period before left, with its raw entry where its open groups are to go on; used
-            once, for a second draw from the same raw state would ask the same noisy threshold again. Without
-            it, or if it does not end where the period begins, every group is closed and new ones open.
-        noise: Where the randomness comes from.
-
-    Returns:
-        Points at every step. choices["groups"]: for each series and step, the running index of the first step
-        of its group. The state: next_step, `noisy`, for each series the noisy values of its open group (empty
-        if closed), and `raw`.
-
-    Raises:
-        ParameterError: The spends price other steps; then nothing was drawn.
+    choices["groups"] has, for each series and step, the running index of its group's first step; the new
+    state has next_step, the noisy values of each open group, and `raw`.
     """
     for spend in spends:
         if (spend.first_step, spend.weights) != (period.first_step, (1,) * period.n_steps):
@@ -98,7 +79,7 @@ def measure_groups(
     variances = np.full(noisy.shape, 2.0 * float(terms.perturber) ** 2)
     raw = {
         "next_step": period.first_step + period.n_steps,
-        "terms": terms.said_with(period.resolution),
+        "terms": terms.to_texts(period.resolution),
         "groups": [group and {"limit": group.limit, "exact": group.exact} for group in groups],
     }
     kept = {
@@ -117,13 +98,11 @@ def measure_groups(
 
 
 def open_since(measured: Measured) -> list[int]:
-    """Return the first step, a running index, of each group that these measurements left open, of all series
-    and levels.
+    """Return the first step, a running index, of each group that these measurements left open.
 
-    The next period compares with the same noisy thresholds: whoever knows the noise of either knows what
-    these groups rest on. Raises KeyError or TypeError for measurements that tell no groups.
+    With the noise of the next period, which has the same thresholds, the values of these groups are known.
 
-    Privacy: none; groups are released, and whether one is open shows in what the next period is handed.
+    Privacy: none; groups are released, and whether one is open shows in the state of the next period.
     """
     parts: list[Any] = [part for part in measured.parts or (measured,) if _has_groups(part)]
     return [
@@ -146,24 +125,14 @@ def draw_groups(
     groups: Sequence[OpenGroup | None],
     noise: NoiseSource,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[OpenGroup | None]]:
-    """Return noisy values, each step's group and the groups left open.
+    """Return noisy values and each step's group, both (n_series, n_steps), and the groups left open.
 
     At each step noise is drawn for the values, then for the thresholds of series that open a group, then for
-    the comparisons of the others: all public, for groups are. A group of n values costs O(n) a step.
+    the comparisons of the others: all public, for groups are. A group of n values costs O(n) a step; `groups`
+    are used up.
 
     Privacy: Lemma 3, and Lemma 5 with one positive answer: a group's threshold is drawn when it opens and
     serves until one comparison fails; each comparison has noise of its own.
-
-    Args:
-        exact: In units, (n_series, n_steps).
-        first_step: Running index of the first step.
-        terms: Scales and threshold.
-        groups: Those open before the first step, one or None for each series; they are used up.
-        noise: Where the randomness comes from.
-
-    Returns:
-        Noisy values and the running index at which each step's group began, both (n_series, n_steps); the
-        groups that are open after the last step.
     """
     current = list(groups)
     begins = [first_step - len(group.exact) if group else first_step for group in current]
@@ -188,8 +157,7 @@ def draw_groups(
 
 
 def _takes(group: OpenGroup | None, exact: int, drawn: int) -> bool:
-    """Return whether the value joins: dev(G with it) + noise < noisy threshold, in exact integers. It is put
-    in.
+    """Put the value in if dev(G with it) + noise < noisy threshold, in exact integers; return whether it is.
 
     Privacy: Lemma 5; one comparison of a sparse vector, whose query moves by at most twice its values.
     """
@@ -200,12 +168,9 @@ def _takes(group: OpenGroup | None, exact: int, drawn: int) -> bool:
 
 
 def scaled_deviation(exact: Sequence[int], total: int) -> int:
-    """Return n times dev(G) = n sum |c_i - mean(G)| of n sorted values, in units, exact.
+    """Return n times dev(G) = n sum |c_i - mean(G)| of n sorted values, exact.
 
-    A value that changes by d moves its own distance from the mean by at most d (1 - 1/n), the mean by d / n
-    and so the other distances by d (n - 1) / n together: dev moves by at most 2 d (1 - 1/n).
-
-    Privacy: Lemma 5 prices the comparisons with it, at 2 alpha for dev; it never leaves this file.
+    Privacy: Lemma 5 prices the comparisons with it, at 2 alpha for dev (Lemma 9, (2)).
     """
     n = len(exact)
     # Distances above the mean and below it add up to the same; n c > total just where c > floor(total / n).
@@ -214,8 +179,7 @@ def scaled_deviation(exact: Sequence[int], total: int) -> int:
 
 
 def _continued(state: State | None, terms: GroupingTerms, period: PrivatePeriod) -> list[OpenGroup | None]:
-    """Return the open groups that the state holds, if it ends where the period begins and began on these
-    terms.
+    """Return the open groups of a state that ends where the period begins and has these terms.
 
     Privacy: Lemma 5; the threshold of an open group is not drawn again. A group closes for reasons that no
     reading decides: a state that is lost, a gap, other terms.
@@ -226,7 +190,7 @@ def _continued(state: State | None, terms: GroupingTerms, period: PrivatePeriod)
         return closed
     raw = open_raw_state(known["raw"])
     sizes = [0 if group is None else len(group["exact"]) for group in raw["groups"]]
-    same = raw["next_step"] == period.first_step and raw["terms"] == terms.said_with(period.resolution)
+    same = raw["next_step"] == period.first_step and raw["terms"] == terms.to_texts(period.resolution)
     if not same or len(sizes) != len(closed) or sizes != [len(values) for values in known.get("noisy", ())]:
         return closed
     return [
@@ -236,8 +200,7 @@ def _continued(state: State | None, terms: GroupingTerms, period: PrivatePeriod)
 
 
 def _noisy_of_group(is_open: bool, place: int, earlier: Sequence[int], noisy: NDArray[np.int64]) -> list[int]:
-    """Return the noisy values of a series' last group, if it is open. place: its first step, from the
-    period's.
+    """Return the noisy values of a series' last group, if it is open.
 
     Privacy: none; they are noisy already, and groups are public.
     """

@@ -1,6 +1,4 @@
-"""Noise of linear queries, drawn by what was priced: Laplace for a step spend, joint for a joint spend,
-Gaussian for a Gaussian one.
-"""
+"""Noise of linear queries, drawn by its price: a step, a joint or a Gaussian spend."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -19,8 +17,7 @@ LinearSpend = StepSpend | JointSpend | GaussianSpend
 
 
 def query_weights(parts: Sequence[range], n_steps: int) -> tuple[int, ...]:
-    """Return how often each step enters disjoint sums, (n_steps,): 1 where a part covers it, 0 elsewhere.
-    Steps count from the first one of the period. Raises ParameterError for parts that overlap or leave it.
+    """Return 1 for each step that a part covers, else 0, (n_steps,); parts are disjoint.
 
     Privacy: none; queries are public.
     """
@@ -33,20 +30,11 @@ def query_weights(parts: Sequence[range], n_steps: int) -> tuple[int, ...]:
 def check_price(
     spend: LinearSpend, parts: Sequence[range], n_series: int, first_step: int, n_steps: int
 ) -> None:
-    """Refuse a spend that prices another query than the sums of these parts, or groups other parts.
+    """Refuse a spend that prices another query than the sums of these parts, at n_series nodes.
+
+    A scale that is no float is refused too, for another would be drawn.
 
     Privacy: none; choices and lengths are public.
-
-    Args:
-        spend: What the sums are to be drawn by.
-        parts: Disjoint and rising, steps counted from `first_step`.
-        n_series: Nodes that are measured.
-        first_step: Running index of the period's first step.
-        n_steps: Of the period.
-
-    Raises:
-        ParameterError: Parts that overlap or leave the period; a spend of other parts or steps, or of a scale
-            that is no float, for another would be drawn; a joint one of another number of nodes.
     """
     weights = query_weights(parts, n_steps)
     priced = (spend.first_step, spend.weights) == (first_step, weights)
@@ -60,14 +48,10 @@ def check_price(
 
 
 def linear_noise(spend: LinearSpend, shape: tuple[int, ...], noise: NoiseSource) -> NDArray[np.int64]:
-    """Return noise, (n_series, n_answers), of the spend's own scale and groups, in units; series are
-    independent.
+    """Return noise, (n_series, n_answers), of the spend's own scale and groups; series are independent.
 
-    Privacy: none; what it is added to is charged by Lemma 3, by Lemmas 15 and 16 for a joint spend, by Lemmas
-    20 and 20a for a Gaussian one.
-
-    spend: of this query, as `check_price` takes it; a joint spend has as many answers as parts. Raises
-    NoiseError for whatever `discrete_laplace`, `joint_noise` or `discrete_gaussian` refuses.
+    Privacy: none; the answers are charged by Lemma 3, by Lemmas 15 and 16 for a joint spend, by Lemmas 20 and
+    20a for a Gaussian one.
     """
     if isinstance(spend, GaussianSpend):
         return discrete_gaussian(noise, float(spend.scale), shape)
@@ -84,9 +68,8 @@ def linear_noise(spend: LinearSpend, shape: tuple[int, ...], noise: NoiseSource)
 
 
 def answer_variances(spend: LinearSpend, n_answers: int) -> NDArray[np.float64]:
-    """Return the noise's variance in each answer of a series, (n_answers,), in units squared; at most so much
-    for Gaussian noise, whose integers vary a little less than a Gaussian's sigma squared. A joint spend has
-    as many answers as parts, whatever n_answers is.
+    """Return the noise's variance in each answer of a series, in units squared, an upper bound for Gaussian
+    noise.
 
     Privacy: none; scales and groups are public.
     """
@@ -119,20 +102,9 @@ def measured_of(
     state: State | None = None,
     choices: Mapping[str, Any] | None = None,
 ) -> Measured:
-    """Return what was drawn of a period with this noise, at the cost of these spends.
+    """Return the measurements of a period with this noise, at the cost of these spends.
 
     Privacy: none; the numbers are noisy already.
-
-    Args:
-        period: What was measured.
-        noise: What the numbers were drawn with.
-        spends: What they cost.
-        positions: The measured steps, rising.
-        points: (n_series, n_positions), in units; None without.
-        variances: Of the points' noise, of the same shape, in units squared.
-        answers: To other queries than single steps; None without.
-        state: What the mechanism hands to the next period.
-        choices: What else the draw decided, public.
     """
     nothing = (period.n_leaves, 0)
     return Measured(

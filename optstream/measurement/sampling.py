@@ -18,9 +18,7 @@ from optstream.stream.private_period import LONGEST_IN_INT64, open_private_perio
 
 
 def check_n_samples(count: object, window_length: int, name: str) -> None:
-    """Refuse a number of points that no window can have: raises ParameterError unless it is an integer of
-    2 .. w. name: of the rule, for the error. Privacy: none.
-    """
+    """Refuse a number of points that no window can have, less than 2 or more than w. Privacy: none."""
     whole(count, f"n_samples of {name}", 2, window_length)
 
 
@@ -29,8 +27,8 @@ class EquallySpaced:
     """`n_samples` steps at fixed residues of the running step index modulo the window.
 
     A public rule: choosing costs no privacy. Every window of w consecutive steps, wherever periods begin
-    and however long days are, holds exactly `n_samples` of them: each residue modulo w meets it once. A
-    period that starts at residue 0 and is w steps long has a point at both its ends.
+    and however long days are, holds exactly `n_samples` of them. A period that starts at residue 0 and is w
+    steps long has a point at both its ends.
 
     Source: OptStream, section 4.1; the fixed residues are ours (docs/privacy.md, Lemma 4).
 
@@ -49,9 +47,6 @@ class EquallySpaced:
         Args:
             window_length: Steps of a window (w).
 
-        Returns:
-            `n_samples` of them.
-
         Raises:
             ParameterError: Not 2 <= n_samples <= w.
         """
@@ -61,7 +56,8 @@ class EquallySpaced:
         return tuple((2 * i * (window_length - 1) + gaps) // (2 * gaps) for i in range(self.n_samples))
 
     def positions(self, n_steps: int, first_step: int, window_length: int) -> tuple[int, ...]:
-        """Return the sampled steps of a period, counted from its start, rising.
+        """Return the sampled steps of a period, counted from its start, rising; none, perhaps, of a short
+        one.
 
         Privacy: none; a public rule, and any window meets n_samples of its steps (Lemma 4).
 
@@ -69,9 +65,6 @@ class EquallySpaced:
             n_steps: Of the period.
             first_step: Its running index.
             window_length: Steps of a window (w).
-
-        Returns:
-            None of them, perhaps, if the period is short.
 
         Raises:
             ParameterError: Not 2 <= n_samples <= w.
@@ -86,8 +79,8 @@ class L1Sampling:
 
     From the last point on, the first step at which the line back to it misses the series in between by
     more than `threshold` (unit of the readings times steps, a node of the level on average) becomes a
-    point. The first step is always one. The algorithm does not guarantee the period's end: after the last
-    point the reconstruction holds its value.
+    point. The first step is always one. The period's end need not be: after the last point the reconstruction
+    holds its value.
     At most `n_samples` points lie in any window, counting those of other periods: a step that would be one
     more is passed over, by a public rule. The paper takes the last steps unasked when only enough for
     n_samples are left. Together with the window rule that is a ratchet (a day's i-th point can never lie
@@ -120,14 +113,11 @@ class L1Sampling:
             object.__setattr__(self, name, value)
 
     def points_of_period(self, n_steps: int, window_length: int) -> int:
-        """Return how many points a period may have: its part of a window's, rounded up. Privacy: none.
+        """Return the most points of a period: its part of a window's, rounded up. Privacy: none.
 
         Args:
             n_steps: Of the period.
             window_length: Steps of a window (w).
-
-        Returns:
-            At most `n_samples`.
 
         Raises:
             ParameterError: Not 2 <= n_samples <= w.
@@ -136,16 +126,13 @@ class L1Sampling:
         return min(self.n_samples, -(-self.n_samples * n_steps // window_length), n_steps)
 
     def longest_segment(self, n_steps: int, window_length: int) -> int:
-        """Return the steps from one end to the other of the longest segment that is ever scored.
+        """Return the steps, from end to end, of the longest segment that is ever scored; 1 if none is.
 
-        From the first step to the last one that is asked for. Privacy: none; it bounds Lemma 6.
+        Privacy: none; it bounds Lemma 6.
 
         Args:
             n_steps: Of the period.
             window_length: Steps of a window (w).
-
-        Returns:
-            1 if none is.
 
         Raises:
             ParameterError: Not 2 <= n_samples <= w.
@@ -165,15 +152,7 @@ AT_ONCE = 2**16
 
 @dataclass(frozen=True)
 class Choice:
-    """How a level's points are to be chosen.
-
-    Attributes:
-        level: Depth in the tree.
-        n_points: How many are wanted.
-        threshold_units: Of the score, a node.
-        rule: Which steps may be taken at all.
-        scales: Of the sparse vector; None where nothing is ever asked.
-    """
+    """The rule for a level's points: number, threshold of the score a node, legal steps, noise scales."""
 
     level: int
     n_points: int
@@ -185,8 +164,7 @@ class Choice:
 def choose_level_points(
     period: PrivatePeriod, tree: AggregationTree, choices: Sequence[Choice], noise: NoiseSource
 ) -> dict[int, tuple[int, ...]]:
-    """Return each level's chosen steps of the period, rising, by level. Raises ParameterError where the
-    leaves do not fit.
+    """Return each level's chosen steps of the period, rising, by level.
 
     Privacy: Lemma 5 for each level, whose price is the period spend of the same scales; levels add up.
     """
@@ -200,17 +178,11 @@ def choose_level_points(
 
 
 def choose_points(exact: NDArray[np.int64], choice: Choice, noise: NoiseSource) -> tuple[int, ...]:
-    """Return the chosen steps of a period, rising, decided for all nodes of a level at once; none where the
-    rule lets no step in.
+    """Return the chosen steps of a period, rising, decided for all nodes of a level at once.
 
     Privacy: Lemma 5 (sparse vector) over queries whose change Lemma 6 bounds (L1 scores, summed over the
-    level's nodes); it stops after n_points - 1 positive answers. What is forced or forbidden depends on
-    earlier answers and public facts alone, hence costs nothing (Lemma 7).
-
-    Args:
-        exact: The level's values, (n_nodes, n_steps), in units.
-        choice: How they are to be chosen.
-        noise: Where the randomness comes from.
+    level's nodes); it stops after n_points - 1 positive answers. Forced and forbidden steps depend on earlier
+    answers and public facts alone (Lemma 7).
     """
     n_nodes, n_steps = exact.shape
     n_points, rule, scales = choice.n_points, choice.rule, choice.scales
@@ -220,7 +192,7 @@ def choose_points(exact: NDArray[np.int64], choice: Choice, noise: NoiseSource) 
     chosen = [int(free[0])]
     rule.take(chosen[0])
     if scales is None:
-        # Nothing was charged for asking, so nothing is asked: the last steps that may be points are.
+        # No sampling was charged, so nothing is drawn: the last steps that may be points are.
         for step in range(n_steps - (n_points - 1), n_steps):
             if rule.allowed()[step]:
                 rule.take(step)
@@ -252,9 +224,9 @@ def choose_points(exact: NDArray[np.int64], choice: Choice, noise: NoiseSource) 
 def _scores(exact: NDArray[np.int64], first: int, ends: Sequence[int]) -> Iterator[int]:
     """Yield (b - a) times the L1 score of [a, b], summed over nodes, for a = first and each b of ends.
 
-    Exact integers, some nodes at a time: at a step values add up to 2^50 units at most, what they are away
-    from their lines to (b - a) * 2^51. How they are counted, and in which memory, is a function of the
-    period's shape alone: a reading must not decide whether a draw comes to its end.
+    Exact integers, some nodes at a time: at a step values add up to 2^50 units at most, their distances from
+    the lines to (b - a) * 2^51. Memory is a function of the period's shape alone: a reading must not decide
+    whether a draw comes to its end.
 
     Privacy: Lemma 6 bounds how far a score moves; the scores themselves never leave this file.
     """

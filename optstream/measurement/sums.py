@@ -38,19 +38,18 @@ def measure_points_and_sums(
 
     Privacy: Lemma 3 (linear queries) for each step spend: one changed step moves the level by at most
     leaves_changed * alpha in all, in at most one part of each query, so it loses that over the scale. Lemma
-    16 for each joint spend. Costs exactly those spends.
+    16 for each joint spend.
 
     Args:
         period: The leaves' readings.
         tree: Its leaves are the period's.
         points: For each level its sampled steps of the period, rising.
         features: The queries of sums.
-        spends: All that the release costs; of each measured level and stage (`SAMPLES`, `feature_stage`) one
-            step spend, or joint spend of samples, whose scale and groups are those of the noise that is
-            drawn, so what is priced is what is drawn. A level without one is not measured: zeros with
-            infinite variance.
-        noise: Where the randomness comes from.
-        state: What the mechanism hands to the next period.
+        spends: All spends of the release: of each measured level and stage (`SAMPLES`, `feature_stage`) one
+            step spend, or joint spend of samples, whose scale and groups are those of the drawn noise. A
+            level without one is not measured: zeros with infinite variance.
+        noise: Source of the randomness.
+        state: The mechanism's state for the next period.
 
     Returns:
         Points and feature sums of every node, in the tree's order.
@@ -96,9 +95,7 @@ def measure_points_and_sums(
 
 
 def check_leaves(period: PrivatePeriod, tree: AggregationTree) -> None:
-    """Raise ParameterError for a period that has other leaves than the tree. Privacy: none; its shape is
-    public.
-    """
+    """Raise ParameterError for other leaves than the tree's. Privacy: none; the shape is public."""
     if period.n_leaves != len(tree.leaves):
         raise ParameterError(
             f"values must have {len(tree.leaves)} leaves (rows, in tree.leaves order); got {period.n_leaves}"
@@ -112,7 +109,7 @@ def _check_prices(
     features: Sequence[Feature],
     spends: Sequence[LinearSpend],
 ) -> None:
-    """Raise ParameterError for a spend that prices another query than the one it is for.
+    """Raise ParameterError for a spend of another query than its level's.
 
     Privacy: none; lengths and choices are public.
     """
@@ -134,14 +131,12 @@ def _check_prices(
 def measure_steps(
     period: PrivatePeriod, positions: Sequence[int], spend: LinearSpend, noise: NoiseSource
 ) -> Measured:
-    """Measure these steps of every series, (n_series, n_positions), with noise of the spend's own scale and
-    groups.
+    """Measure these steps of every series, (n_series, n_positions), with the spend's own noise.
 
     Privacy: Lemma 3 (linear queries): a changed step that is measured loses at most the spend's charge; Lemma
     16 (joint noise) for a joint spend; Lemma 20 (Gaussian noise) for a Gaussian one, in rho.
 
-    positions: rising, counted from the period's first step; may be empty, then the spend covers no step.
-    Raises ParameterError where the spend prices other steps, or groups other ones; then nothing was drawn.
+    A spend that prices other steps raises ParameterError before any draw.
     """
     parts = [range(step, step + 1) for step in positions]
     check_price(spend, parts, period.n_leaves, period.first_step, period.n_steps)
@@ -152,7 +147,7 @@ def measure_steps(
 
 
 def spent(plan: StepSpend | CappedSpend, weights: Sequence[int | Fraction]) -> StepSpend:
-    """Return the plan's own price at the steps that were chosen; weights: of each step of the period.
+    """Return the plan's own price at the chosen steps, by the weight of each step of the period.
 
     Privacy: none; the choice was paid for.
     """
@@ -162,16 +157,16 @@ def spent(plan: StepSpend | CappedSpend, weights: Sequence[int | Fraction]) -> S
     )  # fmt: skip
 
 
-# Laplace measurements of single steps in the order of time, each chosen from what was measured before.
+# Laplace measurements of single steps in the order of time, each chosen from earlier ones.
 
 
 class Controller(Protocol):
-    """What decides which steps are measured, and is told noisy numbers only. Steps are running indices."""
+    """Decides which steps, running indices, are measured, from noisy numbers alone."""
 
     def due(self, step: int) -> bool:
         """Return whether a step, a running index, should be measured, if there is headroom.
 
-        Privacy: none; a function of what `saw` was told.
+        Privacy: none; a function of the values given to `saw`.
         """
         ...
 
@@ -186,24 +181,12 @@ class Controller(Protocol):
 def measure_in_turn(
     period: PrivatePeriod, plan: CappedSpend, window_length: int, controller: Controller, noise: NoiseSource
 ) -> Measured:
-    """Measure, at every series, each step that is due and that the plan has headroom for, as time runs.
-
-    Noise is drawn step by step.
+    """Measure, at every series, each step that is due and that the plan has headroom for, step by step.
 
     Privacy: Lemma 10 (samples chosen in turn): a changed step that is measured loses at most the plan's unit
     charge. At most `cap` of them lie in any window, and which ones is decided by a controller and a rule that
-    know noisy numbers and public facts only, so they compose adaptively.
-
-    Args:
-        period: The series.
-        plan: What was reserved for the period; its cap, the steps that other periods took and its scale are
-            those of the measurements. It is settled to a step spend of the chosen steps.
-        window_length: Steps.
-        controller: Asked at each step, told of each that is measured.
-        noise: Where the randomness comes from.
-
-    Returns:
-        The points that were measured.
+    know noisy numbers and public facts only, so they compose adaptively. The plan is settled to a step spend
+    of the chosen steps.
     """
     exact = open_private_period(period)
     rule = WindowBudget(
@@ -229,11 +212,10 @@ def measure_in_turn(
 
 
 def level_period(period: PrivatePeriod, tree: AggregationTree, level: int) -> PrivatePeriod:
-    """Return the nodes of one level, the root being level 0, (n_nodes of the level, n_steps), private as the
-    leaves are. Raises ParameterError where the leaves do not fit.
+    """Return the nodes of one level, (n_nodes of the level, n_steps), private as the leaves are.
 
-    Privacy: Lemma 2 (sums of integers are exact): nothing is measured here; one customer's change moves the
-    level's nodes by as much as the leaves, in all.
+    Privacy: Lemma 2 (sums of integers are exact): one customer's change moves the level's nodes by as much as
+    the leaves, in all.
     """
     check_leaves(period, tree)
     nodes = tree.levels[level]
@@ -241,11 +223,11 @@ def level_period(period: PrivatePeriod, tree: AggregationTree, level: int) -> Pr
     return PrivatePeriod(totals, resolution=period.resolution, first_step=period.first_step)
 
 
-def together(parts: Mapping[int, Measured], state: State | None, before: State | None) -> Measured:
-    """Return the measurements of several levels as those of one period; spends name their level.
+def combined(parts: Mapping[int, Measured], state: State | None, before: State | None) -> Measured:
+    """Return the measurements of several levels, kept as `parts`, as those of one period.
 
-    Privacy: none; what was measured is noisy, and its spends are kept. The levels' own are its `parts`.
-    state: what the whole hands to the next period; before: what it was handed, without raw entries.
+    Privacy: none; the measurements are noisy, and their spends, which name their level, are kept. `before` is
+    the mechanism's old state without raw entries.
     """
     levels = [
         replace(part, spends=tuple(replace(spend, level=level) for spend in part.spends))

@@ -1,5 +1,4 @@
-"""One file or package for each mechanism, of the packages below. A name of `__init__.pyi` loads when it is
-first used.
+"""One file for each mechanism. A name of `__init__.pyi` loads when it is first used.
 
 A method that lists no arguments overrides one of `optstream.mechanisms.base` or
 `optstream.mechanisms.series`, where they are listed.
@@ -29,15 +28,12 @@ tests of the release run through."""
 
 
 def mechanism_named(name: str) -> Any:
-    """Return the class of a mechanism, which says what is true of it; None for a name that none has."""
+    """Return the class of a mechanism, or None for an unknown name."""
     return __getattr__(name) if name in MECHANISMS else None
 
 
 def on_tree(pattern: Any, tree: Any, level_shares: Any, lower_bound: float | None = 0.0) -> Any:
-    """Return a mechanism on a tree, by the class that it names; itself where it has its tree already.
-
-    Arguments and errors as `Hierarchical`.
-    """
+    """Return a mechanism on a tree, by its `tree_class`; itself where it has a tree already."""
     if pattern.tree_class is None:
         return pattern
     return __getattr__(pattern.tree_class)(pattern, tree, level_shares, lower_bound)

@@ -24,28 +24,29 @@ from optstream.stream.changes import TreeMap
 
 
 class Mechanism(ABC):
-    """Base of every mechanism: a plan that is priced, a draw that costs it, an estimate that is free.
+    """Base of every mechanism: a plan that is priced, a draw that costs it, an estimate.
 
-    Flow, audit and conformance suite ask nothing else of one. What is true of a mechanism stands in its class
-    and nowhere else.
+    Only `measure` and `release` cost privacy; all other methods read noisy numbers and public facts.
+    `measured` are measurements of one period, of this mechanism: others raise ParameterError. Values and
+    their errors are (n_nodes, n_steps), in the unit of the readings.
 
     Attributes:
-        model: What is protected.
+        model: The privacy guarantee.
         adaptive: Whether a period's measurements or estimates depend on those of other periods, so that
             periods go one by one and a state goes from each to the next.
-        noise_is_known: Whether how noisy each value will be is known before anything is drawn.
+        noise_is_known: Whether each value's noise variance is known before the draw.
         one_leaf_a_period: Whether, for unit "customer", it is priced for customers whose readings of a period
             lie in so many leaves as its `leaves_per_period`, 1 where it has none.
         takes_covariates: Whether public covariates shape its estimates.
-        compares_noise: Whether it chooses between joint and Laplace noise where neither is asked for.
+        compares_noise: Whether it chooses between joint and Laplace noise by default.
         chooses_shares: Whether its class on a tree chooses the levels' shares, from a public `scale`.
         takes_margin: Whether it may stand on a hierarchy with a margin, which is measured as one more level.
         serves_hours: Whether periods may be hours: it cuts or transforms no day as a whole.
-        also_called: Under which other name it stands in `optstream.mechanisms.MECHANISMS`; None mostly.
+        also_called: Its other name in `optstream.mechanisms.MECHANISMS`; None mostly.
         tree_class: The class of `optstream.mechanisms` that puts it on a tree; None where it has a `tree` of
             its own.
-        currency: That of the privacy guarantees that it takes: others it refuses when it is made.
-        revises: Whether it learns more of a period from what is measured after it (`revise`).
+        currency: That of the privacy guarantees that it takes: it refuses others when it is made.
+        revises: Whether it learns more of a period from later measurements (`revise`).
         has_self_check: Whether it finds days that were unlike all others (`events`).
         days_independent: Whether the errors of one period's estimate are independent of another's.
     """
@@ -68,10 +69,7 @@ class Mechanism(ABC):
 
     @property
     def reads_spends(self) -> bool:
-        """Whether a plan depends on what other periods spent: then `recall` is asked before it.
-
-        So it is for what is adaptive. For others periods need not go one by one all the same.
-        """
+        """Whether a plan depends on other periods' spends, by default if adaptive: `recall` comes first."""
         return self.adaptive
 
     @property
@@ -80,7 +78,7 @@ class Mechanism(ABC):
         """What the plan, repeated without end, costs any window, in the model's currency."""
 
     def expected_by_level(self) -> NDArray[np.float64] | None:
-        """Return what a prior expects of each level's nodes once it has learned; free, from public facts.
+        """Return the errors that a prior expects at each level once it has learned, from public facts.
 
         Returns:
             (n_levels, 3), in the unit of the readings, root first: a node's root mean square error, the size
@@ -91,23 +89,23 @@ class Mechanism(ABC):
 
     @abstractmethod
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
-        """Return the most that a period will cost, known before anything is drawn; free.
+        """Return the most that a period will cost, known before the draw.
 
         Args:
             n_steps: Steps of the period.
             first_step: Running index of its first step.
-            state: What the period before left, or what `recall` returned; None at the start of a stream.
+            state: The state after the period before, or of `recall`; None at the start of a stream.
 
         Returns:
-            What the ledger reserves. The draw costs at most that.
+            The spends that the ledger reserves. The draw costs at most that.
 
         Raises:
-            ParameterError: For a state that another mechanism left, or a period of a length for which the
-                mechanism was not made (too short, or not that of its features).
+            ParameterError: For a state of another mechanism, or a period of a length for which the mechanism
+                was not made (too short, or not that of its features).
         """
 
     def carried_over(self, state: State, between: TreeMap, first_step: int) -> State | None:
-        """Return what a period left, as the memory of a period with another tree; free.
+        """Return the state after a period for a period with another tree.
 
         Args:
             state: Public, of the last period with the tree before.
@@ -115,8 +113,8 @@ class Mechanism(ABC):
             first_step: Running index of the first step of the period.
 
         Returns:
-            The state where every node stands where it stood; None where nodes came or went, and the mechanism
-            begins anew.
+            The state where every node keeps its place; None where nodes came or went, and the mechanism
+            starts again.
         """
         return state if between.is_renaming else None
 
@@ -132,48 +130,29 @@ class Mechanism(ABC):
 
     @abstractmethod
     def _consistent(self, measured: Measured) -> Consistent:
-        """Return every node's value at every step, from the measurements alone; free."""
+        """Return every node's value at every step, from the measurements alone."""
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
-        """Return what the noise of all measurements did to each value before the bound; free.
+        """Return the variance that the noise of all measurements leaves in each value before the bound.
 
-        Args:
-            measured: Of one period.
-
-        Returns:
-            (n_nodes, n_steps), in the squared unit of the readings, from noise scales and positions alone.
-            `Estimate` says when it is 0, nan or None.
-
-        Raises:
-            ParameterError: As `estimate`.
+        It is computed from noise scales and positions alone; `Estimate` says when it is 0, nan or None.
         """
         return None
 
     def misses_only_noise(self, measured: Measured) -> bool:
-        """Return whether the estimate, before its bound, misses the truth by noise alone; free.
+        """Return whether the error of the estimate, before its bound, is noise alone.
 
-        Args:
-            measured: Of one period.
-
-        Returns:
-            Whether every step was measured and nothing was smoothed. Then the noise's standard errors are
-            those of the whole error.
+        So it is where every step was measured and nothing was smoothed: then the noise's standard errors are
+        those of the whole error.
         """
         return False
 
     def noise_factor(self, measured: Measured) -> ErrorFactor | SeparableFactor | None:
-        """Return what the noise of the measurements did to each leaf's values before the bound; free.
+        """Return the factor of the noise's covariance in the leaves' values, before the bound.
 
-        Args:
-            measured: Of one period.
-
-        Returns:
-            The factor of the leaves, or of plain series; of many leaves where all were measured at the same
-            steps. None where `noise_variances` knows none, where noise of earlier periods is in the values,
-            and for too many leaves (`estimation.noise_factor`).
-
-        Raises:
-            ParameterError: As `estimate`.
+        Of many leaves it is known where all were measured at the same steps. None where `noise_variances`
+        knows none, where noise of earlier periods is in the values, and for too many leaves
+        (`estimation.noise_factor`).
         """
         every = np.arange(len(measured.points))
         leaves = every if self.own_tree is None else self.own_tree.leaf_indices
@@ -184,17 +163,7 @@ class Mechanism(ABC):
         return factor(lambda one: self.unbounded(one)[leaves], measured, variances[leaves])
 
     def unbounded(self, measured: Measured) -> NDArray[np.float64]:
-        """Return every node's value at every step before the lower bound; free.
-
-        Args:
-            measured: Of one period.
-
-        Returns:
-            (n_nodes, n_steps), in the unit of the readings: what standard errors are of.
-
-        Raises:
-            ParameterError: As `estimate`.
-        """
+        """Return every node's value at every step before the lower bound, of which standard errors are."""
         pattern: Any = self  # every mechanism is a dataclass, which mypy cannot know
         free = replace(pattern, lower_bound=None) if hasattr(pattern, "lower_bound") else pattern
         found: NDArray[np.float64] = free._consistent(measured).values
@@ -203,39 +172,31 @@ class Mechanism(ABC):
     def foreseen(self) -> "Mechanism | None":
         """Return a mechanism of the same scales whose noise is known before the draw, for a preview.
 
-        Returns:
-            The mechanism itself where its noise is known; None where the draw decides.
+        It is the mechanism itself where its noise is known; None where the draw decides.
         """
         return self if self.noise_is_known else None
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
-        """Return the state for a period, from what the ledger knows; free.
+        """Return the state for `plan` and `measure`, from the ledger; None for a mechanism that keeps none.
 
         Args:
-            spends: Of all other periods within a window, earlier and later ones. What was spent is read from
-                them alone.
-            before: The state that the period before left, if there is one. Only estimates need it, and what
-                another mechanism left is ignored.
-
-        Returns:
-            The state for `plan` and `measure`; None for a mechanism that keeps none.
+            spends: Of all other periods within a window, earlier and later ones.
+            before: The state after the period before, if there is one. Only estimates need it, and that of
+                another mechanism is ignored.
         """
         return None
 
     def prepared(self, state: State | None, first_step: int) -> State | None:
-        """Return the state for the draw of a period, with all that can be computed before the draw; free.
+        """Return the state for the draw of a period, with all that can be computed before the draw.
 
-        `measure` does it if nobody did; done before, what fails in it has drawn nothing.
+        `measure` does it by default; done before, a failure in it has drawn nothing.
 
         Args:
             state: As for `plan`.
             first_step: Running index of the period's first step.
 
-        Returns:
-            The state to measure with.
-
         Raises:
-            ParameterError: For a state that another mechanism left.
+            ParameterError: For a state of another mechanism.
         """
         return state
 
@@ -254,17 +215,17 @@ class Mechanism(ABC):
                 `tree.leaves` on a tree; a polars or pandas frame by label, with the leaves' names in its
                 columns (or in the index of a pandas frame) in any order and a row for each step; or a
                 PrivatePeriod.
-            noise: Secure for what is published; simulated noise marks what it touches.
+            noise: Secure for publication; a release of simulated noise is marked.
             first_step: Running index of the first step; may be left out with a PrivatePeriod, which knows it.
-            state: What the period before left; None at the start of a stream. The privacy guarantee over
-                several periods holds only with it.
+            state: The state after the period before; None at the start of a stream. The privacy guarantee
+                over several periods holds only with it.
 
         Returns:
-            Noisy numbers, what they cost, and the state for the next period.
+            Noisy numbers, their spends, and the state for the next period.
 
         Raises:
             ParameterError: For a shape, type, label, length, state or noise that does not fit, never for a
-                value (`as_period`). Nothing was drawn then.
+                value. Nothing was drawn then.
             NoiseError: If the noise source cannot draw.
         """
         check_noise(noise)
@@ -273,13 +234,13 @@ class Mechanism(ABC):
         return self._draw(period, noise, state)
 
     def estimate(self, measured: Measured) -> Release:
-        """Compute the release from its measurements; repeatable, free.
+        """Compute the release from its measurements; repeatable.
 
         Args:
-            measured: What `measure` returned or `Measured.from_bytes` read.
+            measured: Of `measure` or `Measured.from_bytes`.
 
         Returns:
-            Every node's value at every step, with what it cost.
+            Every node's value at every step, with its cost.
 
         Raises:
             ParameterError: For measurements of another kind than this mechanism draws, or of other levels.
@@ -288,32 +249,18 @@ class Mechanism(ABC):
         return self._release(measured, found.values, optimality=found.optimality)
 
     def events(self, measured: Measured) -> tuple[int, ...]:
-        """Return the days that were found unlike all others; free.
+        """Return the numbers, on the public clock, of days that were found unlike all others.
 
-        Args:
-            measured: Of one period.
-
-        Returns:
-            The days' numbers on the public clock, rising; () for a mechanism without a self-check.
-
-        Raises:
-            ParameterError: As `estimate`.
+        There are none without a self-check.
         """
         return ()
 
     def measured(self, measured: Measured) -> bool:
-        """Return whether these are measurements of which `revise` makes a new estimate.
-
-        Args:
-            measured: Of one period.
-
-        Returns:
-            False for a mechanism that does not revise.
-        """
+        """Return whether these are measurements of which `revise` makes a new estimate."""
         return False
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """Return a period estimated again, from what was measured after it too; free.
+        """Return a period estimated again, with later measurements too.
 
         Args:
             measured: Of the period; must be `measured` by this mechanism where it revises.
@@ -373,19 +320,5 @@ class Mechanism(ABC):
         first_step: int = 0,
         state: State | None = None,
     ) -> Release:
-        """Measure and estimate in a row; costs as `measure`.
-
-        Args:
-            values: As for `measure`.
-            noise: As for `measure`.
-            first_step: As for `measure`.
-            state: As for `measure`.
-
-        Returns:
-            The estimate, with what it cost and the state for the next period.
-
-        Raises:
-            ParameterError: As `measure`.
-            NoiseError: As `measure`.
-        """
+        """Measure and estimate; arguments, cost and errors as `measure`."""
         return self.estimate(self.measure(values, noise=noise, first_step=first_step, state=state))

@@ -1,4 +1,4 @@
-"""What HistoryInformed measures: its parameters, the rule of blocks and groups, what a window costs."""
+"""The measurements of HistoryInformed: parameters, the rule of blocks and groups, a window's cost."""
 
 import math
 from collections import Counter
@@ -36,20 +36,20 @@ from optstream.stream import State
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 
-# Groups of joint noise over whole blocks: which a period has, and what the worst window then costs.
+# Groups of joint noise over whole blocks: those of a period, and the cost of the worst window.
 
 Lengths = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class BlockGroups:
-    """How the blocks of a period are cut into groups of joint noise: by where it begins, before it is read.
+    """A period's blocks in groups of joint noise, by where it begins.
 
     Only blocks that lie in the period whole are measured: a piece of one would count in its group as much as
-    a block and tell less.
+    a block and carry less information.
 
     Attributes:
-        blocks: The rule of what is measured.
+        blocks: The rule of the blocks.
         size: Blocks to a group, at least, on a period's average; 1 or more.
         period_lengths: Steps of every period that will ever be released.
     """
@@ -61,9 +61,7 @@ class BlockGroups:
     def of(self, first_step: int, n_steps: int) -> tuple[Group, ...]:
         """Return the groups of a period: as many nearly equal ones as have `size` blocks on average, or one.
 
-        Every whole block is in one of them. first_step: running index of its first step. Raises
-        ParameterError where the scale was not made for periods of this length. Privacy: Lemma 16; a public
-        rule.
+        Every whole block is in one of them. Privacy: Lemma 16; a public rule.
         """
         if n_steps not in self.period_lengths:
             listed = ", ".join(map(str, self.period_lengths))
@@ -105,14 +103,12 @@ class BlockGroups:
     def error(self) -> float:
         """The mean variance of a block's noise where Laplace noise that loses all of epsilon has scale 1.
 
-        As much more as blocks are left out: what is known of a stream goes with blocks over variances.
+        As much more as blocks are left out: the information on a stream is blocks over variances.
         """
         return self.worst**2 * self._variance_of_one
 
     def errs_less(self, epsilon: Fraction, horizon: Horizon | None) -> bool:
-        """Return whether they are expected to err less than Laplace noise in the same blocks; free. epsilon:
-        of a window; horizon: as in `JointTerms`.
-        """
+        """Return whether they are expected to err less than Laplace noise in the same blocks."""
         blocks = self.blocks
         ratio = math.sqrt(2.0 * (blocks.n_blocks * blocks.length) ** 2 / self.error)
         n_groups = sum(n_groups for _, n_groups in self.numbers)
@@ -142,7 +138,7 @@ class BlockGroups:
 
     @cached_property
     def _variance_of_one(self) -> float:
-        """The variance at scale 1, in proportion to what is measured."""
+        """The variance at scale 1, in proportion to the measured part."""
         sizes = np.array(self.sizes, dtype=np.float64)
         return float(((sizes + 1.0) * (sizes + 2.0) / 3.0).mean()) * self.left_out
 
@@ -156,10 +152,10 @@ class BlockGroups:
 
 @lru_cache(maxsize=256)
 def best_groups(blocks: DriftingBlocks, period_lengths: Lengths, unit_scale: Fraction) -> BlockGroups | None:
-    """Return the groups with the least variance of noise; None where none of two blocks can be drawn.
+    """Return the groups with the least variance of noise, of equal ones the smaller, whose year costs less.
 
-    Of those that are as good the smaller: their year costs less. unit_scale: of Laplace noise that loses all
-    of epsilon. Costs no privacy: public figures alone.
+    `unit_scale` is of Laplace noise that loses all of epsilon; None where no group of two blocks can be
+    drawn.
     """
     best: BlockGroups | None = None
     for one in sorted(candidates(blocks, period_lengths), key=lambda one: one.least_error):
@@ -174,11 +170,7 @@ def best_groups(blocks: DriftingBlocks, period_lengths: Lengths, unit_scale: Fra
 def chosen_groups(
     blocks: DriftingBlocks, period_lengths: Lengths, unit_scale: Fraction, size: Fraction | None
 ) -> BlockGroups | None:
-    """Return the groups of a size, or, where it is None, the best ones; None where none of two blocks can be
-    drawn.
-
-    Arguments as `best_groups`. Costs no privacy: public figures alone.
-    """
+    """Return the groups of a size, or, where it is None, the best ones; None where none can be drawn."""
     if size is None:
         return best_groups(blocks, period_lengths, unit_scale)
     found = BlockGroups(blocks, size, period_lengths)
@@ -186,17 +178,15 @@ def chosen_groups(
 
 
 def may_be_drawn(groups: BlockGroups, unit_scale: Fraction) -> bool:
-    """Return whether the sampler takes such groups: some has two blocks, and none is too large for its scale.
-    Privacy: none; public figures.
-    """
+    """Return whether some group has two blocks, and none is too large for its scale."""
     largest = max(groups.sizes, default=1)
     return 1 < largest <= LARGEST_GROUP and 4 * groups.worst * unit_scale >= largest
 
 
 @lru_cache(maxsize=256)
 def candidates(blocks: DriftingBlocks, period_lengths: Lengths) -> tuple[BlockGroups, ...]:
-    """Return the groups that are worth a look, the smaller first: one for each number of groups that the
-    ordinary period with the fewest blocks may have. Privacy: none; public figures.
+    """Return groups, the smaller first, one for each number of groups of the ordinary period with fewest
+    blocks.
     """
     ordinary = BlockGroups(blocks, Fraction(1), period_lengths)
     fewest = min((n_blocks for n_blocks, _ in ordinary.numbers), default=0)
@@ -230,14 +220,14 @@ BLIND_SHARE = 6
 
 @dataclass(frozen=True)
 class Figures:
-    """What blocks and shares are chosen by: public figures, so that the choice costs no privacy.
+    """Public figures by which blocks and shares are chosen.
 
     relative_noise: alpha * leaves / (epsilon * scale): the noise of the only block of a window, relative to a
-    series' size; None where no scale is known. n_blocks, length: those that are given. components: of the
-    prior that expects. count: that size, where readings are counts and vary around what is expected; else
-    None. joint: for each level, root first, whether its noise may be joint; plain series are one level.
-    period_lengths, group_size: of its groups; wanted: whether it is asked for, however much it errs. epsilon,
-    horizon: of the stream, by which it is compared with Laplace noise (`noise_horizon`).
+    series' size; None where no scale is known. n_blocks, length: where given. components: of the prior.
+    count: that size, where readings are counts and vary around their expectation; else None. joint: for each
+    level, root first, whether its noise may be joint; plain series are one level. period_lengths, group_size:
+    of its groups; wanted: whether it is required, however much it errs. epsilon, horizon: of the stream, by
+    which it is compared with Laplace noise (`noise_horizon`).
     """
 
     window_length: int
@@ -265,11 +255,9 @@ class Figures:
         return 2.0 * (self.relative_noise * count / share) ** 2
 
     def groups(self, count: int, long: int, shares: Sequence[float] = (1.0,)) -> list[BlockGroups | None]:
-        """Return each level's groups of joint noise of such blocks; None where it may have none, or Laplace
-        noise is expected to err less.
+        """Return each level's groups of joint noise of such blocks; None where Laplace noise errs less.
 
-        shares: of epsilon, one for each level. As the mechanism chooses them, but for scales that are small
-        beside the grid.
+        They are those that the mechanism chooses, but for scales that are small next to the grid.
         """
         if not any(self.joint):
             return [None] * len(shares)
@@ -288,7 +276,7 @@ class Figures:
         """Return the noise of the mean of a block at each level, with so much of epsilon; None without."""
         assert self.relative_noise is not None
         chosen = self.groups(*blocks, shares)
-        # what is not measured for lack of a whole block is as so much more noise, at every level
+        # steps that no whole block covers count as more noise, at every level
         more = math.sqrt(next((groups.left_out for groups in chosen if groups is not None), 1.0))
         found: list[PlannedNoise | None] = []
         for groups, share in zip(chosen, shares, strict=True):
@@ -301,7 +289,7 @@ class Figures:
 
 @lru_cache(maxsize=256)
 def choose_blocks(public: Figures) -> Blocks:
-    """Return (m, L), what is given of them as it is. Costs no privacy."""
+    """Return (m, L), keeping those that are given."""
     if public.relative_noise is None:
         count = public.n_blocks or max(1, round(public.window_length / BLIND_SHARE))
         return count, public.length or max(1, min(2, public.window_length // count))
@@ -309,7 +297,7 @@ def choose_blocks(public: Figures) -> Blocks:
 
 
 def best_blocks(error: Callable[[int, int], float], public: Figures) -> Blocks:
-    """Return (m, L) with the least `error(m, L)`, what is given as it is. Costs what `error` costs."""
+    """Return (m, L) with the least `error(m, L)`, keeping those that are given."""
     window = public.window_length
     counts = (public.n_blocks,) if public.n_blocks else (*(m for m in COUNTS if m < window), window)
     lengths = (public.length,) if public.length else LENGTHS
@@ -363,7 +351,7 @@ PARTS = "parts"
 
 @dataclass(frozen=True)
 class BlockPlan(OnlineMechanism):
-    """The parameters of `HistoryInformed`, checked, and what is measured by them; they are told there."""
+    """The parameters of `HistoryInformed`, where they are listed, checked, and the measured blocks."""
 
     model: PrivacyModel
     n_blocks: int | None = None
@@ -415,7 +403,7 @@ class BlockPlan(OnlineMechanism):
 
     @property
     def blocks(self) -> DriftingBlocks:
-        """The rule of what is measured."""
+        """The rule of the blocks."""
         return _blocks(self)
 
     @property
@@ -425,7 +413,7 @@ class BlockPlan(OnlineMechanism):
 
     @property
     def prior_components(self) -> tuple[Component, ...]:
-        """The `components`, or the general ones of what is measured."""
+        """The `components`, or the general ones of loads or of counts."""
         if self.components or not self.counts:
             return self.components or COMPONENTS
         has_week = self.public_days.first_weekday is not None
@@ -458,7 +446,7 @@ class BlockPlan(OnlineMechanism):
         return self.blocks.n_blocks * self.blocks.length if groups is None else groups.worst
 
     def groups(self, n_steps: int, first_step: int = 0) -> tuple[Group, ...]:
-        """Return what a period measures where nothing else was spent, a block by itself with Laplace noise.
+        """Return a period's groups without other spends, a block by itself with Laplace noise.
 
         Args:
             n_steps: Of the period.
@@ -493,15 +481,7 @@ class BlockPlan(OnlineMechanism):
         return self.with_joint(figures, (self.joint_terms.allowed(model),))
 
     def with_joint(self, figures: Figures, joint: tuple[bool, ...]) -> Figures:
-        """Return figures that say at which levels noise may be joint, and in which groups; free.
-
-        Args:
-            figures: Of the same plan.
-            joint: For each level, root first.
-
-        Returns:
-            The same, where no level may have it.
-        """
+        """Return the figures with the levels, root first, at which noise may be joint, and its groups."""
         if not any(joint):
             return figures
         lengths = self.period_lengths or (self.model.window_length,)

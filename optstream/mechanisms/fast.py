@@ -39,8 +39,8 @@ class Fast(OnlineMechanism):
     """FAST: at most M steps of any window are measured, sooner when the prediction failed, and filtered.
 
     A measured step has Laplace noise of scale M * alpha / epsilon. Between two of them the filter's
-    prediction is published, at one the corrected value. How far the correction moved it is fed back into the
-    interval to the next (`estimation.fast.sampling_interval`). Decided once for all series, from noisy
+    prediction is published, at one the corrected value. The size of the correction is fed back into the
+    interval to the next (`estimation.fast.AdaptiveInterval`). Decided once for all series, from noisy
     numbers.
 
     As published it protects a user's whole finite series: here, a window as long as the series. With a
@@ -50,21 +50,21 @@ class Fast(OnlineMechanism):
     Source: Fan and Xiong, FAST (technical report 2011; 2012, 2014); defaults of a re-implementation.
 
     Args:
-        model: What is protected.
+        model: The privacy guarantee.
         n_samples: M, in [1, w]; None for 15 % of the window, rounded down, at least 1.
         sampling: "adaptive", or "fixed": every ceil(w / M) steps.
         predictor: "kalman", or "linear": measured values as they are, then the line through the last two.
         proportional: Gain of the feedback's last error, in [0, 1]; the three gains add up to 1.
         integral: Gain of the errors' mean over `integration_time`, in [0, 1].
         derivative: Gain of the errors' change a step, in [0, 1].
-        integration_time: Samples that the integral looks at, in [1, M]; None for 5, or M if that is less.
-            Until so many errors are known the interval is the shortest.
+        integration_time: Samples of the integral, in [1, M]; None for 5, or M if that is less. Until so many
+            errors are known the interval is the shortest.
         interval_step: theta > 0, in steps.
         set_point: xi > 0, the relative error at which the interval stays.
         min_interval: In steps, in [1, w].
-        process_deviation: How far a series is taken to move in a step, > 0, in the unit of the readings: the
+        process_deviation: The assumed motion of a series in a step, > 0, in the unit of the readings: the
             square root of the paper's Q. None for 316 alpha, for counts the re-implementation's Q = 100,000.
-            Better is what the public knows of the series; a guess must not come from the private values.
+            A value from public knowledge is better; a guess must not come from the private values.
         error_floor: Relative errors are taken of no smaller value than this, > 0, in the unit of the
             readings; None for alpha, which for counts is the re-implementation's 1.
 
@@ -154,9 +154,8 @@ class Fast(OnlineMechanism):
         return replace(measured, before=public_part(state), state=memory)
 
     def _controller(self, state: State | None, first_step: int, n_series: int) -> SamplingController:
-        """Return the controller as the period before left it, or at the start of a stream.
-
-        What a later period left says nothing of this one: it is not used.
+        """Return the controller after the period before, or at the start of a stream; later states do not
+        count.
         """
         memory: Mapping[str, Any] = own_state(state, NAME)
         last = memory.get("last_sample")

@@ -23,9 +23,9 @@ LONGEST_WINDOW = 2**14
 class Fourier(SeriesMechanism):
     """A period's first frequencies with Laplace noise, the others left out, transformed back.
 
-    It is for whole periods of smooth series: not online, not adaptive, biased by what it leaves out. All
-    coordinates are those of an orthonormal transform (2 k - 1 real numbers, sqrt(2) Re and sqrt(2) Im, the
-    Nyquist frequency one number), computed in integers and rounded to the resolution. For n changed steps
+    It is for whole periods of smooth series: not online, not adaptive, biased by the frequencies left out.
+    All coordinates are those of an orthonormal transform (2 k - 1 real numbers, sqrt(2) Re and sqrt(2) Im,
+    the Nyquist frequency one number), computed in integers and rounded to the resolution. For n changed steps
     they move by at most sqrt((2 k - 1) n) alpha in L1 and one unit each for rounding: a resolution far below
     alpha makes that small. A period is charged by how many of its steps n lie in the window, about as sqrt(n)
     (a `PeriodSpend`).
@@ -33,19 +33,18 @@ class Fourier(SeriesMechanism):
     Source: Rastogi and Nath 2010, section 4 (FPA_k); k = 10 as in Fioretto and Van Hentenryck, OptStream.
 
     Args:
-        model: What is protected.
+        model: The privacy guarantee.
         n_coefficients: k >= 1, how many frequencies, the mean one of them; more than a period has are all of
             them.
         shortest_period: Steps of the shortest period that will ever be released, at least 1; None for a
             window. Shorter ones meet a window more often and need more noise.
         leaves_per_period: Of unit "customer", the most leaves in which one customer's readings of a period
             lie; 1 where they stay in one leaf, as many as the tree has where only steps are kept apart. Unit
-            "roaming" has any number and takes no such limit: whoever moves at each step spreads over all
+            "roaming" has any number and takes no such limit: one who moves at each step spreads over all
             coordinates of many series, which takes up to sqrt(2 k - 1) times the noise.
 
     Raises:
-        ParameterError: For a parameter outside its range, naming it, its legal range and what it got; and
-            where the noise would outgrow the integers.
+        ParameterError: A parameter is outside its range, or the noise would outgrow the integers.
     """
 
     model: PrivacyModel

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optstream.estimation import Estimate
 from optstream.estimation.least_squares import consistent
 from optstream.estimation.variances import reconciled_variances
-from optstream.measurement.sums import level_period, together
+from optstream.measurement.sums import combined, level_period
 from optstream.mechanisms.series import OnlineMechanism, SeriesMechanism
 from optstream.mechanisms.shares import checked_level_shares
 from optstream.mechanisms.state import memory_of, own_state
@@ -30,12 +30,12 @@ class Hierarchical(OnlineMechanism):
     """A mechanism at every level of a tree, and one consistent, bounded series for every node.
 
     Each level has a mechanism of its own, like the given one: the level's nodes are its series, its share of
-    the budget the model's budget. What a mechanism decides (BD and BA whether to publish, FAST when to
-    sample) it decides once for all nodes of a level, so that a customer who changes leaf meets one set of
-    decisions; PeGaSus decides for each node, which its lemma allows: a step costs the same at every node,
-    whatever was decided there. Levels add up. The levels' estimates go through the same least squares as
-    OptStream's, each value weighted by what is known of its noise, so that nodes add up and no leaf lies
-    below `lower_bound`; where that is met, parents keep their estimates (`consistent`'s "held").
+    the budget the model's budget. A mechanism decides once for all nodes of a level (BD and BA whether to
+    publish, FAST when to sample), so that a customer who changes leaf meets one set of decisions; PeGaSus
+    decides for each node, which its lemma allows: a step costs the same at every node. Levels add up. The
+    levels' estimates go through the same least squares as OptStream's, each value weighted by its noise, so
+    that nodes add up and no leaf lies below `lower_bound`; where that is met, parents keep their estimates
+    (`make_consistent`'s "held").
 
     Args:
         mechanism: The pattern, made with the whole stream's model.
@@ -45,7 +45,7 @@ class Hierarchical(OnlineMechanism):
         lower_bound: Of every leaf, in the unit of the readings; None for no bound.
 
     Raises:
-        ParameterError: For shares that do not fit the tree, or for what the pattern refuses at a share.
+        ParameterError: For shares that do not fit the tree, or a share that the pattern refuses.
     """
 
     mechanism: SeriesMechanism
@@ -137,22 +137,14 @@ class Hierarchical(OnlineMechanism):
             )
             for level, mechanism in self.levels
         }  # fmt: skip
-        return together(
+        return combined(
             parts, _state_of({level: part.state for level, part in parts.items()}), public_part(state)
         )
 
     def merged(self, measured: Measured) -> Measured:
-        """Return the levels' own estimates as one, before consistency; free.
+        """Return the levels' own estimates as one, before consistency, in the tree's order.
 
-        Args:
-            measured: Of one period, with a part for each measured level.
-
-        Returns:
-            Values and variances of every step in the tree's order; a derived level has nothing of its own: 0,
-            with infinite variance.
-
-        Raises:
-            ParameterError: As `estimate`.
+        A derived level has no estimate of its own: 0, with infinite variance.
         """
         shape = (len(self.tree.nodes), measured.n_steps)
         values, variances = np.zeros(shape), np.full(shape, np.inf)

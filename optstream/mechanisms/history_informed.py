@@ -1,4 +1,4 @@
-"""Blocks measured at drifting times, and everything else learned from what was measured before."""
+"""Blocks measured at drifting times, and all other steps estimated from earlier measurements."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,9 +11,8 @@ from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.history.blocks import BlockHistory, n_series_of
 from optstream.history.filter import NEAR_DAYS, FilterState
-from optstream.history.learn import learn, seen_series
-from optstream.history.prior import COMPONENTS, Component, TemporalPrior, constant
-from optstream.measurement.blocks import drifting_blocks, measure_blocks
+from optstream.history.prior import COMPONENTS, Component, constant
+from optstream.measurement.blocks import measure_blocks
 from optstream.mechanisms.blocks import NAME, BlockPlan
 from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.state import memory_of, own_state
@@ -22,10 +21,9 @@ from optstream.privacy import Spend
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import Measured, PrivatePeriod, State
 from optstream.stream.covariate import Covariate
-from optstream.stream.public_days import PublicDays
 from optstream.stream.state import public_part
 
-# What periods remember of public covariates: the values that a night knew, never those that came after.
+# Public covariates in a period's state: the values that a night knew, never later ones.
 
 MOST_LATE = 3
 """Periods, the last ones, from which a new estimate takes a covariate's values."""
@@ -36,10 +34,9 @@ others, for new estimates of the days before.
 
 
 def covariates_of(covariates: Sequence[Covariate], day: int, history_days: int) -> dict[str, Any]:
-    """Return what the night that releases a day knows, as a part of its state: covariates that tell the day
-    itself, and others apart; nothing where none are public. Free.
+    """Return the covariates known in the night that releases a day, as a part of its state.
 
-    day: on the public clock. history_days: how far back estimates look.
+    Those with a value for the day itself are apart from others.
     """
     known = [found for one in covariates if (found := one.public(day, history_days)) is not None]
     parts = {
@@ -50,23 +47,21 @@ def covariates_of(covariates: Sequence[Covariate], day: int, history_days: int) 
 
 
 def used_covariates(*measured: Measured, day: int | None = None) -> dict[str, Any]:
-    """Return the newest values of each covariate that the last of these periods, in order, knew, as a part of
-    a state; free.
+    """Return the newest values of each covariate in the states of these periods, as a part of a state.
 
-    Of a covariate that it went without, those that one of the few periods before it knew. day: if given, also
-    what was public too late for the periods' own estimates, but tells this day.
+    If `day` is given, values for it that were public too late for the periods' own estimates are included.
     """
     newest: dict[str, Any] = {}
     for period in measured[-MOST_LATE:]:
         before = period.before or {}
         late = before.get(LATE, ())
-        told = [one for one in late if day is not None and Covariate.from_document(one).tells(day)]
-        newest |= {one["name"]: one for one in (*told, *before.get(COVARIATES, ()))}
+        tells_day = [one for one in late if day is not None and Covariate.from_document(one).tells(day)]
+        newest |= {one["name"]: one for one in (*tells_day, *before.get(COVARIATES, ()))}
     return {COVARIATES: list(newest.values())} if newest else {}
 
 
 def late_part(state: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what a state holds for new estimates of the days before; free."""
+    """Return the part of a state for new estimates of the days before."""
     return {LATE: state[LATE]} if state and LATE in state else {}
 
 
@@ -80,13 +75,13 @@ READY = "ready"
 class HistoryInformed(BlockPlan):
     """Sums of short blocks with Laplace or joint noise; every step estimated from those of the last weeks.
 
-    What is measured: `n_blocks` blocks of `block_length` steps in any window, each with all that it may lose,
-    at times that drift through the day (`DriftingBlocks`, Lemma 13). With joint noise the blocks of a period
+    Measured are `n_blocks` blocks of `block_length` steps in any window, each with all that it may lose, at
+    times that drift through the day (`DriftingBlocks`, Lemma 13). With joint noise the blocks of a period
     share it in groups (Lemma 16): those that lie in the period whole, for a piece would cost a group as much.
-    What is published: the mean of a Gaussian process over all series together, given all blocks of the last
-    `history_days` (`estimation.gaussian_process.prior`), with its variance. Between the blocks it
-    interpolates by what it learned of the day's shape, the week, and the other series. Learning, estimates
-    and later revisions read noisy sums and public facts alone: they cost nothing.
+    Published is the mean of a Gaussian process over all series together, given all blocks of the last
+    `history_days`, with its variance. Between the blocks it interpolates by what it learned of the day's
+    shape, the week, and the other series. Learning, estimates and later revisions read noisy sums and public
+    facts alone.
 
     Period by period it smooths: a block at the end of a day informs its beginning. Step by step it filters,
     and a block of several steps is cut into as many queries: choose `block_length=1` there.
@@ -94,23 +89,22 @@ class HistoryInformed(BlockPlan):
     Source: none; it is our own. The OptStream paper names learned temporal patterns as future work.
 
     Args:
-        model: What is protected.
-        n_blocks: m, in [1, w]; None for m with the least error that the prior expects, before anything is
-            read, from epsilon, alpha and `scale` alone.
+        model: The privacy guarantee.
+        n_blocks: m, in [1, w]; None for m with the least error that the prior expects, from epsilon, alpha
+            and `scale` alone.
         block_length: L, in [1, w / m]; None as for `n_blocks`.
         scale: The public size of a typical series, > 0, in the unit of the readings; None if nothing is
             known: then m is a sixth of a window.
         days: The clock, the week, public holidays (`optstream.PublicDays`); None for days of w steps without
             a week.
-        history_days: How far back estimates look, at least 1.
+        history_days: Days of blocks that an estimate reads, at least 1.
         relearn_days: After how many days the parameters are learned again from the noisy blocks; 0 for never.
         components: Of the prior, with the medians that it starts from, such as those of a public proxy
-            (`mechanisms.history_informed.public_prior`); where none are given, general ones of loads or of
-            counts.
-        counts: Whether readings are counts, of resolution 1: whole numbers that vary around what is expected
-            of them by as much as that is. `HistoryInformedTree` goes by it; plain series do not.
-        covariates: Public series that explain part of the readings, such as temperature. A period remembers
-            the values that it used (`Measured.before`), and its estimates go by those.
+            (`mechanisms.history_informed.public_prior`); general ones of loads or of counts by default.
+        counts: Whether readings are counts, of resolution 1: whole numbers that vary around their expectation
+            by as much as that is. Used by `HistoryInformedTree`, not by plain series.
+        covariates: Public series that explain part of the readings, such as temperature. A period stores
+            the values that it used (`Measured.before`) for its estimates.
         noise: As in `Laplace`.
         group_size: Blocks to a group of joint noise, at least, on a period's average, exact and above 1; None
             for the one with the least noise.
@@ -120,9 +114,8 @@ class HistoryInformed(BlockPlan):
         horizon: As in `Laplace`.
 
     Raises:
-        ParameterError: For a parameter outside its range, naming it, its legal range and what it got; for
-            counts of another resolution; for joint noise that was asked for and cannot be had; and where the
-            noise would outgrow the integers.
+        ParameterError: For a parameter outside its range; for counts of another resolution; for joint noise
+            that was required and cannot be had; and where the noise would outgrow the integers.
     """
 
     adaptive: ClassVar[bool] = True
@@ -146,25 +139,24 @@ class HistoryInformed(BlockPlan):
         return self._estimate(measured, belief, BlockHistory.of(measured))
 
     def estimate(self, measured: Measured) -> Release:
-        """Compute the release from its measurements, standard errors included; repeatable, free."""
+        """Compute the release from its measurements, standard errors included; repeatable."""
         belief = self._belief(measured.before, len(measured.points))
         return self._with_errors(measured, self.fitted(measured), belief)
 
     def events(self, measured: Measured) -> tuple[int, ...]:
-        """Return the days that were found unlike all others, this period's included; free.
+        """Return the days that were found unlike all others, this period's included.
 
-        The self-check: a day whose blocks miss what all others say of them by more than known noise can. It
-        is estimated with wider priors. A function of noisy sums.
+        The self-check: the blocks of such a day miss their predictions by more than known noise can. It is
+        estimated with wider priors.
         """
         belief = self._belief(measured.before, len(measured.points))
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
         return belief.events_with(BlockHistory.of(measured), steps, self.history_days, self.scale_units)
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """Return the same period estimated again, from what was measured after it too; free.
+        """Return the same period estimated again, with later measurements; without them, from its state.
 
-        Without later periods, from it and what came before it. A revision draws nothing. What the last period
-        remembers reaches `NEAR_DAYS` back; after more, what this period remembers is looked at too.
+        The last period's state reaches `NEAR_DAYS` back; after more, this period's state is read too.
         """
         last = later[-1] if later else measured
         used = used_covariates(measured, *later, day=self.public_days.day_of(measured.first_step))
@@ -177,23 +169,19 @@ class HistoryInformed(BlockPlan):
         return self._with_errors(measured, self._estimate(measured, belief, nothing), belief)
 
     def is_far(self, measured: Measured, last: Measured) -> bool:
-        """Return whether what a later period remembers does not reach back to what came before this one.
+        """Return whether more than `NEAR_DAYS` lie between a period and the last one of its new estimate.
+
+        Then the state of the later one does not reach back, and the period's own is read.
 
         Args:
-            measured: Of the period that is estimated anew.
-            last: Of the last period that the new estimate is made of.
-
-        Returns:
-            Whether there are more than `NEAR_DAYS` between them; then the period's own state is looked at.
+            measured: Of the period that is estimated again.
+            last: Of the last period that the new estimate reads.
         """
         day_of = self.public_days.day_of
         return day_of(last.first_step) - day_of(measured.first_step) > NEAR_DAYS
 
     def prepared(self, state: State | None, first_step: int) -> State | None:
-        """Judge the last day, and learn again when due: before anything is drawn, for it may fail.
-
-        By what was known of covariates when that day was measured: its own estimate asked the same.
-        """
+        """Judge the last day, with the covariates of its own estimate, and learn again when due."""
         memory, known = own_state(state, NAME), self.known_covariates(first_step)
         if memory.get(READY) == first_step or not (memory.get("history") or known):
             return state
@@ -207,24 +195,18 @@ class HistoryInformed(BlockPlan):
         return {**memory, **known, READY: first_step}
 
     def known_covariates(self, first_step: int) -> dict[str, Any]:
-        """Return what a night knows of the covariates, as a part of its state; free.
+        """Return the covariates known in the night that releases a period, as a part of its state.
 
         Args:
-            first_step: Of the period that it releases.
-
-        Returns:
-            Those that tell the day itself, and others apart; nothing where none are public.
+            first_step: Of the period.
         """
         return covariates_of(self.covariates, self.public_days.day_of(first_step), self.history_days)
 
     def known_with(self, histories: Iterable[BlockHistory]) -> dict[str, Any]:
-        """Return the same of the day of the newest of these blocks, whatever days were skipped since; free.
+        """Return `known_covariates` of the day of the newest of these blocks; nothing without blocks.
 
         Args:
             histories: Of one stream.
-
-        Returns:
-            As `known_covariates`; nothing where there are no blocks.
         """
         newest = max((int(one.starts[-1]) for one in histories if one.n_blocks), default=None)
         return {} if newest is None else self.known_covariates(newest)
@@ -274,82 +256,17 @@ class HistoryInformed(BlockPlan):
         )
 
 
-# Prior medians learned from a series that was public all along, for a stream that has learned nothing.
+# Prior medians of a series that was public all along, for a stream that has learned nothing.
 
 Medians = Mapping[str, Sequence[float]]
 
-STRETCH_DAYS, MOST_STRETCHES = 28, 13
-"""What is learned at a time, and how often: a year's worth, spread over what is given."""
-BLOCKS_A_DAY = 8
 LEAST_MEDIAN, LARGEST_MEDIAN = 1e-9, 1e6
 """What a median may be: a strength relative to a series' size, or a length in days. Beyond it floating point
 overflows, and a search for blocks or shares has no end."""
-LEAST_SIZE, LARGEST_SIZE = 1e-100, 1e100
-"""Of a series, in its own unit: beyond them squares overflow, and nothing would be learned in silence."""
-ROUNDING = 1e-3
-"""Relative to the mean size: the noise that public values are taken to have, for the numerics."""
-
-
-def learn_from_public(public: Measured, days: PublicDays) -> tuple[Component, ...]:
-    """Return the components with the medians that a public proxy shows.
-
-    public: every step of some series (`Measured.from_public`: whoever made it vouches for it), of at least
-    `STRETCH_DAYS` days. Each stretch of days is learned by itself, as a stream learns from its own blocks but
-    without noise; a parameter's median is that over stretches, so that no single month decides. Costs no
-    privacy. Raises ParameterError for too short a series, values that are not finite, or a series of zeros.
-    """
-    n_days = round(public.n_steps / days.steps_per_day)  # one of them may be short: clocks change
-    if n_days < STRETCH_DAYS:
-        raise ParameterError(f"a public proxy must have at least {STRETCH_DAYS} days; this has {n_days}")
-    sizes = np.abs(public.points).mean(axis=1)
-    if not (np.isfinite(sizes) & (sizes > 0)).all():
-        raise ParameterError("a public proxy must have finite values only, and no series of zeros")
-    if sizes.min() < LEAST_SIZE or sizes.max() > LARGEST_SIZE:
-        raise ParameterError(
-            f"a public proxy's series must be of sizes in [{LEAST_SIZE:g}, {LARGEST_SIZE:g}]; choose another "
-            "unit"
-        )
-    n_stretches = min(MOST_STRETCHES, n_days // STRETCH_DAYS)
-    starts = np.linspace(0, n_days - STRETCH_DAYS, n_stretches).astype(int) * days.steps_per_day
-    learned = [_learned(_stretch(public, int(start), days), days).logs for start in starts]
-    values = np.clip(np.exp(np.median(learned, axis=0)), LEAST_MEDIAN, LARGEST_MEDIAN)
-    medians = np.split(values, np.cumsum([one.n_parameters for one in COMPONENTS]))
-    found = zip(COMPONENTS, medians, strict=False)
-    return tuple(_with(one, list(own)) if _is_shown(one) else one for one, own in found)
-
-
-def _stretch(public: Measured, start: int, days: PublicDays) -> BlockHistory:
-    """Return single steps at drifting times over `STRETCH_DAYS`, with next to no noise."""
-    slots, first = days.steps_per_day, public.first_step + start
-    rule = drifting_blocks(slots, min(BLOCKS_A_DAY, slots), 1, slots)
-    n_steps = min(STRETCH_DAYS * slots, public.n_steps - start)
-    steps = np.array([part.start for part in rule.parts(first, n_steps)], dtype=np.int64)
-    values = public.points[:, start + steps]
-    noise = np.full(steps.size, ROUNDING * float(np.abs(values).mean()))
-    return BlockHistory(first + steps, np.ones_like(steps), noise, values)
-
-
-def _learned(history: BlockHistory, days: PublicDays) -> TemporalPrior:
-    return learn(TemporalPrior.broad(days.steps_per_day), seen_series(history, days, None)[0])
-
-
-def medians_of(components: Sequence[Component]) -> dict[str, list[float]]:
-    """Return for each component that a proxy shows: shared, own and lengths, to four digits; for
-    `with_medians`.
-    """
-    return {
-        one.name: [float(f"{value:.4g}") for value in (one.shared, one.own, *one.lengths)]
-        for one in components
-        if _is_shown(one)
-    }
 
 
 def with_medians(medians: Medians) -> tuple[Component, ...]:
-    """Return `COMPONENTS`, those that a proxy shows with these medians.
-
-    Raises ParameterError unless each of them has all of its own, in [`LEAST_MEDIAN`, `LARGEST_MEDIAN`], and
-    no other is named.
-    """
+    """Return `COMPONENTS`, those that a proxy shows with all of these medians."""
     shown = {one.name: one for one in COMPONENTS if _is_shown(one)}
     for name in [*medians, *shown]:
         if name not in shown:
@@ -364,9 +281,7 @@ def with_medians(medians: Medians) -> tuple[Component, ...]:
 
 
 def _is_shown(component: Component) -> bool:
-    """Return whether a proxy shows the parameter. Sizes are relative to the stream's own public scale, and
-    ordinary days tell nothing of events.
-    """
+    """Return whether a proxy shows the component: neither the public scale's size nor events."""
     return component.kernel is not constant and component.gate != "event"
 
 

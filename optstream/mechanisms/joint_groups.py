@@ -17,16 +17,16 @@ from optstream.privacy.rules import Draws, Horizon, cut, errs_less, may_be_joint
 from optstream.privacy.spends import Group
 
 Noise = Literal["joint", "laplace"]
-"""What `noise` may be; None for the one that is expected to err less, of those that are allowed."""
+"""Kinds of noise; None for the allowed one with less expected error."""
 
 
 @dataclass(frozen=True)
 class JointGroups:
-    """How periods are cut into groups, and what a window then costs: public, made before anything is read.
+    """Periods cut into groups, by a public rule.
 
     Attributes:
         by_length: The groups of a period of each length that the plan allows.
-        worst: Unit charges of the worst window over such periods in any order (`groups.worst_sum`).
+        worst: Unit charges of the worst window over such periods in any order (`rules.worst_sum`).
     """
 
     by_length: tuple[tuple[int, tuple[Group, ...]], ...]
@@ -50,24 +50,21 @@ class JointGroups:
         return self.worst * sum(of_lengths, Fraction(0)) / len(of_lengths)
 
     def draws(self, epsilon: Fraction) -> Draws:
-        """Return what is drawn where a window loses so much. Lengths count alike; free."""
+        """Return the draws where a window loses this epsilon; lengths count alike."""
         of_lengths = [Fraction(len(groups), n_steps) for n_steps, groups in self.by_length]
         return Draws(epsilon / self.worst, sum(of_lengths, Fraction(0)) / len(of_lengths))
 
     def holds(self, spend: Spend, unit_charge: Fraction) -> bool:
         """Return whether a spend of another period is of this plan, whole or with groups left out.
 
-        Spends of this plan over different periods, in any order, leave every window at most `worst` unit
-        charges.
+        Such spends over different periods, in any order, leave every window at most `worst` unit charges.
         """
         if not isinstance(spend, JointSpend) or spend.unit_charge > unit_charge:
             return False
         return set(spend.groups) <= set(dict(self.by_length).get(spend.n_steps, ()))
 
     def of(self, n_steps: int) -> tuple[Group, ...]:
-        """Return the groups of a period, every step in one of them. Raises ParameterError where the scale was
-        not made for periods of this length.
-        """
+        """Return the groups of a period of a planned length, every step in one of them."""
         found = dict(self.by_length).get(n_steps)
         if found is None:
             listed = ", ".join(str(length) for length, _ in self.by_length)
@@ -80,7 +77,7 @@ class JointGroups:
 
 @dataclass(frozen=True)
 class PointGroups:
-    """How the points of a period are cut into groups, and what a window then costs, whatever its days are.
+    """A period's points cut into groups.
 
     Attributes:
         least: Points of the smallest group that the rule makes.
@@ -93,9 +90,7 @@ class PointGroups:
     error: Fraction
 
     def of(self, points: Sequence[int]) -> tuple[Group, ...]:
-        """Return the groups of a period's points, which rise from its start, every point in one of them.
-        Raises ParameterError for too few: the period is shorter than all that were said in advance.
-        """
+        """Return the groups of a period's rising points, every point in one of them; too few are refused."""
         return cut([range(point, point + 1) for point in points], self.least)
 
 
@@ -104,14 +99,14 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class JointTerms:
-    """What says whether noise may be joint, and for which periods.
+    """Whether noise may be joint, and for which periods.
 
     Attributes:
         noise: "joint", "laplace", or None for the one that is expected to err less.
-        period_lengths: Steps of every period that will ever be released; None where nobody said.
-        n_nodes: Series that are measured, of one level of a tree; None where nobody said.
-        declared_leaves: In how many leaves one customer's readings of a period lie, by the operator's word
-            (`groups.may_be_joint`); None where nobody gave it.
+        period_lengths: Steps of every period that will ever be released; None where not declared.
+        n_nodes: Series that are measured, of one level of a tree; None where not declared.
+        declared_leaves: In how many leaves one customer's readings of a period lie, as the operator declares
+            (`rules.may_be_joint`); None where not declared.
         horizon: The span at whose price both are compared where `noise` is None; None for a window.
 
     Raises:
@@ -136,11 +131,9 @@ class JointTerms:
                 whole(given, name, 1)
 
     def groups(self, model: PrivacyModel) -> JointGroups | None:
-        """Return the groups of every step's measurement, chosen before anything is read; free.
+        """Return the groups of every step's measurement under a level's guarantee; None for Laplace noise.
 
-        model: what the level keeps. None for Laplace noise: it was asked for, joint noise is not allowed,
-        nobody said for which periods and series it is, or it is expected to err more. Raises ParameterError
-        where joint noise was asked for and cannot be had; it says why.
+        Joint noise that is required and cannot be had raises ParameterError.
         """
         if not self.allowed(model):
             return None
@@ -158,9 +151,7 @@ class JointTerms:
     def point_groups(
         self, model: PrivacyModel, sampling: EquallySpaced, unit_scale: Fraction
     ) -> PointGroups | None:
-        """Return the groups of equally spaced points, as `groups` does. unit_scale: of Laplace noise on the
-        only point of a window.
-        """
+        """Return the groups of equally spaced points, as `groups`, by the scale of a window's only point."""
         if not self.allowed(model):
             return None
         window = model.window_length
@@ -174,9 +165,7 @@ class JointTerms:
         return self.wanted(found, less, f"periods have {numbers[0][0]} points or more")
 
     def allowed(self, model: PrivacyModel) -> bool:
-        """Return whether noise may be joint at all, for which somebody must have said series and periods;
-        free. Raises ParameterError where it was asked for and no lemma allows it.
-        """
+        """Return whether noise may be joint, for which series and periods must be declared."""
         if self.noise == "laplace" or self.n_nodes is None:
             return False
         if may_be_joint(model, self.n_nodes, self.declared_leaves):
@@ -190,11 +179,9 @@ class JointTerms:
         return False
 
     def wanted(self, found: Found | None, errs_less: Callable[[Found], bool], periods: str) -> Found | None:
-        """Return the best groups that were found, None for Laplace noise: nobody asked for joint noise, and
-        it is not expected to err less. Free.
+        """Return the best groups, or None for Laplace noise: joint noise is not required and errs more.
 
-        errs_less: asked only where no kind of noise was asked for. periods: how large they are, for the
-        message. Raises ParameterError where there are no groups, and they were asked for.
+        `periods` describes their lengths, for the message.
         """
         if found is None and self.noise == "joint":
             raise ParameterError(
@@ -209,9 +196,9 @@ class JointTerms:
 
 @lru_cache(maxsize=256)
 def _best(lengths: tuple[int, ...], window_length: int, unit_scale: Fraction) -> JointGroups | None:
-    """Return the groups with the least expected error, of those as good the smallest: their year costs least.
+    """Return the groups with the least expected error, of equal ones the smallest, whose year costs least.
 
-    unit_scale: of Laplace noise that loses all of epsilon. None where no group of two can be drawn.
+    `unit_scale` is of Laplace noise that loses all of epsilon; None where no group of two can be drawn.
     """
     best: JointGroups | None = None
     for least in sorted({length // number for length in lengths for number in range(1, length)}):
@@ -241,10 +228,7 @@ def _numbers_of_points(
 def _best_points(
     numbers: tuple[tuple[int, int], ...], n_samples: int, unit_scale: Fraction
 ) -> PointGroups | None:
-    """Return what `_best` does, for periods with these numbers of points, each as often as it says.
-
-    n_samples: points of any window.
-    """
+    """Return `_best` for periods with these (number of points, frequency), n_samples in any window."""
     best: PointGroups | None = None
     n_points = sum(number * times for number, times in numbers)
     for least in range(2, numbers[0][0] + 1):

@@ -32,29 +32,28 @@ class Laplace(OnlineMechanism):
 
     Joint noise (Lemmas 15 and 16) is drawn for the steps of a period in groups, and a window pays for each
     group that it meets: at w = 48, in groups of 6 to 8, two thirds of the error for the same epsilon of a
-    window, and a higher one of a year (Lemma 17). It needs whole periods of lengths that are said in
-    advance, and a level of one node or customers whose readings of a period lie in one leaf. Beside days of
-    another plan groups for which some window has no headroom are left out, and their steps hold the value
-    before.
+    window, and a higher one of a year (Lemma 17). It needs whole periods of declared lengths, and a level of
+    one node or customers whose readings of a period lie in one leaf. Next to days of another plan groups for
+    which some window has no headroom are left out, and their steps hold the value before.
 
     Source: Dwork, McSherry, Nissim and Smith 2006, composed over the steps of a window; joint noise: Hardt
     and Talwar 2010.
 
     Args:
-        model: What is protected.
+        model: The privacy guarantee.
         noise: "joint" or "laplace"; None for the one with less expected error of those that are allowed,
             which is Laplace noise where `period_lengths` or `n_nodes` is None.
         period_lengths: Steps of every period that will ever be released, for joint noise; None for periods
             of w steps with noise = "joint".
-        n_nodes: Series that are measured; `Hierarchical` says it for each level. Joint noise needs it.
-        declared_leaves: In how many leaves one customer's readings of a period lie, by the operator's word,
-            for joint noise on several nodes; None where nobody gave it.
+        n_nodes: Series that are measured; `Hierarchical` sets it for each level. Joint noise needs it.
+        declared_leaves: In how many leaves one customer's readings of a period lie, as the operator declares,
+            for joint noise on several nodes; None where not declared.
         horizon: The span of days at whose price both kinds of noise are compared where `noise` is None, in
             place of the epsilon of a window, which stays; None for the latter.
 
     Raises:
-        ParameterError: For a parameter outside its range, naming it, its legal range and what it got; for
-            joint noise that was asked for and cannot be had; and where the noise would outgrow the integers.
+        ParameterError: For a parameter outside its range; for joint noise that is required and cannot be had;
+            and where the noise would outgrow the integers.
     """
 
     compares_noise: ClassVar[bool] = True
@@ -96,9 +95,9 @@ class Laplace(OnlineMechanism):
         return (self._spend(n_steps, first_step, state),)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
-        """Return all that other periods spent if joint noise has days of another plan beside it, else None.
+        """Return all spends of other periods if joint noise has days of another plan near it, else None.
 
-        The plan's own days fit beside each other in any order and need no state.
+        The plan's own days fit in any order and need no state.
         """
         known, groups = list(spends), self.joint_groups
         if groups is None:
@@ -149,10 +148,7 @@ class Laplace(OnlineMechanism):
 
 @dataclass(frozen=True)
 class Uniform(Laplace):
-    """epsilon divided evenly over the steps of a window, every step published.
-
-    The same parameters, measurements, noise and cost as `Laplace`, under the name by which the w-event
-    literature compares with it; kept so that a comparison can be read beside its paper.
+    """`Laplace` under its name in the w-event literature: epsilon divided evenly over the steps of a window.
 
     Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 4.2.
     """

@@ -41,7 +41,7 @@ from optstream.privacy.rules import WindowBudget, groups_with_headroom
 from optstream.privacy.sparse_vector import SparseVectorScales, l1_score_change, sparse_vector_scales
 from optstream.stream import AggregationTree, Feature, Lattice, Measured, PrivatePeriod, State
 
-# Checking what a mechanism is made with: every refusal names the parameter, its range and what it got.
+# Checks of a mechanism's parameters: every refusal names the parameter, its range and its value.
 
 MOST_TOGETHER = 3000
 """Beside a margin, with features: its nodes and those above the regions, times steps. The estimate solves a
@@ -80,7 +80,7 @@ def _check_margin(tree: AggregationTree, features: Sequence[Feature]) -> None:
     n_nodes = len(tree.nodes) - len(tree.leaves) - len(tree.tree.levels[-2])
     if n_nodes * features[0].n_steps > MOST_TOGETHER:
         raise ParameterError(
-            f"features of OptStream beside margin {tree.margin!r:.80} are for at most {MOST_TOGETHER:,} of "
+            f"features of OptStream with margin {tree.margin!r:.80} are for at most {MOST_TOGETHER:,} of "
             "steps times nodes of the margin and above the regions, for they hang all steps together; got "
             f"{features[0].n_steps} times {n_nodes}: leave the features out, or let the larger of both "
             "dimensions be the regions"
@@ -123,7 +123,7 @@ class LevelPlan:
     """One measured level's part of the budget, and the scales that follow from it.
 
     epsilon_sampling is 0 with equal spacing, epsilon_features is 0 without features. shortest_period: no
-    period is shorter. n_nodes: of the level. groups: of joint noise on the points; None for Laplace noise.
+    period is shorter. groups: of joint noise on the points; None for Laplace noise.
     """
 
     level: int
@@ -156,16 +156,12 @@ class LevelPlan:
 
     @property
     def features_scale(self) -> Fraction:
-        """The scale of the features' noise: any window holds w steps of each feature, each charged alpha /
-        scale (Lemma 3).
-        """
+        """The scale of the features' noise: a window holds w steps of each, each charged (Lemma 3)."""
         changes = self.model.window_length * len(self.features)
         return _rounded_up(self.alpha_units * changes / self.epsilon_features)
 
     def largest_scale(self, n_steps: int) -> Fraction:
-        """Return the largest scale of the level's noise in a period of this length; the sampler's grows with
-        the length.
-        """
+        """Return the largest noise scale in a period of this length, with which the sampler's grows."""
         sampler = self.sampler_scales(n_steps)
         scales: list[Fraction] = [
             self.samples_scale,
@@ -175,22 +171,20 @@ class LevelPlan:
         return max(scales)
 
     def sampler_scales(self, n_steps: int) -> SparseVectorScales | None:
-        """Return the sparse vector's noise for a period of this length; None where nothing is asked."""
+        """Return the sparse vector's noise for a period of this length; None where it has no queries."""
         if not isinstance(self.sampling, L1Sampling):
             return None
         window = self.model.window_length
         points = self.sampling.points_of_period(n_steps, window)
         segment = self.sampling.longest_segment(n_steps, window)
         if segment < 2:
-            return None  # no step lies between two points, so nothing private is ever asked
+            return None  # no step lies between two points, so there is no private query
         sensitivity = 2 * self.alpha_units * (segment - 1)
         epsilon = self.epsilon_sampling / _worst_overlap(self)
         return sparse_vector_scales(sensitivity, points - 1, epsilon, self.sampling.allocation)
 
     def sampler_charges(self, n_steps: int) -> tuple[Fraction, ...]:
-        """Return what choosing the points costs when n of a period's steps change, n = 0 .. n_steps (Lemma
-        6).
-        """
+        """Return the cost of choosing the points for n changed steps, n = 0 .. n_steps (Lemma 6)."""
         return _sampler_charges(self, n_steps)
 
     def spends(
@@ -201,11 +195,10 @@ class LevelPlan:
         taken: Sequence[int],
         features: Sequence[Feature],
     ) -> tuple[Spend, ...]:
-        """Return the level's spends for one period: the sampler's, where it costs something, the points', and
-        one for each feature.
+        """Return the level's spends for one period: the sampler's, the points', and one for each feature.
 
-        points: the measured steps, or None while they are not chosen: then the worst outcome of the rule.
-        taken: points of other periods, running indices, as first_step is.
+        While `points` are not chosen (None), they are the worst outcome of the rule with `taken`, the points
+        of other periods.
         """
         found: list[Spend] = []
         charges = self.sampler_charges(n_steps)
@@ -230,8 +223,7 @@ class LevelPlan:
         )
 
     def is_own(self, spend: Spend) -> bool:
-        """Return whether a spend of this level and another period is one that its plan makes, whole or with
-        groups left out: False for other points or groups, or a larger charge.
+        """Return whether a spend of another period is one of this plan, whole or with groups left out.
 
         Such spends of different periods, in any order, leave every window within `epsilon`.
         """
@@ -275,14 +267,14 @@ class LevelPlan:
         )
 
     def period_scales(self, n_steps: int) -> dict[str, Fraction]:
-        """Return the sampler's scales, by what they are added to."""
+        """Return the sampler's scales, by the name of their draw."""
         sampler = self.sampler_scales(n_steps)
         return {"threshold": sampler.threshold, "scores": sampler.query} if sampler else {}
 
     @property
     def epsilon(self) -> Fraction:
         """What this level's plan, repeated without end, costs any window."""
-        # the sampler's scales were divided for all of it: periods of any lengths, also those that ask more
+        # the sampler's scales were divided for all of it: periods of any lengths, also of more queries
         cost = self.point_charges * self.alpha_units / self.samples_scale + self.epsilon_sampling
         if self.features:
             changes = len(self.features) * self.model.window_length
@@ -329,7 +321,7 @@ def _worst_overlap(plan: LevelPlan) -> Fraction:
     sampling, window = plan.sampling, plan.model.window_length
     assert isinstance(sampling, L1Sampling)
     length = plan.shortest_period
-    # Shorter ones than this ask nothing.
+    # Shorter ones than this have no queries.
     while sampling.longest_segment(length, window) < 2:
         length += 1
     shortest = sampling.longest_segment(length, window) - 1
@@ -341,7 +333,7 @@ def _worst_overlap(plan: LevelPlan) -> Fraction:
     return repeated_cost(tuple(envelope), plan.model)
 
 
-# What a period knows of other periods' points, and what it tells the next: {"points": {level: steps}}.
+# The state: points of other periods that windows of the next can see, {"points": {level: steps}}.
 
 NAME = "OptStream"
 
@@ -357,10 +349,7 @@ def state_of(levels: Sequence[LevelPlan], spends: Iterable[Spend]) -> State:
 
 
 def other_plans(levels: Sequence[LevelPlan], spends: Sequence[Spend]) -> State | None:
-    """Return the spends of other periods as a state if some are of another plan, at a level with joint noise.
-
-    The plan's own days fit beside each other in any order.
-    """
+    """Return other periods' spends as a state if some are of another plan, at a level with joint noise."""
     joint = {plan.level: plan for plan in levels if plan.groups}
     near = [spend for spend in spends if spend.level in joint]
     once = len({(spend.level, spend.stage, spend.first_step) for spend in near}) == len(near)
@@ -370,7 +359,7 @@ def other_plans(levels: Sequence[LevelPlan], spends: Sequence[Spend]) -> State |
 
 
 def measured_points(spends: Iterable[Spend]) -> dict[int, tuple[int, ...]]:
-    """Return each level's measured points of a period, from its start, by what is spent on them."""
+    """Return each level's measured points of a period, from its start, by its spends."""
     return {
         spend.level: tuple(step for step, weight in enumerate(spend.weights) if weight)
         for spend in spends
@@ -381,8 +370,8 @@ def measured_points(spends: Iterable[Spend]) -> dict[int, tuple[int, ...]]:
 def taken_points(plan: LevelPlan, state: State | None) -> tuple[int, ...]:
     """Return the points of other periods that the level's rule counts.
 
-    Raises ParameterError for a state that `state_of` or a release did not make: read as "no points", it
-    would void the privacy guarantee in silence.
+    A state of another origin raises ParameterError: read as "no points", it would void the privacy guarantee
+    silently.
     """
     if state is None:
         return ()
@@ -404,9 +393,7 @@ def next_state(
     window_length: int,
     state: State | None,
 ) -> State:
-    """Return the points that a window of the next period can still see. points: of this period, from its
-    start.
-    """
+    """Return the points that a window of the next period can still see."""
     seen = first_step + n_steps - window_length
     before = {} if state is None else state["points"]
     return {
@@ -438,15 +425,15 @@ def choices(plans: Sequence[LevelPlan], n_steps: int, first_step: int, state: St
 class OptStream(Mechanism):
     """The mechanism of the OptStream paper on a tree, or on one with a margin, which is one more level.
 
-    Every node measures the sampled steps and the sums of each feature's parts with Laplace noise; everything
-    between is reconstructed and fitted from those noisy numbers, so that nodes add up and no value lies below
-    the bound. With equal spacing the plan is public and every period costs the same; with L1 sampling a
+    Every node measures the sampled steps and the sums of each feature's parts with Laplace noise; the steps
+    between are reconstructed and fitted from those noisy numbers, so that nodes add up and no value lies
+    below the bound. With equal spacing the plan is public and every period costs the same; with L1 sampling a
     level's points are chosen by its noisy scores.
 
     Source: Fioretto and Van Hentenryck, OptStream, Algorithms 1 to 4.
 
     Args:
-        model: What is protected.
+        model: The privacy guarantee.
         tree: The hierarchy.
         sampling: Which steps are measured; its n_samples in [2, w].
         features: Partitions of the period, all of one length, of different names.
@@ -469,8 +456,7 @@ class OptStream(Mechanism):
         declared_leaves: As in `Laplace`.
 
     Raises:
-        ParameterError: For a parameter outside its range, naming it, its legal range and what it got; and
-            where the noise would outgrow the integers.
+        ParameterError: A parameter is outside its range, or the noise would outgrow the integers.
     """
 
     model: PrivacyModel
@@ -527,7 +513,7 @@ class OptStream(Mechanism):
 
     @property
     def adaptive(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
-        """Whether what is measured depends on what was measured before: then periods go one by one."""
+        """Whether measurements depend on earlier ones, so that periods go one by one."""
         return isinstance(self.sampling, L1Sampling)
 
     @property
@@ -551,7 +537,7 @@ class OptStream(Mechanism):
         return {plan.level: plan for plan in self.levels}
 
     def foreseen(self) -> "OptStream":
-        """Return itself, or with equally spaced points in place of those that the draw chooses."""
+        """Return itself, or with equally spaced points where the draw would choose them."""
         if self.noise_is_known:
             return self
         sampling = EquallySpaced(self.sampling.n_samples)
@@ -604,17 +590,7 @@ class OptStream(Mechanism):
         return consistent(seen, self.tree, self.features, self.weights, self.lower_bound)
 
     def estimate(self, measured: Measured) -> Release:
-        """Compute the release from its measurements, with how far it may be off between them; free.
-
-        Args:
-            measured: As for `Mechanism.estimate`.
-
-        Returns:
-            The release; its `standard_errors` count in what lines between points miss (`missed_variances`).
-
-        Raises:
-            ParameterError: As `Mechanism.estimate`.
-        """
+        """Compute the release; its `standard_errors` include the error of lines between points."""
         release, seen = super().estimate(measured), self._as_weighed(measured)
         noise = release.noise_standard_errors
         if noise is None:
@@ -635,9 +611,8 @@ class OptStream(Mechanism):
         return with_unmeasured_leaves(measured, self.tree) if self.reads_spends else measured
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
-        """Return the measured steps of other periods; what they spent, for joint noise; else None.
-
-        Joint noise needs it beside days of another plan alone.
+        """Return the measured steps of other periods; their spends, for joint noise near another plan; or
+        None.
         """
         if self.adaptive:
             return state_of(self.levels, spends)
@@ -649,12 +624,12 @@ class OptStream(Mechanism):
         for spend in plan:
             if known and isinstance(spend, JointSpend):
                 own = self.by_level[spend.level]
-                beside = [one for one in (*known, *plan) if one.level == spend.level and one is not spend]
+                others = [one for one in (*known, *plan) if one.level == spend.level and one is not spend]
                 groups = groups_with_headroom(
                     spend.groups,
                     spend.first_step,
                     spend.unit_charge,
-                    beside,
+                    others,
                     self.model.window_length,
                     own.epsilon,
                 )
@@ -722,7 +697,7 @@ def _levels(mechanism: OptStream) -> tuple[LevelPlan, ...]:
 
 
 def _groups(mechanism: OptStream, level: int, epsilon: Fraction) -> PointGroups | None:
-    """Return a level's groups of joint noise. Raises ParameterError if it was asked for and cannot be had."""
+    """Return a level's groups of joint noise, which may be required and impossible: ParameterError."""
     n_nodes = len(mechanism.tree.levels[level])
     terms = JointTerms(mechanism.noise, mechanism.period_lengths, n_nodes, mechanism.declared_leaves)
     if not isinstance(mechanism.sampling, EquallySpaced):
@@ -743,9 +718,7 @@ def _cost(mechanism: OptStream) -> Fraction:
 
 @lru_cache(maxsize=512)
 def _public_plan(mechanism: OptStream, residue: int, n_steps: int) -> tuple[Spend, ...]:
-    """Return the spends of a period that starts at this residue modulo the window, as if at that very
-    step.
-    """
+    """Return the spends of a period that starts at this residue modulo the window, as if at that step."""
     points = {level.level: equal_points(level, n_steps, residue) or () for level in mechanism.levels}
     return mechanism._spends(n_steps, residue, points, None)
 
@@ -766,11 +739,10 @@ class Suggestion:
 def suggest_n_samples(window_length: int, epsilon: Real, alpha: Real, lipschitz: Real) -> Suggestion:
     """Return the n_samples in [2, w] whose `error_bound` is least, the smallest of several.
 
-    epsilon: of the sampled points at one level. alpha: what one customer can change there at a step.
+    epsilon: of the sampled points at one level. alpha: the most that one customer can change there at a step.
     lipschitz: the most by which a node's series moves from one step to the next, in the unit of the
-    readings. It must be known in public: one computed from private readings would be a release that nobody
-    charged. Near 1 + sqrt(L (w - 1) epsilon / (3 alpha)) where gaps are long. O(w); costs no privacy.
-    Raises ParameterError naming the argument, its legal range and what it got.
+    readings, a public figure: one computed from private readings would be an uncharged release.
+    Near 1 + sqrt(L (w - 1) epsilon / (3 alpha)) where gaps are long.
     """
     _check(window_length, epsilon, alpha, lipschitz)
     counts = np.arange(2, window_length + 1)
@@ -783,8 +755,7 @@ def error_bound(window_length: int, n_samples: int, epsilon: Real, alpha: Real, 
     """Return a bound on the mean absolute error a step of `EquallySpaced(n_samples)`, reconstructed.
 
     It holds in expectation for every period of w steps, wherever it begins, of every series that moves by
-    at most L (`lipschitz`) a step; before features and consistency, the rounding to the resolution left
-    out. Arguments and errors as `suggest_n_samples`. Costs no privacy.
+    at most L (`lipschitz`) a step; before features and consistency, the rounding to the resolution left out.
 
     Proof. *Noise.* Points carry Laplace noise of scale b = k alpha / epsilon, whose mean absolute value is
     at most b (discrete: 1 / sinh(1 / b), in units). Between two points the noise is a convex combination

@@ -41,13 +41,13 @@ class PeGaSus(OnlineMechanism):
     groups, so any window costs at most epsilon.
 
     Groups run on across periods: the noisy threshold and the raw values of an open group are raw state. If it
-    is lost, the group closes. It serves once: a period that is measured again must not be handed it.
+    is lost, the group closes. It serves once: a period that is measured again must not receive it.
 
     Source: Chen, Machanavajjhala, Hay and Miklau 2017, Algorithms 1 and 2. Changed: epsilon is a window's and
     not a step's, noise is discrete, and several series each have groups of their own.
 
     Args:
-        model: What is protected.
+        model: The privacy guarantee.
         perturber_share: Of epsilon, exact, in (0, 1).
         threshold: Of a group's deviation, in the unit of the readings, exact, at least 0; None for 5 alpha
             over a step's epsilon for the grouper.
@@ -55,8 +55,7 @@ class PeGaSus(OnlineMechanism):
         groups: On a tree, "own" for each level's, "children" for those of `PeGaSusTree`.
 
     Raises:
-        ParameterError: For a parameter outside its range, naming it; and where the noise would outgrow the
-            integers.
+        ParameterError: A parameter is outside its range, or the noise would outgrow the integers.
     """
 
     model: PrivacyModel
@@ -110,7 +109,7 @@ class PeGaSus(OnlineMechanism):
         return self._spends(n_steps, first_step)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """Return what the period before left; its groups close if steps after it were measured already.
+        """Return the state after the period before, its groups closed if later steps were measured already.
 
         Then its raw state has served, or may have.
         """
@@ -145,16 +144,12 @@ class PeGaSus(OnlineMechanism):
 def refine(
     groups: Mapping[int, Sequence[Sequence[int]]], tree: AggregationTree, n_steps: int
 ) -> NDArray[np.int64]:
-    """Return for every node and step the running index of the first step of its group, (n_nodes, n_steps).
+    """Return for every node and step the running index of its group's first step, (n_nodes, n_steps).
 
-    groups: {level: for each of its nodes the same}, of the levels that have groups of their own; every level
-    that holds leaves is among them. A node of another level has the coarsest groups in which no group of a
-    child is cut: two steps share one if they share one in every child. Groups are runs of steps, so such a
-    group begins with the latest of the children's.
-
-    Where every child is flat, so is their sum: its deviation is at most the sum of theirs. The reverse does
-    not hold, for what one child loses another may gain, so nothing is handed down. Costs no privacy: groups
-    are released.
+    A node without groups of its own has the coarsest groups in which no group of a child is cut: two steps
+    share one if they share one in every child. Groups are runs of steps, so such a group begins with the
+    latest of the children's. Where every child is flat, so is their sum: its deviation is at most the sum of
+    theirs. The reverse does not hold, for a child's loss may be another's gain, so no group is passed down.
     """
     begins = np.full((len(tree.nodes), n_steps), np.iinfo(np.int64).min)
     parents = np.array(tree.parents)
@@ -178,22 +173,19 @@ class PeGaSusTree(Hierarchical):
     """`Hierarchical` PeGaSus, but only levels with leaves look for groups: the others take theirs from below.
 
     A node of a level without leaves has the common refinement of its children's groups: a step joins if it
-    joins in every child. Groups are released, so that is free: such a level needs no grouper, and its noise
-    has all of its epsilon. A level with leaves is measured by PeGaSus, all of its nodes, and a level whose
-    share is 0 hands on what it takes. A refined group's deviation may be the sum of what its children's were
-    allowed.
+    joins in every child. Groups are released, so such a level needs no grouper, and its noise has all of its
+    epsilon. A level with leaves is measured by PeGaSus, all of its nodes, and a level whose share is 0 passes
+    its groups on. A refined group's deviation may be the sum of its children's limits.
 
     By default it seldom pays: the groupers' noise lets a leaf's groups last three steps on average even where
     nothing changes, so with many children a refined group is one step, and the level is plain `Laplace`. That
-    is better than own groups where those smear what moves (12 French regions, alpha 10 MW, epsilon 1: the
-    nation's error falls by 42 %) and worse where the noise is large beside what moves, even if nothing moves.
-    Refined groups pay where children change together and thresholds are far above the groupers' noise.
-
-    Nothing is handed down from parent to child: a flat sum may hide children that move.
+    is better than own groups where those smear changes (12 French regions, alpha 10 MW, epsilon 1: the
+    nation's error falls by 42 %) and worse where the noise is large next to the changes. Refined groups pay
+    where children change together and thresholds are far above the groupers' noise.
 
     Args:
-        mechanism: A PeGaSus, made with the whole stream's model; it says how levels with leaves are measured
-            and how all are smoothed.
+        mechanism: A PeGaSus, made with the whole stream's model: the pattern of levels with leaves, and of
+            the smoothing of all.
         tree: As in `Hierarchical`.
         level_shares: As in `Hierarchical`.
         lower_bound: As in `Hierarchical`.
@@ -238,16 +230,15 @@ class PeGaSusTree(Hierarchical):
 class GroupedBelow(Laplace):
     """Every step measured as by `Laplace`, and smoothed over groups that were found elsewhere.
 
-    Its state is public: the noisy values of each series' last group, for the group may go on. If it is lost,
-    or is of other noise, groups begin anew. smoother: a key of `SMOOTHERS`. Its noise is never joint, which
-    medians gain nothing by. Source: none; it is our own.
+    Its state is public: the noisy values of each series' last group, for the group may continue. If it is
+    lost, or is of other noise, new groups begin. Its noise is never joint, which medians gain nothing by.
     """
 
     smoother: str = "median"
     adaptive: ClassVar[bool] = True
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """Return what the period before left."""
+        """Return the state after the period before."""
         return {**memory_of(before, GROUPED_BELOW), "mechanism": GROUPED_BELOW}
 
     def misses_only_noise(self, measured: Measured) -> bool:
@@ -259,10 +250,10 @@ class GroupedBelow(Laplace):
         return smooth(measured, self.smoother)
 
     def grouped(self, measured: Measured, begins: NDArray[np.int64]) -> Measured:
-        """Return the measurements with these groups and a state for the next period. Costs no privacy.
+        """Return the measurements with these groups and a state for the next period.
 
         begins: (n_series, n_steps), the running index of the first step of each step's group. A group that
-        began before the period goes on if all of its noisy values are known.
+        began before the period continues if all of its noisy values are known.
         """
         first_step = measured.first_step
         terms = [str(spend.scale) for spend in self.plan(1)] + [str(measured.resolution)]

@@ -23,31 +23,31 @@ if TYPE_CHECKING:
     import polars as pl
 
 MOST_PLOTTED = 5
-"""Nodes of a chart, unless others are asked for."""
+"""Nodes of a chart by default."""
 
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """The estimate of one period for every node, with what it cost.
+    """The estimate of one period for every node, with its cost.
 
     Attributes:
         values: (n_nodes, n_steps), tree.nodes order, in the unit of the readings.
-        measured: What it was computed from.
-        spends: What drawing it cost.
-        epsilon: What the plan, repeated without end, costs any window.
-        epsilon_alone: What these spends alone cost their worst window.
+        measured: The measurements.
+        spends: The cost of the draw.
+        epsilon: The cost of the plan, repeated without end, to any window.
+        epsilon_alone: The cost of these spends alone to their worst window.
         state: Public, for the next period.
         simulated: Drawn with seeded noise, never publishable.
-        standard_errors: Of the values, their shape and unit, where the mechanism knows how far they may be
-            from the truth and not only how noisy they are, nan where it does not; else None.
-        optimality: How near the values are to the optimum of the bounded program; None where none was solved.
+        standard_errors: Of the values, their shape and unit, where the mechanism knows their total error and
+            not only their noise, nan where it does not; else None.
+        optimality: The certificate of the bounded program; None where none was solved.
         bands: The lowest and the highest count of a band of 95 % around each value, of the values' shape
             each, both in the band, nan where nothing is known; None but for counts.
-        covariates: Public series, with the values that the estimate went by.
+        covariates: Public series, with the values that the estimate used.
         noise_of: Computes `noise_standard_errors`.
         unbounded_of: Computes `unbounded`.
-        noise_together_of: Computes what `sum` needs of the noise.
-        errors_together_of: Computes what `sum` needs of the whole error; None where that is not known.
+        noise_together_of: Computes the noise's covariance for `sum`.
+        errors_together_of: Computes the whole error's covariance for `sum`; None where that is not known.
         tree: Whose nodes the values are of; None over plain series.
     """
 
@@ -70,30 +70,29 @@ class Release:
 
     @cached_property
     def noise_standard_errors(self) -> NDArray[np.float64] | None:
-        """The standard deviation of what the noise did to each value before the bound, in the values' unit.
+        """The standard deviation of the noise in each value before the bound, of the values' shape and unit.
 
-        Of the values' shape, from noise scales and positions alone, through the linear estimate, given which
-        points, blocks or groups were chosen. What the estimate gets wrong between measurements is not in it,
-        so these are no error bands. nan where it is not known or no noise enters, None if that is so
-        everywhere: where the estimate is not linear (medians, learned parameters). Free; computed when asked
-        for.
+        From noise scales and positions alone, through the linear estimate, given which points, blocks or
+        groups were chosen. The estimate's error between measurements is not in it, so these are no error
+        bands. nan where it is not known or no noise enters, None if that is so everywhere: where the estimate
+        is not linear (medians, learned parameters).
         """
         return self.noise_of() if self.noise_of else None
 
     @cached_property
     def unbounded(self) -> NDArray[np.float64]:
-        """The values before their lower bound, of the values' shape and unit: what standard errors are of.
+        """The values before their lower bound, of the values' shape and unit, of which standard errors are.
 
         Of noisy values near the bound those that it lifts are too high on average, and their sums with them;
-        these are not. Free; computed when asked for.
+        these are not.
         """
         return self.unbounded_of() if self.unbounded_of else self.values
 
     def sum(self, nodes: Sequence[str] | None = None, steps: Sequence[int] | None = None) -> SumOfValues:
-        """Return the sum of some nodes' values over some steps, with its standard errors; free.
+        """Return the sum of some nodes' values over some steps, with its standard errors.
 
-        Standard errors are of `estimate`, the sum before the lower bound, exact within what they say: how the
-        errors of all its values hang together is counted in. The first call of a release takes longest.
+        Standard errors are of `estimate`, the sum before the lower bound, with the covariance of all its
+        errors. The first call of a release takes longest.
 
         Args:
             nodes: Their names, over plain series their numbers as text; None for the root, or all series.
@@ -120,30 +119,28 @@ class Release:
 
     def _error_of(
         self,
-        together: CovarianceOfSums | None,
+        covariance: CovarianceOfSums | None,
         rows: list[int],
         leaves: NDArray[np.float64],
         steps: list[int],
     ) -> float | None:
-        """Return the standard error of the sum over these nodes, or the leaves in them, and steps; None where
-        it is not known.
-        """
-        if together is None:
+        """Return the standard error of the sum over these nodes, or their leaves, and steps, or None."""
+        if covariance is None:
             return None
         weights = np.isin(np.arange(len(self.values)), rows).astype(np.float64)
-        weights = weights if together.of_nodes else leaves
-        times = np.zeros((1, self.values.shape[1] + together.n_earlier))
+        weights = weights if covariance.of_nodes else leaves
+        times = np.zeros((1, self.values.shape[1] + covariance.n_earlier))
         times[0, steps] = 1.0
-        return float(np.sqrt(together.products(weights[None], times).variances()[0, 0]))
+        return float(np.sqrt(covariance.products(weights[None], times).variances()[0, 0]))
 
     @cached_property
     def noise_together(self) -> CovarianceOfSums | None:
-        """How what the noise alone did to the leaves' values hangs together; None where not known."""
+        """The noise's covariance in the leaves' values; None where not known."""
         return self.noise_together_of() if self.noise_together_of else None
 
     @cached_property
     def errors_together(self) -> CovarianceOfSums | None:
-        """How the whole errors of the leaves' values hang together, likewise."""
+        """The covariance of the whole errors of the leaves' values, likewise."""
         return self.errors_together_of() if self.errors_together_of else None
 
     def _rows(self, nodes: Sequence[str] | None) -> tuple[list[int], NDArray[np.float64]]:
@@ -176,12 +173,12 @@ class Release:
         return self.tree.nodes if self.tree else tuple(str(number) for number in range(len(self.values)))
 
     def to_frame(self) -> "pl.DataFrame":
-        """Return the values with their labels, a row for each node and step; free.
+        """Return the values with their labels, a row for each node and step.
 
         Returns:
             Columns `step` (the running index), `node` (over plain series their number), `parent` and `level`
-            on a tree, `value`, and what is known of `standard_error`, of `lowest` and `highest` (`bands`),
-            and of `noise_standard_error`. Nodes are in the order of the tree, steps rise within each.
+            on a tree, `value`, and where known `standard_error`, `lowest` and `highest` (`bands`), and
+            `noise_standard_error`. Nodes are in the order of the tree, steps rise within each.
         """
         import polars as pl  # a seventh of a second, which nothing else here needs
 
@@ -206,13 +203,10 @@ class Release:
         return pl.DataFrame([steps, *labels]).hstack(pl.DataFrame(figures))
 
     def plot(self, nodes: Sequence[str] | None = None) -> "alt.LayerChart | alt.FacetChart":
-        """Return a chart of some nodes, with bands of 95 % where total errors are known; free.
+        """Return an Altair chart of some nodes, with bands of 95 % where total errors are known.
 
         Args:
             nodes: Their names; None for the first five.
-
-        Returns:
-            An Altair chart, which notebooks show.
 
         Raises:
             ParameterError: For a name that is no node, and where Altair is not installed.
@@ -238,7 +232,7 @@ class Release:
         return alt.layer(base.mark_area(opacity=0.2).encode(y="lowest:Q", y2="highest:Q"), line)
 
     def _repr_html_(self) -> str:
-        """Return what notebooks show: what it cost, and its first and last rows."""
+        """Return the release for notebooks: its cost, and its first and last rows."""
         n_nodes, n_steps = self.values.shape
         mark = " Simulated noise: never to be published." if self.simulated else ""
         return (

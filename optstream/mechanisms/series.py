@@ -36,7 +36,7 @@ def checked_scale(scale: Fraction) -> Fraction:
 class SeriesMechanism(Mechanism):
     """A mechanism over one or more series, of which one customer changes `model.leaves_per_step` at a step.
 
-    Its series are the nodes of one level: spends name level 0, `Hierarchical` puts in another.
+    Its series are the nodes of one level: spends name level 0, which `Hierarchical` replaces.
     """
 
     tree_class: ClassVar[str | None] = "Hierarchical"
@@ -46,33 +46,20 @@ class SeriesMechanism(Mechanism):
         """Return the same mechanism for the nodes of one level of a tree.
 
         Args:
-            model: What the level keeps.
+            model: The level's guarantee.
             n_nodes: Of the level.
 
-        Returns:
-            A mechanism with that model; with the number, where it has a parameter for it.
-
         Raises:
-            ParameterError: For what it refuses at such a model, or for so many nodes.
+            ParameterError: For a model or a number of nodes that it refuses.
         """
         pattern: Any = self  # every mechanism is a dataclass, which mypy cannot know
-        told = {"n_nodes": n_nodes} if "n_nodes" in pattern.__dataclass_fields__ else {}
-        found: SeriesMechanism = replace(pattern, model=model, **told)
+        given = {"n_nodes": n_nodes} if "n_nodes" in pattern.__dataclass_fields__ else {}
+        found: SeriesMechanism = replace(pattern, model=model, **given)
         return found
 
     @abstractmethod
     def fitted(self, measured: Measured) -> Estimate:
-        """Return every step's value and what the noise leaves of doubt, from the measurements alone; free.
-
-        Args:
-            measured: Of one period.
-
-        Returns:
-            Values and variances, (n_series, n_steps).
-
-        Raises:
-            ParameterError: As `estimate`.
-        """
+        """Return every step's value and variance, from the measurements alone, (n_series, n_steps)."""
 
     def _consistent(self, measured: Measured) -> Consistent:
         found = self.fitted(measured)
@@ -83,14 +70,11 @@ class SeriesMechanism(Mechanism):
         return self.fitted(measured).noise_variances
 
     def period_scales(self, n_steps: int) -> dict[str, Fraction]:
-        """Return the scales of what is charged by the period (`PeriodSpend`); free.
+        """Return the noise scales, in units, of spends by the period (`PeriodSpend`), by name; none by
+        default.
 
         Args:
             n_steps: Steps of the period.
-
-        Returns:
-            Scales in units of the resolution, by what they are added to; empty where every spend is by the
-            step.
         """
         return {}
 
@@ -100,10 +84,7 @@ class SeriesMechanism(Mechanism):
         return self.model.leaves_per_step * self.model.alpha_units
 
     def _scale(self, epsilon: Fraction) -> Fraction:
-        """Return the scale of Laplace noise that loses at most `epsilon` for one step, rounded up to a float.
-
-        Raises ParameterError where the noise would outgrow the integers.
-        """
+        """Return the scale of Laplace noise that loses at most `epsilon` a step, rounded up to a float."""
         return checked_scale(Fraction(round_up_to_float(self.alpha_units / epsilon)))
 
     def _step_spend(
@@ -120,7 +101,7 @@ class OnlineState:
 
     Attributes:
         next_step: Running index of the next step.
-        memory: What the last release left.
+        memory: The state after the last release.
     """
 
     next_step: int
@@ -131,24 +112,21 @@ class OnlineMechanism(SeriesMechanism):
     """A mechanism that needs no batch: each step can be released when it arrives."""
 
     def start(self, first_step: int = 0) -> OnlineState:
-        """Return the state before the first step of a stream; free.
+        """Return the state for the first call of `step`.
 
         Args:
-            first_step: Running index of that step.
-
-        Returns:
-            The state for the first call of `step`.
+            first_step: Running index of the stream's first step.
         """
         return OnlineState(first_step, None)
 
     def step(
         self: Self, state: OnlineState, value: ArrayLike, *, noise: NoiseSource
     ) -> tuple[OnlineState, Release]:
-        """Release one step; costs what `plan(1, …)` says.
+        """Release one step; costs `plan(1, …)`.
 
         Args:
-            state: What `start` or the step before returned. It serves once: from the same state twice would
-                be two draws of one step.
+            state: Of `start` or the step before. It serves once: from the same state twice would be two draws
+                of one step.
             value: Of each series, (n_series,), or a number, in the unit of the readings; on a tree also a
                 pandas Series or a frame of one step, by label.
             noise: As for `measure`.

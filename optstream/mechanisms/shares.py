@@ -9,9 +9,7 @@ from optstream.stream import AggregationTree
 
 
 def checked_shares(shares: Sequence[Exact], length: int, name: str) -> tuple[Fraction, ...]:
-    """Return the shares as fractions. Raises ParameterError unless there are `length` of them, none
-    negative, their sum in (0, 1].
-    """
+    """Return `length` shares as fractions, none negative, their sum in (0, 1]."""
     if isinstance(shares, str) or len(shares) != length:
         raise ParameterError(f"{name} must have {length} shares; got {shares!r}")
     parts = tuple(exact(share, name) for share in shares)
@@ -24,9 +22,7 @@ def checked_shares(shares: Sequence[Exact], length: int, name: str) -> tuple[Fra
 
 
 def checked_level_shares(shares: Sequence[Exact], tree: AggregationTree) -> tuple[Fraction, ...]:
-    """Return one share for each level, root first. Raises ParameterError as `checked_shares`, and for a
-    level that holds leaves but has no share: nothing else would tell them apart.
-    """
+    """Return one share for each level, root first; a level that holds leaves must have one."""
     parts = checked_shares(shares, tree.n_levels, "level_shares (one for each level, root first)")
     for leaf in tree.leaf_indices:
         if parts[tree.depths[leaf]] == 0:

@@ -1,4 +1,4 @@
-"""What a mechanism hands to the next period: a public, JSON-ready value that says whose it is."""
+"""A mechanism's state for the next period: a public, JSON-ready value that names its mechanism."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,10 +10,10 @@ from optstream.stream import Measured, State
 
 
 def own_state(state: State | None, mechanism: str) -> dict[str, Any]:
-    """Return the state as this mechanism left it; empty at the start of a stream.
+    """Return the state of this mechanism; empty at the start of a stream.
 
-    Raises ParameterError for another mechanism's state: read as "nothing spent", it would void the privacy
-    guarantee in silence.
+    Another mechanism's raises ParameterError: read as "nothing spent", it would void the privacy guarantee
+    silently.
     """
     if state is None:
         return {}
@@ -23,9 +23,7 @@ def own_state(state: State | None, mechanism: str) -> dict[str, Any]:
 
 
 def memory_of(before: State | None, mechanism: str) -> dict[str, Any]:
-    """Return the memory as `own_state` does, but what another mechanism left is forgotten: the stream has
-    changed its mechanism.
-    """
+    """Return `own_state`, but empty for another mechanism's: the stream has changed its mechanism."""
     return own_state(before, mechanism) if before and before.get("mechanism") == mechanism else {}
 
 
@@ -51,10 +49,7 @@ def measured_steps(spends: Iterable[Spend], stage: str) -> list[tuple[int, Any]]
 
 
 def still_seen(steps: Iterable[tuple[int, Any]], end: int, window_length: int) -> list[tuple[int, Any]]:
-    """Return those that share a window with a step at or after `end`, and later ones, rising.
-
-    A step that was measured twice stands there twice: it was paid for twice.
-    """
+    """Return, rising, steps that share a window with one at or after `end`, repeats included."""
     return sorted((step, weight) for step, weight in steps if step > end - window_length)
 
 
@@ -63,7 +58,7 @@ def points_after(points: Iterable[int], end: int, window_length: int) -> list[in
     return [step for step, _ in still_seen(((point, 1) for point in points), end, window_length)]
 
 
-def held_after(measured: Measured) -> dict[str, Any]:
+def last_values(measured: Measured) -> dict[str, Any]:
     """Return what `estimation.holding` needs of a period to begin the next one: the value held at its end."""
     assert measured.point_variances is not None
     if measured.positions:

@@ -1,7 +1,6 @@
-"""From what a caller hands over to a private period: frames by label, arrays by position.
+"""From a caller's values to a private period: frames by label, arrays by position.
 
-What is refused here is refused for labels, types and shapes, which are public, never for a reading; and
-before any noise is drawn.
+Labels, types and shapes, which are public, may be refused, never a reading; and before any noise is drawn.
 """
 
 import sys
@@ -27,9 +26,8 @@ def as_period(
     """Return readings (n_series, n_steps) as a private period, rounded to the model's resolution.
 
     A frame's rows or columns are put in the order of `leaves`, None over plain series, by their labels.
-    Whatever is too large is clamped, and what is missing counts as 0 (`quantise`): whether there is a
-    release must not depend on a reading. Raises ParameterError for values that are no numbers by their type,
-    for labels that are not the leaves, and for a period of another resolution or first step.
+    Values that are too large are clamped, and missing ones count as 0 (`quantise`): whether there is a
+    release must not depend on a reading.
     """
     if not isinstance(values, PrivatePeriod):
         array = _in_order(values, leaves)
@@ -55,10 +53,10 @@ def as_column(value: ArrayLike) -> ArrayLike:
 
 
 def check_noise(noise: NoiseSource) -> None:
-    """Raise ParameterError for what is no source of noise, such as 0: nothing is released without noise."""
+    """Raise ParameterError for anything but a source of noise, such as 0."""
     if isinstance(noise, type) or not hasattr(noise, "discrete_laplace"):
         raise ParameterError(
-            "noise must be secure_noise(), or simulated_noise(seed) for what is never published: nothing is "
+            "noise must be secure_noise(), or simulated_noise(seed) for unpublished values: nothing is "
             f"released without noise, and epsilon says how much; got {noise!r:.80}"
         )
 
@@ -72,7 +70,7 @@ def _in_order(values: Any, leaves: Sequence[str] | None) -> ArrayLike:
                 "values must be a numpy array or lists, series in their order, or a polars or pandas frame, "
                 f"leaves by their names; got {type(values).__name__}"
             )
-        # of a masked array what is masked is missing; numpy would take what lies under the mask
+        # masked entries are missing; numpy would take the values under the mask
         array: ArrayLike = values.filled(0) if isinstance(values, np.ma.MaskedArray) else values
         return array
     is_series = _is_of("polars", values, "Series") or _is_of("pandas", values, "Series")

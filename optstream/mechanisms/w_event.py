@@ -13,7 +13,7 @@ from optstream.estimation import Estimate
 from optstream.estimation.estimate import UNKNOWN, hold
 from optstream.measurement.distance import measure_by_distance
 from optstream.mechanisms.series import LARGEST_SCALE, OnlineMechanism
-from optstream.mechanisms.state import held_after, memory_of, own_state, still_seen
+from optstream.mechanisms.state import last_values, memory_of, own_state, still_seen
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, PrivacyModel, Spend, StepSpend
 from optstream.privacy.exact import Exact, exact
@@ -33,9 +33,7 @@ HALF = Fraction(1, 2)
 
 
 def checked_share(share: Exact, name: str) -> Fraction:
-    """Return the share of epsilon that distances have, as a fraction. Raises ParameterError, with the
-    mechanism's name, unless it is exact and lies between 0 and 1.
-    """
+    """Return the distances' share of epsilon as a fraction, between 0 and 1."""
     found = exact(share, f"distance_share of {name}")
     if not 0 < found < 1:
         raise ParameterError(f"distance_share of {name} must lie between 0 and 1; got {found}")
@@ -44,13 +42,13 @@ def checked_share(share: Exact, name: str) -> Fraction:
 
 @dataclass(frozen=True)
 class PublishByDistance(OnlineMechanism):
-    """A part of epsilon asks at each step how far the stream is from the last release; the rest publishes.
+    """A part of epsilon measures at each step the distance from the last release; the rest publishes.
 
-    Which steps are published, and what each pays, is decided once for the whole vector of series. State and
-    spends run on across periods. Subclasses say which rule divides the publications' part among steps.
+    Which steps are published, and their price, is decided once for the whole vector of series. State and
+    spends run on across periods. Subclasses define the rule that divides the publications' part among steps.
 
     Args:
-        model: What is protected.
+        model: The privacy guarantee.
         distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
 
     Raises:
@@ -80,7 +78,7 @@ class PublishByDistance(OnlineMechanism):
         return self._distance(n_steps, first_step), self._publications(n_steps, first_step, taken)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """Return what all other periods' publications took, and what the period before left to compare."""
+        """Return the spends of all other periods' publications, and the last release before the period."""
         spent = [list(one) for one in self._grains(spends)]
         return memory_of(before, self.name) | {"mechanism": self.name, "spent": spent}
 
@@ -95,12 +93,10 @@ class PublishByDistance(OnlineMechanism):
 
     @abstractmethod
     def _rule(self, budget: WindowBudget, fewest: int, first_step: int, memory: State) -> PublicationRule:
-        """Return the rule for a period. memory: what the period before left, and all spends that are
-        known.
-        """
+        """Return the rule for a period, from the state after the period before and all known spends."""
 
     def _memory(self, rule: PublicationRule) -> State:
-        """Return what the rule hands to the next period, beside the spends."""
+        """Return the rule's state for the next period, apart from the spends."""
         return {}
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
@@ -119,14 +115,14 @@ class PublishByDistance(OnlineMechanism):
         spent = Counter(dict(taken)) + Counter(dict(self._grains(drawn.spends)))
         seen = still_seen(spent.items(), first_step + n_steps, window)
         after = {"mechanism": self.name, "spent": [list(one) for one in seen], **self._memory(rule)}
-        return replace(measured, state=after | held_after(measured))
+        return replace(measured, state=after | last_values(measured))
 
     def _grains(self, spends: Iterable[Spend]) -> list[tuple[int, int]]:
         return grains_of(spends, self._for_publications, self._n_grains)
 
     def _taken(self, memory: State) -> list[tuple[int, int]]:
         if memory and "spent" not in memory:
-            raise ParameterError(f"state of {self.name} must say what was spent, as releases have it")
+            raise ParameterError(f"state of {self.name} must name the spends, as releases do")
         return [(step, grains) for step, grains in memory.get("spent", ())]
 
     @property
@@ -162,21 +158,21 @@ class PublishByDistance(OnlineMechanism):
 class BudgetAbsorption(PublishByDistance):
     """Every step has an equal share, and one that is published takes those that were not used before it.
 
-    A publication that takes j shares, at most a window's, is followed by j - 1 steps that are held unasked,
-    for their shares are the ones it borrowed; after them shares add up again. Made for streams that move now
-    and then: the longer it was quiet, the smaller the noise. At each step that is asked a noisy distance to
-    the last release, summed over the series, is compared with the error that publishing would bring; the last
+    A publication that takes j shares, at most a window's, is followed by j - 1 steps that are held without a
+    distance, for their shares are the ones it borrowed; after them shares add up again. Made for streams that
+    move now and then: the longer the pause, the smaller the noise. At each other step a noisy distance to the
+    last release, summed over the series, is compared with the error that publishing would bring; the last
     release is held where it is smaller. At the start of a stream the last release is zero, and shares add up
     from its first step.
 
-    Costs epsilon in any window at most: w distances, and the publications' part. What we changed: a step that
-    is held anyway is not asked for its distance, which costs less; periods that are released late count the
+    Costs epsilon in any window at most: w distances, and the publications' part. Our changes: a step that
+    is held anyway has no distance measured, which costs less; periods that are released late count the
     later ones, too.
 
     Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.2 (Algorithm 2).
 
     Args:
-        model: What is protected.
+        model: The privacy guarantee.
         distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
 
     Raises:
@@ -200,7 +196,7 @@ class BudgetAbsorption(PublishByDistance):
         return {"absorbing_from": rule.absorbing_from}
 
 
-# Budget Distribution: half of what is left of a window's budget for every publication.
+# Budget Distribution: half of a window's remaining budget for every publication.
 
 GRAINS = 2**16
 """The parts of a publication budget: sixteen halvings in a row, as many as any window will see of use."""
@@ -208,22 +204,21 @@ GRAINS = 2**16
 
 @dataclass(frozen=True)
 class BudgetDistribution(PublishByDistance):
-    """A step that lies far from the last release is published with half of what its window has left.
+    """A step that lies far from the last release is published with half of its window's remaining budget.
 
     The first publications after a quiet window get much, later ones exponentially less: made for streams that
-    move seldom, and then a few times in a row. What leaves a window behind it comes back. At each step a
-    noisy distance to the last release, summed over the series, is compared with the error that publishing
-    would bring; the last release is held where it is smaller. At the start of a stream the last release is
-    zero.
+    move seldom, and then a few times in a row. Spends that leave a window come back. At each step a noisy
+    distance to the last release, summed over the series, is compared with the error that publishing would
+    bring; the last release is held where it is smaller. At the start of a stream the last release is zero.
 
-    Costs epsilon in any window at most: w distances, and the publications' part. What we changed: budgets are
-    counted in grains of 1 / 65,536, rounded down; where nothing can be offered the distance is not asked,
-    which costs less; periods that are released late count the later ones, too.
+    Costs epsilon in any window at most: w distances, and the publications' part. Our changes: budgets are
+    counted in grains of 1 / 65,536, rounded down; where nothing can be offered no distance is measured, which
+    costs less; periods that are released late count the later ones, too.
 
     Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.1 (Algorithm 1).
 
     Args:
-        model: What is protected.
+        model: The privacy guarantee.
         distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
 
     Raises:

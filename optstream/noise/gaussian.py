@@ -23,26 +23,25 @@ HALVINGS, TERMS = 8, 12
 def discrete_gaussian(source: NoiseSource, sigma: float, size: tuple[int, ...]) -> NDArray[np.int64]:
     """Return independent integers with P(k) proportional to exp(-k^2 / (2 sigma^2)), exactly.
 
-    Discrete Laplace integers of scale t = floor(sigma) + 1, each kept with chance exp(-x), where
-    x = (|k| - sigma^2 / t)^2 / (2 sigma^2), else drawn anew: the product of both is the stated weight times a
-    constant. Sigma^2 is the square of the fraction that the float is. A chance is met by comparing it with a
-    uniform real, 7 bytes at a time. Floats decide where they must agree with the real numbers
-    (`_chance`), fractions decide else.
+    Discrete Laplace integers of scale t = floor(sigma) + 1, each kept with chance exp(-x), where x = (|k| -
+    sigma^2 / t)^2 / (2 sigma^2), else drawn again: the product of both is the stated weight times a constant.
+    A chance is met by comparing it with a uniform real, 7 bytes at a time; floats decide where they must
+    agree with the real numbers, fractions elsewhere.
 
     Privacy: Lemma 20a (docs/privacy.md): the law is the stated one, exactly; answers that move by D in L2
     together lose D^2 / (2 sigma^2) in rho. Source: Canonne, Kamath and Steinke 2020, Algorithm 3 and Theorem
     14; the comparison of chances is ours.
 
     Args:
-        source: Where the randomness comes from.
+        source: Source of the randomness.
         sigma: Of the noise, in units, in [2^-10, 2^44].
-        size: Shape of what is returned.
+        size: Shape of the result.
 
     Returns:
         Integers of that shape. Their variance is at most sigma^2.
 
     Raises:
-        NoiseError: Sigma outside its range, or whatever the source refuses.
+        NoiseError: Sigma outside its range, or an error of the source.
     """
     check_scale(sigma)
     if not LEAST_SIGMA <= sigma <= LARGEST_SIGMA:
@@ -61,9 +60,7 @@ def discrete_gaussian(source: NoiseSource, sigma: float, size: tuple[int, ...]) 
 
 
 def exponent_of(sigma: float, distance: int) -> Fraction:
-    """Return the x of `discrete_gaussian`, greater than 0, for a discrete Laplace integer at a distance from
-    0, exactly. sigma, distance: in units.
-    """
+    """Return the exact x > 0 of `discrete_gaussian` for a discrete Laplace integer at a distance from 0."""
     variance = Fraction(sigma) ** 2
     return (distance - variance / (math.floor(sigma) + 1)) ** 2 / (2 * variance)
 

@@ -18,9 +18,10 @@ def joint_noise(source: NoiseSource, scale: float, size: int, count: int) -> NDA
 
     With size 1 it is discrete Laplace noise. The coordinates of a group are uncorrelated and dependent: one
     radius bounds them all. Drawn exactly, from discrete Laplace integers and uniform integers alone:
+
     1. size + 1 discrete Laplace integers; y >= 0 stays, y < 0 becomes -y - 1, which makes each geometric.
        Their sum R has weight C(R + size, size) q^R, with q = exp(-1 / scale).
-    2. R is kept with probability (2R + 1) / (2R + 2i), for each i of 1 .. size, else drawn anew: the weight
+    2. R is kept with probability (2R + 1) / (2R + 2i), for each i of 1 .. size, else drawn again: the weight
        is then (2R + 1)^size q^R, where (2R + 1)^size is the number of points with |x_i| <= R.
     3. A uniform one of these points.
 
@@ -29,8 +30,8 @@ def joint_noise(source: NoiseSource, scale: float, size: int, count: int) -> NDA
     sampler is ours.
 
     Args:
-        source: Where the randomness comes from.
-        scale: Of the noise, in units, at most 2^44; at least size / 4, or most radii would be drawn in vain.
+        source: Source of the randomness.
+        scale: Of the noise, in units, at most 2^44; at least size / 4, or most radii would be rejected.
         size: Measurements of a group, at most 512.
         count: Groups.
 
@@ -38,8 +39,8 @@ def joint_noise(source: NoiseSource, scale: float, size: int, count: int) -> NDA
         Integers of shape (count, size).
 
     Raises:
-        NoiseError: A scale or size outside its range, whatever the source refuses, or, with a probability
-            below 2^-350 that depends on nothing but the noise, a draw that is too large for the integers.
+        NoiseError: A scale or size outside its range, an error of the source, or, with a probability below
+            2^-350 that depends on nothing but the noise, a draw that is too large for the integers.
     """
     check_joint(scale, size)
     radii = np.zeros(count, dtype=np.int64)
@@ -53,8 +54,8 @@ def joint_noise(source: NoiseSource, scale: float, size: int, count: int) -> NDA
 
 
 def check_joint(scale: float, size: int) -> None:
-    """Raise NoiseError for a group that cannot be drawn exactly: a size outside 1 .. 512, or a scale, in
-    units, outside size / 4 .. 2^44.
+    """Raise NoiseError for a group that cannot be drawn exactly: size not in 1 .. 512, scale in size / 4 ..
+    2^44.
     """
     check_scale(scale)
     if not 1 <= size <= LARGEST_GROUP:
@@ -66,7 +67,7 @@ def check_joint(scale: float, size: int) -> None:
         )
     if 4 * scale < size:
         raise NoiseError(
-            f"joint noise of scale {scale!r} for {size} measurements would draw most radii in vain: use "
+            f"joint noise of scale {scale!r} for {size} measurements would reject most radii: use "
             "groups of at most four times the scale"
         )
 

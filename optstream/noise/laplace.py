@@ -22,27 +22,13 @@ AT_FIRST = 8
 
 
 def geometric(scale: float, count: int, random_bytes: RandomBytes) -> NDArray[np.int64]:
-    """Return independent integers G >= 0 with P(G = k) proportional to q^k, q = exp(-1 / scale).
+    """Return independent integers G >= 0 with P(G = k) proportional to q^k, q = exp(-1 / scale), exactly.
 
-    With 2^n the first power of two that is at least `LOW_REACH` scales, G = L + 2^n H: the weight q^G is the
-    product of q^(2^j) over the binary digits j of L that are 1, and of q^(2^n H). So the digits are
-    independent, digit j being 1 with chance 1 / (1 + exp(2^j / scale)), and so is H, which is at least h + 1,
-    once it is at least h, with chance exp(-2^n / scale). Each is decided by comparing a uniform real with its
-    chance, byte after byte of both, until they differ. Floats are not computed with.
-
-    Privacy: Lemma 3a (docs/privacy.md): the law is the stated one, exactly.
-
-    Args:
-        scale: In units, greater than 0 and at most `LARGEST_SCALE`, as `check_scale` takes it.
-        count: How many.
-        random_bytes: Where the randomness comes from.
-
-    Returns:
-        Integers of shape (count,).
-
-    Raises:
-        NoiseError: A draw of 2^63 or more, each with a probability that is below 2^-184 and depends on
-            nothing but the scale.
+    Lemma 3a (docs/privacy.md). With 2^n the first power of two that is at least `LOW_REACH` scales, G = L +
+    2^n H: the binary digits of L are independent, digit j being 1 with chance 1 / (1 + exp(2^j / scale)), and
+    so is H, which rises from h to h + 1 with chance exp(-2^n / scale). Each is decided by comparing a uniform
+    real with its chance, byte after byte. A draw of 2^63 or more, with a probability below 2^-184, raises
+    NoiseError.
     """
     n_digits = n_low_digits(scale)
     rows = np.arange(n_digits + 1).repeat(count)
@@ -60,18 +46,14 @@ def geometric(scale: float, count: int, random_bytes: RandomBytes) -> NDArray[np
 
 
 def n_low_digits(scale: float) -> int:
-    """Return how many binary digits are drawn apart: the least n >= 0 with 2^n >= `LOW_REACH` * scale, which
-    is in units, greater than 0 and at most `LARGEST_SCALE`.
-    """
+    """Return the number of digits drawn apart: the least n >= 0 with 2^n >= `LOW_REACH` * scale."""
     fraction, exponent = math.frexp(LOW_REACH * scale)
     return max(0, exponent - (fraction == 0.5))
 
 
 @lru_cache(maxsize=256)
 def chances(scale: float, n_bytes: int) -> Bytes:
-    """Return the first bytes of the chance of each digit, and of one more 2^n, after the point in base 256:
-    (n_low_digits(scale) + 1, n_bytes), rounded down, that is: those of the exact chance. scale: in units.
-    """
+    """Return the first bytes, base 256, rounded down, of each digit's chance and of that of one more 2^n."""
     n_digits = n_low_digits(scale)
     exponents = [Fraction(2**digit) / Fraction(scale) for digit in range(n_digits + 1)]
     rows = [
@@ -83,9 +65,9 @@ def chances(scale: float, n_bytes: int) -> Bytes:
 def leading_bytes(exponent: Fraction, plus: int, n_bytes: int) -> bytes:
     """Return the first bytes after the point, in base 256, of 1 / (plus + e^exponent), exponent > 0.
 
-    Works with more and more digits until a bound from below and one from above agree; they do in the end, for
-    e to a rational power other than 0 is irrational. Each operation rounds outwards. plus: 1 for the chance
-    of a digit, 0 for that of one more 2^n.
+    More and more digits, each operation rounded outwards, until a bound from below and one from above agree;
+    they do in the end, for e to a rational power other than 0 is irrational. `plus` is 1 for the chance of a
+    digit, 0 for that of one more 2^n.
     """
     # e > 2, so that the value is below 2^-exponent
     if exponent >= 8 * n_bytes:

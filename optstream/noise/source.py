@@ -17,7 +17,7 @@ class NoiseSource(Protocol):
     """Randomness for noise on integers.
 
     Attributes:
-        simulated: True for seeded noise; what it touches is marked and can never be published.
+        simulated: True for seeded noise; a release with it is marked and can never be published.
     """
 
     simulated: bool
@@ -27,10 +27,7 @@ class NoiseSource(Protocol):
 
         Args:
             scale: Of the noise, in units, greater than 0 and at most `LARGEST_SCALE`.
-            size: Shape of what is returned.
-
-        Returns:
-            Integers of that shape.
+            size: Shape of the result.
 
         Raises:
             NoiseError: Another scale, or a draw that cannot be made.
@@ -43,9 +40,6 @@ class NoiseSource(Protocol):
         Args:
             bounds: Integers of at least 1, of any shape.
 
-        Returns:
-            Integers of that shape.
-
         Raises:
             NoiseError: A bound below 1, or a draw that cannot be made.
         """
@@ -53,9 +47,7 @@ class NoiseSource(Protocol):
 
 
 def check_scale(scale: Any) -> None:
-    """Raise NoiseError for a scale that hides nothing, or whose draws leave the 64-bit integers: no positive
-    finite float of at most `LARGEST_SCALE` units.
-    """
+    """Raise NoiseError for a scale that hides nothing, or whose draws leave the 64-bit integers."""
     if not (isinstance(scale, float) and math.isfinite(scale) and scale > 0):
         raise NoiseError(f"a noise scale must be a positive finite float; got {scale!r}")
     if scale > LARGEST_SCALE:

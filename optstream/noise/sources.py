@@ -12,16 +12,14 @@ from optstream.noise.laplace import RandomBytes, geometric
 from optstream.noise.source import check_scale
 
 AT_ONCE = 2**14
-"""Samples of one pass: what it works on stays in the processor's cache."""
+"""Samples of one pass, which stay in the processor's cache."""
 
 
 class SecureNoise:
-    """Exact integers made of the kernel's random bytes, which are asked for anew at each draw.
+    """Exact integers made of the kernel's random bytes, which are read at each draw.
 
-    Nothing is kept from draw to draw, so a forked process shares none with the one that it came from.
-
-    Args:
-        random_bytes: Returns so many independent uniform bytes; anything but the default is for tests.
+    Nothing is kept from draw to draw, so a forked process shares none with its parent. Tests replace
+    `random_bytes`.
     """
 
     simulated = False
@@ -30,12 +28,10 @@ class SecureNoise:
         self._random_bytes = random_bytes
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return independent integers as `NoiseSource` says, exactly.
+        """Return differences of two independent geometric integers.
 
-        Each is the difference of two independent geometric integers: with q = exp(-1 / scale) the chance of k
-        is the sum over m >= 0 of (1 - q)^2 q^(m + |k|) q^m, which is proportional to q^|k|. Raises NoiseError
-        for another scale than `check_scale` takes, or a draw that leaves the 64-bit integers, each with a
-        probability that is below 2^-183 and depends on nothing but the scale.
+        With q = exp(-1 / scale) the chance of k is the sum over m >= 0 of (1 - q)^2 q^(m + |k|) q^m, which is
+        proportional to q^|k|. A draw that leaves the 64-bit integers has a probability below 2^-183.
         """
         check_scale(scale)
         count = math.prod(size)
@@ -47,9 +43,7 @@ class SecureNoise:
         return drawn.reshape(size)
 
     def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return independent integers as `NoiseSource` says: as many random bits as n - 1 has, drawn anew
-        until they are below n. Raises NoiseError for a bound below 1.
-        """
+        """Return random integers of as many bits as n - 1 has, drawn again until they are below n."""
         if bounds.size and bounds.min() < 1:
             raise NoiseError("a uniform integer needs a bound of at least 1")
         limits = bounds.ravel().astype(np.uint64)
@@ -66,11 +60,7 @@ class SecureNoise:
 
 
 def secure_noise() -> SecureNoise:
-    """Return the noise of every publication.
-
-    Returns:
-        A source that is not simulated; any number of them draw from the same generator.
-    """
+    """Return the noise of every publication."""
     return SecureNoise()
 
 
@@ -78,11 +68,7 @@ def secure_noise() -> SecureNoise:
 
 
 class SimulatedNoise:
-    """numpy's generator from a seed. Whoever knows the seed knows the noise: no release of it is private.
-
-    Args:
-        seed: What numpy's `default_rng` takes.
-    """
+    """numpy's generator from a seed. With the seed the noise is known: no release of it is private."""
 
     simulated = True
 
@@ -91,9 +77,7 @@ class SimulatedNoise:
         self._seeded_in = os.getpid()
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return independent integers as `NoiseSource` says. Raises NoiseError for another scale than
-        `check_scale` takes, or in a process forked after seeding.
-        """
+        """Return integers as `NoiseSource` does; refuse a process forked after seeding."""
         self._refuse_forked()
         check_scale(scale)
         stop = -math.expm1(-1.0 / scale)
@@ -103,9 +87,7 @@ class SimulatedNoise:
         return difference
 
     def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return independent integers as `NoiseSource` says. Raises NoiseError in a process forked after
-        seeding.
-        """
+        """Return integers as `NoiseSource` does; refuse a process forked after seeding."""
         self._refuse_forked()
         return self._generator.integers(0, bounds)
 
@@ -118,9 +100,6 @@ def simulated_noise(seed: int | Sequence[int] | np.random.SeedSequence) -> Simul
     """Return a seeded source. Releases made with it say so and are refused by the publisher.
 
     Args:
-        seed: What numpy's `default_rng` takes; the same one gives the same noise.
-
-    Returns:
-        A source that is simulated.
+        seed: Of numpy's `default_rng`; the same one gives the same noise.
     """
     return SimulatedNoise(seed)

@@ -29,7 +29,7 @@ class WindowCost:
     """The worst window.
 
     Attributes:
-        epsilon: What it loses, in the currency of the spends: rho where they are of Gaussian noise.
+        epsilon: Its loss, in the currency of the spends: rho where they are of Gaussian noise.
         first_step: Running index of its first step.
     """
 
@@ -47,18 +47,17 @@ def worst_window(
 ) -> WindowCost:
     """Return the window that loses most, over all windows of `window_length` steps.
 
-    Lemma 1 (docs/privacy.md): the loss of a window is at most the sum of what the spends charge it, a step
-    spend the charges of its steps inside the window, a period spend its charge for the number of its steps
-    inside the window, a capped spend its points' charges as far as the cap leaves headroom, a joint spend for
-    each group the most steps of one part that the window holds (Lemma 16), a Gaussian one for each part the
-    square of its steps that the window holds (Lemma 20); a sum over a step's nodes is already in the charge,
-    levels add up. All of them are in one currency.
+    Lemma 1 (docs/privacy.md): the loss of a window is at most the sum of its charges. A step spend charges
+    its steps inside the window; a period spend its charge for the number of its steps inside; a capped spend
+    its points' charges as far as the cap leaves headroom; a joint spend, for each group, the most steps of
+    one part inside (Lemma 16); a Gaussian one, for each part, the square of its steps inside (Lemma 20).
+    Charges are sums over a step's nodes, and levels add up.
 
     Time O(spends * (period + window)) and the length of the history; integers over one common denominator,
     so nothing rounds.
 
     Args:
-        spends: Of a history; none cost nothing.
+        spends: Of a history, in one currency; none cost nothing.
         window_length: Steps.
         touching: Only windows that contain at least one of these steps; a range that ends before it begins,
             as range(7, 5), only those that contain both step 4 and step 7. None for all.
@@ -91,9 +90,8 @@ def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_le
     steps that windows connect.
 
     Args:
-        repeated: Each spend with its shifts; it is charged once for every shift, that many steps later, twice
-            for one that is there twice. A `CappedSpend` names steps of other periods, which do not move with
-            it: its shifts must be 0.
+        repeated: Each spend with its shifts: it is charged once for every shift, that many steps later. A
+            `CappedSpend` names steps of other periods, which do not move with it: its shifts must be 0.
         window_length: Steps.
 
     Returns:
@@ -102,13 +100,13 @@ def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_le
     Raises:
         ParameterError: A spend of no known kind.
     """
-    together: dict[tuple[int, ...], list[Spend]] = {}
+    alike: dict[tuple[int, ...], list[Spend]] = {}
     listed = list(repeated)
     check_currency(spend for spend, _ in listed)
     for spend, shifts in listed:
-        together.setdefault(tuple(sorted(shifts)), []).append(spend)
+        alike.setdefault(tuple(sorted(shifts)), []).append(spend)
     # what always comes together is added up once
-    charges = [(_charge(spends, window_length), Counter(shifts)) for shifts, spends in together.items()]
+    charges = [(_charge(spends, window_length), Counter(shifts)) for shifts, spends in alike.items()]
     denominator = math.lcm(*(charged.denominator for charged, _ in charges))
     placed: list[tuple[int, NDArray[np.object_]]] = []
     for charged, counts in charges:
@@ -130,9 +128,7 @@ def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_le
 def _worst_of_sum(
     stretch: Sequence[tuple[int, NDArray[np.object_]]], stop: int, denominator: int
 ) -> WindowCost:
-    """Return the worst window of charges laid over each other: (first window, numerators), by first
-    window.
-    """
+    """Return the worst window of overlaid charges (first window, numerators), given by first window."""
     first = stretch[0][0]
     total = np.zeros(stop - first, dtype=object)
     for start, numerators in stretch:
@@ -142,7 +138,7 @@ def _worst_of_sum(
 
 
 def charged_to_windows(spends: Sequence[Spend], window_length: int, starts: range) -> list[Fraction]:
-    """Return what each window loses: Lemma 1, window by window.
+    """Return the loss of each window: Lemma 1, window by window.
 
     Args:
         spends: Of a history.
@@ -204,9 +200,7 @@ def _denominators(spend: Spend) -> set[int]:
 
 
 def _windows_of(spend: Spend, window_length: int, denominator: int) -> NDArray[np.object_]:
-    """Return what the spend charges each window that touches its period, first window first, as
-    numerators.
-    """
+    """Return the numerators of the spend's charge to each window that touches its period, in order."""
     match spend:
         case StepSpend():
             # each distinct charge is computed once
@@ -224,9 +218,7 @@ def _windows_of(spend: Spend, window_length: int, denominator: int) -> NDArray[n
 
 
 def _headroom_of_windows(spend: CappedSpend, window_length: int, denominator: int) -> NDArray[np.object_]:
-    """Return what `_windows_of` does, for a capped spend: the cap less what other periods took in the window,
-    at most 1 for each own step.
-    """
+    """Return `_windows_of` a capped spend: cap less other periods' weight, at most 1 for each own step."""
     lead, unit = window_length - 1, spend.unit_charge * denominator
     taken = np.zeros(spend.n_steps + 2 * lead, dtype=object)
     for step, weight in spend.taken_elsewhere:
@@ -275,12 +267,10 @@ Compose = Callable[[frozenset[tuple[Draw, int]], frozenset[tuple[Fraction, int]]
 def composed(
     draws: frozenset[tuple[Draw, int]], pure: frozenset[tuple[Fraction, int]], delta: float
 ) -> float:
-    """Return the epsilon of so many of each at this delta, by dp_accounting's pessimistic distributions.
-
-    draws, pure: each with its number; of `pure` the epsilons of measurements at delta 0. delta: of the whole.
-    Never less than what they lose; infinity where that is beyond what a float holds.
+    """Return the epsilon of these counted draws and pure epsilons at delta, by dp_accounting's pessimistic
+    distributions: never less than their loss, infinity where that is beyond a float.
     """
-    from dp_accounting.pld import common  # 1 s: only where it is asked for
+    from dp_accounting.pld import common  # 1 s: only where it is needed
     from dp_accounting.pld import privacy_loss_distribution as library
 
     counts = [(float(shift / scale), count) for (shift, scale), count in draws]
@@ -295,7 +285,7 @@ def composed(
     for epsilon, count in pure:
         alone = common.DifferentialPrivacyParameters(float(epsilon), 0.0)
         known.append((library.from_privacy_parameters(alone, **given), count))
-    # where the sum is beyond what a float holds: infinity, and the plain sum is less
+    # where the sum is beyond a float: infinity, and the plain sum is less
     with np.errstate(all="ignore"):
         whole = library.identity(**given)
         for one, count in known:

@@ -1,6 +1,4 @@
-"""What a spend costs under another privacy guarantee than its own: group privacy, from one neighbour to the
-next.
-"""
+"""The cost of a spend under another privacy guarantee than its own: group privacy between neighbours."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -11,28 +9,18 @@ from optstream.privacy.spends import CappedSpend, GaussianSpend, JointSpend, Per
 
 
 def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
-    """Return the spend as the accountant counts it under `other`; it was planned and drawn under `planned`.
-    Costs no privacy.
+    """Return a spend planned and drawn under `planned` as the accountant counts it under `other`.
 
-    Either may be the older of the two: old spends are priced by a new privacy guarantee, and new spends by
-    the old privacy guarantees that days beside them were released under.
+    Lemma 12 (docs/privacy.md): every charge is multiplied by ⌈alpha'/alpha⌉ · ⌈m'/m⌉, and never divided, for
+    a charge holds for smaller changes too. m is the number of readings a step that the spend was priced for,
+    1 where it does not say it. Where windows grow from w to w', a period spend costs at most ⌈w'/w⌉ times as
+    much, and a capped one has at most ⌈w'/w⌉ caps of points; other periods' points are then not deducted, nor
+    for aligned windows, as earlier versions had. A joint spend holds for any changes of a group's steps
+    (Lemma 16a). One who may change leaves within a period pays a period spend, or a joint one of several
+    nodes, that was planned for one who may not, step by step. A Gaussian spend costs k^2 times its charge for
+    k neighbours in a row (Lemma 20).
 
-    Lemma 12 (docs/privacy.md): two neighbours of `other` are joined by ⌈alpha'/alpha⌉ · ⌈m'/m⌉ neighbours of
-    `planned` that differ in the same steps, so every charge is multiplied by that; never divided, for a
-    charge holds for smaller changes too. m is how many readings a step the spend was priced for, which in
-    old ledgers is less than the model's on a tree of fewer leaves, and counts as 1 where the spend does not
-    say it. Where windows grow
-    from w to w', a step spend stays as it is (its steps add up), a period spend costs at most ⌈w'/w⌉ times as
-    much, a capped one has at most ⌈w'/w⌉ caps of points, and what other periods took is not deducted; nor is
-    it where it was planned for windows inside one period (`windows="aligned"`, as earlier versions had), for
-    all of them are counted now. A joint spend stays as it is: its charge holds for any
-    changes of a group's steps (Lemma 16a). One who may change leaves within a period pays a period spend, or
-    a joint one of several nodes, that was planned for one who may not step by step. A Gaussian spend stays as
-    it is but for its alpha: k neighbours in a row cost k^2 times its charge, and its charge is of any changed
-    steps, in any leaves (Lemma 20).
-
-    What is returned is of the same steps, and of another kind where its own cannot hold the price. Raises
-    ParameterError for a spend of no known kind.
+    The result has the same steps, and another kind where its own cannot hold the price.
     """
     say_leaves = StepSpend | CappedSpend | JointSpend | GaussianSpend
     leaves = spend.leaves_changed if isinstance(spend, say_leaves) else 1
@@ -66,7 +54,7 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
         case GaussianSpend():
             # the charge has the square of it
             return replace(spend, alpha_units=spend.alpha_units * factor)
-    raise ParameterError(f"a {type(spend).__name__} cannot be priced anew")
+    raise ParameterError(f"a {type(spend).__name__} cannot be repriced")
 
 
 def _ceil(ratio: Fraction) -> int:

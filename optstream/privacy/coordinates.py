@@ -23,13 +23,7 @@ LARGEST_INT64 = 2**62
 class CoordinatesChange:
     """The L1 change of the first coordinates of all series together, in units of the grid (Lemma 8).
 
-    Attributes:
-        n_coordinates: How many are kept, of a period that has so many steps.
-        alpha_units: Of one reading.
-        leaves_per_step: How many leaves one customer changes at a step.
-        leaves_per_period: In how many a customer's readings of one period lie; None for any number.
-        window_length: Steps.
-        shortest_period: Steps; no period is shorter.
+    `leaves_per_period` is the number of leaves of a customer's readings of one period; None for any number.
     """
 
     n_coordinates: int
@@ -43,8 +37,8 @@ class CoordinatesChange:
     def of(
         cls, model: PrivacyModel, n_coordinates: int, shortest_period: int, leaves_per_period: int = 1
     ) -> "CoordinatesChange":
-        """Return the change of one level under the privacy guarantee of the level; leaves_per_period counts
-        for unit "customer" alone.
+        """Return the change of a level under its guarantee; `leaves_per_period` counts for unit "customer"
+        alone.
         """
         return cls(
             n_coordinates=n_coordinates,
@@ -56,19 +50,18 @@ class CoordinatesChange:
         )
 
     def within(self, n_steps: int, n_changed: int) -> int:
-        """Return the most by which they move when n_changed steps of a period of n_steps change, a bound in
-        units of the grid.
+        """Return a bound on their move when n_changed steps of a period of n_steps change.
 
-        Lemma 8: readings in at most R leaves move d coordinates by at most sqrt(d m R n) alpha, in any number
-        of leaves by m n alpha d / sqrt(p), whichever is less; and each coordinate of each leaf that is
-        touched by less than one more for rounding. The change is an integer, so the bound is rounded down.
+        Lemma 8: the lesser of sqrt(d m R n) alpha, for readings in at most R leaves, and m n alpha d /
+        sqrt(p), for any; and less than one more for rounding, for each coordinate of each leaf that is
+        touched. The change is an integer, so the bound is rounded down.
         """
-        kept, together = min(self.n_coordinates, n_steps), self.leaves_per_step * n_changed
+        kept, n_readings = min(self.n_coordinates, n_steps), self.leaves_per_step * n_changed
         most = self.leaves_per_period
-        touched = together if most is None else min(most, together)
-        square = Fraction((together * kept) ** 2, n_steps)
+        touched = n_readings if most is None else min(most, n_readings)
+        square = Fraction((n_readings * kept) ** 2, n_steps)
         if most is not None:
-            square = min(square, Fraction(kept * together * most))
+            square = min(square, Fraction(kept * n_readings * most))
         return isqrt(floor(STRETCH * self.alpha_units**2 * square)) + kept * touched
 
     def partly(self, n_changed: int) -> int:
@@ -76,17 +69,15 @@ class CoordinatesChange:
         return self.within(max(self.shortest_period, self.n_coordinates, n_changed), n_changed)
 
     def worst(self) -> int:
-        """Return the most, in units of the grid, that a window charges over periods of any allowed lengths,
-        in any order.
+        """Return the most that a window charges over periods of any allowed lengths, in any order.
 
-        A window meets the end of one period, then whole ones, then the beginning of another; the maximum over
-        all such cuts is taken step by step (dynamic programming), with nothing left out.
+        A window meets the end of one period, then whole ones, then the beginning of another: the maximum over
+        all such cuts, by dynamic programming.
         """
         return _worst(self)
 
     def spend(self, stage: str, n_steps: int, first_step: int, scale: Fraction) -> PeriodSpend:
-        """Return what one period costs, at level 0, with discrete Laplace noise of this scale, in units of
-        the grid. first_step: the running index of its first step.
+        """Return the cost of one period, at level 0, with discrete Laplace noise of this scale.
 
         Charged up to all of its steps, also where a window holds fewer: the loss of a whole period is more.
         """

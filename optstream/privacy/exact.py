@@ -30,12 +30,7 @@ class NumberSizeError(ParameterError):
 
 
 def exact(value: object, name: str) -> Fraction:
-    """Return a number as a Fraction, refusing what is not exact: a float, for 0.1 as a float is not one
-    tenth.
-
-    Raises ParameterError for what is no int (numpy's, too), str ("0.1", "1/3"), Decimal or Fraction, and for
-    an exponent or text so long that it could fill the memory. name: of the parameter, for the error.
-    """
+    """Return a number as a Fraction, refusing floats (0.1 is not one tenth) and texts of unbounded size."""
     if isinstance(value, bool) or not isinstance(value, (str, Decimal, Rational)):
         raise ParameterError(f'{name} must be exact: an integer, or a string such as "0.1"; got {value!r}')
     try:
@@ -57,9 +52,7 @@ def exact(value: object, name: str) -> Fraction:
 
 
 def exact_from_text(text: object) -> Fraction:
-    """Return a fraction of at least 0 from its own text, numerator or numerator/denominator. Raises
-    ValueError for other text, for an exponent could fill the memory, and ZeroDivisionError.
-    """
+    """Return a fraction of at least 0 from numerator or numerator/denominator; exponents are refused."""
     if not isinstance(text, str):
         raise ValueError(_NOT_EXACT)
     return _from_text(text)
@@ -74,9 +67,7 @@ def _from_text(text: str) -> Fraction:
 
 
 def whole(value: object, name: str, least: int, most: int | None = None) -> int:
-    """Return an integer of a range, of no upper bound where `most` is None. Raises ParameterError for
-    something else, naming it, its range and what it got.
-    """
+    """Return an integer of a range, which has no upper bound where `most` is None."""
     value = plain(value)
     if type(value) is not int or value < least or (most is not None and value > most):
         legal = f"of at least {least}" if most is None else f"in [{least}, {most}]"
@@ -85,9 +76,7 @@ def whole(value: object, name: str, least: int, most: int | None = None) -> int:
 
 
 def plain(value: Any) -> Any:
-    """Return Python's own number for one of numpy's, which overflows in sums and which JSON does not know; a
-    tuple of such; what else was given as it is.
-    """
+    """Return Python's number for numpy's, which overflows in sums and which JSON lacks; also in tuples."""
     if type(value) is tuple:
         return tuple(plain(one) for one in value)
     return value.item() if isinstance(value, np.generic) else value
@@ -100,7 +89,7 @@ def make_plain(parameters: Any) -> None:
 
 
 def round_up_to_float(value: Fraction) -> float:
-    """Return the smallest finite float that is at least a number. Raises ParameterError where none is.
+    """Return the smallest finite float that is at least a number.
 
     A noise scale may only grow by rounding: then the loss alpha/scale can only shrink.
     """
@@ -112,9 +101,7 @@ def round_up_to_float(value: Fraction) -> float:
 
 
 def root_above(value: Fraction) -> float:
-    """Return a float whose square is at least a number above 0: the smallest such, or one of the two after
-    it. Raises ParameterError where no float is large enough.
-    """
+    """Return the smallest float whose square is at least a number above 0, or one of the two after it."""
     root = math.sqrt(round_up_to_float(value))
     while Fraction(root) ** 2 < value:
         root = math.nextafter(root, math.inf)
@@ -122,12 +109,7 @@ def root_above(value: Fraction) -> float:
 
 
 class Bounds:
-    """Decimal arithmetic of which every result is a bound from one side.
-
-    Args:
-        rounding: decimal's ROUND_FLOOR for bounds from below, ROUND_CEILING for those from above.
-        n_digits: Of each result.
-    """
+    """Decimal arithmetic whose results are bounds from below (ROUND_FLOOR) or above (ROUND_CEILING)."""
 
     def __init__(self, rounding: str, n_digits: int = 60) -> None:
         self._context = Context(n_digits, rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
@@ -140,11 +122,11 @@ class Bounds:
 
     def ln(self, value: Fraction) -> Decimal:
         """Return a bound of the logarithm."""
-        return self._beside(self._context.ln(self.decimal(value)))
+        return self._outward(self._context.ln(self.decimal(value)))
 
     def exp(self, value: Fraction) -> Decimal:
         """Return a bound of e to this power."""
-        return self._beside(self._context.exp(self.decimal(value)))
+        return self._outward(self._context.exp(self.decimal(value)))
 
     def add(self, one: Decimal, other: Decimal) -> Decimal:
         """Return a bound of the sum."""
@@ -162,6 +144,6 @@ class Bounds:
         """Return a bound of fewer digits."""
         return Context(n_digits, self._rounding, Emin=MIN_EMIN, Emax=MAX_EMAX).plus(value)
 
-    def _beside(self, found: Decimal) -> Decimal:
+    def _outward(self, found: Decimal) -> Decimal:
         """Return a neighbour: decimal rounds logarithm and exponential to the nearest."""
         return self._context.next_minus(found) if self._is_below else self._context.next_plus(found)

@@ -1,4 +1,4 @@
-"""What one customer loses over a span longer than a window: privacy loss distributions of what was drawn."""
+"""The loss of one customer over a span longer than a window, by privacy loss distributions."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ EACH_STEP = ("samples", "perturber")
 NOT_FRESH = ("grouper",)
 """Stages whose noise serves several steps, across periods: their charges are added up."""
 ADAPTIVE = ("distance", "publications")
-"""Stages that are asked, or pay, by what was published before."""
+"""Stages whose measurements or price depend on earlier outputs."""
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**10), Fraction(1, 10)
 
 
@@ -40,7 +40,7 @@ class HorizonLoss:
         delta: Of the loss.
         plain: The sum of all charges, or of all parts if that is less: epsilon at delta 0, or rho.
         composed: How, "draws" or "windows" (Lemma 14), or "plain" where neither holds or gains anything;
-            "rho" where charges are in rho, whose sum is what is told at delta (Lemma 19).
+            "rho" where charges are in rho, whose sum is given at delta (Lemma 19).
     """
 
     epsilon: float
@@ -67,18 +67,15 @@ def loss_over(
     window: tuple[int, Fraction] | None,
     compose: Compose = composed,
 ) -> HorizonLoss:
-    """Return what all readings of one customer at the steps of these spends lose together (Lemma 14).
-
-    Costs no privacy.
+    """Return the loss of all readings of one customer at the steps of these spends (Lemma 14).
 
     Args:
-        spends: All that was drawn there, of whatever stream and level.
+        spends: All that was drawn there, of any stream and level.
         delta: Of the loss.
-        adaptive: Whether what was measured there, or its noise, was chosen by what had been released before;
-            then only `window` holds.
-        window: How many steps a window has and what each loses at most, in the spends' currency, wherever it
-            lies; None where nothing says so.
-        compose: `composed`, or what remembers its results.
+        adaptive: Whether earlier outputs chose the measurements or their noise; then only `window` holds.
+        window: Steps of a window, and its largest loss in the spends' currency, wherever it lies; None where
+            nothing bounds it.
+        compose: `composed`, or a version of it that caches results.
 
     Returns:
         The least of the bounds that hold.
@@ -104,12 +101,7 @@ def loss_of_days(
     *,
     window: tuple[int, Fraction] | None,
 ) -> HorizonLoss:
-    """Return a bound on what any `n_days` days in a row of these lose, wherever they begin (Lemma 14); costs
-    no privacy.
-
-    plans: what is drawn on each day, rising without a gap, at least `n_days`. delta, window: as `loss_over`.
-    Raises ParameterError for fewer, or as `loss_over`.
-    """
+    """Return a bound on the loss of any `n_days` days in a row of these plans, one a day (Lemma 14)."""
     if not 0 < n_days <= len(plans):
         raise ParameterError(f"n_days must be in 1 .. {len(plans)}, the days that are planned; got {n_days}")
     check_currency(spend for plan in plans for spend in plan)
@@ -132,9 +124,7 @@ def loss_of_days(
 def _most_windows(
     plans: Sequence[Iterable[Spend]], n_days: int, window_length: int, epsilon: Fraction
 ) -> Counter[Fraction]:
-    """Return what the parts of any `n_days` days lose as whole windows: the k-th largest of any, for each
-    k.
-    """
+    """Return, for each k, the k-th largest loss of the whole windows in any `n_days` days."""
     known = [list(map(_steps_of, plan)) for plan in plans]
     days = [range(min(own.start for own in day), max(own.stop for own in day)) for day in known if day]
     spans = (_windows_of(days[first : first + n_days], window_length) for first in range(len(days)))
@@ -159,13 +149,11 @@ def _most(amounts: Sequence[Any], n_days: int) -> Any:
 
 
 def _least(parts: _Parts, delta: Fraction, whole: Counter[Fraction] | None, compose: Compose) -> HorizonLoss:
-    """Return the least of the bounds that hold for these parts. whole: what they lose as whole windows, if
-    known.
-    """
+    """Return the least of the bounds that hold for these parts, whose loss as whole windows may be known."""
     if not LEAST_DELTA <= delta <= LARGEST_DELTA:
         raise ParameterError(f"delta must be a number in [1e-10, 0.1]; got {delta}")
     if parts.rho:
-        # whole windows say less: what a sum over k of them moves by is squared (Lemma 19)
+        # whole windows say less: the move of a sum over k of them is squared (Lemma 19)
         return HorizonLoss(round_up_to_float(epsilon_of(parts.rho, delta)), delta, parts.rho, "rho")
     plain = parts.plain if whole is None else min(parts.plain, sum(whole.elements(), Fraction(0)))
     bounds = [(float(plain), "plain")]
@@ -179,11 +167,10 @@ def _least(parts: _Parts, delta: Fraction, whole: Counter[Fraction] | None, comp
 
 
 def windows_of_parts(spends: Iterable[Spend], window_length: int) -> list[int]:
-    """Return how many windows each part of a span takes, in order of time, of parts that no measurement
-    reaches across.
+    """Return, in order of time, how many windows each part of a span takes; no measurement crosses parts.
 
-    Measurements of one period may share noise, so a part is one period or, where a window holds them, several
-    in a row. What is shared between two parts would lose more than their composition says (Lemma 14).
+    Measurements of one period may share noise, so a part is one period or, where a window holds them,
+    several in a row. Noise shared by two parts would lose more than their composition says (Lemma 14).
     """
     return _windows_of(map(_steps_of, spends), window_length)
 
@@ -209,7 +196,7 @@ def _windows_of(spent: Iterable[range], window_length: int) -> list[int]:
 
 
 def _parts_of(spends: Iterable[Spend]) -> _Parts:
-    """Sort the draws of these: once what is alike but for where it begins, which plays no part."""
+    """Sort the draws of these spends, those alike but for their first step once."""
     alike = Counter(replace(one, first_step=0) if isinstance(one, StepSpend) else one for one in spends)
     parts = _Parts()
     for spend, n_alike in alike.items():
@@ -218,9 +205,7 @@ def _parts_of(spends: Iterable[Spend]) -> _Parts:
 
 
 def _add(parts: _Parts, spend: Spend, n_alike: int) -> bool:
-    """Sort the draws of n_alike such spends; whether they show that what was measured was chosen by what was
-    released.
-    """
+    """Sort the draws of n_alike such spends; return whether they show that outputs chose measurements."""
     match spend:
         case StepSpend():
             parts.plain += (total := n_alike * sum(spend.weights) * spend.unit_charge)
@@ -239,7 +224,7 @@ def _add(parts: _Parts, spend: Spend, n_alike: int) -> bool:
             parts.plain += n_alike * spend.n_steps * spend.unit_charge
             return True
         case JointSpend():
-            # a group is told apart no better than one draw of its scale (Lemma 17)
+            # a group is distinguished no better than one draw of its scale (Lemma 17)
             largest, unit = spend.largest_parts, spend.leaves_changed * spend.alpha_units
             parts.plain += n_alike * sum(largest) * spend.unit_charge
             for n_steps in largest:

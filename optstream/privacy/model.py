@@ -19,8 +19,8 @@ class PrivacyModel:
     """(w, alpha)-indistinguishability of one customer's readings (docs/privacy.md, section 1).
 
     Two streams are neighbours if they differ in the readings of one customer inside one window of
-    `window_length` consecutive steps, each reading by at most `alpha`. Whatever is released of one is
-    at most a factor e^epsilon more likely than of the other.
+    `window_length` consecutive steps, each reading by at most `alpha`. Any release is at most a factor
+    e^epsilon more likely from one than from the other.
 
     Source: Fioretto and Van Hentenryck, OptStream, Definition 3.
 
@@ -32,18 +32,18 @@ class PrivacyModel:
         resolution: The unit in which readings are counted as integers.
         unit: "customer" (at a step, one leaf changes by at most alpha) or "roaming" (at most
             `leaves_per_step` readings change, each by at most alpha, in any leaves of the tree: several of
-            them may lie in one leaf, as where regions are merged).
+            them may lie in one leaf, as where regions were merged).
         leaves_per_step: Every level, whatever the tree, moves by at most so many alpha in all; 1 for unit
             "customer".
         windows: "sliding": every window is covered, and every mechanism covers it. "aligned", windows inside
-            one period alone, is what stored documents of earlier versions may say.
+            one period alone, occurs in stored documents of earlier versions.
         delta: Exact; 0 for pure differential privacy, whose noise is Laplace's or joint. Else in
             [1e-15, 1/1000], for Gaussian noise.
-        rho: Exact, with a delta alone: what any window may be charged; None for the largest rho that gives
+        rho: Exact, with a delta alone: the largest charge of any window; None for the largest rho that gives
             (epsilon, delta), rounded down. A part of a guarantee has a smaller one.
 
     Raises:
-        ParameterError: Names the parameter, its legal range and what it got.
+        ParameterError: Names the parameter, its legal range and the value.
     """
 
     epsilon: Fraction
@@ -113,18 +113,18 @@ class PrivacyModel:
 
     @property
     def budget(self) -> Fraction:
-        """What any window may be charged, in `currency`: what is divided, added up to and compared with."""
+        """The largest charge of any window, in `currency`."""
         return self.epsilon if self.rho is None else self.rho
 
-    def told_epsilon(self, amount: Fraction) -> Fraction:
-        """Return what a charge means to people: an epsilon, at this guarantee's delta.
+    def to_epsilon(self, amount: Fraction) -> Fraction:
+        """Return a charge as an epsilon, at this guarantee's delta.
 
         Args:
             amount: At least 0, in `currency`.
 
         Returns:
-            The same where the currency is epsilon; else what so much rho is at delta, rounded up, and never
-            more than `epsilon` for what is within the budget.
+            The same where the currency is epsilon; else the epsilon of so much rho at delta, rounded up, and
+            never more than `epsilon` for an amount within the budget.
         """
         if self.rho is None:
             return amount
@@ -154,15 +154,13 @@ class PrivacyModel:
 
     @property
     def alpha_units(self) -> int:
-        """The most by which one changed reading can move a leaf, in units of `resolution`.
-
-        Lemma (quantisation, docs/privacy.md): readings are rounded half up to the grid, so a change of
-        at most alpha moves an integer by at most ceil(alpha / resolution).
+        """The most by which one changed reading can move a leaf, in units of `resolution`: ceil(alpha /
+        resolution), for readings are rounded half up to the grid (Lemma 2).
         """
         return -((-self.alpha) // self.resolution)
 
     def with_budget(self, budget: Fraction) -> "PrivacyModel":
-        """Return the privacy guarantee that a part of the whole keeps: a level of a tree, or a stream.
+        """Return the privacy guarantee of a part of the whole: a level of a tree, or a stream.
 
         Args:
             budget: The part's own, in `currency`.
@@ -176,10 +174,8 @@ class PrivacyModel:
         return replace(self, rho=budget) if self.delta else replace(self, epsilon=budget)
 
     def to_document(self) -> dict[str, str | int]:
-        """Return the model as plain text and integers, for manifests and the ledger.
-
-        Returns:
-            Its fields by name, fractions as text; delta and rho only where there is a delta.
+        """Return the fields as text and integers, fractions as text; delta and rho only where there is a
+        delta.
         """
         names = [field.name for field in fields(self) if self.delta or field.name not in ("delta", "rho")]
         return {

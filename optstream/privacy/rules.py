@@ -1,4 +1,4 @@
-"""How measurements are cut into groups of joint noise, where that is allowed, and what a window costs."""
+"""Public rules: groups of joint noise and their cost, headroom, kinds of noise, publications."""
 
 import math
 from abc import ABC, abstractmethod
@@ -23,22 +23,18 @@ from optstream.privacy.spends import CappedSpend, GaussianSpend, Group, JointSpe
 
 
 def may_be_joint(model: PrivacyModel, n_nodes: int, leaves_per_period: int | None) -> bool:
-    """Return whether one customer's changes of a period move one node of a level only (Lemma 16); False
-    wherever nothing says so.
+    """Return whether the operator vouches that a customer's changes of a period move one node (Lemma 16).
 
     One who changes leaf inside a group pays for it in each leaf, which no charge of a `JointSpend` holds.
-    leaves_per_period: the leaves that one customer's readings of a period lie in, by the operator's word;
-    None where nobody gave it: a default of 1 is no word.
+    `leaves_per_period` is None where nobody vouches for it.
     """
     return n_nodes == 1 or (model.unit == "customer" and leaves_per_period == 1)
 
 
 def cut(parts: Sequence[range], least: int) -> tuple[Group, ...]:
-    """Return a period's parts, in order of time, in as many nearly equal groups as hold at least `least`
-    each.
+    """Return a period's parts, in order, in as many nearly equal groups as hold at least `least` each.
 
-    Never fewer in any: a rest of its own would let a window meet one group more (Lemma 16). A period without
-    parts has no groups. A public rule. Raises ParameterError for less than 1, or more than there are parts.
+    Never fewer in any: a remainder of its own would let a window meet one group more (Lemma 16).
     """
     if least < 1 or 0 < len(parts) < least:
         raise ParameterError(f"a period of {len(parts)} measurements cannot be cut into groups of {least}")
@@ -46,9 +42,7 @@ def cut(parts: Sequence[range], least: int) -> tuple[Group, ...]:
 
 
 def cut_evenly(parts: Sequence[range], n_groups: int) -> tuple[Group, ...]:
-    """Return a period's parts, in order of time, in so many groups, at most as many as there are parts,
-    nearly equal; none without parts. A public rule.
-    """
+    """Return a period's parts, in order, in at most n_groups nearly equal groups."""
     borders = [number * len(parts) // max(n_groups, 1) for number in range(n_groups + 1)]
     return tuple(tuple(parts[start:stop]) for start, stop in pairwise(borders))
 
@@ -58,24 +52,20 @@ Layout = tuple[int, tuple[Group, ...]]
 
 
 def worst_sum(layouts: Collection[Layout], window_length: int) -> int:
-    """Return the most unit charges that a window of so many steps costs over periods of these layouts, at
-    least one, in any order.
+    """Return the most unit charges of a window over periods of these layouts, in any order.
 
-    An integer: steps, each once for every group whose largest part in the window holds it. The scale is this
-    times alpha_units and leaves_changed over epsilon.
+    It counts steps, each once for every group whose largest part in the window holds it; times alpha_units
+    and leaves_changed over epsilon it is the scale.
     """
     return worst_of_cycle([list(layouts)], window_length)
 
 
 def worst_of_cycle(layouts: Sequence[Sequence[Layout]], window_length: int) -> int:
-    """Return the same where a period's layout depends on the running index of its first step.
+    """Return `worst_sum` where a period's layout depends on its first step modulo `len(layouts)`.
 
-    By the accountant, for every sliding window over every sequence of periods, gaps between them included: a
-    window meets the end of one period, then whole ones, then the beginning of another, and what each may cost
-    at most is found step by step.
-
-    layouts: for each first step modulo their number, what a period may be that begins there: as many layouts
-    everywhere, of the same lengths in the same order; at least one.
+    By the accountant, for every sliding window over every sequence of periods, gaps included: a window meets
+    the end of one period, then whole ones, then the beginning of another, and the largest cost of each is
+    found step by step. Each entry of `layouts` has as many layouts, of the same lengths in the same order.
     """
     n_places = len(layouts)
     own = [
@@ -121,12 +111,12 @@ def _charged_from_its_start(
 
 
 class Layer(NamedTuple):
-    """What is measured at steps of its own, and what a window is charged for it.
+    """Measurements at steps of their own, and their charges.
 
     Attributes:
         groups: Of disjoint parts of a period, rising. Each is taken whole or left out.
         joint: For each step of the part, of a group, of which the window holds most.
-        apart: For each step of every part of a group, beside that.
+        apart: Added for each step of every part of a group.
     """
 
     groups: Sequence[Group]
@@ -144,10 +134,9 @@ def groups_with_headroom(
 ) -> tuple[Group, ...]:
     """Return those groups, in their order, with which no window loses more than `most` (Lemma 13).
 
-    groups: of disjoint parts of a period, rising, from its first step, a running index; each is taken whole
-    or left out. unit_charge: what a window is charged for each step of the part, of a group, of which it
-    holds most. others: the spends of all other periods within a window, earlier and later ones, of any kind,
-    and all of this period that are charged beside these. window_length: steps. most: what a window may lose.
+    A group, of disjoint parts of the period, is taken whole or left out; `unit_charge` is for each step of
+    its part of which a window holds most. `others` are all spends of other periods within a window, earlier
+    and later, and the other spends of this period.
     """
     layer = Layer(groups, unit_charge)
     (taken,) = layers_with_headroom([layer], first_step, others, window_length, most)
@@ -161,13 +150,11 @@ def layers_with_headroom(
     window_length: int,
     most: Fraction,
 ) -> tuple[tuple[Group, ...], ...]:
-    """Return those groups of each layer, in their order, with which no window loses more than `most`, all
-    layers together.
+    """Return `groups_with_headroom` for layers, which may measure the same steps, together.
 
-    Layers may measure the same steps. Groups are asked about in order of time, of those that begin together
-    the earlier layer's first, each beside all that were taken before, of whatever layer. A group is taken
-    whole or left out. A function of recorded outputs and public facts, hence free (Lemmas 13 and 16). Exact:
-    integers over a common denominator. Other arguments as `groups_with_headroom`.
+    Groups are tried in order of time, of those that begin together the earlier layer's first, each with all
+    taken before, of any layer: a function of recorded outputs and public facts (Lemmas 13 and 16). Exact:
+    integers over a common denominator.
     """
     asked = sorted(
         ((number, group) for number, layer in enumerate(layers) for group in layer.groups),
@@ -206,12 +193,7 @@ UNITS = 1000
 
 @dataclass(frozen=True)
 class Draws:
-    """What a plan draws.
-
-    Attributes:
-        epsilon: That each draw loses.
-        a_step: How many of them a step has, on average.
-    """
+    """The draws of a plan: the epsilon of each, and their average number at a step."""
 
     epsilon: Fraction
     a_step: Fraction
@@ -219,14 +201,9 @@ class Draws:
 
 @dataclass(frozen=True)
 class Horizon:
-    """The span at whose price kinds of noise are compared. It is no guarantee: a window keeps its epsilon.
+    """The span, and the delta of its loss in [1e-10, 1/10], at whose price kinds of noise are compared.
 
-    Args:
-        n_steps: Of the span, at least 1.
-        delta: At which its loss is told, in [1e-10, 1/10].
-
-    Raises:
-        ParameterError: Either lies outside its range; it names it, the range and what it got.
+    It is no guarantee: a window keeps its epsilon.
     """
 
     n_steps: int
@@ -239,28 +216,22 @@ class Horizon:
             raise ParameterError(f"delta of Horizon must be a number in [1e-10, 1/10]; got {self.delta}")
 
     def price(self, draws: Draws, noisier: float = 1.0) -> float:
-        """Return what all draws of the span lose together at delta (Lemmas 14 and 17), an epsilon, at most
-        the plain sum; free. noisier: by what the scales are multiplied.
-        """
+        """Return the epsilon at delta of all draws of the span, scales times `noisier` (Lemmas 14, 17)."""
         number, scale = round(self.n_steps * draws.a_step), UNITS / draws.epsilon * Fraction(noisier)
         found = composed(frozenset({((UNITS, scale), number)}), frozenset(), float(self.delta))
         return min(found, float(number * UNITS / scale))
 
     def prefers_joint(self, ratio: float, joint: Draws, laplace: Draws) -> bool:
-        """Return whether joint noise errs less than Laplace noise at an equal price of the span; free.
+        """Return whether joint noise errs less than Laplace noise at an equal price of the span.
 
-        Asked the other way round, which takes two prices and no search: whether it costs less once its scale
-        has grown until both err alike. The price falls and the error rises with the scale. ratio: by what the
-        scale of joint noise may grow until it errs as Laplace noise does. joint, laplace: what is drawn of
-        either at the epsilon of a window.
+        The price falls and the error rises with the scale, so it does if it costs less once its scale has
+        grown by `ratio`, with which both err alike.
         """
         return self.price(joint, ratio) < self.price(laplace)
 
 
 def errs_less(ratio: float, joint: Draws, laplace: Draws, horizon: Horizon | None) -> bool:
-    """Return whether joint noise errs less: at the same epsilon of a window, or, with a horizon, price of a
-    span; free. Other arguments as for `Horizon.prefers_joint`.
-    """
+    """Return whether joint noise errs less: at the same epsilon of a window, or at the price of a horizon."""
     return ratio > 1.0 and (horizon is None or horizon.prefers_joint(ratio, joint, laplace))
 
 
@@ -268,17 +239,10 @@ def errs_less(ratio: float, joint: Draws, laplace: Draws, horizon: Horizon | Non
 
 
 class WindowBudget:
-    """What the windows of a period have spent of a cap, over periods, earlier and later ones.
+    """The amounts, integers, that the windows of a period have spent of a cap, over all periods.
 
-    A function of recorded outputs and public facts alone, hence free (Lemma 7). Amounts are integers, so
-    nothing rounds: points, or grains of a budget.
-
-    Args:
-        cap: The most that a window may hold.
-        window_length: Steps.
-        first_step: Running index of the period's first step.
-        n_steps: Of the period.
-        taken: (running step, amount) of other periods.
+    A function of recorded outputs and public facts alone (Lemma 7). `taken` has (running step, amount) of
+    other periods, earlier and later.
     """
 
     def __init__(
@@ -297,9 +261,7 @@ class WindowBudget:
         self._spent[step + self._lead] += amount
 
     def headroom(self, step: int) -> int:
-        """Return the most that may be taken at a step, counted from the period's start: what the fullest
-        window around it has left; negative where one has too much.
-        """
+        """Return the headroom of the fullest window around a step of the period; negative above the cap."""
         running = np.concatenate(([0], np.cumsum(self._spent[step : step + 2 * self._window - 1])))
         fullest = np.max(running[self._window :] - running[: -self._window])
         return int(self._cap - fullest)
@@ -320,17 +282,11 @@ PUBLICATIONS = "publications"
 
 
 class PublicationRule(ABC):
-    """What each step of a period is offered of the publication budget, and what was taken of it.
+    """The offers of the publication budget, n_grains a window, to each step of a period.
 
-    The budget of a window is `n_grains` grains, so that nothing rounds. No offer exceeds what the fullest
-    window around the step has left, counting earlier and later periods: whatever is published, no window pays
-    for more than n_grains. Offers are functions of recorded outputs and public facts alone, hence free (Lemma
-    7). Steps count from the period's start.
-
-    Args:
-        budget: Of the period's windows, its cap n_grains.
-        n_grains: Of a window.
-        fewest: A smaller offer is none, for its noise would outgrow the integers.
+    No offer exceeds the headroom of the fullest window around the step, counting earlier and later periods,
+    so no window pays for more than n_grains. Offers are functions of recorded outputs and public facts alone
+    (Lemma 7). One below `fewest` is none, for its noise would outgrow the integers.
     """
 
     def __init__(self, budget: WindowBudget, n_grains: int, fewest: int) -> None:
@@ -343,7 +299,7 @@ class PublicationRule(ABC):
         return grains if grains >= max(self._fewest, 1) else 0
 
     def publish(self, step: int, grains: int) -> None:
-        """Take what was offered at a step of the period: it is published."""
+        """Take the offer at a step of the period, which is published."""
         self._budget.take(step, grains)
 
     @abstractmethod
@@ -352,20 +308,18 @@ class PublicationRule(ABC):
 
 
 class Halving(PublicationRule):
-    """Budget distribution: half of what is left. Source: Kellaris et al. 2014, Algorithm 1."""
+    """Budget distribution: half of the headroom. Source: Kellaris et al. 2014, Algorithm 1."""
 
     def _wanted(self, step: int, headroom: int) -> int:
         return headroom // 2
 
 
 class Absorption(PublicationRule):
-    """Budget absorption: a grain is one step's equal share, and a publication takes all that lie unused.
+    """Budget absorption: a grain is one step's equal share, and a publication takes all unused shares.
 
-    A publication that takes j shares uses up those of the j - 1 steps that follow, which are held; the steps
-    after it let theirs add up, to a window's at most. Source: Kellaris et al. 2014, Algorithm 2.
-
-    first_step: the period's. absorbing_from: running index of the first step whose share no publication has
-    used.
+    A publication that takes j shares uses up those of the j - 1 steps that follow, which publish nothing; the
+    steps after it let theirs add up, to a window's at most. `absorbing_from` is the first step whose share no
+    publication has used. Source: Kellaris et al. 2014, Algorithm 2.
     """
 
     def __init__(
@@ -376,7 +330,7 @@ class Absorption(PublicationRule):
         self.absorbing_from = absorbing_from
 
     def publish(self, step: int, grains: int) -> None:
-        """Take what was offered, as every rule does; the shares of the steps that follow are used up."""
+        """Take the offer, as every rule does; the shares of the steps that follow are used up."""
         super().publish(step, grains)
         self.absorbing_from = self._first_step + step + grains
 
@@ -386,12 +340,11 @@ class Absorption(PublicationRule):
 
 
 def grains_of(spends: Iterable[Spend], epsilon: Fraction, n_grains: int) -> list[tuple[int, int]]:
-    """Return (running step, grains) that spends of other periods took of a window's publication budget, which
-    is `epsilon` or n_grains grains, rising; steps that paid nothing are left out.
+    """Return (running step, grains), rising, that spends of other periods took of a window's n_grains.
 
-    Exact for what was spent under the same budget; what another configuration spent is rounded up. A plan
-    that was never settled, as a void day leaves it, counts as all of the budget at each of its steps: no
-    publication then comes near it, and the plans beside it ask for no more than the windows have.
+    Exact for spends under the same budget; those of another configuration are rounded up. A plan that was
+    never settled, as of a void day, counts as all of the budget at each of its steps: no publication then
+    comes near it.
     """
     taken: Counter[int] = Counter()
     for spend in spends:

@@ -28,14 +28,13 @@ class JointSpend:
 
         leaves_changed * alpha_units / scale * max over parts of |part in the window|
 
-    (Lemma 16). That holds where all that one customer changes in a period moves one node of the level: the
-    level has one node, or unit is "customer" and the readings of a period lie in one leaf
-    (`groups.may_be_joint`). A spend of several nodes is never one of unit "roaming": `measurement` draws for
-    as many nodes as it says, and the ledger refuses it there. Steps count from the stream's origin.
+    (Lemma 16). That holds where all changes of one customer in a period move one node of the level: the level
+    has one node, or unit is "customer" and the readings of a period lie in one leaf (`rules.may_be_joint`). A
+    spend of several nodes is never one of unit "roaming". Steps count from the stream's origin.
 
     Attributes:
         level: Depth in the tree, root 0.
-        stage: What was measured ("samples", "blocks").
+        stage: Name of the measurement ("samples", "blocks").
         first_step: Running index of the period's first step.
         n_steps: Of the period.
         groups: Of parts, rising and disjoint, all inside the period.
@@ -94,7 +93,7 @@ class JointSpend:
         return tuple(max(map(len, group)) for group in self.groups)
 
     def steps_charged(self, window_length: int) -> NDArray[np.int64]:
-        """Return how many unit charges each window costs that touches the period, first window first.
+        """Return the unit charges of each window that touches the period, first window first.
 
         Args:
             window_length: Steps.
@@ -135,9 +134,7 @@ def part_to_document(part: range) -> list[int]:
 
 
 def groups_from_document(document: object) -> tuple[Group, ...]:
-    """Return the groups that `groups_to_document` wrote; whether they are legal, `JointSpend` says. Raises
-    TypeError or ValueError for something else.
-    """
+    """Return the groups that `groups_to_document` wrote, unchecked."""
     return tuple(tuple(parts_from_document(group)) for group in _listed(document))
 
 
@@ -174,7 +171,7 @@ class GaussianSpend:
 
     Attributes:
         level: Depth in the tree, root 0.
-        stage: What was measured ("samples", "blocks").
+        stage: Name of the measurement ("samples", "blocks").
         first_step: Running index of the period's first step.
         n_steps: Of the period.
         parts: Rising and disjoint, all inside the period, counted from its first step; a single step is one.
@@ -223,7 +220,7 @@ class GaussianSpend:
         return sum(len(part) ** 2 for part in self.parts) * self.unit_charge
 
     def squares_charged(self, window_length: int) -> NDArray[np.int64]:
-        """Return how many unit charges each window costs that touches the period, first window first.
+        """Return the unit charges of each window that touches the period, first window first.
 
         Args:
             window_length: Steps.
@@ -251,9 +248,7 @@ def parts_to_document(parts: Group) -> list[list[int]]:
 
 
 def parts_of_document(document: object) -> Group:
-    """Return the parts that `parts_to_document` wrote; whether they are legal, `GaussianSpend` says. Raises
-    TypeError or ValueError for something else.
-    """
+    """Return the parts that `parts_to_document` wrote, unchecked."""
     return tuple(parts_from_document(document))
 
 
@@ -269,11 +264,11 @@ class StepSpend:
         charges[i] = leaves_changed * alpha_units * weights[i] / scale
 
     (Lemma 3, docs/privacy.md). Steps count from the stream's origin. The ledger keeps weights and scale,
-    not only their quotient, so that an old spend can be priced anew when alpha changes.
+    not only their quotient, so that an old spend can be repriced when alpha changes.
 
     Attributes:
         level: Depth in the tree, root 0.
-        stage: What was measured ("samples", "features/day").
+        stage: Name of the measurement ("samples", "features/day").
         first_step: Running index of the period's first step.
         weights: Of each step of the period.
         scale: In units of the model's resolution, > 0.
@@ -315,7 +310,7 @@ class PeriodSpend:
 
     Attributes:
         level: Depth in the tree, root 0.
-        stage: What was measured.
+        stage: Name of the measurement.
         first_step: Running index of the period's first step.
         charges: Its loss when at most n of its steps change, for each n in 0 .. n_steps: charges[0] = 0,
             non-decreasing.
@@ -342,16 +337,16 @@ class PeriodSpend:
 
 @dataclass(frozen=True)
 class CappedSpend:
-    """A plan whose steps are not chosen yet: the worst outcome of a rule that limits what a window holds.
+    """A plan whose steps are not chosen yet: the worst outcome of a rule that limits each window.
 
     Any of the period's steps may be measured with a weight of at most 1, charged `unit_charge` times the
-    weight, but no window will hold more than `cap` in weight together with what is already `taken` in other
-    periods. A window with n of the period's steps is charged for a weight of min(n, cap - taken in it).
-    Settled to a `StepSpend`.
+    weight, but no window will hold more than `cap` in weight, `taken` ones of other periods included. A
+    window with n of the period's steps is charged for a weight of min(n, cap - taken in it). Settled to a
+    `StepSpend`.
 
     Attributes:
         level: Depth in the tree, root 0.
-        stage: What is measured.
+        stage: Name of the measurement.
         first_step: Running index of the period's first step.
         n_steps: Of the period.
         cap: The most weight of a window.
@@ -359,7 +354,7 @@ class CappedSpend:
         scale: Of the noise of weight 1, in units of the model's resolution.
         alpha_units: The most by which one changed reading moves a leaf.
         leaves_changed: The most leaves that one customer changes at a step.
-        taken_weights: Beside `taken`; 1 each if empty.
+        taken_weights: Of the steps in `taken`; 1 each if empty.
 
     Raises:
         ParameterError: Another number of weights than of taken steps.
@@ -403,12 +398,10 @@ KINDS = {
 
 
 def check_currency(spends: Iterable[Spend], currency: Currency | None = None) -> None:
-    """Raise ParameterError for charges that are not counted alike: no sum of epsilons and rhos is a privacy
-    guarantee.
-
-    spends: that are to be added up. currency: that all of them must be in; None for any, all in the same.
+    """Raise ParameterError for spends in two currencies, or in another than `currency`: no sum of epsilons
+    and rhos is a privacy guarantee.
     """
-    # what is no spend at all, the accountant refuses
+    # the accountant refuses anything else
     found = {getattr(spend, "currency", "epsilon") for spend in spends} | ({currency} if currency else set())
     if len(found) > 1:
         raise ParameterError(
@@ -418,9 +411,7 @@ def check_currency(spends: Iterable[Spend], currency: Currency | None = None) ->
 
 
 def spend_to_document(spend: Spend) -> dict[str, Any]:
-    """Return the spend as JSON-ready text and integers: its kind and fields, fractions as
-    "numerator/denominator".
-    """
+    """Return the spend, JSON-ready: its kind and fields, fractions as "numerator/denominator"."""
     kind = next(kind for kind, known in KINDS.items() if isinstance(spend, known))
     values = {field.name: getattr(spend, field.name) for field in fields(spend)}
     if isinstance(spend, JointSpend):
@@ -431,9 +422,7 @@ def spend_to_document(spend: Spend) -> dict[str, Any]:
 
 
 def spend_from_document(document: Mapping[str, Any]) -> Spend:
-    """Return the spend that `spend_to_document` wrote. Raises ParameterError for a kind that is not known, or
-    something else: it cannot be priced.
-    """
+    """Return the spend that `spend_to_document` wrote; one that cannot be priced is refused."""
     try:
         return _read(dict(document))
     except ParameterError:
@@ -481,7 +470,7 @@ def _scaled(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        # a whole number is written as one, whatever its type: what is read back is written the same
+        # a whole number is written as one, whatever its type, so that documents are stable
         return [int(entry) if entry == int(entry) else str(entry) for entry in value]
     return str(value) if isinstance(value, Fraction) else value
 

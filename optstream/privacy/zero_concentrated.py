@@ -1,6 +1,4 @@
-"""Zero-concentrated privacy, rho, and the (epsilon, delta) that it stands for: exact, rounded to the safe
-side.
-"""
+"""Zero-concentrated privacy, rho, and its (epsilon, delta): exact, rounded to the safe side."""
 
 import math
 from collections.abc import Callable
@@ -24,31 +22,19 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 
 @lru_cache(maxsize=256)
 def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return a rho, almost the largest, such that whatever is rho-zCDP is (epsilon, delta)-private.
+    """Return a rho, almost the largest, such that any rho-zCDP release is (epsilon, delta)-private.
 
     Lemma 19 (docs/privacy.md): for every order a > 1, rho-zCDP gives delta at
 
         epsilon(a) = a rho + ln((a - 1) / a) - (ln delta + ln a) / (a - 1),
 
-    which is solved for rho. One order is looked for with floats; that it is not quite the best costs a little
-    rho and no privacy. With it rho is computed in decimals, each operation rounded downwards.
-
-    Source: Canonne, Kamath and Steinke 2020, Proposition 7, for Renyi divergence; Bun and Steinke 2016,
-    Definition 1.1 (rho-zCDP).
-
-    Args:
-        epsilon: Greater than 0, at most 10^6.
-        delta: In [1e-15, 1/1000].
-
-    Returns:
-        Greater than 0; a decimal fraction of 15 digits, rounded down.
-
-    Raises:
-        ParameterError: Epsilon or delta outside its range.
+    which is solved for rho in decimals, rounded downwards to 15 digits, at an order found with floats: one
+    that is not quite the best costs a little rho and no privacy. Source: Canonne, Kamath and Steinke 2020,
+    Proposition 7, for Renyi divergence; Bun and Steinke 2016, Definition 1.1 (rho-zCDP).
     """
     check_delta(delta, "delta")
     if not 0 < epsilon <= LARGEST_EPSILON:
-        raise ParameterError(f"epsilon beside a delta must be in (0, {LARGEST_EPSILON}]; got {epsilon}")
+        raise ParameterError(f"epsilon with a delta must be in (0, {LARGEST_EPSILON}]; got {epsilon}")
     target, log_delta = float(epsilon), math.log(delta)
 
     def negative_rho(log_order: float) -> float:
@@ -64,18 +50,17 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     rho = Fraction(low.rounded(low.divide(numerator, low.decimal(a)), KEPT))
     if rho <= 0:
         raise ParameterError(
-            f"epsilon {epsilon} is too small beside delta {float(delta):g}: choose a larger one of either"
+            f"epsilon {epsilon} is too small for delta {float(delta):g}: choose a larger one of either"
         )
     return rho
 
 
 @lru_cache(maxsize=1024)
 def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
-    """Return an epsilon, almost the least, such that whatever is rho-zCDP is (epsilon, delta)-private.
+    """Return an epsilon, almost the least, such that any rho-zCDP release is (epsilon, delta)-private.
 
-    Computed as in `largest_rho`, each operation rounded upwards: a decimal fraction of 15 digits, at least 0.
-    Raises ParameterError for a rho below 0 or a delta outside [1e-15, 1/10], for spans longer than a window
-    may have a larger one.
+    Computed as in `largest_rho`, rounded upwards to 15 digits. Delta may be up to 1/10, for spans longer than
+    a window may have a larger one.
     """
     check_delta(delta, "delta", Fraction(1, 10))
     if rho < 0:
@@ -108,10 +93,7 @@ def check_delta(delta: Fraction, name: str, largest: Fraction = LARGEST_DELTA) -
 
 
 def _order(function: Callable[[float], float]) -> Fraction:
-    """Return an order that nearly minimises a function of the logarithm of the order less 1, as a fraction.
-
-    By a grid, then by golden sections around its best point.
-    """
+    """Return an order that nearly minimises a function of ln(order - 1): a grid, then golden sections."""
     points = [LEAST_ORDER + step / 4 for step in range(int(4 * (LARGEST_ORDER - LEAST_ORDER)) + 1)]
     best = min(points, key=function)
     low, high = best - 0.25, best + 0.25

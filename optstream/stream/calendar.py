@@ -17,19 +17,11 @@ DayKind = Literal["elapsed", "fixed"]
 
 
 FOLLOWS_A_MACHINE = ("localtime", "posixrules", "Factory", "posix/", "right/")
-"""Names of the time zone data that are no zone: what they mean is each machine's, or counts leap seconds."""
+"""Names of the time zone data that are no zone: they depend on the machine, or count leap seconds."""
 
 
 def days_from(first: date, last: date) -> list[date]:
-    """Return every day from the first to the last.
-
-    Args:
-        first: First day.
-        last: Last day, included.
-
-    Returns:
-        The days, rising; none if the last comes before the first.
-    """
+    """Return every day from the first to the last, included; none if the last comes before the first."""
     return [first + timedelta(days=number) for number in range((last - first).days + 1)]
 
 
@@ -37,18 +29,21 @@ def days_from(first: date, last: date) -> list[date]:
 class Calendar:
     """Cuts local days into steps, and into the periods that are released.
 
+    Methods take a period, a local day or an hour of one, whatever `period` is; steps are running indices,
+    from local midnight of `ORIGIN`, 2000-01-01, on. They raise ParameterError for a day that has no such
+    hour, or whose clock moves by less than a step.
+
     Args:
         step_minutes: Length of a step; divides a day of 1440 minutes.
         time_zone: IANA name; the day is local.
         day: "elapsed", a day has as many steps as really pass (46, 48 or 50 half-hours); "fixed", the source
             delivers the same slots on every local day, those that do not exist included (as RTE's files do),
-            and what is protected is the slots as delivered.
+            and the slots as delivered are protected.
         period: "day", each local day is released at once; "hour", each hour of one, by the wall clock. Steps
-            are counted alike: the hours of a day are its steps, in turn. What takes a period takes a day too,
-            whatever this is.
+            are counted alike: the hours of a day are its steps, in turn.
 
     Raises:
-        ParameterError: For a parameter outside its range, naming it and what it got.
+        ParameterError: A parameter is outside its range.
     """
 
     step_minutes: int
@@ -92,30 +87,14 @@ class Calendar:
         return self.slots if self.period == "day" else self.slots // 24
 
     def n_steps(self, period: date) -> int:
-        """Return how many steps a day or an hour has.
-
-        Args:
-            period: Local day, or an hour of one.
-
-        Returns:
-            Of a day as many as `slots`, or as pass on a day whose clock changes.
-
-        Raises:
-            ParameterError: As `first_step`.
-        """
+        """Return the number of steps of a day or an hour: of a day `slots`, or as many as pass on it."""
         if isinstance(period, Hour):
             self.first_step(period)
             return self.slots // 24
         return self.first_step(period + timedelta(days=1)) - self.first_step(period)
 
     def first_step(self, period: date) -> int:
-        """Return the running index of the first step of a day or an hour, skipped days included.
-
-        Args:
-            period: Local day, or an hour of one.
-
-        Returns:
-            Steps since local midnight of `ORIGIN`, 2000-01-01; negative before it.
+        """Return the running index of the first step of a day or an hour; negative before `ORIGIN`.
 
         Raises:
             ParameterError: Where the clock moves by less than a step, or the day has no such hour.
@@ -141,15 +120,7 @@ class Calendar:
         return _midnight(last, self.time_zone) - _midnight(first, self.time_zone)
 
     def steps_over(self, first: date, last: date) -> range:
-        """Return the steps of all days from the first to the last, whole or not.
-
-        Args:
-            first: First day.
-            last: Last day, included.
-
-        Returns:
-            Running indices; of a day that begins or ends within a step, that step too.
-        """
+        """Return the steps of all days from the first to the last, whole or not."""
         if self.day == "fixed":
             return range(self.first_step(first), self.first_step(last + timedelta(days=1)))
         step = timedelta(minutes=self.step_minutes)
@@ -157,17 +128,7 @@ class Calendar:
         return range(self._elapsed_between(ORIGIN, first) // step, -(-end // step))
 
     def step_of_day(self, period: date) -> int:
-        """Return how many steps of its day lie before a period.
-
-        Args:
-            period: Local day, or an hour of one.
-
-        Returns:
-            0 for a day.
-
-        Raises:
-            ParameterError: As `first_step`.
-        """
+        """Return how many steps of its day lie before a period; 0 for a day."""
         return self._steps_before(period) if isinstance(period, Hour) else 0
 
     def _steps_before(self, hour: Hour) -> int:
@@ -181,14 +142,9 @@ class Calendar:
             ) from None
 
     def periods_of(self, day: date) -> tuple[date, ...]:
-        """Return the periods of a local day.
+        """Return the periods of a local day: itself, or its hours, 23 or 25 where the clock changes.
 
-        Args:
-            day: Local day.
-
-        Returns:
-            The day itself; or its hours, in turn: 23 or 25 where the clock changes. None of a day that the
-            zone skipped, as one did that changed sides of the date line.
+        A day that the zone skipped, as on a change of sides of the date line, has none.
 
         Raises:
             ParameterError: The clock moves by part of an hour that day.
@@ -198,25 +154,12 @@ class Calendar:
         return _hours(day, self.time_zone if self.day == "elapsed" else None)
 
     def skips(self, day: date) -> bool:
-        """Return whether the zone's clock went over a whole day.
-
-        Args:
-            day: Local day.
-
-        Returns:
-            Never for "fixed" slots, which are delivered all the same.
-        """
+        """Return whether the zone's clock skipped a whole day; never for "fixed" slots."""
         return self.day == "elapsed" and not self._elapsed_between(day, day + timedelta(days=1))
 
     def check_period(self, period: date) -> None:
-        """Refuse what is no period of this calendar.
-
-        Args:
-            period: Local day, or an hour of one.
-
-        Raises:
-            ParameterError: A day where periods are hours, or an hour where they are days, or one that its day
-                does not have.
+        """Raise ParameterError for a day where periods are hours, an hour where they are days, or one not in
+        its day.
         """
         if self.skips(day_of(period)):
             raise ParameterError(
@@ -232,17 +175,9 @@ class Calendar:
         self.first_step(period)
 
     def periods(self, first: date, last: date) -> list[date]:
-        """Return every period from the first to the last.
+        """Return every period from the first to the last, included; none if the last comes before the first.
 
-        Args:
-            first: First period; where periods are hours, a day stands for its first.
-            last: Last period, included; where periods are hours, a day stands for its last.
-
-        Returns:
-            The periods, rising; none if the last comes before the first.
-
-        Raises:
-            ParameterError: As `periods_of`.
+        Where periods are hours, a day stands for its first or its last hour.
         """
         days = [day for day in days_from(day_of(first), day_of(last)) if not self.skips(day)]
         if self.period == "day":
@@ -253,18 +188,7 @@ class Calendar:
         return [one for one in hours if (low is None or low <= one) and (high is None or one <= high)]
 
     def after(self, period: date, n_periods: int = 1) -> date:
-        """Return the period that comes some periods after another.
-
-        Args:
-            period: Of this calendar's kind.
-            n_periods: How many, negative for before.
-
-        Returns:
-            The period.
-
-        Raises:
-            ParameterError: As `first_step`.
-        """
+        """Return the period that comes n_periods, negative for before, after one of this calendar's kind."""
         if not isinstance(period, Hour):
             day, one = period, timedelta(days=1 if n_periods > 0 else -1)
             for _ in range(abs(n_periods)):
@@ -275,25 +199,11 @@ class Calendar:
         return self.period_from_step(self.first_step(period) + n_periods * self.usual_steps)
 
     def period_at(self, instant: datetime) -> date:
-        """Return the period that an instant lies in, by the clock of the time zone.
-
-        Args:
-            instant: With a time zone.
-
-        Returns:
-            A day or an hour; of fixed slots that happen twice, the one slot.
-        """
+        """Return the period of an instant, by the time zone's clock."""
         return self._period_of(instant.astimezone(ZoneInfo(self.time_zone)))
 
     def period_from_step(self, step: int) -> date:
-        """Return the period that a step lies in.
-
-        Args:
-            step: Running index.
-
-        Returns:
-            A day or an hour.
-        """
+        """Return the period of a step."""
         return self._period_of(self.local_time(step))
 
     def _period_of(self, local: datetime) -> date:
@@ -305,30 +215,16 @@ class Calendar:
         return Hour(local.date(), local.hour, bool(local.fold) and self.day == "elapsed")
 
     def begins_at(self, period: date) -> datetime:
-        """Return the instant at which a day or an hour begins, by the clock of the time zone.
+        """Return the instant, with its zone, at which a day or an hour begins.
 
-        Args:
-            period: Local day, or an hour of one.
-
-        Returns:
-            With that zone; of a fixed slot that the zone skips, what its clock would be.
+        For a fixed slot that the zone skips it is the time that its clock would show.
         """
         hour, fold = (period.hour, int(period.again)) if isinstance(period, Hour) else (0, 0)
         zone = ZoneInfo(self.time_zone)
         return datetime(period.year, period.month, period.day, hour, fold=fold, tzinfo=zone)
 
     def ends_at(self, period: date) -> datetime:
-        """Return the instant at which a day or an hour is over, by the clock of the time zone.
-
-        Args:
-            period: Local day, or an hour of one.
-
-        Returns:
-            With that zone: midnight after a day, the beginning of the hour after an hour.
-
-        Raises:
-            ParameterError: As `periods_of`.
-        """
+        """Return the instant, with its zone, at which a day or an hour is over."""
         if isinstance(period, Hour) and self.day == "elapsed":
             begins = self.begins_at(period).astimezone(UTC) + timedelta(hours=1)
             return begins.astimezone(ZoneInfo(self.time_zone))
@@ -337,14 +233,7 @@ class Calendar:
         return self.begins_at(period + timedelta(days=1))
 
     def local_time(self, step: int) -> datetime:
-        """Return the local start of any step.
-
-        Args:
-            step: Running index.
-
-        Returns:
-            With its zone; without for "fixed" slots.
-        """
+        """Return the local start of a step, with its zone; without for "fixed" slots."""
         if self.day == "fixed":
             days, slot = divmod(step, self.slots)
             midnight = datetime(ORIGIN.year, ORIGIN.month, ORIGIN.day) + timedelta(days=days)
@@ -353,16 +242,8 @@ class Calendar:
         return start.astimezone(ZoneInfo(self.time_zone))
 
     def local_times(self, period: date) -> tuple[datetime, ...]:
-        """Return the wall-clock start of each step of a day or an hour.
-
-        Args:
-            period: Local day, or an hour of one.
-
-        Returns:
-            Without zone; "elapsed" days show an hour twice in autumn.
-
-        Raises:
-            ParameterError: As `first_step`.
+        """Return the wall-clock start of each step, without zone; "elapsed" days show an hour twice in
+        autumn.
         """
         step = timedelta(minutes=self.step_minutes)
         if self.day == "fixed":
@@ -372,16 +253,9 @@ class Calendar:
         return tuple(stamp.astimezone(zone).replace(tzinfo=None, fold=0) for stamp in self._elapsed(period))
 
     def utc_times(self, period: date) -> tuple[datetime | None, ...]:
-        """Return the UTC start of each step of a day or an hour.
+        """Return the UTC start of each step; None for a fixed slot that the local day does not have.
 
-        Args:
-            period: Local day, or an hour of one.
-
-        Returns:
-            None for a slot that the local day does not have; of an hour that happens twice, the first.
-
-        Raises:
-            ParameterError: As `first_step`.
+        Of an hour that happens twice it is the first.
         """
         if self.day == "elapsed":
             return tuple(self._elapsed(period))

@@ -22,18 +22,18 @@ Parents = Mapping[str, str | None]
 
 @dataclass(frozen=True)
 class TreeChange:
-    """What becomes of some units at the start of a local day; all others stay as they are.
+    """The change of some units at the start of a local day; all others stay as they are.
 
-    Codes on the left are those of the day before; parents that are named are those of the day itself.
+    Codes on the left are those of the day before; parents are those of the day itself.
 
     Attributes:
         valid_from: The first local day on which it holds.
         renamed: {old code: new code}. The same unit; its history and its place in the order stay.
         split: {leaf that ends: {leaf that begins in its place: its public size}}, sizes in any common unit.
-        merged: {leaf that begins: the leaves that end in it}, which have one parent.
+        merged: {leaf that begins: the leaves that end in it, which have one parent}.
         added: {unit that begins: its parent}.
         removed: Units that end.
-        moved: {code: its parent from now on}. The same unit.
+        moved: {code: its new parent}. The same unit.
     """
 
     valid_from: date
@@ -59,13 +59,12 @@ class TreeChange:
         return {**found, **dict.fromkeys(self.removed, ())}
 
     def applied(self, parents: Parents) -> dict[str, str | None]:
-        """Return the hierarchy of the day on which it takes effect.
+        """Return the hierarchy {node: parent} of the day on which it takes effect.
+
+        A unit's replacement stands in its place, new units at the end.
 
         Args:
             parents: Of the day before, one for which `problems` finds none.
-
-        Returns:
-            {node: parent}; what takes a unit's place stands where it stood, what is added at the end.
         """
         into = {olds[0]: new for new, olds in self.merged.items()}
         gone = {*self.removed, *(old for olds in self.merged.values() for old in olds[1:])}
@@ -81,15 +80,13 @@ class TreeChange:
         return {**found, **self.added}
 
     def problems(self, parents: Parents, used: Mapping[str, date | None]) -> Iterator[str]:
-        """Find why it is no change of this hierarchy.
+        """Yield operation, code and rule of everything for which this is no change of a hierarchy.
+
+        Whether the result is a tree is checked by `AggregationTree`.
 
         Args:
             parents: Of the day before.
             used: Every code that was valid on some day before, and the day since when.
-
-        Yields:
-            Operation, code and rule in words; nothing for a change that can be applied. Whether the result is
-            a tree is for `AggregationTree` to say.
         """
         before = set(parents)
         inner = {parent for parent in parents.values() if parent is not None}
@@ -131,7 +128,7 @@ class TreeChange:
         }
 
     def _named_twice(self) -> Iterator[str]:
-        """A unit has one fate; what is renamed may be moved too. A code begins once."""
+        """A unit has one change, but a renamed one may be moved too. A code begins once."""
         fates = [code for operation, codes in self._named().items() if operation != "moved" for code in codes]
         for codes, rule in (
             (fates, "is named twice: a unit is renamed, split, merged or removed once in a change"),
@@ -157,11 +154,7 @@ class TreeChange:
                 yield f"{now!r:.80} is a leaf, and nothing can be put below it: split it"
 
     def to_document(self) -> dict[str, object]:
-        """Return the change as JSON.
-
-        Returns:
-            The day, and the operations that it has, in their order.
-        """
+        """Return the change as JSON: the day, and the operations that it has, in their order."""
         found: dict[str, object] = {"valid_from": self.valid_from.isoformat()}
         for one in fields(self)[1:]:
             given = getattr(self, one.name)
@@ -179,7 +172,7 @@ def _plain(given: object) -> object:
     return str(given)
 
 
-# The units of a hierarchy that changes: since when and until when each holds, and what it became.
+# The units of a hierarchy that changes: the first and the last day of each, and its successors.
 
 
 @dataclass(frozen=True)
@@ -191,8 +184,8 @@ class Unit:
         parent: The code of the unit above it; None for the root.
         valid_from: The first local day; None where it is of the oldest tree.
         valid_until: The last local day; None where no change ends it.
-        became: What ends the row: its code again where it was moved, its new codes where it was renamed,
-            split or merged; none where it was removed, or is not ended.
+        became: Its successors: its code again where it was moved, its new codes where it was renamed, split
+            or merged; none where it was removed, or is not ended.
     """
 
     code: str
@@ -203,9 +196,7 @@ class Unit:
 
 
 def units_of(parents: Sequence[tuple[str, str | None]], changes: Sequence[TreeChange]) -> Iterator[Unit]:
-    """Yield every unit with the days on which it holds, of the oldest tree's (node, parent) and changes by
-    day: as they end; then those that no change ends.
-    """
+    """Yield every unit of a dated hierarchy with its days, as they end; then those that no change ends."""
     now: dict[str, str | None] = dict(parents)
     since: dict[str, date | None] = dict.fromkeys(now)
     for change in changes:
@@ -222,9 +213,7 @@ def units_of(parents: Sequence[tuple[str, str | None]], changes: Sequence[TreeCh
 
 
 def changes_of(units: Sequence[Unit]) -> Iterator[TreeChange]:
-    """Yield the changes that end and begin units, as `units_of` yields them, by day; split units have parts
-    of the same size.
-    """
+    """Yield the changes, by day, that end and begin the units of `units_of`; split units have equal parts."""
     beginning, ending = defaultdict[date, list[Unit]](list), defaultdict[date, list[Unit]](list)
     for one in units:
         if one.valid_from is not None:
@@ -278,10 +267,10 @@ class TreeMap:
     """From the nodes of one tree to those of the tree that follows it.
 
     Attributes:
-        before: The tree of the days before.
-        after: The tree of the days from then on.
-        leaves: For each leaf of `after` the leaves of `before` that it was, with the public share of each:
-            one whole leaf, a part of one, several, or none for a unit that had no readings.
+        before: The tree of the earlier days.
+        after: The tree of the later days.
+        leaves: For each leaf of `after` its leaves of `before`, with the public share of each: one whole
+            leaf, a part of one, several, or none for a unit that had no readings.
         nodes: {code in `after`: code in `before`} of every unit that is in both trees, whatever its codes.
         with_new: The leaves of `after` that are, or hold, a unit that had no readings before.
     """
@@ -299,9 +288,7 @@ class TreeMap:
         return self.before.parents == self.after.parents and places == list(self.before.nodes)
 
     def then(self, change: TreeChange, after: AggregationTree) -> "TreeMap":
-        """Return this map, followed by one more change of its tree `after`: from `before` to the tree that it
-        leads to. Raises ParameterError where the change leads to another tree.
-        """
+        """Return this map followed by one more change, which leads from its `after` to another tree."""
         ended = change.ending.keys() - change.renamed.keys()
         lasting = {old: change.renamed.get(old, old) for old in self.after.nodes if old not in ended}
         now = {new: self.nodes[old] for old, new in lasting.items() if old in self.nodes}
@@ -313,7 +300,7 @@ class TreeMap:
             came |= {new: _scaled(known[old], size / whole) for new, size in sizes.items()}
             with_new |= sizes.keys() if old in self.with_new else set()
         for new, olds in change.merged.items():
-            came[new] = _together([known[old] for old in olds])
+            came[new] = _joined([known[old] for old in olds])
             with_new |= set() if self.with_new.isdisjoint(olds) else {new}
         came |= {new: {} for new in change.added}
         missing = [leaf for leaf in after.leaves if leaf not in came]
@@ -334,7 +321,7 @@ def _scaled(parts: Parts, share: Fraction) -> Parts:
     return {leaf: own * share for leaf, own in parts.items()}
 
 
-def _together(several: Sequence[Parts]) -> Parts:
+def _joined(several: Sequence[Parts]) -> Parts:
     found: dict[str, Fraction] = {}
     for parts in several:
         for leaf, share in parts.items():
@@ -348,12 +335,12 @@ MOST_NODES_TIMES_CHANGES = 2**22
 
 @dataclass(frozen=True)
 class DatedHierarchy:
-    """The oldest tree and its changes, each from a local day on.
+    """The oldest tree and its changes, each from a local day on. Where a day is taken, so is an hour of it.
 
     Args:
         parents: (node, parent) of the oldest tree in order, the root's parent None.
         changes: By day, rising.
-        margin: What makes cells of the leaves, on all days; None for a tree alone.
+        margin: Makes cells of the leaves, on all days; None for a tree alone.
 
     Raises:
         ParameterError: The oldest tree is no tree, or a change cannot be made: names change, code and rule.
@@ -369,13 +356,9 @@ class DatedHierarchy:
 
     @classmethod
     def of_units(cls, units: Sequence[Unit]) -> "DatedHierarchy":
-        """Return the hierarchy that a table of units tells of; split units have parts of the same size.
+        """Return the hierarchy of a table of units, as `units` returns them; split units have equal parts.
 
-        Args:
-            units: As `units` returns them.
-
-        Returns:
-            The dated list, with the same trees on all days but for the order of nodes.
+        On all days its trees are the same but for the order of nodes.
 
         Raises:
             ParameterError: They are no table of a hierarchy.
@@ -400,92 +383,52 @@ class DatedHierarchy:
         return tuple(found)
 
     def tree_of(self, day: date) -> AggregationTree:
-        """Return the tree that holds on a local day.
-
-        Args:
-            day: The local day, or an hour of it, as everywhere here.
-
-        Returns:
-            The tree.
-        """
+        """Return the tree of a local day."""
         *_, (_, latest) = (one for one in self.periods if one[0] is None or one[0] <= day_of(day))
         return latest
 
     def changes_between(self, first: date, last: date) -> tuple[TreeChange, ...]:
-        """Return the changes that take effect after one local day and up to another.
-
-        Args:
-            first: A local day.
-            last: Another one, not before it.
-
-        Returns:
-            The changes with `first` < `valid_from` <= `last`: of two days on one side of them, none.
-        """
+        """Return the changes that take effect after one local day and up to another, not before it."""
         after, until = day_of(first), day_of(last)
         return tuple(one for one in self.changes if after < one.valid_from <= until)
 
     def map_between(self, first: date, last: date) -> TreeMap:
-        """Return what the nodes of one local day were on an earlier one.
-
-        Args:
-            first: The earlier day.
-            last: The later one, or the same.
-
-        Returns:
-            From the tree of the first day to that of the last.
-        """
+        """Return the map from the tree of one local day to that of a later one, or the same."""
         found = unchanged(self.tree_of(first))
         for change in self.changes_between(first, last):
             found = found.then(change, self.tree_of(change.valid_from))
         return found
 
     def nodes(self) -> tuple[str, ...]:
-        """Return every code that is valid on some day.
-
-        Returns:
-            Codes, those of the oldest tree first.
-        """
+        """Return every code that is valid on some day, those of the oldest tree first."""
         return tuple(dict.fromkeys(node for _, tree in self.periods for node in tree.nodes))
 
     def leaves(self) -> tuple[str, ...]:
-        """Return every code of a leaf on some day.
-
-        Returns:
-            Codes, those of the oldest tree first.
-        """
+        """Return every code of a leaf on some day, those of the oldest tree first."""
         return tuple(dict.fromkeys(leaf for _, tree in self.periods for leaf in tree.leaves))
 
     def units(self) -> tuple[Unit, ...]:
-        """Return every unit with the days on which it holds: the published table of the hierarchy.
+        """Return every unit with its days, the published table of the hierarchy.
 
-        Returns:
-            By code and first day as they come; a unit whose parent changes has a row for each.
+        By code and first day as they come; a unit whose parent changes has a row for each.
         """
         return tuple(units_of(self.parents, self.changes))
 
     def hash_of(self, day: date) -> str:
-        """Return what identifies the tree of a local day, and those before it.
-
-        Args:
-            day: The local day.
-
-        Returns:
-            The hash in `hashes` of the entry that holds on it.
-        """
+        """Return the hash in `hashes` that identifies the tree of a local day, and those before it."""
         *_, (_, latest) = (one for one in self.hashes if one[0] is None or one[0] <= day_of(day))
         return latest
 
     @cached_property
     def hashes(self) -> tuple[tuple[date | None, str], ...]:
-        """What identifies the list up to each of its entries, the oldest tree first.
+        """(first day, SHA-256) of each entry, the oldest tree first.
 
-        Returns:
-            (first day, SHA-256): each hash is made of the entry and of the hash before it, so that the last
-            identifies the list, and a list that goes on from another holds that one's.
+        Each hash is made of the entry and of the hash before it, so that the last identifies the list, and a
+        continued list holds the hash of the one before.
         """
         tree = self.periods[0][1]
-        beside = [tree.margin, tree.members] if isinstance(tree, Lattice) else []
-        found: list[tuple[date | None, str]] = [(None, _sha256([tree.nodes, tree.parents, *beside]))]
+        margin = [tree.margin, tree.members] if isinstance(tree, Lattice) else []
+        found: list[tuple[date | None, str]] = [(None, _sha256([tree.nodes, tree.parents, *margin]))]
         for change in self.changes:
             found.append((change.valid_from, _sha256([found[-1][1], change.to_document()])))
         return tuple(found)
@@ -494,11 +437,7 @@ class DatedHierarchy:
 def hierarchy_problems(
     parents: Sequence[tuple[str, str | None]], changes: Sequence[TreeChange], margin: Margin | None = None
 ) -> Iterator[str]:
-    """Yield in words why these are no dated hierarchy: the change, the code and the rule.
-
-    The first change that cannot be made is the last looked at, for what follows rests on it. parents: (node,
-    parent) of the oldest tree. changes: in the order of the configuration.
-    """
+    """Yield the change, code and rule for which these are no dated hierarchy, up to the first bad change."""
     now: dict[str, str | None] = dict(parents)
     if len(changes) > MOST_HIERARCHY_CHANGES:
         yield f"at most {MOST_HIERARCHY_CHANGES} changes are allowed; got {len(changes)}"

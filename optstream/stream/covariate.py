@@ -18,15 +18,15 @@ LARGEST = 1e15
 
 @dataclass(frozen=True, eq=False)
 class Covariate:
-    """Values a day of something that everybody may know, such as temperature or school holidays; free.
+    """Public values a day, such as temperature or school holidays.
 
     Args:
         name: Of the covariate.
         first_day: The public clock's day of the first column.
         values: (1, n_days) for all series alike, or a row for each series, or for each node of a tree; nan
             where missing. A row of nan throughout: the covariate does not apply there.
-        lag_days: After how many days a day's value is public. A night, on the day after the one that it
-            releases, knows what was public by then: with 1 the value of the day that it releases.
+        lag_days: After how many days a day's value is public. The night after a day releases it, so with 1
+            the value of that day is known.
         level: The level of a tree whose nodes respond each in their own way; None for the deepest one that
             has few nodes.
 
@@ -59,9 +59,8 @@ class Covariate:
         return hash(self.key)
 
     def public(self, day: int, history_days: int) -> "Covariate | None":
-        """Return what is public when the night runs that releases a day on the public clock, free: the values
-        up to that day, or to the last one that is public by then; None where there are none. history_days:
-        how far back estimates look.
+        """Return the values that are public when the night runs that releases a day; None where there are
+        none.
         """
         last = min(day, day + 1 - self.lag_days)
         first = max(self.first_day, day - history_days - WARM_UP_DAYS)

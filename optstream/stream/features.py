@@ -1,4 +1,4 @@
-"""Features: partitions of a period, whose sums are measured beside single steps."""
+"""Features: partitions of a period, whose sums are measured in addition to single steps."""
 
 import itertools
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class Feature:
     Args:
         parts: Ranges of steps, in order, covering 0 .. n_steps without gap or overlap; at least one, none
             empty.
-        name: How lineage calls it.
+        name: Its name in lineage.
 
     Raises:
         ParameterError: If the parts are not such a partition.
@@ -60,13 +60,10 @@ class Feature:
         return rows
 
     def sums(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the sum over each part.
+        """Return the exact sum over each part, (…, n_parts).
 
         Args:
             values: (…, n_steps), in units of the resolution.
-
-        Returns:
-            (…, n_parts), exact.
         """
         return np.add.reduceat(values, [part.start for part in self.parts], axis=-1)
 
@@ -82,10 +79,7 @@ class Feature:
         Args:
             times: "07:00" or `datetime.time`, rising; none gives the whole day as one part.
             timestamps: Local start of each step, as `Calendar.local_times` returns them.
-            name: How lineage calls it.
-
-        Returns:
-            The feature of this day.
+            name: Its name in lineage.
 
         Raises:
             ParameterError: For a malformed or unordered time.
@@ -105,13 +99,10 @@ class Feature:
 
     @staticmethod
     def day_parts(n_steps: int) -> "list[Feature]":
-        """Return the two features of the OptStream paper beyond the single steps.
+        """Return the OptStream paper's two features: night, morning, afternoon, evening; and the whole day.
 
         Args:
-            n_steps: Of a day; a multiple of 24.
-
-        Returns:
-            Night, morning, afternoon and evening (cut at 7, 12 and 18 h), and the whole day.
+            n_steps: Of a day; a multiple of 24, for cuts at 7, 12 and 18 h.
 
         Raises:
             ParameterError: Unless these hours are whole steps.
@@ -146,10 +137,9 @@ LONGEST_PERIOD = 2**20
 def fourier_basis(n_steps: int, n_coordinates: int) -> NDArray[np.float64]:
     """Return the first basis rows, (min(n_coordinates, n_steps), n_steps), read-only; B B' = 1.
 
-    In the order mean, sqrt(2) Re and sqrt(2) Im of the first frequency, of the second, …: what
-    numpy.fft.rfft(series, norm="ortho") gives, each frequency as two real numbers of which an orthonormal map
-    makes no more than there is. The last row of an even number of steps is the Nyquist frequency, one number.
-    Raises ParameterError for a period of more than 2^20 steps.
+    In the order mean, sqrt(2) Re and sqrt(2) Im of the first frequency, of the second, …: two real numbers
+    for each frequency of numpy.fft.rfft(series, norm="ortho"). The last row of an even number of steps is the
+    Nyquist frequency, one number.
     """
     if n_steps > LONGEST_PERIOD:
         raise ParameterError(f"a period of Fourier must have at most {LONGEST_PERIOD} steps; got {n_steps}")
@@ -170,9 +160,8 @@ def fourier_basis(n_steps: int, n_coordinates: int) -> NDArray[np.float64]:
 def integer_bits(n_steps: int) -> int:
     """Return the binary places of `integer_basis`: 30 for a day of 48 steps.
 
-    Each of its entries is off by less than 2^-bits, half for rounding and far less than half for the float
-    that is rounded; so the whole matrix, in Frobenius and hence in operator norm, by less than
-    n_steps * 2^-bits < 2^-24.
+    Each of its entries is off by less than 2^-bits, half for rounding and far less than half for the float;
+    so the whole matrix, in Frobenius and hence in operator norm, by less than n_steps * 2^-bits < 2^-24.
     """
     return BASIS_BITS + n_steps.bit_length()
 

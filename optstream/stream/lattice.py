@@ -17,16 +17,16 @@ MOST_MARGIN_NODES = 500
 
 @dataclass(frozen=True)
 class Lattice(AggregationTree):
-    """A tree whose leaves, its cells, are parted a second time, by a margin such as the sector.
+    """A tree whose leaves, its cells, are partitioned a second time, by a margin such as the sector.
 
     Nodes of the margin stand after those of the tree, as one more level: the last. Each is the sum of its
-    leaves, and all of them are the root, which is their parent. So a level of the tree and the margin are
-    alike: each parts the leaves, and one leaf lies in one of its nodes.
+    leaves, and together they are the root, which is their parent. Like a level of the tree, the margin
+    partitions the leaves.
 
     Args:
         nodes: The tree's, root first, then the margin's.
         parents: As a tree's; 0, the root, for the margin's nodes.
-        margin: What the margin is called, such as "sector".
+        margin: Its name, such as "sector".
         members: For each leaf, in the order of `leaves`, the number of its node among the margin's.
 
     Raises:
@@ -60,11 +60,8 @@ class Lattice(AggregationTree):
 
         Args:
             tree: Its leaves are the cells.
-            margin: What the margin is called.
+            margin: The margin's name.
             cells: For each of its nodes the leaves that add up to it.
-
-        Returns:
-            The lattice.
 
         Raises:
             ParameterError: A node of the margin is one of the tree, a leaf is in none or several, a cell is
@@ -103,7 +100,7 @@ class Lattice(AggregationTree):
         return AggregationTree(self.nodes[:split], self.parents[:split])
 
     def level_name(self, level: int) -> str:
-        """Return what a level is called: the last by the margin's name."""
+        """Return a level's name; the last is the margin's."""
         return self.margin if level == self.tree.n_levels else super().level_name(level)
 
     def children_of(self, node: str) -> tuple[str, ...]:
@@ -190,13 +187,7 @@ BETWEEN = "-"
 
 @dataclass(frozen=True)
 class Margin:
-    """A second way to add up: each leaf of a tree has a cell for each node of the margin, or for some.
-
-    Attributes:
-        name: What the margin is called, such as "sector".
-        nodes: Its nodes, such as "industry" and "households".
-        cells: (leaf, its nodes of the margin), of each leaf that has not all of them.
-    """
+    """A second way to add up: each leaf has a cell for each of these nodes, or for those in `cells`."""
 
     name: str
     nodes: tuple[str, ...]
@@ -212,12 +203,7 @@ class Margin:
         return tuple(f"{leaf}{BETWEEN}{node}" for node in self.nodes_of(leaf))
 
     def on(self, tree: AggregationTree) -> Lattice:
-        """Return a tree, whose leaves are the regions, with its cells below its leaves, and the margin beside
-        it.
-
-        Raises ParameterError where the tree's leaves are not all on one level, a code would be used twice,
-        cells are of what is no leaf or no node of the margin, or a leaf or a node has none.
-        """
+        """Return a tree, whose leaves are the regions, with its cells below its leaves, and the margin."""
         self._check_cells(tree)
         below = {leaf: self.cells_of(leaf) for leaf in tree.leaves}
         # those that are not there count too: a row of such a cell must not be taken for one of another

@@ -1,4 +1,4 @@
-"""Noisy numbers with their meaning: what a measurement gave and what it cost."""
+"""Measurements: noisy numbers with their meaning and their cost."""
 
 import json
 from collections.abc import Mapping, Sequence, Set
@@ -14,18 +14,18 @@ from optstream.privacy.exact import exact_from_text
 from optstream.privacy.spends import Spend, spend_from_document, spend_to_document
 from optstream.stream.state import State, public_part
 
-# Noisy answers to linear queries other than single steps, by what was asked: no kind passes for another.
+# Noisy answers to linear queries other than single steps, a class for each kind of query.
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Answers at every node; a subclass says to which queries.
+    """Answers at every node; a subclass defines the queries.
 
     Attributes:
         values: Arrays (…, n_nodes, n_answers), in units of the resolution.
         variances: Of each array, (n_nodes, 1) or a node's answers each, in units squared; inf where a node
             was not measured; None where unknown.
-        stage: Under which the spends of a kind are booked; feature sums have a stage for each feature.
+        stage: Stage of the spends of a kind; feature sums have a stage for each feature.
     """
 
     values: tuple[NDArray[Any], ...] = ()
@@ -33,11 +33,7 @@ class Answers:
     stage: ClassVar[str | None] = None
 
     def to_document(self) -> dict[str, Any]:
-        """Return them JSON-ready.
-
-        Returns:
-            Values and variances, infinity as null; the kind is not in it, for the spends say it.
-        """
+        """Return values and variances JSON-ready, infinity as null; their kind follows from the spends."""
         return {
             "sums": [entry.tolist() for entry in self.values],
             "sum_variances": None if self.variances is None else [listed(entry) for entry in self.variances],
@@ -107,12 +103,12 @@ class Measured:
         resolution: The unit in which readings are counted as integers.
         point_variances: (n_nodes, 1) or (n_nodes, n_points), in units squared; inf where a node was not
             measured; None where unknown.
-        spends: What drawing it cost; empty for public values.
+        spends: The cost of the draw; empty for public values.
         simulated: Drawn with seeded noise.
         interpolation: (…, n_nodes, n_steps), a reconstruction given with public values; else None.
-        state: What the mechanism hands to the next period.
-        before: What the mechanism was handed, without raw entries.
-        choices: What else the draw decided, public, JSON-ready (PeGaSus' groups).
+        state: The mechanism's state for the next period.
+        before: The mechanism's state before, without raw entries.
+        choices: Other decisions of the draw, public, JSON-ready (PeGaSus' groups).
         parts: Of a tree whose levels were measured each by itself, the levels' own measurements; the arrays
             here are then empty.
     """
@@ -143,13 +139,7 @@ class Measured:
         return tuple(sums * float(self.resolution) for sums in self.answers_of(FeatureSums).values)
 
     def answers_of(self, kind: type[Kind]) -> Kind:
-        """Return the answers, which must be of a kind.
-
-        Args:
-            kind: `FeatureSums`, `BlockSums` or `FourierCoordinates`.
-
-        Returns:
-            The `answers`.
+        """Return the answers if they are of a kind: `FeatureSums`, `BlockSums` or `FourierCoordinates`.
 
         Raises:
             ParameterError: Where they are of another kind.
@@ -166,7 +156,7 @@ class Measured:
         variances: Sequence[ArrayLike] | None = None,
         positions: Sequence[int] | None = None,
     ) -> "Measured":
-        """Declare values public: whoever calls this vouches that no private value is in them; free.
+        """Declare values public: the caller vouches that they contain no private value.
 
         Args:
             step_values: (…, n_nodes, n_steps), in the unit of the readings.
@@ -174,8 +164,8 @@ class Measured:
             variances: One entry for the steps and one for each feature, each above 0 and a scalar,
                 (n_nodes,), (n_nodes, 1) or of the values' own (n_nodes, columns) shape, in squared units;
                 None where unknown.
-            positions: Which steps were measured, rising; None for all. The others are taken as the
-                reconstruction that was made of them.
+            positions: Measured steps, rising; None for all. The others are taken as the reconstruction that
+                was made of them.
 
         Returns:
             Measurements without spends, of resolution 1, from step 0 on.
@@ -225,16 +215,13 @@ class Measured:
         )
 
     def seen_as(self, series: NDArray[np.float64], variances: NDArray[np.float64]) -> "Measured":
-        """Return the same measurements, taken as an estimate of every step that was computed from them alone.
+        """Return the measurements with a point at every step, an estimate that was computed from them alone.
 
-        For the consistency of a tree, which weighs every node's series. Costs no privacy.
+        For the consistency of a tree, which weighs every node's series.
 
         Args:
             series: (n_nodes, n_steps), in the unit of the readings.
             variances: (n_nodes, n_steps), in that unit squared.
-
-        Returns:
-            A point at every step, and no other answers.
         """
         unit = float(self.resolution)
         return replace(
@@ -247,26 +234,16 @@ class Measured:
         )
 
     def to_bytes(self) -> bytes:
-        """Return one period's measurements as text, the same bytes every time.
-
-        Returns:
-            JSON of integers, scales and choices, without raw state.
-        """
+        """Return one period's measurements as canonical JSON: integers, scales and choices, no raw state."""
         document = _to_document(self)
         return json.dumps(document, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Measured":
-        """Read back what `to_bytes` wrote.
-
-        Args:
-            data: The text.
-
-        Returns:
-            The measurements, with their spends and public state.
+        """Return the measurements that `to_bytes` wrote, with their spends and public state.
 
         Raises:
-            ParameterError: If it is something else.
+            ParameterError: The bytes are something else.
         """
         try:
             return _from_document(json.loads(data))
@@ -287,9 +264,7 @@ def _variances(entry: ArrayLike, n_nodes: int, n_columns: int, name: str) -> NDA
 
 
 def _to_document(measured: Measured) -> dict[str, Any]:
-    """Return one period's measurements, JSON-ready; infinity, which JSON lacks, as null. Raw state is left
-    out.
-    """
+    """Return one period's measurements, JSON-ready: infinity as null, without raw state."""
     return {
         **measured.answers.to_document(),
         "format": FORMAT,
@@ -310,9 +285,7 @@ def _to_document(measured: Measured) -> dict[str, Any]:
 
 
 def _from_document(document: dict[str, Any]) -> Measured:
-    """Return the measurements of a document. Raises ParameterError for another format, KeyError, TypeError or
-    ValueError for no such document.
-    """
+    """Return the measurements of a document; another format raises ParameterError."""
     if document["format"] != FORMAT:
         raise ParameterError(f"measurements of format {document['format']!r} are not {FORMAT}")
     spends = tuple(spend_from_document(entry) for entry in document["spends"])

@@ -16,8 +16,8 @@ class Hour(date):
     """An hour of a local day: a date that has a clock hour too, as `datetime` is a date that has a time.
 
     Where a stream is released by the hour, an Hour stands wherever a date stands as its period. It is never
-    equal to a date, is not compared with one, and nothing is added to it: which hour comes next is for
-    `Calendar` to say, for some days skip an hour and some repeat one.
+    equal to a date, is not compared with one, and nothing is added to it: which hour comes next only
+    `Calendar` knows, for some days skip an hour and some repeat one.
 
     Its text is "2016-02-14T13", the second of an hour that a local day repeats "2016-10-30T02B": sorted texts
     are sorted hours.
@@ -99,26 +99,14 @@ def _not_compared(other: object) -> NoReturn:
 
 
 def day_of(period: date) -> date:
-    """Return the local day of a period.
-
-    Args:
-        period: A local day, or an hour of one.
-
-    Returns:
-        A plain date.
-    """
+    """Return the local day of a period, as a plain date."""
     return date(period.year, period.month, period.day) if isinstance(period, Hour) else period
 
 
 def follows(before: date, after: date) -> bool:
-    """Return whether one period comes right after another, by their names alone: for lists that people read.
+    """Return whether one period comes right after another of its kind, by their names alone.
 
-    Args:
-        before: A local day, or an hour.
-        after: Another one of the same kind.
-
-    Returns:
-        Whether it does; not for the hour after one that a day skips, which only a calendar knows.
+    For lists that people read: only a calendar knows the hour after one that a day skips.
     """
     if isinstance(before, Hour) and isinstance(after, Hour):
         hours = 24 * (after.toordinal() - before.toordinal()) + after.hour - before.hour
@@ -127,13 +115,7 @@ def follows(before: date, after: date) -> bool:
 
 
 def period_from(text: str) -> date:
-    """Return the period with this text.
-
-    Args:
-        text: As `isoformat` gives it, "2016-02-14" or "2016-02-14T13".
-
-    Returns:
-        A day or an hour; whether a calendar has it is for that to say.
+    """Return the period with this text, "2016-02-14" or "2016-02-14T13" as `isoformat` gives it.
 
     Raises:
         ValueError: It is neither.
@@ -148,26 +130,13 @@ def period_from(text: str) -> date:
 
 
 def partition_of(period: date) -> str:
-    """Return the folder of a period, as hive-partitioned datasets name it.
-
-    Args:
-        period: A local day, or an hour of one.
-
-    Returns:
-        "date=2016-02-14", or "date=2016-02-14/hour=13".
-    """
+    """Return a period's folder of a hive-partitioned dataset, such as "date=2016-02-14/hour=13"."""
     day = f"date={date.isoformat(period)}"
     return f"{day}/hour={period.clock.removeprefix('T')}" if isinstance(period, Hour) else day
 
 
 def period_from_partition(folder: str) -> date:
-    """Return the period of a folder.
-
-    Args:
-        folder: As `partition_of` gives it.
-
-    Returns:
-        A day or an hour.
+    """Return the period of a folder as `partition_of` gives it.
 
     Raises:
         ValueError: It is none.

@@ -24,13 +24,10 @@ is, never by how large its readings are, for what holds more takes time and memo
 def quantise(values: NDArray[Any], resolution: Fraction) -> NDArray[np.int64]:
     """Return floor(value / resolution + 1/2) for each value, computed exactly, same shape.
 
-    A float stands for its shortest decimal ("0.1" for the double nearest to one tenth), as it was
-    delivered. What lies beyond 2^50 units, infinities included, is clamped to that, and NaN counts as 0: no
-    reading decides whether there is an answer. Lemma 2 (docs/privacy.md): two values at most alpha apart give
-    integers at most ceil(alpha / resolution) apart. Half-even rounding or a float product can differ by one
-    unit more.
-
-    Raises ParameterError for values that are no numbers by their type.
+    A float stands for its shortest decimal ("0.1" for the double nearest to one tenth), as it was delivered.
+    Beyond 2^50 units values, infinities included, are clamped, and NaN counts as 0: no reading decides
+    whether there is an answer. Lemma 2 (docs/privacy.md): two values at most alpha apart give integers at
+    most ceil(alpha / resolution) apart; half-even rounding or a float product can differ by one unit more.
     """
     values = np.asarray(values)
     if values.dtype.kind not in "iuf":
@@ -59,9 +56,7 @@ def quantise(values: NDArray[Any], resolution: Fraction) -> NDArray[np.int64]:
 
 
 def _margin(values: NDArray[Any]) -> float:
-    """Return the relative distance between a float and its shortest decimal, with a margin for two
-    roundings.
-    """
+    """Return a bound, two roundings included, on a float's relative distance from its shortest decimal."""
     return 4 * float(np.finfo(values.dtype).eps) if values.dtype.kind == "f" else 1e-15
 
 
@@ -72,8 +67,8 @@ def _all_below(values: NDArray[Any], bound: float) -> bool:
 class PrivatePeriod:
     """The raw readings of one period, summed to leaves: int64 units of `resolution`, (n_leaves, n_steps).
 
-    It shows its shape and nothing else: no repr, no comparison, no attribute gives a value. Only the packages
-    of `optstream.measurement` open it (`open_private_period`); a test holds that border.
+    It shows its shape alone: no repr, no comparison, no attribute gives a value. Only `optstream.measurement`
+    opens it (`open_private_period`); a test holds that border.
     """
 
     __slots__ = ("__units", "first_step", "resolution")
@@ -109,15 +104,12 @@ class PrivatePeriod:
     def from_values(cls, values: ArrayLike, *, resolution: Fraction, first_step: int) -> "PrivatePeriod":
         """Return readings, rounded half up to the resolution, as a period.
 
-        What is too large is clamped and NaN counts as 0, as `quantise` says.
+        Values that are too large are clamped and NaN counts as 0.
 
         Args:
             values: (n_leaves, n_steps), or (n_steps,) for one leaf, in the unit of the readings.
             resolution: The unit to round to.
             first_step: Running index of the first step.
-
-        Returns:
-            The period.
 
         Raises:
             ParameterError: For values that are no numbers by their type, or none at all; never for a value.

@@ -20,10 +20,10 @@ DAYS_OF_A_WEEK = 7
 
 @dataclass(frozen=True)
 class PublicDays:
-    """Running steps as days and slots of a day, with kinds of day: public facts only; free.
+    """Running steps as days and slots of a day, with kinds of day, from public facts.
 
     Args:
-        steps_per_day: Slots of an ordinary day, or of whatever the series repeats (52 weeks, 12 months).
+        steps_per_day: Slots of an ordinary day, or of another cycle of the series (52 weeks, 12 months).
         first_weekday: Of day 0, Monday 0; None where days have no week.
         holidays: Numbers of days.
         calendar: Of a stream whose days have other numbers of steps when clocks change; None for days of one
@@ -55,9 +55,6 @@ class PublicDays:
             steps_per_day: Slots of each day.
             holidays: Days that are like Sundays.
 
-        Returns:
-            The days, with their week.
-
         Raises:
             ParameterError: For a first day that is no date, and no steps a day.
         """
@@ -75,9 +72,6 @@ class PublicDays:
         Args:
             calendar: Of the stream.
             holidays: Days that are like Sundays.
-
-        Returns:
-            The days, with their week; of as many steps as really pass where the calendar's have.
         """
         numbers = frozenset((day - ORIGIN).days for day in holidays)
         lasting = calendar if calendar.day == "elapsed" else None
@@ -86,14 +80,11 @@ class PublicDays:
     def clock(self, steps: ArrayLike) -> NDArray[np.int64]:
         """Return day times `steps_per_day` plus slot, of the same shape as `steps`.
 
-        It runs as the local clock does: an hour that a day lacks is left out, one that it has twice is
-        counted twice alike.
+        It runs as the local clock does: an hour that a day lacks is left out, and both passes of a repeated
+        hour have the same places.
 
         Args:
             steps: Running indices.
-
-        Returns:
-            The places on the clock.
         """
         running = np.asarray(steps, dtype=np.int64)
         if self.calendar is None or not running.size:
@@ -107,24 +98,12 @@ class PublicDays:
         return found.reshape(running.shape)
 
     def day_of(self, step: int) -> int:
-        """Return the number of a step's day.
-
-        Args:
-            step: A running index.
-
-        Returns:
-            Days since that of clock place 0.
-        """
+        """Return the number of a step's day, counted from that of clock place 0."""
         return int(self.clock(step)) // self.steps_per_day
 
     def kinds(self, clock: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the kind of the day of each clock place; `UNKNOWN_WEEK` throughout where days have no week.
-
-        Args:
-            clock: What `clock` returned.
-
-        Returns:
-            `WORKDAY`, `SATURDAY` or `REST_DAY`, of the same shape.
+        """Return `WORKDAY`, `SATURDAY` or `REST_DAY` for each clock place, `UNKNOWN_WEEK` where there is no
+        week.
         """
         days = clock // self.steps_per_day
         if self.first_weekday is None:

@@ -14,14 +14,14 @@ class RawState:
     """Raw values that a mechanism carries to the next period, such as the open group of PeGaSus.
 
     Nothing shows it: no repr, no comparison, no public attribute gives a value; JSON and pickle refuse it.
-    Only the modules of `optstream.measurement` open it (`open_raw_state`); `raw_bytes` is for the store.
+    Only `optstream.measurement` opens it (`open_raw_state`); `raw_bytes` is for the store.
     """
 
     __slots__ = ("__content",)
     __content: str
 
     def __init__(self, content: Any) -> None:
-        """Keep the content as text, so that nobody holds on to what is inside.
+        """Keep the content as text, so that no reference to it remains.
 
         Args:
             content: JSON-ready.
@@ -46,7 +46,7 @@ class RawState:
 
 
 def open_raw_state(state: RawState) -> Any:
-    """Return what is inside. For `optstream.measurement` alone."""
+    """Return the content. For `optstream.measurement` alone."""
     return json.loads(object.__getattribute__(state, "_RawState__content"))
 
 

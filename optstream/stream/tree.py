@@ -33,7 +33,7 @@ class AggregationTree:
     parents: tuple[int, ...]
 
     def __hash__(self) -> int:
-        """Return a hash that is computed once: trees are keys of what is remembered, and have many nodes."""
+        """Return a hash that is computed once: trees are keys of caches, and have many nodes."""
         return self._shape_hash
 
     @cached_property
@@ -43,13 +43,10 @@ class AggregationTree:
 
     @classmethod
     def from_parents(cls, parents: Mapping[str, str | None]) -> "AggregationTree":
-        """Return the tree of {child: parent}.
+        """Return the tree of {child: parent}, its nodes ordered level by level.
 
         Args:
             parents: Each node's parent; the root's is None.
-
-        Returns:
-            The tree, its nodes ordered level by level.
 
         Raises:
             ParameterError: For no root, two roots, an unknown parent, a cycle or an empty name.
@@ -87,11 +84,7 @@ class AggregationTree:
         return cls(tuple(nodes), tuple(-1 if (up := parents[name]) is None else index[up] for name in nodes))
 
     def parents_by_name(self) -> tuple[tuple[str, str | None], ...]:
-        """Return every node with its parent.
-
-        Returns:
-            (node, its parent) in the order of `nodes`, the root's parent None.
-        """
+        """Return (node, its parent) in the order of `nodes`, the root's parent None."""
         return tuple(
             (node, None if up < 0 else self.nodes[up])
             for node, up in zip(self.nodes, self.parents, strict=True)
@@ -103,25 +96,11 @@ class AggregationTree:
         return self
 
     def level_name(self, level: int) -> str:
-        """Return what a level is called.
-
-        Args:
-            level: Its number, the root's 0.
-
-        Returns:
-            Such as "level 1"; of a margin its name.
-        """
+        """Return a level's name, such as "level 1"; of a margin its own."""
         return f"level {level}"
 
     def children_of(self, node: str) -> tuple[str, ...]:
-        """Return the nodes that add up to one.
-
-        Args:
-            node: Its name.
-
-        Returns:
-            Names in the order of `nodes`; of the root without those of a margin; none of a leaf.
-        """
+        """Return a node's children in the order of `nodes`; of the root without those of a margin."""
         index = self.nodes.index(node)
         parts, wholes = self.sums[0]
         return tuple(self.nodes[part] for part in parts[wholes == index])
@@ -171,19 +150,16 @@ class AggregationTree:
 
     @cached_property
     def sums(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
-        """Who adds up to whom: (nodes, the node that each is a part of), places in `nodes`.
-
-        Of each entry the parts of a node add up to it.
-        """
+        """(nodes, their parents), places in `nodes`: the parts of a node, of each entry, add up to it."""
         return ((np.arange(1, len(self.nodes)), np.array(self.parents[1:], dtype=np.int64)),)
 
     @cached_property
     def parts_of_levels(self) -> tuple["csr_array", ...]:
-        """For each level but the root's which nodes add up to which of the level above.
+        """For each level but the root's a matrix of ones, (nodes above, nodes), of each node's parent.
 
-        Matrices of ones, (nodes above, nodes): many times as fast as `np.add.at`, in the same order.
+        Many times as fast as `np.add.at`, in the same order.
         """
-        # a command that tells its help needs none of it
+        # the help of a command needs none of it
         from scipy.sparse import csr_array
 
         found = []
@@ -195,13 +171,10 @@ class AggregationTree:
         return tuple(found)
 
     def leaves_in(self, nodes: Collection[str]) -> NDArray[np.float64]:
-        """Return which leaves some nodes are made of, (n_leaves,): 1 where one lies in them, else 0.
+        """Return the weights of the leaves in the sum of some nodes, (n_leaves,): 1 inside, else 0.
 
         Args:
             nodes: Their names, at least one.
-
-        Returns:
-            The weights of the leaves in the nodes' sum.
 
         Raises:
             ParameterError: For a name that is no node, and for a node within another one.

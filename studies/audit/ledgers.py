@@ -122,7 +122,7 @@ def released_days(
 
 
 def _terms(name: str, budget: str, model: PrivacyModel, alpha: Fraction | None = None) -> StreamTerms:
-    return StreamTerms(name, budget, model, "one series", "strict", "a step", budget_alpha=alpha)
+    return StreamTerms(name, budget, model, "one series", "a step", budget_alpha=alpha)
 
 
 def is_reserved(ledger: Ledger, mechanism: Laplace, first_step: int, name: str = "audit") -> bool:

@@ -1,78 +1,18 @@
 """The hierarchy's source: tables of the configuration, or a CSV or Parquet file."""
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
 import polars as pl
 
-from optstream.catalogue.about import MOST_CORNERS, NodeFacts, Ring
+from optstream.catalogue.about import NodeFacts
 from optstream.errors import ParameterError
 from optstream.storage.parquet import Limits, claims_of
 from tasks.config.fields import is_node_name
-from tasks.config.schema import Hierarchy, changes_of, margin_of
-
-# Areas of nodes for the data users' map, from a GeoJSON file.
-
-LARGEST_FILE = 32 * 2**20
-DECIMALS = 3
-"""Of degrees: about a hundred metres, finer than a map of a page."""
-UNUSABLE = (
-    "must be a GeoJSON FeatureCollection of polygons, each with the node as its id or its property node"
-)
-
-NO_NODE = (
-    "must have the area of at least one node: none of its features has a node as its id or its property "
-    "node, written as in the hierarchy"
-)
-
-
-def read_areas(path: Path, nodes: Collection[str]) -> tuple[dict[str, tuple[Ring, ...]], list[str]]:
-    """Return the area of each node that the file has, rings of corners (longitude, latitude) with those of
-    holes, and what is wrong with it; other features are left out.
-    """
-    try:
-        if not path.is_file() or path.stat().st_size > LARGEST_FILE:
-            return {}, ["hierarchy.areas must be a file of at most 32 MiB"]
-        document = json.loads(path.read_bytes())
-        found = [(node, one) for one in document["features"] if (node := _node_of(one)) in nodes]
-        areas = {node: _rings(feature["geometry"]) for node, feature in found}
-        if len(areas) < len(found):
-            return {}, ["hierarchy.areas must have one feature for each node: join several in a MultiPolygon"]
-        n_corners = sum(len(ring) for area in areas.values() for ring in area)
-        if n_corners > MOST_CORNERS:
-            told = f"must have at most {MOST_CORNERS:,} corners; got {n_corners:,}: simplify it"
-            return {}, [f"hierarchy.areas {told}"]
-        for area in areas.values():
-            NodeFacts(area=area)
-    except ParameterError as error:
-        return {}, [f"hierarchy.areas: {error}"]
-    except (OSError, ArithmeticError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return {}, [f"hierarchy.areas {UNUSABLE}"]
-    if not areas:
-        return {}, [f"hierarchy.areas {NO_NODE}"]
-    return areas, []
-
-
-def _node_of(feature: Any) -> str:
-    named = feature.get("properties") or {}
-    return str(named.get("node", feature.get("id", "")))
-
-
-def _rings(geometry: Any) -> tuple[Ring, ...]:
-    """All rings, closed or not, of one or of several polygons."""
-    polygons = {"Polygon": [geometry["coordinates"]], "MultiPolygon": geometry["coordinates"]}
-    return tuple(tuple(map(_corner, ring)) for polygon in polygons[geometry["type"]] for ring in polygon)
-
-
-def _corner(corner: Any) -> tuple[float, float]:
-    longitude, latitude = corner[:2]  # perhaps followed by a height
-    return round(float(longitude), DECIMALS), round(float(latitude), DECIMALS)
-
+from tasks.config.schema import Hierarchy
 
 LARGEST_TREE_FILE = 64 * 2**20
 MOST_NODES = 2**22
@@ -132,21 +72,17 @@ def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Nodes | None, list
         problems.append(f"{key} must name each node once")
     if problems:
         return None, problems
-    codes = {*parents, *(code for change in changes_of(section.changes) for code in change.beginning)}
-    if (margin := margin_of(section)) is not None:
+    codes = {*parents, *(code for change in section.tree_changes for code in change.beginning)}
+    if (margin := section.margin) is not None:
         codes |= {*margin.nodes, *(cell for leaf in parents for cell in margin.cells_of(leaf))}
     facts, problems = _facts_of(told, codes)
     respelled = {
         new
-        for change in changes_of(section.changes)
+        for change in section.tree_changes
         for old, new in change.renamed.items()
         if _folded(old) == _folded(new)
     }
     problems += _alike(codes - respelled)
-    if section.areas is not None:
-        areas, wrong = read_areas(folder / section.areas, codes)
-        problems += wrong
-        facts |= {node: replace(facts.get(node, NodeFacts()), area=area) for node, area in areas.items()}
     return Nodes(parents, facts), problems
 
 
@@ -199,7 +135,7 @@ def _facts_of(
         try:
             facts[row["node"]] = NodeFacts(**given)
         except ParameterError as error:
-            problems.append(f"hierarchy: of node {shown} {error}")
+            problems.append(f"hierarchy: node {shown}: {error}")
     return facts, problems[:5]
 
 
@@ -223,6 +159,8 @@ def _read_file(path: Path) -> pl.DataFrame | str:
     try:
         if path.suffix == ".csv":
             table = pl.read_csv(path, infer_schema=False, glob=False)
+            if twice := [name for name in table.columns if f"{name}_duplicated_0" in table.columns]:
+                return f"must have each column once; {twice[0]!r:.80} is there twice: take one out"
         else:
             table = pl.read_parquet(path, glob=False, hive_partitioning=False)
         if not all(_names_nodes(table.schema.get(one)) for one in ("node", "parent")):

@@ -4,7 +4,7 @@ Equal names have equal hashes, so a pass over hashes misses nobody. It may suspe
 another's; the rows of all suspects are read again and judged by name, so a hash decides nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -14,19 +14,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from optstream.errors import ConfigurationError
 from tasks.config import Settings
 from tasks.ingest.formats import SourceFile
 from tasks.ingest.rows import (
     KEY,
-    Spread,
-    by_leaf,
     customer_of,
     rows_of,
     scan,
     scan_numbered,
     step_of,
-    without_ledger,
 )
 
 STEP_BITS = 16
@@ -49,12 +45,15 @@ class Seen:
     nameless: list[SourceFile]
 
 
-def seen_of(files: Sequence[SourceFile], settings: Settings, spread: Spread | None = None) -> Seen:
-    """One pass over the customers of one day, leaf by leaf, so that memory holds a leaf's rows at most; files
-    with rows of every leaf are one pass, with 8 bytes of each row of the day.
+def seen_of(files: Sequence[SourceFile], settings: Settings) -> Seen:
+    """One pass over the customers of one day, leaf by leaf, so that memory holds two leaves' rows at most;
+    files with rows of every leaf are one pass, with 8 bytes of each row of the day.
     """
-    work = partial(_leaf, settings=without_ledger(settings), canary=_canary())
-    found = (spread or _in_threads)(work, by_leaf(files))
+    own: dict[int, list[SourceFile]] = {}
+    for file in files:
+        own.setdefault(file.leaf, []).append(file)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found = list(pool.map(partial(_leaf, settings=settings), [own[leaf] for leaf in sorted(own)]))
     hashes, rows, twice = (np.concatenate([one[part] for one in found]) for part in range(3))
     order = np.argsort(hashes, kind="stable")
     hashes, rows = hashes[order], rows[order]
@@ -65,27 +64,8 @@ def seen_of(files: Sequence[SourceFile], settings: Settings, spread: Spread | No
     return Seen(suspects, total[last] - total[first], [file for one in found for file in one[3]])
 
 
-def _in_threads(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(work, items))
-
-
-def _canary() -> int:
-    """How this process hashes: only processes that hash alike can find who is seen in two leaves."""
-    return int(pl.select(_hash(pl.lit("OptStream"))).item())
-
-
-def _leaf(
-    files: Sequence[SourceFile], settings: Settings, canary: int
-) -> tuple[Hashes, NDArray[np.int64], Hashes, Any]:
-    """The customers of one leaf: hashes, rows of each, who has two rows at a step, files without a name.
-    Raises ConfigurationError in a process that hashes otherwise than the one which compares the leaves.
-    """
-    if _canary() != canary:
-        raise ConfigurationError(
-            "this worker has another version of polars than the process that asks, so customers who are in "
-            "two leaves could not be found; install the same versions everywhere"
-        )
+def _leaf(files: Sequence[SourceFile], settings: Settings) -> tuple[Hashes, NDArray[np.int64], Hashes, Any]:
+    """The customers of one leaf: hashes, rows of each, who has two rows at a step, files without a name."""
     plans, nameless = [_keys(file, settings) for file in files], []
     keys = pl.concat(plans).collect(engine="streaming").to_series()
     if keys.null_count():

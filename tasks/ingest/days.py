@@ -3,78 +3,51 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import partial
-from math import prod
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from data_contracts.frames import LARGEST_SUM
-from optstream.errors import ConfigurationError
 from optstream.stream import PrivatePeriod
 from tasks.config import Settings
 from tasks.ingest.arrivals import Dump, parts_of, place_of
 from tasks.ingest.customers import DROPPED, dropped_of, nobody_of, seen_of
-from tasks.ingest.formats import UNREADABLE, SourceFile, fits_in_footer, inspect, size_of
+from tasks.ingest.formats import UNREADABLE, SourceFile, fits_in_footer, inspect
 from tasks.ingest.rows import (
-    Place,
     Places,
-    Spread,
     by_step_of,
     cells_of,
-    is_readable,
     metrics_of,
     places_of,
-    runs_of,
+    rows_of,
+    scan,
     with_days,
-    without_ledger,
 )
 
-# What files hold, leaf by leaf: sums, metrics and places, found here or part by part by other processes.
-
-PARTS = 8
-"""Of a chunk of aggregated dumps: some for each worker, and few, for each looks at all leaves once."""
-LEAST_CELLS = 2**20
-"""Leaves times steps of a day; to read fewer takes a second at most, which no other process need take."""
+Units = NDArray[np.int64]
+"""Raw sums of a day in units of the resolution, (n_leaves, n_steps)."""
 
 
-@dataclass(frozen=True)
-class Summed:
-    """What is known of some leaves.
-
-    metrics: the raw frame with the day's and the leaf's index, by both. units: of each day the sums of its
-    leaves in `metrics`, int64, (n_leaves, n_steps). places: of each day what was first found where.
+def _summed(
+    files: Sequence[SourceFile], dumps: Sequence[Dump], settings: Settings
+) -> tuple[pl.DataFrame, list[Units], Mapping[int, Places]]:
+    """What the sound files of a chunk hold of all leaves: the raw frame, with the index of the day and of the
+    leaf; of each day the units, less those of rows that do not count; of each day what was first found where.
+    Raises polars' errors.
     """
-
-    metrics: pl.DataFrame = field(repr=False)
-    units: Mapping[int, NDArray[np.int64]] = field(repr=False)
-    places: Mapping[int, Places] = field(repr=False)
-
-
-def summed(
-    files: Sequence[SourceFile], dumps: Sequence[Dump], settings: Settings, spread: Spread | None = None
-) -> Summed:
-    """What the sound files of a chunk hold of all leaves. Raises polars' errors.
-
-    spread: where they are read, if not here. Metered files are spread leaf by leaf, and judged here, for a
-    customer may be in two leaves. Aggregated ones are spread some files at a time: each part is read to its
-    end there, which is as if all were read here, for no leaf is in two parts. Where one is, all are.
-    """
-    if spread is not None and not settings.metered:
-        return _in_parts(files, dumps, settings, spread) or summed(files, dumps, settings)
-    cells = cells_of(sound(files), settings, spread)
-    dropped = _people(files, settings, spread)
-    return _of_leaves(lambda every: every, files, cells, dropped, [dump.day for dump in dumps], settings)
-
-
-def is_worth_spreading(settings: Settings, dumps: Sequence[Dump]) -> bool:
-    """Whether others are to read these dumps: metered ones, and aggregated ones of many cells a day."""
-    return settings.metered or any(prod(_shape(settings, dump.day)) >= LEAST_CELLS for dump in dumps)
-
-
-def _shape(settings: Settings, day: date) -> tuple[int, int]:
-    return len(settings.tree_of(day).leaves), settings.calendar.n_steps(day)
+    cells, dropped = cells_of(sound(files), settings), _people(files, settings)
+    by_step, days = by_step_of(cells), [dump.day for dump in dumps]
+    metrics = metrics_of(files, by_step, dropped, days, settings)
+    places = places_of(files, cells, by_step, dropped, metrics, settings)
+    units = []
+    for number, day in enumerate(days):
+        of_day = np.zeros((len(settings.tree_of(day).leaves), settings.calendar.n_steps(day)), dtype=np.int64)
+        for change, rows in ((np.add, by_step), (np.subtract, with_days(dropped, files))):
+            own = rows.filter(pl.col("day") == number, pl.col("step") >= 0)
+            change.at(of_day, (own["leaf"].to_numpy(), own["step"].to_numpy()), own["units"].to_numpy())
+        units.append(of_day)
+    return metrics, units, places
 
 
 def sound(files: Sequence[SourceFile]) -> list[SourceFile]:
@@ -83,100 +56,16 @@ def sound(files: Sequence[SourceFile]) -> list[SourceFile]:
 
 def can_be_read(file: SourceFile, settings: Settings) -> bool:
     """Whether the passes over readings and over customers can read this file by itself."""
-    if not is_readable(file, settings):
-        return False
-    if settings.metered:
-        try:
+    try:
+        rows_of(file, settings, scan(file)).select(pl.all().count()).collect(engine="streaming")
+        if settings.metered:
             dropped_of([file], seen_of([file], settings), settings)
-        except UNREADABLE:
-            return False
+    except UNREADABLE:
+        return False
     return True
 
 
-def _in_parts(
-    files: Sequence[SourceFile], dumps: Sequence[Dump], settings: Settings, spread: Spread
-) -> Summed | None:
-    """What all leaves have, read elsewhere; None where that cannot be: a leaf is in two parts."""
-    if len(sound(files)) < len(files):
-        return None
-    runs = runs_of(files, [size_of(file.path) for file in files], PARTS)
-    if len(runs) < 2:
-        return None
-    days, numbers = [dump.day for dump in dumps], [run[0].day for run in runs]
-    # without their leaves' names, which the tree has
-    bare = [[replace(file, day=0, leaves=()) for file in run] for run in runs]
-    items = [(days[number], part) for number, part in zip(numbers, bare, strict=True)]
-    found = spread(partial(_part, settings=without_ledger(settings)), items)
-    parts = list(zip(numbers, found, strict=True))
-    for number, one in parts:
-        _check(one, _shape(settings, days[number]))
-    known = pl.concat(one.metrics.with_columns(day=pl.lit(number, pl.UInt32)) for number, one in parts)
-    if known.select("day", "leaf").is_duplicated().any():
-        return None
-    rest = _of_leaves(
-        lambda metrics: metrics.join(known, on=["day", "leaf"], how="anti"),
-        files,
-        cells_of([], settings),
-        pl.DataFrame(schema=DROPPED),
-        days,
-        settings,
-    )
-    units = {number: np.zeros(_shape(settings, day), dtype=np.int64) for number, day in enumerate(days)}
-    places = {number: dict(rest.places.get(number, {})) for number in units}
-    for number, one in parts:
-        units[number][one.metrics["leaf"].to_numpy()] = one.units[0]
-        places[number] |= one.places.get(0, {})
-    return Summed(pl.concat([known, rest.metrics]).sort("day", "leaf"), units, places)
-
-
-def _check(part: Summed, shape: tuple[int, int]) -> None:
-    """Raise ConfigurationError unless a part, which another process made, is of so many leaves and steps."""
-    leaves, units = part.metrics["leaf"], part.units.get(0)
-    inside = (
-        leaves.dtype.is_integer() and not leaves.null_count() and leaves.is_between(0, shape[0] - 1).all()
-    )
-    if not (
-        inside
-        and isinstance(units, np.ndarray)
-        and units.dtype == np.int64
-        and units.shape == (len(leaves), shape[1])
-    ):
-        raise ConfigurationError(
-            "a worker of the cluster gave no answer to what it was asked: have all of them run the same "
-            "version of optstream and polars"
-        )
-
-
-def _part(item: tuple[date, Sequence[SourceFile]], settings: Settings) -> Summed:
-    """What some files of one day hold of the leaves that have a row in them."""
-    day, bare = item
-    files = [replace(file, leaves=settings.tree_of(day).leaves) for file in bare]
-    found = cells_of(files, settings)
-    dropped = pl.DataFrame(schema=DROPPED)
-    return _of_leaves(lambda every: every.filter(pl.col("rows") > 0), files, found, dropped, [day], settings)
-
-
-def _of_leaves(
-    chosen: Callable[[pl.DataFrame], pl.DataFrame],
-    files: Sequence[SourceFile],
-    cells: pl.DataFrame,
-    dropped: pl.DataFrame,
-    days: Sequence[date],
-    settings: Settings,
-) -> Summed:
-    """What the cells say of some leaves: those whose rows of metrics are chosen."""
-    by_step = by_step_of(cells)
-    metrics = chosen(metrics_of(files, by_step, dropped, days, settings))
-    places = places_of(files, cells, by_step, dropped, metrics, settings)
-    rows = by_step, with_days(dropped, files)
-    units = {
-        number: _units(*rows, number, metrics, settings.calendar.n_steps(day))
-        for number, day in enumerate(days)
-    }
-    return Summed(metrics, units, places)
-
-
-def _people(files: Sequence[SourceFile], settings: Settings, spread: Spread | None) -> pl.DataFrame:
+def _people(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     """The metered rows that do not count: of nobody, of one customer in several leaves, or repeated.
 
     Day by day, for the customers of one day fit in memory. Of a day that is refused for a file, nothing
@@ -186,22 +75,9 @@ def _people(files: Sequence[SourceFile], settings: Settings, spread: Spread | No
     for day in sorted({file.day for file in files}) if settings.metered else ():
         own = [file for file in files if file.day == day]
         if len(sound(own)) == len(own):
-            seen = seen_of(own, settings, spread)
+            seen = seen_of(own, settings)
             dropped += [dropped_of(own, seen, settings), nobody_of(seen.nameless, settings)]
     return pl.concat(dropped)
-
-
-def _units(
-    by_step: pl.DataFrame, dropped: pl.DataFrame, number: int, metrics: pl.DataFrame, n_steps: int
-) -> NDArray[np.int64]:
-    """A day's units of the leaves in `metrics`, less those of the rows that do not count."""
-    leaves = metrics.filter(pl.col("day") == number)["leaf"].to_numpy()
-    units = np.zeros((len(leaves), n_steps), dtype=np.int64)
-    for change, rows in ((np.add, by_step), (np.subtract, dropped)):
-        own = rows.filter(pl.col("day") == number, pl.col("step") >= 0)
-        of_leaf = np.searchsorted(leaves, own["leaf"].to_numpy())
-        change.at(units, (of_leaf, own["step"].to_numpy()), own["units"].to_numpy())
-    return units
 
 
 @dataclass(frozen=True)
@@ -217,7 +93,7 @@ class IngestedDay:
     day: date
     period: PrivatePeriod | None
     metrics: pl.DataFrame = field(repr=False)
-    places: Mapping[tuple[str, str], Place] = field(repr=False)
+    places: Places = field(repr=False)
     fits_clock: bool = True
 
 
@@ -227,18 +103,18 @@ Reader = Callable[[Settings, Sequence[Dump]], list[IngestedDay]]
 
 @dataclass(frozen=True)
 class ReadDay:
-    """As `IngestedDay`, before the raw sums are sealed in a period: int64 units, (n_leaves, n_steps)."""
+    """As `IngestedDay`, before the raw sums are sealed in a period."""
 
     day: date
-    units: NDArray[np.int64] | None = field(repr=False)
+    units: Units | None = field(repr=False)
     metrics: pl.DataFrame = field(repr=False)
-    places: Mapping[tuple[str, str], Place] = field(repr=False)
+    places: Places = field(repr=False)
     fits_clock: bool = True
 
 
-def ingest(settings: Settings, dumps: Sequence[Dump], spread: Spread | None = None) -> list[IngestedDay]:
+def ingest(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
     """Read a chunk of days, one a dump, as `read_days` does; raw values stay in the returned periods."""
-    return [sealed(read, settings) for read in read_days(settings, dumps, spread)]
+    return [sealed(read, settings) for read in read_days(settings, dumps)]
 
 
 def sealed(read: ReadDay, settings: Settings) -> IngestedDay:
@@ -250,27 +126,26 @@ def sealed(read: ReadDay, settings: Settings) -> IngestedDay:
     return IngestedDay(read.day, period, read.metrics, read.places, read.fits_clock)
 
 
-def read_days(settings: Settings, dumps: Sequence[Dump], spread: Spread | None = None) -> list[ReadDay]:
-    """Read a chunk of days: lazy plans over many files, only the needed columns, streaming. spread: where
-    files are read, if not here.
+def read_days(settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
+    """Read a chunk of days: lazy plans over many files, only the needed columns, streaming.
 
     Never raises for what a dump holds: what is wrong is in the metrics, and `validate` judges it. A file that
     cannot be read costs its own day only.
     """
     files = inspected(settings, dumps)
     try:
-        found = summed(files, dumps, settings, spread)
+        metrics, units, places = _summed(files, dumps, settings)
     except UNREADABLE:
         broken = {file.number for file in sound(files) if not can_be_read(file, settings)}
         files = [replace(file, broken="unreadable") if file.number in broken else file for file in files]
-        found = summed(files, dumps, settings)
+        metrics, units, places = _summed(files, dumps, settings)
     result = []
     for number, dump in enumerate(dumps):
-        own = found.metrics.filter(pl.col("day") == number).drop("day", "leaf")
+        own = metrics.filter(pl.col("day") == number).drop("day", "leaf")
         whole = own["file_fault"].null_count() == own.height
-        units = found.units[number] if whole else None
         fits = all(file.fits_clock for file in files if file.day == number)
-        result.append(ReadDay(dump.day, units, own, found.places.get(number, {}), fits))
+        found = places.get(number, {})
+        result.append(ReadDay(dump.day, units[number] if whole else None, own, found, fits))
     return result
 
 

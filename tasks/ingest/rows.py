@@ -1,20 +1,18 @@
 """The rows of one file as expressions: which step they fall on, and what they count."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache, partial
-from typing import Any
+from functools import lru_cache
 
 import polars as pl
-from pydantic import SecretStr
 
 from data_contracts.frames import FILE_FAULTS, raw_columns
 from optstream.stream.lattice import BETWEEN
 from tasks.config import Settings
 from tasks.config.fields import LONGEST_COLUMN
 from tasks.ingest import formats as kinds
-from tasks.ingest.formats import KINDS, UNREADABLE, Reading, SourceFile, reading, scan_file, size_of
+from tasks.ingest.formats import KINDS, Reading, SourceFile, reading, scan_file, size_of
 
 OUTSIDE, OFF_GRID, NO_TIMESTAMP, NO_LEAF = -1, -2, -3, -4
 NO_STEP = 4
@@ -113,56 +111,6 @@ def rows_of(
     return source.select(**wanted)
 
 
-def is_readable(file: SourceFile, settings: Settings) -> bool:
-    """Whether every needed page of the file can be read, which its footer does not tell."""
-    try:
-        rows_of(file, settings, scan(file)).select(pl.all().count()).collect(engine="streaming")
-    except UNREADABLE:
-        return False
-    return True
-
-
-# How the passes over files are spread: here, or part by part over other processes.
-
-Spread = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-"""As `map`, but a list: each of the items goes to some process, with what is to be done. Both are pickled."""
-
-
-def by_leaf(files: Sequence[SourceFile]) -> list[list[SourceFile]]:
-    """The files of each leaf that has any, in the tree's order; those with rows of every leaf together."""
-    found: dict[int, list[SourceFile]] = {}
-    for file in files:
-        found.setdefault(file.leaf, []).append(file)
-    return [found[leaf] for leaf in sorted(found)]
-
-
-def by_part(files: Sequence[SourceFile]) -> list[list[SourceFile]]:
-    """The same, but a file with rows of every leaf by itself: for what adds up over any parts."""
-    return [
-        part
-        for own in by_leaf(files)
-        for part in ([own] if own[0].layout.region is None else ([file] for file in own))
-    ]
-
-
-def runs_of(files: Sequence[SourceFile], sizes: Sequence[int], n_parts: int) -> list[list[SourceFile]]:
-    """The files in runs, each of one day and, but for a day's last, with a part of all bytes at least."""
-    runs: list[list[SourceFile]] = []
-    size, least = 0, sum(sizes) / n_parts
-    for file, own in zip(files, sizes, strict=True):
-        if not runs or runs[-1][0].day != file.day or size >= least:
-            runs.append([])
-            size = 0
-        runs[-1].append(file)
-        size += own
-    return runs
-
-
-def without_ledger(settings: Settings) -> Settings:
-    """Settings that may travel: reading needs no ledger, and its address holds a password."""
-    return settings.model_copy(update={"ledger": settings.ledger.model_copy(update={"url": SecretStr("")})})
-
-
 # Rows become cells: what each file holds of a leaf at each step. All in polars, streaming.
 
 FILES_A_PLAN = 96
@@ -180,12 +128,9 @@ COUNTED = {
 }
 
 
-def cells_of(files: Sequence[SourceFile], settings: Settings, spread: Spread | None = None) -> pl.DataFrame:
+def cells_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     """A row for each (file, leaf, step, kind of reading): counts, sum of units. Raises polars' errors."""
-    if spread is None:
-        found = [_cells(files, settings)]
-    else:
-        found = spread(partial(_cells, settings=without_ledger(settings)), by_part(files))
+    found = [_grouped(plan, settings) for plan in _plans(files)]
     counts = [
         pl.when(pl.col("kind").is_in(of)).then("rows").otherwise(0).alias(name)
         for name, of in COUNTED.items()
@@ -198,12 +143,6 @@ def by_step_of(cells: pl.DataFrame) -> pl.DataFrame:
     """A row for each (day, leaf, step) found: all counts, and the last of the files."""
     found = cells.lazy().group_by("day", "leaf", "step").agg(pl.col(pl.Int64).sum(), pl.col("file").max())
     return found.collect(engine="streaming")  # a third of the time of the other engine, where groups are many
-
-
-def _cells(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
-    """A row for each (file, leaf, step, kind of reading) found."""
-    found = [_grouped(plan, settings) for plan in _plans(files)]
-    return pl.concat([pl.DataFrame(schema=CELLS), *found])
 
 
 def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:

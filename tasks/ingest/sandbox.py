@@ -24,7 +24,6 @@ from datetime import date
 from io import BytesIO
 from multiprocessing import Pipe, parent_process
 from multiprocessing.connection import Connection as End
-from multiprocessing.context import ForkProcess
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -172,10 +171,8 @@ def _arrow(frame: pl.DataFrame) -> bytes:
 # Processes that end when the one that started them is gone, however it ended: SIGKILL runs no exit hook.
 #
 # Each waits for the closing of a pipe or socket whose other end its starter alone holds. Linux's own signal
-# for
-# this (PR_SET_PDEATHSIG) follows the thread that started a process, and pools start theirs in threads that
-# end
-# sooner; and it misses a starter that died before it was asked for, which a closed pipe does not.
+# for this (PR_SET_PDEATHSIG) follows the thread that started a process, and pools start theirs in threads
+# that end sooner; and it misses a starter that died before it was asked for, which a closed pipe does not.
 
 GRACE_SECONDS = 10.0
 """After a polite stop, which a draw holds back (`tasks.trusted.files.deferred_stop`)."""
@@ -300,13 +297,6 @@ def seconds_of(settings: Settings) -> float:
     return 60.0 * step_minutes(settings.input.time_limit)
 
 
-def fork_reader() -> None:
-    """Fork a process for the first reader to come from this one, which has imported what that needs, while it
-    has one thread, no connection and nothing in memory but its imports.
-    """
-    IDLE.append(_Process(is_forked=True))
-
-
 def _idle() -> "_Process | None":
     """A process of this one's that lives and that nobody asks; not of one that it was forked from."""
     while IDLE:
@@ -347,21 +337,13 @@ def _one_by_one(dump: Dump, settings: Settings) -> Iterator[tuple[Dump, str]]:
 class _Process:
     """This module as a program at the other end of a pair of sockets. It ends when this end is closed.
 
-    is_forked: it is begun as a copy of this process instead. late: whether it was killed for having taken too
-    long.
+    late: whether it was killed for having taken too long.
     """
 
-    _process: "subprocess.Popen[bytes] | _Forked"
-
-    def __init__(self, is_forked: bool = False) -> None:
+    def __init__(self) -> None:
         self.owner = os.getpid()
         self.late = False
         self._end, theirs = Pipe()
-        if is_forked:
-            self._process = _Forked(target=_serve_alone, args=(self._end, theirs), daemon=True)
-            self._process.start()
-            theirs.close()
-            return
         # the present folder is no place to import from
         command = [sys.executable, "-P", "-m", __name__, str(theirs.fileno())]
         silent = subprocess.DEVNULL
@@ -412,31 +394,8 @@ class _Process:
         self.end()
 
 
-class _Forked(ForkProcess):
-    """What is asked of a `subprocess.Popen` here, of a fork."""
-
-    def poll(self) -> int | None:
-        return self.exitcode
-
-    def wait(self, timeout: float | None = None) -> int:
-        self.join(timeout)
-        if self.exitcode is None:
-            raise subprocess.TimeoutExpired("reader of dumps", timeout or 0.0)
-        return self.exitcode
-
-
 IDLE: list[_Process] = []
 """Those that wait."""
-
-
-def _serve_alone(asker_end: End, own_end: End) -> None:
-    """Serve as the program does, and as silently."""
-    asker_end.close()
-    silent = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1, 2):
-        os.dup2(silent, number)
-    os.close(silent)
-    _serve_until_alone(own_end)
 
 
 def _serve_until_alone(end: End) -> None:

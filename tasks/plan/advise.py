@@ -19,7 +19,7 @@ from optstream.mechanisms.history_informed_tree import WORTH_IT, leaves_by_level
 from optstream.privacy import JointSpend
 from optstream.stream import AggregationTree
 from tasks.config import Settings, load_settings
-from tasks.config.schema import MECHANISMS, OWN_TABLES
+from tasks.config.schema import MECHANISMS, OWN_TABLES, HistoryInformed
 from tasks.plan.candidates import (
     INFORMED,
     Choice,
@@ -196,15 +196,22 @@ def compare_plans(settings: Settings, scale: float | None = None) -> Comparison:
     return Comparison(settings, levels, ordered, configured)
 
 
+class WithBlocks(HistoryInformed):
+    """The mechanism with blocks that are not chosen by its scale; no key of a file."""
+
+    n_blocks: int
+    block_length: int
+
+
 def _as_it_runs(settings: Settings, judge: Judge) -> Choice:
-    """Return the configured plan, told the public size only for its errors: its blocks stay as they are."""
+    """Return the configured plan, with the public size for its errors alone: its blocks stay as they are."""
     choice = Choice("as configured", {}, settings)
     told = with_scale(choice, judge.scale)
     if told is choice:
         return choice
     blocks = mechanism_for(settings, judge.day).pattern.blocks  # type: ignore[union-attr]  # it has a scale
-    fixed = {"n_blocks": blocks.n_blocks, "block_length": blocks.length}
-    mechanism = told.settings.mechanism.model_copy(update=fixed)
+    own = dict(told.settings.mechanism)
+    mechanism = WithBlocks(**own, n_blocks=blocks.n_blocks, block_length=blocks.length)
     return Choice(choice.label, {}, changed(told.settings, mechanism=mechanism))
 
 

@@ -170,7 +170,7 @@ def _in_rho(found: DryRun) -> dict[str, Any]:
     """What the plan is at delta, where amounts are rho."""
     if found.currency == "epsilon":
         return {}
-    told = found.model.told_epsilon(found.epsilon)
+    told = found.model.to_epsilon(found.epsilon)
     return {"delta": str(found.model.delta), "plan_at_delta": _price("epsilon", told)}
 
 

@@ -14,9 +14,9 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -46,9 +46,7 @@ FOLDER = "input_folder"
 
 
 def input_key(settings: Settings) -> bytes:
-    """The key, made once, at random, and kept permanently: without it old hashes say nothing. Raises
-    LedgerError if the file is there and is no key.
-    """
+    """The key, made once at random and kept. Raises LedgerError if the file is there and is no key."""
     path = settings.input_key_file
     if not path.exists():
         _make_key(path)
@@ -75,77 +73,57 @@ def _make_key(path: Path) -> None:
     sync_folder(path.parent)
 
 
-@contextmanager
-def hashing(settings: Settings, dumps: Sequence[Dump]) -> Iterator[Callable[..., Inputs | DumpError]]:
-    """Hash the dumps' files beside whatever reads them inside the block; ask there, once they are read, for
-    the hashes of each dump, and whether it may be drawn from: else they are not waited for.
+def hashing(settings: Settings, dumps: Sequence[Dump]) -> Callable[..., Inputs | DumpError]:
+    """Look at the dumps' files before they are read; return what hashes each dump once it was read.
 
     What is hashed is what was read: for a file that is another one by then, or was written to, the answer is
-    an error. The hashes are taken in threads of their own,
-    which release the interpreter, while polars decodes; the file comes from the disk once for both. They end
-    with the block, and after `[input] time_limit`.
+    an error, as after `[input] time_limit`. A dump that is not sound is not hashed.
     """
     key, folder = input_key(settings), settings.input_folder
-    paths = [path for dump in dumps for files in dump.files for path in files]
-    before = {path: identity_of(path) for path in paths}
-    end = [time.monotonic() + 60.0 * step_minutes(settings.input.time_limit) * len(dumps)]
+    before = {path: identity_of(path) for dump in dumps for files in dump.files for path in files}
 
-    def time_is_left() -> bool:
-        return time.monotonic() < end[0]
+    def inputs_of(dump: Dump, is_sound: bool = True) -> Inputs | DumpError:
+        own = {name_below(path, folder): path for files in dump.files for path in files}
+        until = time.monotonic() + 60.0 * step_minutes(settings.input.time_limit)
+        inputs: Inputs = {}
+        if is_sound:
+            with ThreadPoolExecutor(THREADS, "hash inputs") as pool:
+                tags = pool.map(lambda path: _keyed_hash(key, path, until), own.values())
+                inputs = {name: tag for name, tag in zip(own, tags, strict=True) if tag is not None}
+        changed = [name for name, path in own.items() if identity_of(path) != before[path]]
+        if changed:
+            return DumpError(
+                f"{changed[0]} changed while it was read; write dumps under another name, move them into "
+                "place when they are whole, then run again"
+            )
+        if is_sound and len(inputs) < len(own):
+            return DumpError(
+                f"hashing the dump took longer than input.time_limit, {settings.input.time_limit}; "
+                "deliver it again in fewer bytes, or set a longer limit"
+            )
+        return inputs
 
-    with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1), "hash inputs") as pool:
-        tags = {path: pool.submit(_keyed_hash, key, path, time_is_left) for path in paths}
-
-        def inputs_of(dump: Dump, is_sound: bool = True) -> Inputs | DumpError:
-            own = {name_below(path, folder): path for files in dump.files for path in files}
-            changed = [name for name, path in own.items() if identity_of(path) != before[path]]
-            if changed:
-                return DumpError(
-                    f"{changed[0]} changed while it was read; write dumps under another name, move them into "
-                    "place when they are whole, then run again"
-                )
-            try:
-                return {name: _settled(tags[path]) for name, path in own.items()} if is_sound else {}
-            except _TooLongError:
-                return DumpError(
-                    f"hashing the dump took longer than input.time_limit, {settings.input.time_limit}; "
-                    "deliver it again in fewer bytes, or set a longer limit"
-                )
-
-        try:
-            yield inputs_of
-        finally:
-            end[0] = 0.0
+    return inputs_of
 
 
-class _TooLongError(Exception):
-    """A hash was not ready at the end of the time limit."""
-
-
-def _settled(tag: Future[str]) -> str:
+def _keyed_hash(key: bytes, path: Location, until: float) -> str | None:
+    """The hash; None where it was not ready by then."""
+    digest = hmac.new(key, digestmod=hashlib.sha256)
     try:
-        return tag.result()
+        with opened(path) as file:
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+                if time.monotonic() >= until:
+                    return None
     except OSError:  # then it is unreadable for ingestion as well, which says so
         return UNKNOWN
-
-
-def _keyed_hash(key: bytes, path: Location, time_is_left: Callable[[], bool]) -> str:
-    digest = hmac.new(key, digestmod=hashlib.sha256)
-    with opened(path) as file:
-        while chunk := file.read(CHUNK):
-            digest.update(chunk)
-            if not time_is_left():
-                raise _TooLongError
     return digest.hexdigest()
 
 
 def keep_inputs(
     settings: Settings, day: date, revision: int, token: int, inputs: Inputs, stated: Mapping[str, Any]
 ) -> None:
-    """Store what a draw is made from, under its fencing token: durable before the first sample.
-
-    stated: what its statement will say of the draw, whatever is configured by then.
-    """
+    """Store what a draw is made from, durable before its first sample. stated: what its statement says."""
     path = settings.inputs_of(day, revision) / f"{token}.json"
     document = {INPUTS: dict(sorted(inputs.items())), STATED: dict(stated)}
     write_private(path, json.dumps(document, indent=1).encode())
@@ -158,55 +136,43 @@ def hand_over_inputs(settings: Settings, day: date, revision: int, token: int, t
         write_private(folder / f"{to}.json", (folder / f"{token}.json").read_bytes())
 
 
-def drawn_inputs(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> Inputs:
-    """What the measurements of this hash were drawn from; empty where no record says."""
-    try:
-        found = json.loads(_record_of(settings, day, revision, measurements_hash).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    inputs = found.get(INPUTS, found) if isinstance(found, dict) else found
-    return {str(name): str(tag) for name, tag in inputs.items()} if isinstance(inputs, dict) else {}
+@dataclass(frozen=True)
+class DrawRecord:
+    """What was kept of a day's draw, in a file that may be gone or edited."""
+
+    path: Path
+    day: date
+
+    def inputs(self) -> Inputs:
+        """What was drawn from; empty where the record does not say."""
+        try:
+            found = json.loads(self.path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        inputs = found.get(INPUTS, found) if isinstance(found, dict) else found
+        return {str(name): str(tag) for name, tag in inputs.items()} if isinstance(inputs, dict) else {}
+
+    def stated(self) -> Mapping[str, Any] | None:
+        """What a statement says of the draw; None where no record says. Raises PublicationError if edited."""
+        try:
+            told = json.loads(self.path.read_bytes()).get(STATED)
+            if told is None or isinstance(told.get("mechanism", {}), dict):
+                return None if told is None else {**told}
+        except OSError:
+            return None
+        except (ValueError, AttributeError, RecursionError):
+            pass
+        raise self.edited()
+
+    def edited(self) -> PublicationError:
+        """That the record is not as it was stored, and what to do."""
+        return PublicationError(
+            f"{self.path} is not as it was stored when {self.day} was drawn: restore it from a backup, or "
+            f"give the day up with `optstream withdraw --date {self.day} --reason WHY`"
+        )
 
 
-def stated_of_draw(
-    settings: Settings, day: date, revision: int, measurements_hash: str | None
-) -> Mapping[str, Any] | None:
-    """What a statement says of the draw of the measurements of this hash; None where no record says.
-
-    Raises PublicationError where the record is no longer as it was stored: the configuration of now would be
-    stated in its place.
-    """
-    try:
-        found = json.loads(_record_of(settings, day, revision, measurements_hash).read_bytes())
-        told = found.get(STATED)
-        if told is None or isinstance(told.get("mechanism", {}), dict):
-            return None if told is None else {**told}
-    except OSError:
-        return None
-    except (ValueError, AttributeError, RecursionError):
-        pass
-    raise edited_record(settings, day, revision, measurements_hash)
-
-
-def edited_record(
-    settings: Settings, day: date, revision: int, measurements_hash: str | None
-) -> PublicationError:
-    """Which record of a draw is not as it was stored, and what to do."""
-    path = _record_of(settings, day, revision, measurements_hash)
-    return PublicationError(
-        f"{path} is not as it was stored when {day} was drawn: restore it from a backup, or give the day up "
-        f"with `optstream withdraw --date {day} --reason WHY`"
-    )
-
-
-def _record_of(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> Path:
+def record_of_draw(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> DrawRecord:
+    """The record of the draw of the measurements of this hash."""
     token = token_in(settings.measurements_of(day, revision), measurements_hash)
-    return settings.inputs_of(day, revision) / f"{token}.json"
-
-
-def by_folder(inputs: Inputs) -> dict[str, Inputs]:
-    """Those of each folder, by its name below the input folder."""
-    found: dict[str, dict[str, str]] = {}
-    for name, tag in inputs.items():
-        found.setdefault(name.rpartition("/")[0], {})[name] = tag
-    return {**found}
+    return DrawRecord(settings.inputs_of(day, revision) / f"{token}.json", day)

@@ -6,7 +6,9 @@ import socket
 import subprocess
 import sys
 from base64 import b64encode
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from urllib.error import URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
@@ -110,17 +112,24 @@ def test_many_half_open_requests_stop_no_server_and_fill_no_log(tmp_path, name):
     with run(tmp_path, port) as log:
         until("it answers", lambda: answers(port, path), 120)
         before = log.stat().st_size
-        for kind, parts in HALF_OPEN.items():
-            with ExitStack() as stack:
-                opened = []
-                for _ in range(MANY):
-                    opened.append(stack.enter_context(socket.create_connection(("127.0.0.1", port), 10)))
-                    for part in parts:
-                        with suppress(OSError):  # it was closed
-                            opened[-1].sendall(part)
+        listening.raise_open_files()  # of this process
+        with ThreadPoolExecutor(16) as crowd, ExitStack() as stack:
+            opened = {}
+            for kind, parts in HALF_OPEN.items():
+                made = crowd.map(partial(half_open, port, parts), range(MANY))
+                opened[kind] = [stack.enter_context(connection) for connection in made]
                 assert answers(port, path), kind
-                until(f"{kind}: they are closed", lambda opened=opened: all(map(closed, opened)), 60)
+            for kind, connections in opened.items():
+                until(f"{kind}: they are closed", lambda of=connections: all(map(closed, of)), 60)
         assert log.stat().st_size - before < 100_000
+
+
+def half_open(port, parts, _number):
+    connection = socket.create_connection(("127.0.0.1", port), 10)
+    for part in parts:
+        with suppress(OSError):  # it was closed
+            connection.sendall(part)
+    return connection
 
 
 def closed(connection):

@@ -10,10 +10,10 @@ import polars as pl
 from hypothesis import strategies as st
 
 from optstream.catalogue import check_files, read_published
-from optstream.catalogue.untrusted import parse_catalogue
+from optstream.catalogue.index import parse_catalogue
 from optstream.stream import Measured
 from tasks.config import load_settings
-from tasks.config.example import EXAMPLE
+from tasks.config.templates import EXAMPLE
 from tasks.release.mechanism import mechanism_for
 from tasks.release.run import terms_of
 from tests.properties import catalogues, configurations, dumps, hierarchies, measurements

@@ -7,7 +7,6 @@ from datetime import date, timedelta
 import polars as pl
 import pytest
 
-from flows.orchestration import workers
 from optstream.catalogue import check_files, read_published
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import open_ledger
@@ -128,7 +127,7 @@ def test_a_cluster_needs_a_shared_ledger_and_a_server(here, monkeypatch):
     file.write_text(file.read_text().replace("sqlite:///trusted/ledger.sqlite", "postgresql://nobody@/none"))
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     with pytest.raises(ConfigurationError, match="PREFECT_API_URL"):
-        workers.check_cluster(load_settings(file))
+        invoke("backfill", *SPAN, "--dask", "tcp://127.0.0.1:1")
 
 
 def test_a_worker_that_sees_another_trusted_folder_releases_nothing(here):

@@ -1,6 +1,5 @@
 """Months on a Dask cluster of two worker processes, the ledger in PostgreSQL, one of the workers killed."""
 
-import importlib
 import os
 import signal
 import threading
@@ -12,12 +11,11 @@ import pytest
 from distributed import Client, LocalCluster
 
 from flows.orchestration.backfill import run_backfill
-from flows.orchestration.workers import task_runner
 from optstream.catalogue import check_files, read_published
 from optstream.ledger import ReleaseState, open_ledger
 from tasks.config import load_settings
-from tasks.ingest import days as summed
 from tasks.ledger.verify import verify
+from tasks.release import statement
 from tasks.release.stages import Status
 from tests.faults.world import configured, deliver
 
@@ -73,8 +71,8 @@ def test_a_worker_killed_in_the_middle_loses_nothing(settings, cluster):
     told = []
     killer = Killer(settings)
     killer.start()
-    runner = task_runner(1, cluster.scheduler_address)
-    works = run_backfill(settings, FIRST, LAST, told.extend, runner, lease_minutes=0.05)
+    dask = cluster.scheduler_address
+    works = run_backfill(settings, FIRST, LAST, told.extend, dask=dask, lease_minutes=0.05)
     killer.join()
     assert killer.killed is not None
     assert killer.killed != os.getpid()
@@ -89,11 +87,9 @@ def test_a_worker_killed_in_the_middle_loses_nothing(settings, cluster):
     assert list(verify(settings, ledger).problems) == []
 
 
-def kill_in(module, function, mark):
-    """On a worker, for which all dumps are large: kill whoever is the first to come so far."""
-    summed.LEAST_CELLS = 0
-    place = importlib.import_module(module)
-    work = getattr(place, function)
+def kill_in_estimate(mark):
+    """On a worker: kill whoever is the first to come so far."""
+    work = statement.published_rows
 
     def killed(*given, **named):
         done = work(*given, **named)
@@ -103,25 +99,20 @@ def kill_in(module, function, mark):
             return done
         os.kill(os.getpid(), signal.SIGKILL)
 
-    setattr(place, function, killed)
+    statement.published_rows = killed
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    "place",
-    [("tasks.ingest.days", "_part"), ("tasks.release.estimate", "published_rows")],
-    ids=["reading", "estimating"],
-)
-def test_a_night_whose_worker_is_killed_is_drawn_and_charged_once(settings, cluster, tmp_path, place):
+def test_a_night_whose_worker_is_killed_is_drawn_and_charged_once(settings, cluster, tmp_path):
     mark = tmp_path / "killed"
     with Client(cluster) as client:
-        client.run(kill_in, *place, mark)
-    runner = task_runner(1, cluster.scheduler_address)
-    works = run_backfill(settings, FIRST, FIRST, lambda _: None, runner, lease_minutes=0.05)
+        client.run(kill_in_estimate, mark)
+    dask = cluster.scheduler_address
+    works = run_backfill(settings, FIRST, FIRST, lambda _: None, dask=dask, lease_minutes=0.05)
     assert mark.exists()
     assert [work.outcome.status for work in works] == [Status.PUBLISHED]
     ledger = open_ledger(settings.ledger_url)
     (record,) = ledger.releases("two-regions")
     assert (record.state, record.redraws) == (ReleaseState.PUBLISHED, 0)
-    assert ledger.worst("people").epsilon == settings.model.epsilon
+    assert ledger.worst("people").epsilon <= settings.model.epsilon
     assert list(verify(settings, ledger).problems) == []

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from flows.orchestration import calls, release
+from flows.orchestration import release
 from optstream import read_published
 from optstream.catalogue import check_files
 from optstream.ledger import ReleaseState
@@ -24,7 +24,7 @@ PUBLISHED, DRAWN = ReleaseState.PUBLISHED, ReleaseState.DRAWN
 @pytest.fixture
 def adaptive(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(calls, "STEP_PAUSES", (0, 0))
+    monkeypatch.setattr(release, "STEP_PAUSES", (0, 0))
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
     installation = Installation(tmp_path)
     installation.change_mechanism("HistoryInformed", FEW_BLOCKS)

@@ -13,11 +13,10 @@ from flows.orchestration.nightly import (
     MISSED_HEARTBEATS,
     night_document,
     register,
-    work_pool_of,
     zombie_document,
 )
 from tasks.config import load_settings
-from tasks.config.example import EXAMPLE
+from tasks.config.templates import EXAMPLE
 from tasks.plan.nightly import looks_of
 
 CHECKOUT = Path(__file__).parents[3]
@@ -41,17 +40,16 @@ def settings(tmp_path):
 
 
 def test_the_files_say_what_serve_registers(settings):
-    pool = work_pool_of(settings)
     document = yaml.safe_load((CHECKOUT / "prefect.yaml").read_text())
     assert document["pull"] == []
-    assert document["deployments"] == [night_document(settings, "{{ $OPTSTREAM_CONFIG }}", pool)]
+    assert document["deployments"] == [night_document([settings], config="{{ $OPTSTREAM_CONFIG }}")]
     automations = yaml.safe_load((CHECKOUT / "automations.yaml").read_text())["automations"]
     assert automations == [zombie_document()]
 
 
 def test_silence_is_several_heartbeats_long(settings):
     for seconds in (30, 60, 300):
-        document = night_document(settings, "here", "pool", seconds)
+        document = night_document([settings], heartbeat=seconds)
         assert document["work_pool"]["job_variables"]["env"][HEARTBEAT] == str(seconds)
         assert zombie_document(seconds)["trigger"]["within"] == MISSED_HEARTBEATS * seconds
     assert MISSED_HEARTBEATS >= 2
@@ -60,20 +58,20 @@ def test_silence_is_several_heartbeats_long(settings):
 def test_no_parameter_or_variable_is_a_secret(settings, monkeypatch):
     monkeypatch.setenv("OPTSTREAM_LEDGER_URL", "postgresql://user:secret@host/ledger")
     loaded = load_settings(settings.file)
-    assert "secret" not in str(night_document(loaded, "here", "pool"))
+    assert "secret" not in str(night_document([loaded]))
 
 
 @pytest.mark.nightly
 def test_a_server_takes_both_the_same(settings, prefect_api):
     """The file through Prefect's own command, then the same through the code, on a real server."""
-    pool = work_pool_of(settings)
+    pool = "optstream-french-load"
     prefect("work-pool", "create", "--type", "process", pool, api=prefect_api, home=settings.folder)
     said = prefect("--no-prompt", "deploy", "--all", api=prefect_api, home=settings.folder)
     assert "optstream-nightly/french-load" in said
     automation = ["automation", "create", "--from-file", "automations.yaml"]
     prefect(*automation, api=prefect_api, home=settings.folder)
     by_file = known()
-    register(night_document(settings, str(settings.file), pool), zombie_document())
+    register(night_document([settings]), zombie_document())
     assert known() == by_file
     assert len(by_file["nightly"]["schedules"]) == len(looks_of(settings))
     assert by_file["nightly"]["concurrency_limit"] == (1, "CANCEL_NEW")
@@ -84,7 +82,7 @@ def test_a_server_takes_both_the_same(settings, prefect_api):
     )
     settings.file.write_text(text)
     changed = load_settings(settings.file)
-    register(night_document(changed, str(settings.file), pool), zombie_document(30))
+    register(night_document([changed]), zombie_document(30))
     assert known()["nightly"]["schedules"] == [("*/5 2-4 * * *", "Europe/Paris", True)]
     assert known()["automations"] == [(True, 90.0)]
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import Engine, create_engine, event, text
 
-from flows.orchestration import calls
+from flows.orchestration import release
 from flows.orchestration.nightly import nightly
 from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
@@ -52,7 +52,7 @@ def look(file):
 def test_a_connection_that_is_cut_at_any_commit_costs_one_hour_at_most(
     tmp_path, postgresql_cluster, monkeypatch, prefect_api
 ):
-    monkeypatch.setattr(calls, "PAUSES", (0.1, 0.1))
+    monkeypatch.setattr(release, "PAUSES", (0.1, 0.1))
     count, cut_at = [0], [0]
     elsewhere = postgresql_cluster.new_url().replace("postgresql:", "postgresql+psycopg:")
     other = create_engine(elsewhere)

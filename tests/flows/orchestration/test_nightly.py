@@ -8,8 +8,9 @@ from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, TaskRunFilter
 
-from flows.orchestration.calls import in_one_run, in_prefect, tags_of, with_prefect
+from flows.orchestration.environment import tags_of
 from flows.orchestration.nightly import nightly, nights
+from flows.orchestration.release import in_one_run, in_prefect, with_prefect
 from optstream.catalogue import find_catalogue
 from optstream.stream.period import day_of
 from tasks.config import load_settings

@@ -6,8 +6,8 @@ import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowFilter, FlowRunFilter
 
-from flows.orchestration.calls import tags_of
-from flows.orchestration.nightly import name_of_all, night_document, night_of_all, nights
+from flows.orchestration.environment import tags_of
+from flows.orchestration.nightly import name_of_all, night_document, nights
 from tasks.monitor.facts import last_ended
 from tasks.plan.nightly import UnreleasedError
 from tests.tasks.products import two_products
@@ -54,15 +54,15 @@ def test_one_night_releases_all_and_one_that_fails_stops_no_other(products, pref
 
 def test_a_server_is_told_of_one_night(products):
     streams = [products[name].settings for name in NAMES]
-    night = night_of_all(streams, "pool")
-    own = [night_document(one, str(one.file), "pool") for one in streams]
+    night = night_document(streams, "pool")
+    own = [night_document([one], "pool") for one in streams]
     assert name_of_all(streams) == night["name"] == "people"
     assert night["parameters"] == {"configs": [str(one.file) for one in streams]}
     assert night["tags"] == ["optstream", "stream:electricity", "stream:gas"]
     # the same hours are one look; other hours are looked at too
     assert night["schedules"] == own[0]["schedules"]
     products["gas"].configure("[input]", '[schedule]\ncron = "15 2 * * *"\n[input]')
-    night = night_of_all([streams[0], products["gas"].settings], "pool")
+    night = night_document([streams[0], products["gas"].settings], "pool")
     found = {one["cron"] for one in night["schedules"]}
     assert found > {one["cron"] for one in own[0]["schedules"]}
     assert any(cron.startswith("15 ") for cron in found)

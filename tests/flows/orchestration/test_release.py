@@ -11,8 +11,8 @@ import pytest
 from prefect.cache_policies import NO_CACHE
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from flows.orchestration import calls, release
-from optstream.catalogue import untrusted as catalogue
+from flows.orchestration import release
+from optstream.catalogue import index as catalogue
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import ReleaseState, Reservation
 from optstream.stream import PrivatePeriod
@@ -41,7 +41,7 @@ TASKS = (
 @pytest.fixture
 def installation(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(calls, "STEP_PAUSES", (0, 0))
+    monkeypatch.setattr(release, "STEP_PAUSES", (0, 0))
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
     installation = Installation(tmp_path)
     installation.simulate(*DAYS)
@@ -73,7 +73,7 @@ def test_a_run_loads_the_configuration_builds_the_mechanism_and_parses_each_cata
         monkeypatch.setattr(module, name, counted)
 
     catalogue.parse_catalogue.cache_clear()
-    counting(calls, "load_settings")
+    counting(release, "load_settings")
     counting(run, "mechanism_for")
     (ended,) = release.release_days.fn(str(installation.folder / "optstream.toml"), [str(DAYS[1])])
     assert ended.outcome.status is Status.PUBLISHED

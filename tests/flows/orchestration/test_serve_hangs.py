@@ -14,8 +14,8 @@ from prefect.client.orchestration import get_client
 from flows.orchestration.nightly import night_document, register, zombie_document
 from flows.orchestration.serve import (
     HANG_SECONDS,
+    Child,
     Supervisor,
-    begin,
     notify_systemd,
     pulse_of,
     systemd_address,
@@ -37,7 +37,7 @@ def worker(prefect_api, tmp_path, monkeypatch):
     (tmp_path / "optstream.toml").write_text(CONFIGURATION.replace("two-regions", "supervised"))
     settings = load_settings(tmp_path / "optstream.toml")
     pool, name = f"supervised-{secrets.token_hex(4)}", "worker-1"
-    register(night_document(settings, str(settings.file), pool), zombie_document())
+    register(night_document([settings], pool), zombie_document())
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
     monkeypatch.setenv("PREFECT_WORKER_HEARTBEAT_SECONDS", "1")
     monkeypatch.setenv("PREFECT_WORKER_QUERY_SECONDS", "1")
@@ -82,7 +82,7 @@ def test_a_deployment_whose_runs_are_not_planned_has_no_pulse_unless_it_is_pause
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
     (tmp_path / "optstream.toml").write_text(CONFIGURATION.replace("two-regions", "unplanned"))
     settings = load_settings(tmp_path / "optstream.toml")
-    night = night_document(settings, str(settings.file), "unplanned")
+    night = night_document([settings], "unplanned")
     never = [{"cron": "0 0 30 2 *", "timezone": "UTC"}]  # as of a scheduler that died
     register(night | {"schedules": never}, zombie_document())
     name = "optstream-nightly/unplanned"
@@ -129,14 +129,11 @@ def test_a_log_is_bounded_while_its_child_writes(tmp_path, monkeypatch):
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     log, sizes = tmp_path / "child.log", []
-    child = begin("child", log, {}, "writes")
-    try:
+    with Child("child", log, 5, {}, "writes") as child:
         for _ in range(20):
             time.sleep(0.1)
             child.check()
             sizes.append(log.stat().st_size)
-    finally:
-        child.end(5)
     old = log.with_suffix(".log.old")
     assert max(sizes) < 100_000
     assert old.stat().st_size < 100_000

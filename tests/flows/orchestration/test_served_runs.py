@@ -9,7 +9,7 @@ import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter
 
-from flows.orchestration.calls import tags_of
+from flows.orchestration.environment import tags_of
 from flows.orchestration.serve import found_by_runs
 from tasks.config import load_settings
 from tests.faults.world import configured, deliver

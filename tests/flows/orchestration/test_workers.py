@@ -8,7 +8,7 @@ from multiprocessing import get_context
 
 import pytest
 
-from flows.orchestration.workers import begin_worker
+from flows.orchestration.backfill import begin_worker
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
-from tasks.config.example import EXAMPLE
 from tasks.config.fields import Number, ledger_database
+from tasks.config.templates import EXAMPLE
 
 REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93")
 
@@ -47,7 +47,6 @@ def test_without_features_the_papers_two_are_meant(load):
 
 
 LINE = EXAMPLE[: EXAMPLE.index("n_samples")].count("\n") + 1
-SPACED, L1 = 'method = "equally_spaced"', 'method = "l1"\n'
 FEATURES = EXAMPLE[EXAMPLE.index("[features]") : EXAMPLE.index("[input]")]
 EPSILON, LEVELS, CUTS = 'epsilon = "1"', 'levels = ["1/2", "1/2"]', '["07:00", "12:00", "18:00"]'
 BOUNDS, N_SAMPLES, LEAF = '["0", "20000"]', "n_samples = 10", '84 = "FR"'
@@ -81,24 +80,21 @@ STEP, MARKER = 'step = "30min"', 'marker = "_SUCCESS"'
         (CUTS, '["12:00", "07:00"]', "the parts of a feature may not overlap"),
         (CUTS, '["07:00", "07:00"]', "the parts of a feature may not overlap"),
         (CUTS, '["07:00", "25:00"]', "features.'day parts' must be a list of clock times"),
-        ('"equally_spaced"', '"random"', 'sampling.method must be "equally_spaced" or "l1"; got \'random\''),
-        (
-            '"equally_spaced"',
-            '"l1"',
-            'sampling.threshold is missing; for method "l1" it must be a decimal string of at least 0',
+        *(
+            (
+                N_SAMPLES,
+                f"method = {method}",
+                "sampling.method must be left out: with sampling.threshold points",
+            )
+            for method in ('"l1"', '"random"', '"equally_spaced"\nthreshold = "5"', '["l1"]')
         ),
-        (SPACED, L1 + 'threshold = "-1"', "sampling.threshold must be a decimal string of at least 0"),
-        (SPACED, L1 + "threshold = 0.5", "sampling.threshold must be a decimal string of at least 0"),
-        (SPACED, f'{SPACED}\nallocation = "even"', "sampling.allocation must be left out: how a mechanism"),
+        (N_SAMPLES, 'threshold = "-1"', "sampling.threshold must be a decimal string of at least 0"),
+        (N_SAMPLES, "threshold = 0.5", "sampling.threshold must be a decimal string of at least 0"),
+        (N_SAMPLES, 'allocation = "even"', "sampling.allocation must be left out: how a mechanism"),
         (
             'alpha = "10"',
             'alpha = "10"\nhorizon = { days = 30 }',
             "privacy.horizon must be left out: how a m",
-        ),
-        (
-            SPACED,
-            f'{SPACED}\nthreshold = "5"',
-            'sampling.threshold must be left out for method "equally_spaced"',
         ),
         (N_SAMPLES, "n_samples = 1", "sampling.n_samples must be an integer in [2, privacy.window]; got 1"),
         (N_SAMPLES, "n_samples = 49", "sampling.n_samples must be an integer in [2, 48]; got 49"),
@@ -154,9 +150,9 @@ def test_a_problem_is_told_with_its_key_and_legal_range(refusal, old, new, told)
 
 
 def test_what_the_mechanism_refuses_is_told_beside_what_else_is_wrong(refusal):
-    worse = ('name = "OptStream"', 'name = "PeGaSus"\nthreshold = "-1"\n#')
-    told = refusal(worse, (LEVELS, 'levels = ["1"]'))
-    assert "mechanism: " in told
+    other = ('name = "OptStream"', 'name = "PeGaSus"')
+    told = refusal(other, (EPSILON, 'epsilon = "1e-14"'), (LEVELS, 'levels = ["1"]'))
+    assert "mechanism: the noise would outgrow" in told
     assert "budget.levels must have a share for each of 2 levels; got 1" in told
 
 
@@ -221,6 +217,7 @@ def test_the_hash_knows_what_shapes_a_release_and_nothing_else(load, tmp_path):
     (tmp_path / "moved").mkdir()
     plain = load().configuration_hash
     same = [
+        [(N_SAMPLES, f'{N_SAMPLES}\nmethod = "equally_spaced"')],
         [(EPSILON, 'epsilon = "1.0"')],
         [("sqlite:///trusted/ledger.sqlite", "postgresql://clerk:hunter2@host/grants")],
         [('folder = "dumps"', 'folder = "other"')],
@@ -232,8 +229,8 @@ def test_the_hash_knows_what_shapes_a_release_and_nothing_else(load, tmp_path):
         [('84 = "FR"', '85 = "FR"'), ('84 = "Auvergne', '85 = "Auvergne')],
         [(CUTS, '["08:00"]')],
         [("n_samples = 10", "n_samples = 9")],
-        [(SPACED, L1 + 'threshold = "5"')],
-        [(SPACED, L1 + 'threshold = "6"')],
+        [(N_SAMPLES, f'{N_SAMPLES}\nthreshold = "5"')],
+        [(N_SAMPLES, f'{N_SAMPLES}\nthreshold = "6"')],
     ]
     hashes = {load(*changes).configuration_hash for changes in other}
     assert len(hashes | {plain}) == 7
@@ -252,7 +249,7 @@ ABOUT = "# [published.about]  "
 def test_a_text_that_the_page_cannot_show_is_refused_before_any_night(refusal, text):
     told = refusal((ABOUT, f'[published.about]\npublisher = "{text}"\n#'))
     assert "published.about must be a table of printable texts of 1 to 200 characters: publisher" in told
-    assert "and publisher must be printable text" in told
+    assert "and publisher: must be printable text" in told
 
 
 @pytest.mark.parametrize(
@@ -260,7 +257,7 @@ def test_a_text_that_the_page_cannot_show_is_refused_before_any_night(refusal, t
     [
         ('publishr = "Grid"', "title, description, contact, citation"),
         ("publisher = 1", "published.about must be a table of printable texts"),
-        ('licence_address = "nowhere"', "and licence_address must begin with http:// or https://"),
+        ('licence_address = "nowhere"', "and licence_address: must begin with http:// or https://"),
     ],
 )
 def test_what_describes_the_folder_is_one_table_of_texts(refusal, line, told):

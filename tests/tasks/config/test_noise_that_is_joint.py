@@ -59,14 +59,14 @@ def test_the_operators_word_gives_it_to_all_levels_and_is_told(stream, name):
 
 @pytest.mark.parametrize(("word", "leaves"), [("", StepSpend), (WORD, JointSpend)])
 def test_blocks_of_history_informed_have_it_where_laplace_has(stream, word, leaves):
-    settings = stream("n_blocks = 16\nblock_length = 1", word, "HistoryInformed")
+    settings = stream("scale = 10000.0", word, "HistoryInformed")
     assert kinds(settings) == [JointSpend, leaves]
     assert settings.describe_mechanism(date.min).get("leaves_per_period") == (1 if word else None)
     root, _ = mechanism_for(settings, DAY).plan(48)
     assert noise_scales([root], Fraction(1))[0].noise == "joint over 6 blocks"
     joint = dry_run(settings, [DAY]).periods[0].levels[0].stages[0].noise[0]
     assert joint.joint_over == max(map(len, root.groups))
-    plain = stream('n_blocks = 16\nblock_length = 1\nnoise = "laplace"', word, "HistoryInformed")
+    plain = stream('scale = 10000.0\nnoise = "laplace"', word, "HistoryInformed")
     assert kinds(plain) == [StepSpend, StepSpend]
 
 
@@ -133,7 +133,7 @@ def test_points_of_optstream_have_it_where_it_is_asked_for_with_the_word(points)
         (("", 'noise = "joint"'), 'noise "joint" at levels of several nodes is for customers whose'),
         (
             (WORD, 'noise = "joint"', ('"equally_spaced"', '"l1"\nthreshold = "1"')),
-            'noise "joint" is for sampling.method "equally_spaced"',
+            'noise "joint" is for equally spaced points',
         ),
     ],
 )

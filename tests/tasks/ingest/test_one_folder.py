@@ -8,8 +8,6 @@ import pytest
 
 from tasks.ingest import LateDumpError, days_with_dumps, discover
 from tasks.ingest.arrivals import EVERY
-from tasks.ingest.days import read_days
-from tasks.ingest.rows import by_part
 from tests.tasks.conftest import DAY
 
 pytestmark = pytest.mark.slow
@@ -98,21 +96,3 @@ def test_days_are_found_and_late_ones_are_waited_for(stream):
     assert days_with_dumps(stream.settings) == {DAY, later}
     assert str(found[later]) == f"{later}: the marker _SUCCESS of date={later} is absent"
     assert isinstance(found[date(2025, 2, 1)], LateDumpError)
-
-
-def test_the_passes_over_metered_readings_are_spread_by_file(small):
-    stream = small(schema="metered", marker=REGION)
-    for number in range(3):
-        rows = [of(region, stream.metered(f"{region}-{number}", 1.0)) for region in ("84", "11")]
-        stream.write(EVERY, pl.concat(rows), name=f"{number}.parquet")
-    asked = []
-
-    def spread(work, items):
-        asked.extend(items)
-        return [work(item) for item in items]
-
-    dumps = list(discover(stream.settings, [DAY]).values())
-    (read,) = read_days(stream.settings, dumps, spread)
-    assert [len(item) for item in asked] == [1, 1, 1, 3]
-    assert read.metrics["rows"].to_list() == [144, 144]
-    assert by_part([]) == []

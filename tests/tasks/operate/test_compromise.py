@@ -165,7 +165,7 @@ def test_a_day_that_began_its_draw_while_the_releases_were_looked_at_is_marked_t
 @pytest.mark.parametrize(
     "mechanism",
     few([
-        'name = "HistoryInformed"\nn_blocks = 4\nblock_length = 1', 'name = "BudgetDistribution"',
+        'name = "HistoryInformed"', 'name = "BudgetDistribution"',
         'name = "BudgetAbsorption"', 'name = "Fast"',
     ], 1),
 )  # fmt: skip

@@ -18,7 +18,7 @@ from tasks.release.stages import Status
 from tests.failing import raising
 from tests.tasks.release.noises import no_noise
 from tests.tasks.release.vintage_nights import DAYS, listed, night, revised
-from tests.tasks.two_regions import STEPS
+from tests.tasks.two_regions import FEW_BLOCKS, STEPS
 
 
 class GivenNoise(SimulatedNoise):
@@ -260,7 +260,7 @@ def test_nothing_goes_on_from_noise_that_others_know(learning):
     """A day that was drawn before the noise of an earlier one became known carries its blocks, and what was
     learned of them: nothing is remembered across it, neither by a night nor by a new estimate.
     """
-    learning.configure("n_blocks = 6\nblock_length = 2", "n_blocks = 8\nblock_length = 3")
+    learning.configure(FEW_BLOCKS, "scale = 300.0")
     learning.released(*DAYS[:3])
     known = set(range(learning.record(DAYS[0]).first_step, learning.record(DAYS[1]).first_step))
     assert blocks_before(learning, DAYS[2]) & known

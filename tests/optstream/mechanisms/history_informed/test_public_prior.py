@@ -8,12 +8,11 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.history.blocks import Blocks
-from optstream.history.prior import COMPONENTS, TemporalPrior
+from optstream.history.prior import TemporalPrior
 from optstream.mechanisms import HistoryInformed
-from optstream.mechanisms.history_informed import STRETCH_DAYS, learn_from_public, medians_of, with_medians
+from optstream.mechanisms.history_informed import with_medians
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
-from optstream.stream import Measured
 from optstream.stream.public_days import PublicDays
 
 SLOTS, SERIES = 24, 6
@@ -41,26 +40,6 @@ def drawn(medians, n_days, seed):
     rooted = [np.linalg.cholesky(part + 1e-8 * np.eye(clock.size)) for part in (shared, own)]
     normal = generator.standard_normal((1 + SERIES, clock.size))
     return 100.0 * (1.0 + rooted[0] @ normal[0] + (rooted[1] @ normal[1:].T).T)
-
-
-def learn(values):
-    return learn_from_public(Measured.from_public(values, []), DAYS)
-
-
-@pytest.mark.slow
-@pytest.mark.nightly
-def test_what_a_public_series_shows_is_found():
-    found = medians_of(learn(drawn(CALM, 2 * STRETCH_DAYS, seed=3)))
-    before = medians_of(COMPONENTS)
-    for name, of_all in (("daily shape", 0.5), ("short memory", 0.003), ("kind of day", 0.004)):
-        assert abs(np.log(found[name][0] / of_all)) < abs(np.log(before[name][0] / of_all)), name
-    assert found["daily shape"][1] < before["daily shape"][1] / 2
-    assert found["short memory"][1] < before["short memory"][1] / 2
-
-
-def test_medians_are_written_and_read_again():
-    assert with_medians(medians_of(COMPONENTS)) == COMPONENTS
-    assert medians_of(with_medians(CALM)) == CALM
 
 
 def test_a_stream_starts_from_the_proxy_and_pays_the_same():
@@ -98,21 +77,3 @@ def test_medians_that_are_none_are_refused(broken, said):
         with_medians({**CALM, **broken})
     with pytest.raises(ParameterError, match="component 'short memory'"):
         with_medians({name: values for name, values in CALM.items() if name != "short memory"})
-
-
-@pytest.mark.parametrize(
-    ("spoilt", "said"),
-    [
-        (lambda values: values[:, : (STRETCH_DAYS - 1) * SLOTS], "at least 28 days; this has 27"),
-        (
-            lambda values: np.where(np.arange(values.size).reshape(values.shape) == 7, np.nan, values),
-            "finite",
-        ),
-        (lambda values: values * np.array([[0.0], *[[1.0]] * (SERIES - 1)]), "no series of zeros"),
-        (lambda values: values * 1e150, r"must be of sizes in \[1e-100, 1e\+100\]"),
-        (lambda values: values * 1e-170, r"must be of sizes in \[1e-100, 1e\+100\]"),
-    ],
-)
-def test_a_proxy_that_shows_nothing_is_refused(spoilt, said):
-    with pytest.raises(ParameterError, match=said):
-        learn(spoilt(np.ones((SERIES, STRETCH_DAYS * SLOTS))))

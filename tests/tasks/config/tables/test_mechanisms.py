@@ -9,8 +9,8 @@ from optstream import mechanisms
 from optstream.errors import ParameterError
 from optstream.mechanisms import Hierarchical, HistoryInformedTree
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY
-from tasks.config.example import EXAMPLE
 from tasks.config.schema import MECHANISMS
+from tasks.config.templates import EXAMPLE
 from tasks.release.mechanism import mechanism_for
 from tests.tasks.two_regions import CONFIGURATION, released_by, with_delta
 
@@ -75,7 +75,7 @@ def test_keys_reach_the_mechanism(load):
 
 
 def test_holidays_are_those_of_the_country_and_those_that_are_named(load):
-    keys = {"country": '"FR"', "holidays": "[2025-01-17]", "scale": "500.0", "n_blocks": "6"}
+    keys = {"country": '"FR"', "holidays": "[2025-01-17]", "scale": "500.0"}
     mechanism = mechanism_for(load("HistoryInformed", **keys), DAY)
     assert type(mechanism) is HistoryInformedTree
     assert mechanism.pattern.scale == 500.0
@@ -148,6 +148,8 @@ def test_the_configuration_hash_is_that_of_before_keys_went(load_text):
                 ("Fast", "integral", "0.2"),
                 ("BudgetAbsorption", "distance_share", '"1/3"'),
                 ("PeGaSus", "smoother", '"average"'),
+                ("HistoryInformed", "n_blocks", "16"),
+                ("HistoryInformed", "block_length", "2"),
                 ("OptStream", "weights", '"paper"'),
                 ("HistoryInformed", "proxy", '{ learned_from = "x" }'),
             )

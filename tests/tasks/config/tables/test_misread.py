@@ -1,12 +1,11 @@
-"""Codes and areas that would be read otherwise than they are written: refused."""
+"""Codes that would be read otherwise than they are written: refused."""
 
-import json
 from datetime import date
 
 import polars as pl
 import pytest
 
-from tasks.config.hierarchy import read_areas, read_hierarchy
+from tasks.config.hierarchy import read_hierarchy
 from tasks.config.schema import Hierarchy
 
 
@@ -29,11 +28,10 @@ def test_codes_have_one_spelling(tmp_path, codes, is_read):
     assert is_read or "text or whole numbers" in problems[0]
 
 
-def test_areas_of_which_none_is_a_nodes_or_two_are_of_one_are_refused(tmp_path):
-    corners = [[[0, 0], [1, 0], [1, 1]]]
-    feature = {"id": "11", "geometry": {"type": "Polygon", "coordinates": corners}}
-    (tmp_path / "areas.json").write_text(json.dumps({"features": [feature]}))
-    assert [*read_areas(tmp_path / "areas.json", {"11", "84"})[0]] == ["11"]
-    assert "none of its features" in read_areas(tmp_path / "areas.json", {"FR"})[1][0]
-    (tmp_path / "areas.json").write_text(json.dumps({"features": [feature, feature]}))
-    assert "one feature for each node" in read_areas(tmp_path / "areas.json", {"11"})[1][0]
+@pytest.mark.parametrize("header", ["node,parent,parent", "node,node,parent", "node,parent,name,name"])
+def test_a_column_that_is_there_twice_is_refused(tmp_path, header):
+    rows = [",".join(["FR"] + [""] * header.count(",")), ",".join("1" * (header.count(",") + 1))]
+    (tmp_path / "nodes.csv").write_text("\n".join([header, *rows]))
+    nodes, (problem,) = read_hierarchy(Hierarchy(file="nodes.csv"), tmp_path)
+    assert nodes is None
+    assert "must have each column once" in problem

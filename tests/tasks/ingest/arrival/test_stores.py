@@ -46,9 +46,9 @@ def found(stream, day=DAY):
 
 def hashes(stream, *days):
     dumps = list(discover(stream.settings, days).values())
-    with hashing(stream.settings, dumps) as inputs_of:
-        ingest(stream.settings, dumps)
-        return [inputs_of(dump) for dump in dumps]
+    inputs_of = hashing(stream.settings, dumps)
+    ingest(stream.settings, dumps)
+    return [inputs_of(dump) for dump in dumps]
 
 
 def test_days_hashes_and_metrics_are_those_of_local_files(small, upload):
@@ -137,9 +137,9 @@ def test_an_object_that_changes_while_it_is_read_is_refused(small, upload):
     moved = upload(stream)
     dump = found(moved)
     other = stream.write("84", stream.rows(2.0)).read_bytes()
-    with hashing(moved.settings, [dump]) as inputs_of:
-        moved.filesystem.pipe_file(f"{moved.root}/region=84/date=2025-01-15/part-0.parquet", other)
-        error = inputs_of(dump)
+    inputs_of = hashing(moved.settings, [dump])
+    moved.filesystem.pipe_file(f"{moved.root}/region=84/date=2025-01-15/part-0.parquet", other)
+    error = inputs_of(dump)
     assert isinstance(error, DumpError)
     assert "region=84/date=2025-01-15/part-0.parquet changed while it was read" in str(error)
 

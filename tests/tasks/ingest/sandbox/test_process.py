@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from unittest.mock import Mock
@@ -198,6 +199,13 @@ def test_the_kernel_limits_a_reader(tmp_path, act, code):
     assert ended.returncode == code if isinstance(code, int) else code in ended.stderr
 
 
+def _popen_in_a_hurry(popen, command, **more):
+    """The reader itself, with a limit of no time for a dump."""
+    act = f"import sys, {process.__name__} as reader; "
+    act += "reader.seconds_of = lambda settings: 0; reader._serve_until_alone(reader.End(int(sys.argv[1])))"
+    return popen([sys.executable, "-c", act, command[-1]], **more)
+
+
 def test_a_reader_ends_itself_at_the_limit(small, monkeypatch):
     """Its asker's clock does not run: so it is where that is stopped."""
     stream = small(marker='file_list = "_FILES"')
@@ -206,9 +214,8 @@ def test_a_reader_ends_itself_at_the_limit(small, monkeypatch):
         (path.parent / "_FILES").write_text(f"{'0' * 64}  {path.name}\n")
     os.truncate(path, 2**36)  # a minute of hashing, or several
     monkeypatch.setattr(process, "Timer", lambda *_: Mock())
-    monkeypatch.setattr(process, "seconds_of", lambda settings: 0)
     monkeypatch.setattr(process, "IDLE", [])
-    process.fork_reader()
+    monkeypatch.setattr(process.subprocess, "Popen", partial(_popen_in_a_hurry, subprocess.Popen))
     with reading_apart() as read, pytest.raises(DumpError, match=r"took longer than input\.time_limit"):
         read(stream.settings, dumps_of(stream, DAY, NEXT)[:1] * 2)
 

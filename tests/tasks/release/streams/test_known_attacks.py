@@ -17,7 +17,7 @@ from tasks.release.reserve import look_at_folders, reserve
 from tasks.release.run import terms_of
 from tasks.release.stages import Judged, Requested, Status
 from tests.failing import raising
-from tests.tasks.two_regions import CONFIGURATION, STEPS, Installation
+from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, STEPS, Installation
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 
@@ -177,9 +177,7 @@ def test_an_older_ledger_is_refused_where_another_stream_of_the_population_has_p
 @pytest.mark.slow
 def test_a_hierarchy_that_was_amended_is_not_remembered_in_the_old_shape(tmp_path):
     """The state of two regions failed the draw of three after its first sample: every later day was void."""
-    text = CONFIGURATION.replace(
-        'name = "OptStream"', 'name = "HistoryInformed"\nn_blocks = 4\nblock_length = 1'
-    )
+    text = CONFIGURATION.replace('name = "OptStream"', f'name = "HistoryInformed"\n{FEW_BLOCKS}')
     text = text[: text.index("[sampling]")] + text[text.index("[input]") :]
     (tmp_path / "optstream.toml").write_text(text)
     installation, days = Installation(tmp_path), [date(2016, 6, number) for number in (1, 2, 3)]

@@ -9,7 +9,7 @@ from tasks.release.run import terms_of
 from tasks.release.stages import Status
 from tests.optstream.ledger.brute_force import Charged, above, broken
 from tests.tasks.release.vintage_nights import DAYS, night
-from tests.tasks.two_regions import STEPS
+from tests.tasks.two_regions import FEW_BLOCKS, STEPS
 
 pytestmark = pytest.mark.slow
 
@@ -18,9 +18,9 @@ FIRST, SECOND, VOID, FOURTH, FIFTH, SIXTH = DAYS
 
 @pytest.fixture
 def joint(learning):
-    """Twelve blocks of two steps, in groups at every level; a tenth of epsilon is kept for restatements."""
+    """Twelve blocks, in groups at every level; a tenth of epsilon is kept for restatements."""
     learning.configure('name = "two-regions"', 'name = "two-regions"\nleaves_per_period = 1')
-    learning.configure("n_blocks = 6", 'noise = "joint"\nn_blocks = 12')
+    learning.configure(FEW_BLOCKS, 'noise = "joint"\nscale = 1000.0')
     return learning
 
 
@@ -49,10 +49,10 @@ def test_restated_void_and_amended_nights_keep_every_guarantee(joint):
     night(joint, SECOND)
     full = groups(joint, SECOND)
     assert full[0] > 1
-    # a restatement of its own part of epsilon, in fewer groups or as many
+    # a restatement has its own part of epsilon, and fewer groups
     (restated,) = joint.release(FIRST, restate=True).values()
     assert restated.outcome.status is Status.PUBLISHED, restated.outcome
-    assert groups(joint, FIRST, 1) == full
+    assert [0, 0] < groups(joint, FIRST, 1) < full
     # a day that was reserved and given up stays charged for its plan
     joint.release(VOID, steps=STEPS[:5])
     joint.ledger.void("two-regions", VOID.isoformat(), 0, "given up", joint.now)
@@ -66,7 +66,7 @@ def test_restated_void_and_amended_nights_keep_every_guarantee(joint):
     (waits,) = joint.release(FIFTH).values()
     assert waits.outcome.status is Status.REFUSED, waits.outcome
     night(joint, SIXTH)
-    assert groups(joint, SIXTH) == full
+    assert [0, 0] < groups(joint, SIXTH) <= full
     joint.assert_sound()
     # what was drawn is what was charged, and no window of either guarantee is above it
     for day in (FIRST, SECOND, FOURTH, SIXTH):
