@@ -175,11 +175,7 @@ def day_after(day: date) -> str:
 
 
 def read_dataset(storage: Readable, about: About) -> Dataset | None:
-    """Return what a folder's descriptions are made of, which anyone may have written.
-
-    about: what its publisher tells. None without a catalogue; raises PublicationError where that is not as
-    OptStream writes it.
-    """
+    """Return what a folder's descriptions are made of; None without a catalogue. Raises PublicationError."""
     catalogue = find_catalogue(storage)
     return None if catalogue is None else dataset_of(storage, catalogue, about)
 
@@ -260,10 +256,7 @@ def _without_nulls(part: Any) -> Any:
 
 
 def croissant(dataset: Dataset) -> dict[str, Any]:
-    """Return the folder as a live Croissant dataset, whatever the number of days; JSON-ready.
-
-    The dates are those of the folder's clock: the midnights that end the first and the last day.
-    """
+    """Return the folder as a live Croissant dataset, dated by the midnights that end its days; JSON-ready."""
     tables, json_file = dataset.tables, {"contentUrl": CATALOGUE, "encodingFormat": "application/json"}
     files = [_named("FileObject", CATALOGUE, f"{LISTING}.", **json_file), *map(_files_of, tables)]
     return describe("croissant.json.jinja", dataset, files=files, records=[*map(_records_of, tables)])
@@ -328,10 +321,7 @@ def _resource_of(table: Table) -> dict[str, Any]:
 
 
 def dcat(dataset: Dataset) -> dict[str, Any]:
-    """Return the folder as a DCAT Dataset of its tables, whatever the number of days; JSON-ready.
-
-    Addresses are relative to the file where the publisher gives none.
-    """
+    """Return the folder as a DCAT Dataset of its tables, whatever the number of days; JSON-ready."""
     return describe("dcat.json.jinja", dataset)
 
 
@@ -341,10 +331,7 @@ Describe = Callable[[Dataset], bytes]
 
 
 def to_bytes(document: dict[str, Any]) -> bytes:
-    """Return a JSON-ready description as a file of UTF-8 text, with a line for each entry.
-
-    The same facts give the same bytes: signatures, and whether anything is written, rest on that.
-    """
+    """Return a description as UTF-8 text, a line for each entry; the same facts give the same bytes."""
     return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 

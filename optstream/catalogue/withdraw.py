@@ -151,10 +151,7 @@ def _withdraw_in_transaction(transaction: Transaction, order: _Order) -> Withdra
 def _relist(
     transaction: Transaction, catalogue: Catalogue | None, order: _Order, ledger_head: str
 ) -> Catalogue:
-    """Replace the catalogue by one that lists the same under the new head: who has read it begins again.
-
-    One that carries the head already was replaced after the ledger was told, so nobody has an older one.
-    """
+    """Replace the catalogue by one with the new head, so that every publisher who has read it begins again."""
     if catalogue is None:
         new = Catalogue(stream=order.stream, value_column=str(order.value_column), ledger_head=ledger_head)
     else:
