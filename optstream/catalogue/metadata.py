@@ -48,14 +48,8 @@ MOST_TRIED = 28
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a published folder, of which all descriptions are made.
-
-    Attributes:
-        title, description: What a row is, and where it is.
-        place: The file, or the folder of a folder for each day.
-        files: The one file, or those of the listed days as far as the folder was listed.
-        columns: The day among them, which is in the files' paths.
-        keys: The columns that name a row.
+    """A table of a published folder: a file, or a folder (`place`) of a folder for each day, the day among
+    its columns.
     """
 
     name: str
@@ -69,14 +63,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A published folder as its descriptions tell of it.
-
-    Attributes:
-        catalogue: As published.
-        about: What the publisher tells of itself and of nodes.
-        statement: Of the newest listed release that can be read; None where there is none.
-        has_hierarchy: Whether the hierarchy changes, and `hierarchy.parquet` tells how.
-        errors: The files of errors of the listed days, rising, as far as the folder was listed.
+    """What descriptions are made of: the statement of the newest release that can be read, whether there is a
+    table of the hierarchy, and the files of errors of the listed days, as far as the folder was listed.
     """
 
     catalogue: Catalogue

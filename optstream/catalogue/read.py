@@ -163,7 +163,7 @@ FORMAT = "optstream.day/1"
 
 
 def encode_day(entries: Sequence[Entry], frames: Sequence[pl.DataFrame]) -> bytes:
-    """Return the Parquet file of a day's listed hours; the footer names each with its hashes and its height."""
+    """Return the Parquet file of a day's listed hours; the footer names each with its hashes and height."""
     rows = pl.concat(frames)
     hours = [
         [entry.period.isoformat(), entry.file_hash, entry.rows_hash, frame.height]
@@ -173,7 +173,7 @@ def encode_day(entries: Sequence[Entry], frames: Sequence[pl.DataFrame]) -> byte
 
 
 def read_day(storage: Readable, value_column: str, entries: Sequence[Entry], verify: bool) -> pl.DataFrame:
-    """Return the rows of a closed day's listed hours. Raises PublicationError where the file is not theirs."""
+    """Return the rows of a closed day's listed hours. Raises PublicationError for another file."""
     name = entries[0].shown_in
     try:
         data = storage.read(name, LARGEST_RELEASE)

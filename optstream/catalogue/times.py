@@ -72,12 +72,8 @@ def settle_signature_time(transaction: Transaction, name: str) -> None:
 
 def settle_page_time(transaction: Transaction, catalogue: Catalogue) -> None:
     """The page that was made of a catalogue has its time: not before, or caches would keep the one before."""
-    names = (layout.PAGE, layout.ABOUT, layout.HIERARCHY, *layout.DESCRIPTIONS, layout.CURVES)
-    _settle(transaction, catalogue, names)
-
-
-def _settle(transaction: Transaction, catalogue: Catalogue, names: Iterable[str]) -> None:
     if catalogue.entries:
+        names = (layout.PAGE, layout.ABOUT, layout.HIERARCHY, *layout.DESCRIPTIONS, layout.CURVES)
         transaction.settle(dict.fromkeys((*names, *HIDDEN, "."), catalogue_time(catalogue)))
 
 

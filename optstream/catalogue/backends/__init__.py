@@ -31,7 +31,7 @@ __all__ = [
 
 
 def open_storage(folder: Location | str | Storage) -> Storage:
-    """Return the storage of a path or of a URL; storage stays as it is, and nothing is looked at or made yet."""
+    """Return the storage of a path or of a URL, or storage as it is; nothing is looked at or made yet."""
     if not isinstance(folder, Path | StoreUrl | str):
         return folder
     location = locate(folder)
