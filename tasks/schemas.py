@@ -14,7 +14,7 @@ from optstream.catalogue.documents import json_schema
 from optstream.catalogue.index import Catalogue
 from optstream.catalogue.statement import Manifest
 from optstream.errors import ParameterError
-from tasks.monitor.document import Status
+from tasks.monitor.view import Status
 
 DOCUMENTS: dict[str, tuple[type[BaseModel], str, str]] = {
     "optstream.status/3": (

@@ -19,7 +19,7 @@ STRENGTHS = (0.0, 0.3, 1.0, 3.0)
 what tells nothing changes nothing."""
 ROUNDS = 2
 MOST_STEPS = 512
-"""Steps whose columns are in memory at once: counts ask for all of the weeks that are looked at."""
+"""Steps whose columns are in memory at once: counts need all weeks of the estimate."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,10 +20,8 @@ from optstream.ledger.accounting import (
     lines_of,
 )
 from optstream.ledger.database import reading
-from optstream.ledger.dated_trees import Entries, continues, trees_said
 from optstream.ledger.hash_chain import GENESIS, HASHED, PlainEvent, hashes_of
-from optstream.ledger.records import StreamTerms
-from optstream.ledger.release_rows import describe
+from optstream.ledger.records import Entries, StreamTerms, continues, trees_said
 from optstream.ledger.schema import (
     AmendmentRow,
     EventRow,
@@ -34,6 +32,7 @@ from optstream.ledger.schema import (
     StreamRow,
     VintageRow,
     any_text,
+    describe,
     event_body,
     is_undecodable,
     plain_batches,
@@ -43,7 +42,7 @@ from optstream.ledger.schema import (
 )
 from optstream.ledger.terms import OF_GRANT
 
-# Checking a stream's chain of events, and what they say of its terms, releases, spends and vintages.
+# Checking a stream's chain of events, and its terms, releases, spends and vintages against it.
 
 _PLAIN_EVENTS: Select[PlainEvent] = select(*(getattr(EventRow, name) for name in (*HASHED, "hash")))
 Said = dict[str, object]
@@ -53,12 +52,12 @@ Named = tuple[str, int | None]
 Generation = tuple[str, int | None, object]
 """Period, revision, generation of its spends."""
 ToldOfVintages = dict[tuple[str, int | None, object], Said]
-"""What the events say of each vintage, by period, revision and number."""
+"""The columns of each vintage by the events, by period, revision and number."""
 EVENTS_AT_ONCE = 200
 NOTHING_RESERVED = -(2**62)
 
 RecordedGuarantees = dict[tuple[object, object], list[object]]
-"""What events say of each privacy guarantee, by privacy budget and number."""
+"""Each privacy guarantee by the events, by privacy budget and number."""
 
 
 @dataclass
@@ -118,12 +117,12 @@ def _link_problems(name: str, rows: Sequence[PlainEvent], before: str, expected:
 
 
 def _after(row: PlainEvent, expected: int) -> tuple[str, int]:
-    """Return what the next event should follow, and its number. SQLite keeps text among numbers."""
+    """Return the hash before the next event, and its number. SQLite keeps text among numbers."""
     return row[-1], (row[1] if isinstance(row[1], int) else expected) + 1
 
 
 def _replay(rows: Sequence[PlainEvent], record: EventRecord) -> None:
-    """Add what consecutive events say to what was told before them."""
+    """Add consecutive events to the record of those before them."""
     release: Named | None = None
     said: Said = {}
     for _, event, _, kind, period, revision, text, _ in rows:
@@ -153,7 +152,7 @@ def _replay(rows: Sequence[PlainEvent], record: EventRecord) -> None:
             if "spends_hash" in body:
                 record.spends[period, revision, body.get("generation", 0)] = body["spends_hash"]
         except (TypeError, ValueError, KeyError):
-            # something is named by a list: it names nothing, so what it stands for is missed below
+            # a list in the place of a name names nothing, and its row is missed below
             continue
 
 
@@ -176,14 +175,14 @@ def readable_terms(connection: Connection, stream: StreamRow) -> StreamTerms | N
 
 
 def _says(body: Said | None, terms: StreamTerms) -> bool:
-    """Return whether the last event about a stream's terms tells these."""
+    """Return whether the last event about a stream's terms records these."""
     record = event_body(terms, 0)
-    # those that not every stream's terms have: a row that lacks them where the event has them was edited
+    # some that not every stream's terms have: a row that lacks them where the event has them was edited
     names = {*record, "hierarchy", "own_alpha", "stream_share", "delta", "rho"} - {"amendment"}
     return body is not None and all(body.get(name) == record.get(name) for name in names)
 
 
-# Checking a stream's releases, spends and vintages against what its events say of them.
+# Checking a stream's releases, spends and vintages against its events.
 
 # a renewed lease leaves no event
 REPLAYED = tuple(
@@ -372,9 +371,9 @@ def stream_problems(connection: Connection, stream: StreamRow, account: Account)
 
 
 def stray_problems(connection: Connection, n_spends: int) -> Iterator[str]:
-    """Yield what is not looked at above: rows whose owner is not there. n_spends: how many were looked at."""
+    """Yield rows whose owner is not there, which were not read above; `n_spends` were."""
     for owner in (GrantRow, StreamRow, ReleaseRow):
-        # in a table that was made anew; and nothing is found to be missing in what holds a NULL
+        # in a table that was replaced; and a NULL hides what is missing
         if _count(connection, owner, owner.id.is_(None)):
             yield f"some {owner.__tablename__} have no number, so what belongs to them cannot be told"
     grant_id = StreamRow.grant_id
@@ -412,7 +411,7 @@ def grant_problems(connection: Connection, grant: GrantRow, account: Account) ->
     for stream in read_rows(connection, select(StreamRow).where(StreamRow.grant_id == grant.id)):
         terms = readable_terms(connection, stream)
         guarantee = terms.guarantee() if terms else {}
-        # terms that cannot be read are told with their stream
+        # terms that cannot be read are reported with their stream
         differing = [name for name in OF_GRANT if guarantee and guarantee.get(name) != getattr(grant, name)]
         if differing:
             yield f"{budget}: differs from stream {stream.name!r} in {', '.join(differing)}"

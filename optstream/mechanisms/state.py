@@ -1,4 +1,4 @@
-"""What a mechanism hands to the next period: a public, JSON-ready value that says whose it is."""
+"""A mechanism's state for the next period: a public, JSON-ready value that names its mechanism."""
 
 from collections.abc import Iterable
 from typing import Any

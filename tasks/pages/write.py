@@ -1,7 +1,6 @@
 """Write both pages: the data users' into the published folder, the operators' into the trusted one."""
 
 import json
-import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -65,7 +64,7 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
     found = replace(
         snapshot_of(settings, ledger, now), horizons=read_horizons(settings, ledger), unwritten=problem
     )
-    write_private(settings.report_file, static_page(found, _links(settings)))
+    write_private(settings.report_file, static_page(found))
     return Written(settings.report_file, public, problem, () if facts is None else tuple(facts.lost))
 
 
@@ -145,11 +144,3 @@ def write_public_page(folder: Location | str, into: Path | None = None) -> tuple
         place = open_storage(folder)
         into.write_bytes(make(place, read_catalogue(place)))
     return tuple(made[-1].lost)
-
-
-def _links(settings: Settings) -> str | None:
-    """What leads from the operators' page to the published folder; None into a store."""
-    folder = settings.published_folder
-    if not isinstance(folder, Path):
-        return None
-    return os.path.relpath(folder, settings.report_file.parent) + "/"

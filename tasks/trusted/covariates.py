@@ -231,8 +231,7 @@ def _of_nodes(
     return values
 
 
-# Folders that no covariate may lie in: what is learned from readings would leak, and no ledger would see
-# it.
+# Folders that no covariate may lie in: what is learned from readings would leak, and no ledger would see it.
 #
 # The stream's own are known. Of other streams only what files on this machine tell: it is a guard against
 # mistakes, and no proof that a file is public.

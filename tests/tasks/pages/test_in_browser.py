@@ -42,7 +42,7 @@ def operators(snapshot):
             "simulated-load", tuple(State), [late], curves=curves, unwritten="a disk is full",
             docs=(ResultFile(Path("a.html"), FIRST, FIRST, AT, "raw"),),
         )  # fmt: skip
-        return static_page(found, "../published/")
+        return static_page(found)
 
     return make
 
