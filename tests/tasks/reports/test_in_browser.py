@@ -45,7 +45,9 @@ def operators(facts):
         budget=Budget(PrivacyModel(1, 48, 10), Fraction(1, 2)), page=None, audit=None,
     )  # fmt: skip
     view = StreamView("simulated-load", AT, nothing, tuple(days), alarms)
-    charges = (ChargedRelease("2016-02-09", 0, ReleaseState.PUBLISHED, Fraction(1, 2)),)
+    charges = (
+        ChargedRelease(period="2016-02-09", revision=0, state=ReleaseState.PUBLISHED, epsilon=Fraction(1, 2)),
+    )
     return OperatorFacts(view, (1, 12), charges, "../published/", "a disk is full")
 
 
