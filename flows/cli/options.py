@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from csv import reader
 from datetime import date
 from fractions import Fraction
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -15,7 +16,7 @@ from optstream.errors import OptStreamError, ParameterError
 from optstream.privacy.exact import exact
 from optstream.stream import Hour, days_from, period_from
 from tasks.config import Settings, load_settings, stream_files
-from tasks.plan.streams import in_order
+from tasks.config.fields import absolute
 
 
 def new_app(help: str | None = None) -> typer.Typer:
@@ -252,7 +253,37 @@ def read_streams(files: Sequence[Path]) -> tuple[list[Settings], dict[Path, str]
         if name in streams:
             raise WordsError(f"{streams[name].file} and {settings.file} are both of stream {name}: name one")
         streams[name] = settings
-    return in_order(list(streams.values())), broken
+    return _in_order(list(streams.values())), broken
+
+
+def _in_order(streams: Sequence[Settings]) -> list[Settings]:
+    """Return the streams, no two of one name, by name, but those first whose published folder is a covariate
+    of another; always in the same order. Where streams read each other, all are by name: of the later ones
+    the earlier know the day before.
+    """
+    by_name = {one.stream.name: one for one in streams}
+    folders = {
+        place.resolve(): name
+        for name, one in by_name.items()
+        if isinstance(place := one.published_folder, Path)
+    }
+    reads = {name: _read_by(one, folders) - {name} for name, one in sorted(by_name.items())}
+    sorter = TopologicalSorter(reads)
+    try:
+        sorter.prepare()
+    except CycleError:
+        return [by_name[name] for name in reads]
+    found: list[str] = []
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        found += ready
+        sorter.done(*ready)
+    return [by_name[name] for name in found]
+
+
+def _read_by(settings: Settings, folders: dict[Path, str]) -> set[str]:
+    places = (absolute(one.path, settings.folder).resolve() for one in settings.covariates.given)
+    return {folders[place] for place in places if place in folders}
 
 
 def _tried(settings: Settings, terminal: Terminal, command: Callable[[Settings, Terminal], Done]) -> Done:

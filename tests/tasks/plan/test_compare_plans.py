@@ -8,8 +8,14 @@ import pytest
 from optstream.history.prior import TemporalPrior
 from optstream.mechanisms.blocks import Figures
 from optstream.mechanisms.history_informed_tree import choose_level_shares
-from tasks.plan.advise import Judge, compare_plans, drawn_series
-from tasks.plan.candidates import Choice, model_level_shares, with_level_shares
+from tasks.plan.advise import (
+    Choice,
+    Judge,
+    compare_plans,
+    drawn_series,
+    model_level_shares,
+    with_level_shares,
+)
 from tasks.plan.dry_run import dry_run
 from tests.tasks.two_regions import CONFIGURATION, released_by
 

@@ -9,7 +9,6 @@ import pytest
 from optstream.mechanisms.history_informed_tree import choose_plan_blocks, expected_level_misses, tree_figures
 from tasks.config import load_settings
 from tasks.plan.dry_run import dry_run
-from tasks.plan.expected import dry_run_document
 from tasks.release.mechanism import mechanism_for
 from tests.tasks.two_regions import CONFIGURATION
 
@@ -45,7 +44,7 @@ def test_a_level_below_its_noise_is_as_good_as_nothing(found):
     assert leaves.expected.size == pytest.approx(0.1)
     assert leaves.expected.error > 0.09
     assert any(one.startswith("level 1: error") and "as good as nothing" in one for one in result.warnings)
-    document = dry_run_document(result)
+    document = result.to_json()
     assert document["warnings"] == list(result.warnings)
     assert document["periods"][0]["levels"][0]["expected"]["size"] == pytest.approx(2)
     assert nation.expected.error > 0

@@ -7,8 +7,7 @@ import pytest
 
 from flows.cli.advise import as_toml
 from tasks.config import load_settings
-from tasks.plan.advise import Judge, advice_document, advise_plans, write_proposal
-from tasks.plan.candidates import Choice, with_level_shares
+from tasks.plan.advise import Choice, Judge, advice_document, advise_plans, with_level_shares, write_proposal
 from tests.tasks.two_regions import released_by
 
 SECTORS = '[hierarchy.margins]\nsector = ["industry", "homes"]\n[budget]\nmargins = { sector = "1/4" }\n'

@@ -6,7 +6,7 @@ import pytest
 
 from optstream.errors import ConfigurationError
 from tasks.config import load_settings
-from tasks.plan.candidates import choose_stream_shares, total_of
+from tasks.plan.advise import choose_stream_shares, total_of
 from tests.tasks.two_regions import CONFIGURATION
 
 

@@ -86,10 +86,10 @@ def test_it_needs_no_dump_and_spends_nothing(here):
 
 @pytest.mark.slow
 def test_errors_are_those_of_the_project(here):
-    change(here, 'method = "equally_spaced"', 'method = "l1"')
+    change(here, '# threshold = "500"', 'threshold = "-1"')
     with pytest.raises(ConfigurationError):
         invoke(*DRY)
-    change(here, 'method = "l1"', 'method = "l1"\nthreshold = "500"')
+    change(here, 'threshold = "-1"', 'threshold = "500"')
     result = invoke(*DRY)
     assert "the draw chooses the points" in result.output
     assert max(map(len, result.output.splitlines())) <= 80
