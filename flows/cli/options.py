@@ -12,7 +12,7 @@ import typer
 
 from flows.cli.activity import work
 from flows.cli.output import Terminal
-from optstream.errors import OptStreamError, ParameterError
+from optstream.errors import ConfigurationError, OptStreamError, ParameterError
 from optstream.privacy.exact import exact
 from optstream.stream import Hour, days_from, period_from
 from tasks.config import Settings, load_settings, stream_files
@@ -46,28 +46,20 @@ def names_in(text: str | None) -> tuple[str, ...]:
 
 def parse_day(text: str) -> date:
     """The date. Raises typer.BadParameter unless it is one as 2016-02-01, between 1970 and 2199."""
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        hint = ", which stands for all its hours" if "T" in text else ""
-        raise typer.BadParameter(
-            f"a date looks like 2016-02-01{hint}, and is in the calendar; got {text!r}"
-        ) from None
-    return _in_range(day, text)
+    hint = ", which stands for all its hours" if "T" in text else ""
+    return _parse(text, date.fromisoformat, f"a date looks like 2016-02-01{hint}")
 
 
 def parse_period(text: str) -> date:
     """The day or the hour. Raises typer.BadParameter unless it is one as 2016-02-01 or 2016-02-01T13."""
+    return _parse(text, period_from, "a date looks like 2016-02-01, an hour like 2016-02-01T13")
+
+
+def _parse(text: str, read: Callable[[str], date], looks: str) -> date:
     try:
-        period = period_from(text)
+        period = read(text)
     except ValueError:
-        raise typer.BadParameter(
-            f"a date looks like 2016-02-01, an hour like 2016-02-01T13, and is in the calendar; got {text!r}"
-        ) from None
-    return _in_range(period, text)
-
-
-def _in_range(period: date, text: str) -> date:
+        raise typer.BadParameter(f"{looks}, and is in the calendar; got {text!r}") from None
     if not 1970 <= period.year <= 2199:
         raise typer.BadParameter(f"a date lies between 1970 and 2199; got {text!r}")
     return period
@@ -284,6 +276,18 @@ def _in_order(streams: Sequence[Settings]) -> list[Settings]:
 def _read_by(settings: Settings, folders: dict[Path, str]) -> set[str]:
     places = (absolute(one.path, settings.folder).resolve() for one in settings.covariates.given)
     return {folders[place] for place in places if place in folders}
+
+
+def every_stream(files: Sequence[Path]) -> list[Settings]:
+    """Return the streams in their order. Raises ConfigurationError if one cannot be read, WordsError as
+    `read_streams`.
+    """
+    if len(files) == 1:
+        return [load_settings(files[0])]
+    streams, broken = read_streams(files)
+    for why in broken.values():
+        raise ConfigurationError(why)
+    return streams
 
 
 def _tried(settings: Settings, terminal: Terminal, command: Callable[[Settings, Terminal], Done]) -> Done:

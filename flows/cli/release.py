@@ -32,15 +32,15 @@ from flows.cli.options import (
     asks,
     days_between,
     each_stream,
+    every_stream,
     examples,
     files_of,
     flag,
     new_app,
     periods_asked,
     periods_of_span,
-    read_streams,
 )
-from flows.cli.output import Terminal, plain_table
+from flows.cli.output import Terminal, listed, plain_table
 from flows.orchestration.environment import connect
 from flows.orchestration.serve import own_server
 from optstream.errors import ConfigurationError, OptStreamError
@@ -53,12 +53,11 @@ from tasks.plan.backfill import (
     BackfillPlan,
     backfill_document,
     cost_of,
-    left_behind,
     over_already,
     pages_are_made,
     plan_backfill,
     plan_document,
-    words_of,
+    words_of_left,
 )
 from tasks.plan.dry_run import DryRun, Level, Period, SharedBudget, price_products
 from tasks.plan.dry_run import dry_run as price
@@ -182,7 +181,7 @@ def told_if_interrupted(settings: Settings, days: Sequence[date], again: str) ->
     except KeyboardInterrupt:
         try:
             with closing(open_ledger(settings.ledger_url)) as ledger:
-                lines = words_of(left_behind(settings, ledger, days, datetime.now(UTC)), again)
+                lines = words_of_left(settings, ledger, days, datetime.now(UTC), again)
         except (OptStreamError, OSError):
             lines = [IN_GENERAL]  # the ledger is away
         for line in lines:
@@ -283,17 +282,13 @@ def _price(settings: Settings, days: list[date], terminal: Terminal) -> Done:
 
 def _price_together(files: list[Path], days: list[date], terminal: Terminal) -> int:
     """Show what the days of several streams would cost together; 1 if they do not fit a privacy budget."""
-    streams, broken = read_streams(files)
-    for why in broken.values():
-        raise ConfigurationError(why)  # what one plans with is taken from the others
+    streams = every_stream(files)  # what one plans with is taken from the others
     budgets = price_products(streams, [periods_asked(one, days) for one in streams])
     show_products(budgets, terminal)
     return 0 if all(budget.fits for budget in budgets) else 1
 
 
 # `optstream backfill`: plan, price, run, and say at the end what is left.
-
-MOST_LISTED = 20
 
 
 @app.command(
@@ -525,8 +520,7 @@ def _show_end(
 
 def _list_days(heading: str, days: Sequence[date], terminal: Terminal) -> None:
     if days:
-        more = f", and {len(days) - MOST_LISTED} more" if len(days) > MOST_LISTED else ""
-        terminal.say(f"{heading} ({len(days)}): {', '.join(str(day) for day in days[:MOST_LISTED])}{more}")
+        terminal.say(f"{heading} ({len(days)}): {listed(days)}")
 
 
 # How `optstream run --dry-run` shows several streams: shares and expected errors side by side.

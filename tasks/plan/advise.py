@@ -166,24 +166,14 @@ def ordinary_day(settings: Settings) -> date:
     return settings.calendar.periods_of(max(newest, ORDINARY_DAY))[0]
 
 
-def with_scale(choice: Choice, scale: float) -> Choice:
-    """Return the choice, told the size of a typical leaf where its mechanism has a parameter for it."""
+def _with_key(choice: Choice, key: str, value: Any) -> Choice | None:
+    """Return the choice with a key of its mechanism; None where that is given, or the mechanism has none."""
     mechanism = choice.settings.mechanism
-    if getattr(mechanism, "scale", scale) is not None:
-        return choice
-    keys = {**choice.keys, "mechanism": {**choice.keys.get("mechanism", {}), "scale": scale}}
-    told = mechanism.model_copy(update={"scale": scale})
-    return replace(choice, keys=keys, settings=changed(choice.settings, mechanism=told))
-
-
-def with_laplace_noise(choice: Choice) -> Choice | None:
-    """Return the choice with Laplace noise alone; None where its noise is said, or can be no other."""
-    mechanism = choice.settings.mechanism
-    if getattr(mechanism, "noise", "") is not None:
+    if getattr(mechanism, key, value) is not None:
         return None
-    keys = {**choice.keys, "mechanism": {**choice.keys.get("mechanism", {}), "noise": "laplace"}}
-    laplace = mechanism.model_copy(update={"noise": "laplace"})
-    return Choice(f"{choice.label}, Laplace noise", keys, changed(choice.settings, mechanism=laplace))
+    keys = {**choice.keys, "mechanism": {**choice.keys.get("mechanism", {}), key: value}}
+    settings = changed(choice.settings, mechanism=mechanism.model_copy(update={key: value}))
+    return replace(choice, keys=keys, settings=settings)
 
 
 def _weights(n_levels: int, with_leaves: set[int]) -> list[tuple[int, ...]]:
@@ -361,8 +351,8 @@ class WithBlocks(HistoryInformed):
 def _as_it_runs(settings: Settings, judge: Judge) -> Choice:
     """Return the configured plan, with the public size for its errors alone: its blocks stay as they are."""
     choice = Choice("as configured", {}, settings)
-    told = with_scale(choice, judge.scale)
-    if told is choice:
+    told = _with_key(choice, "scale", judge.scale)
+    if told is None:
         return choice
     blocks = mechanism_for(settings, judge.day).pattern.blocks  # type: ignore[union-attr]  # it has a scale
     own = dict(told.settings.mechanism)
@@ -372,10 +362,10 @@ def _as_it_runs(settings: Settings, judge: Judge) -> Choice:
 
 def _with_noises(choices: Iterable[Choice], scale: float) -> Iterator[Choice]:
     for choice in choices:
-        told = with_scale(choice, scale)
-        yield told
-        if (laplace := with_laplace_noise(told)) is not None:
-            yield laplace
+        known = _with_key(choice, "scale", scale) or choice
+        yield known
+        if (laplace := _with_key(known, "noise", "laplace")) is not None:
+            yield replace(laplace, label=f"{known.label}, Laplace noise")
 
 
 def _shares_of(choice: Choice) -> Iterator[Choice]:
