@@ -5,7 +5,7 @@ DEMO := demo
 # where it is set, each process of the tests, and there are hundreds, compiles the project anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick nightly-checks mutations histories check docs commands format picture screenshots assets coverage audit canary evaluation studies faults fuzz clean process-faults
+.PHONY: demo test quick nightly-checks mutations histories check docs commands format picture assets coverage audit canary evaluation studies faults fuzz clean process-faults
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -56,14 +56,11 @@ format: $(BIN)/.installed
 picture: $(BIN)/.installed  ## The README's picture, from `make demo`'s output.
 	$(BIN)/python -m docs.generate.picture --config $(DEMO)/optstream.toml --into docs/pictures
 
-screenshots: $(BIN)/.installed  ## The pictures of docs/report.md, from `make demo`'s output; needs Chromium.
-	$(BIN)/python -m docs.generate.screenshots --config $(DEMO)/optstream.toml --into docs/pictures/report
-
 assets: $(BIN)/.installed  ## The vendored scripts of the operators' pages, by npm, checked against their hashes.
 	$(BIN)/python -m docs.generate.vendored
 
 coverage: $(BIN)/.installed  ## How often bands hold the truth on simulated load; the pages show it.
-	$(BIN)/python -m studies noise-coverage --into tasks/reports/measured/coverage.json
+	$(BIN)/python -m studies noise-coverage --into tasks/pages/static/coverage.json
 
 audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=100000 for tighter bounds.
 	$(BIN)/python -m studies audit --days --runs $(or $(RUNS),20000) --output audit.json

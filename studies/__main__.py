@@ -8,6 +8,7 @@ import sys
 import typer
 
 from optstream.errors import OptStreamError
+from studies import leakage_of_stream
 from studies.benchmarks import (
     bounded_program,
     history_cost,
@@ -17,7 +18,8 @@ from studies.benchmarks import (
     small_counts,
     sum_coverage,
 )
-from studies.commands import audit, evaluate, leakage
+from studies.commands import audit
+from studies.evaluation import run as evaluate
 
 app = typer.Typer(
     name="python -m studies",
@@ -27,8 +29,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="Studies beside the product: nothing is released.",
 )
-for module in (audit, evaluate, leakage):
-    app.registered_commands += module.app.registered_commands
+app.registered_commands += audit.app.registered_commands
+app.command("leakage", help=leakage_of_stream.__doc__)(leakage_of_stream.main)
+app.command("evaluate", help=evaluate.__doc__)(evaluate.main)
 BENCHMARKS = {
     "mechanisms": mechanisms,
     "million": million,

@@ -13,7 +13,7 @@ from optstream.catalogue.documents import json_schema
 from optstream.catalogue.statement import Manifest
 from optstream.catalogue.untrusted import ListedCatalogue, NumberedCatalogue
 from optstream.errors import ParameterError
-from tasks.monitor.document import Status
+from tasks.monitor.view import Status
 
 DOCUMENTS: dict[str, tuple[type[BaseModel], str, str]] = {
     "optstream.status/3": (

@@ -50,8 +50,8 @@ MUTATIONS = (
     Mutation(
         "what a covariate did is believed without a prior",
         "optstream/history/covariates.py",
-        "np.eye(told.size) + ",
-        "1e-6 * np.eye(told.size) + ",
+        "np.eye(pulled.size) + ",
+        "1e-6 * np.eye(pulled.size) + ",
         ("tests/optstream/history/test_covariate_effect.py",),
     ),
     Mutation(

@@ -5,12 +5,11 @@ import tempfile
 
 def warm_libraries() -> None:
     """Judge, open a ledger and read the pages' templates. Begins none of polars' threads."""
-    import alembic.command  # noqa: F401
     import dp_accounting.pld.privacy_loss_distribution  # noqa: F401
 
     from data_contracts.judge import warm_up
     from optstream.ledger import open_ledger
-    from tasks.reports.render import _environment
+    from tasks.pages.render import _environment
 
     warm_up()
     with tempfile.TemporaryDirectory() as folder:

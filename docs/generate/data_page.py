@@ -1,4 +1,4 @@
-"""The reference of files: contracts, published columns, JSON documents, the exported ledger."""
+"""The reference of files: contracts, columns, states, alarms, JSON documents, the exported ledger."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -9,6 +9,7 @@ from data_contracts.judge import Contract, columns_of
 from data_contracts.raw import raw_contract
 from optstream.catalogue.rows import empty_rows
 from tasks.ledger.export import COLUMNS
+from tasks.monitor.view import Kind, State
 from tasks.schemas import DOCUMENTS, schema_of
 
 HEAD = """\
@@ -65,6 +66,10 @@ def data_page() -> str:
     parts += [
         PUBLISHED + "\n".join(f"| `{name}` | {kind} | {MEANT.get(name, '')} |" for name, kind in rows.items())
     ]
+    parts += ["", "## States of a day\n", "| letter | state | the day … |", "| --- | --- | --- |"]
+    parts += [f"| `{one.letter}` | {one.value} | {one.meaning} |" for one in State]
+    parts += ["", "## Alarms\n", "| alarm | severity | when |", "| --- | --- | --- |"]
+    parts += [f"| `{one.value}` | {one.severity} | {one.meaning} |" for one in Kind]
     parts += [
         "",
         "## JSON documents\n",

@@ -13,7 +13,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-INTO = Path(__file__).parents[2] / "tasks/reports/static/vendored"
+INTO = Path(__file__).parents[2] / "tasks/pages/static/vendored"
 PACKAGE = "uplot@1.6.32"
 INTEGRITY = "KIMVnG68zvu5XXUbC4LQEPnhwOxBuLyW1AHtpm6IKTXImkbLgkMy+jabjLgSLMasNuGGzQm/ep3tOkyTxpiQIw=="
 """SHA-512 of the packed release."""

@@ -51,9 +51,9 @@ from tasks.ledger.show import (
 from tasks.ledger.verify import verify as check
 from tasks.operate.amend import declare, rehearse
 from tasks.operate.compromise import compromise
+from tasks.pages.words import at_most
+from tasks.pages.write import write_pages
 from tasks.release.run import release_lease as release
-from tasks.reports import write_pages
-from tasks.reports.numbers import at_most
 
 # How `optstream ledger show` looks on a terminal.
 

@@ -45,15 +45,14 @@ from optstream.errors import OptStreamError, PublicationError
 from optstream.stream import follows
 from tasks.config import Settings, load_settings
 from tasks.ledger.open import ledger_if_any, need_ledger
-from tasks.monitor.alarms import DEPENDS
-from tasks.monitor.days import LETTERS, but_for_dates, by_day, day_or_hour, lines_of
-from tasks.monitor.document import status_document
-from tasks.monitor.facts import MOST_SHOWN, SUSPECT_DAYS, days_left, newest_day, replaced
-from tasks.monitor.view import DayState, State, StreamView
+from tasks.monitor.alarms import DEPENDS, but_for_dates, lines_of
+from tasks.monitor.days import by_day, day_or_hour
+from tasks.monitor.facts import MOST_SHOWN, SUSPECT_DAYS, newest_day, replaced
+from tasks.monitor.view import DayState, State, StreamView, status_document
 from tasks.monitor.view import watch as watch_stream
 from tasks.operate.keys import new_key
 from tasks.operate.permissions import check_trusted
-from tasks.reports.write import write_pages, write_public_page
+from tasks.pages.write import write_pages, write_public_page
 
 app = new_app()
 
@@ -340,14 +339,13 @@ def month_lines(days: Iterable[DayState]) -> Iterator[str]:
     """A row for each month, a column for each day of it."""
     yield RULER
     for (year, month), group in groupby(days, key=lambda day: (day.day.year, day.day.month)):
-        letters = {day.day.day: LETTERS[day.state] for day in group}
+        letters = {day.day.day: day.state.letter for day in group}
         row = "".join(letters.get(number, " ") for number in range(1, 32))
         yield f"{year}-{month:02d}   {row}".rstrip()
 
 
 def _legend(view: StreamView) -> str:
-    letters = {state.value: letter for state, letter in LETTERS.items()}
-    return ", ".join(f"{letters[state]} {count} {state}" for state, count in view.counts.items())
+    return ", ".join(f"{state.letter} {count} {state}" for state, count in view.counts.items())
 
 
 def _show_days(settings: Settings, view: StreamView, terminal: Terminal) -> None:
@@ -362,8 +360,8 @@ def _show_days(settings: Settings, view: StreamView, terminal: Terminal) -> None
         if first.waiting_for:
             named = ", ".join(map(settings.called, first.waiting_for[:5]))
             facts.append(named + (" …" if len(first.waiting_for) > 5 else ""))
-        if first.raw_expires is not None:
-            facts.append(f"raw kept for {days_left(first.raw_expires, view.at)} days")
+        if first.days_until_raw_expires is not None:
+            facts.append(f"raw kept for {first.days_until_raw_expires} days")
         facts.append(first.note)
         terminal.say(f"{_span(first.day, last.day)}  {'; '.join(filter(None, facts))}")
 

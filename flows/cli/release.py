@@ -49,6 +49,7 @@ from tasks.config import Settings
 from tasks.config.fields import ledger_database
 from tasks.ingest.sandbox import clock_before_ingest
 from tasks.operate.permissions import check_trusted
+from tasks.pages.words import at_most
 from tasks.plan.backfill import (
     BackfillPlan,
     backfill_document,
@@ -66,7 +67,6 @@ from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of, outcomes_document
 from tasks.release.run import asking
 from tasks.release.stages import Ended, Status
-from tasks.reports.numbers import at_most
 
 # How `optstream run --dry-run` shows what it found.
 

@@ -40,9 +40,9 @@ from flows.orchestration.serve import (
     watching,
     worker_of,
 )
-from flows.ui.application import application
-from flows.ui.looking import Looks, RunsOf
-from flows.ui.prefect_log_in import add_log_in
+from flows.web.app import application
+from flows.web.poll import Looks, RunsOf
+from flows.web.prefect_log_in import add_log_in
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import Settings, load_settings
 from tasks.config.schema import next_fire
@@ -180,14 +180,17 @@ def _tell(
     password = settings.serve_folder / "password"
     if own and password.exists():
         terminal.say(f"user and password: {password}")
+
+    def next_of(crons: Sequence[str], one: Settings) -> datetime:
+        return next_fire(crons, datetime.now(ZoneInfo(one.stream.time_zone)))
+
+    def say_next(what: str, fire: datetime, one: Settings) -> None:
+        zone = one.stream.time_zone
+        terminal.say(f"{what}: next at {fire.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})")
+
+    say_next(deployment, min(next_of(looks_of(one), one) for one in streams), settings)
     for one in streams:
-        for what, crons in (
-            (deployment, looks_of(one)),
-            (f"watch of {one.stream.name}", [one.scheduling.watch_cron]),
-        ):
-            fire = next_fire(crons, datetime.now(ZoneInfo(one.stream.time_zone)))
-            when = f"next at {fire:%Y-%m-%d %H:%M}" if fire else "none within a year"
-            terminal.say(f"{what}: {when} ({one.stream.time_zone})")
+        say_next(f"watch of {one.stream.name}", next_of([one.scheduling.watch_cron], one), one)
     seconds = MISSED_HEARTBEATS * heartbeat
     terminal.say(f"work pool {pool}; a run that is silent for {seconds} s is taken for dead, marked Crashed")
     for one in streams:
@@ -309,7 +312,7 @@ def _runs(settings: Settings) -> RunsOf | None:
     if not (os.environ.get("PREFECT_API_URL") or served(settings.trusted_folder)):
         return None
     connect(settings.trusted_folder)
-    from flows.ui.prefect_runs import runs_of  # prefect has read its settings now
+    from flows.web.prefect_runs import runs_of  # prefect has read its settings now
 
     return runs_of
 

@@ -68,12 +68,9 @@ def backfill(
     lease_minutes: float = LEASE_MINUTES,
     without: Sequence[str] = (),
 ) -> list[Ended]:
-    """Release what is missing from the first day to the last, a subflow a month; safe to repeat.
-
-    at_once: give all months to the task runner, instead of one after the other. lease_minutes: how long the
-    days of a run that died stay with it; they are waited for, once, but not for longer than a lease.
-    without: days to leave out; one at least stays. The days' outcomes are returned; they hold no reading.
-    Raises ParameterError for a span that ends before it begins.
+    """Release what is missing from the first day to the last, a subflow a month; safe to repeat. at_once:
+    give all months to the task runner. lease_minutes: how long the days of a run that died are waited for.
+    without: days to leave out.
     """
     with configured(config) as settings:
         span = settings.calendar.periods(period_from(first), period_from(last))
@@ -105,19 +102,14 @@ def backfill(
 
 
 def _steps_shown() -> AbstractContextManager[None]:
-    """Show steps to who asked for that. The flow itself may name no context variable: it travels to the
-    processes of months by value, and those cannot be pickled.
-    """
+    """Show steps to who asked for that; the flow, which travels by value, may name no context variable."""
     return bound(WATCHER, STEPS.get())
 
 
 @task(name="release a month", **STEP)
 def release_month(config: str, stream: str, days: list[str], lease_minutes: float, mark: str) -> list[Ended]:
-    """Release a month, wherever this is called: as a subflow where there is a Prefect server. Outcomes travel
-    back, no reading does.
-
-    mark: a file of the trusted folder of whoever asks. In another folder under the same path drawn days would
-    seem to have lost their measurements, and be given up.
+    """Release a month wherever this is called; outcomes travel back, no reading does. mark: a file of the
+    trusted folder, which a worker must see: in another folder drawn days would seem lost, and be given up.
     """
     if not Path(mark).exists():
         raise ConfigurationError(
@@ -131,9 +123,7 @@ def release_month(config: str, stream: str, days: list[str], lease_minutes: floa
 
 @contextmanager
 def _marked(settings: Settings) -> Iterator[Path]:
-    """A file in the trusted folder, for as long as workers may look for it, which is locked for as long;
-    those of backfills that were killed, which nobody has locked, are removed.
-    """
+    """A file in the trusted folder, locked while workers may look for it; those of the dead are removed."""
     folder = settings.trusted_folder
     make_private_folder(folder)
     for left in folder.glob(f"{MARK}*"):
@@ -189,25 +179,20 @@ def _of_month(future: Any, here: Callable[[], list[Ended]]) -> list[Ended]:
 def held_by_others(
     days: Sequence[Ended], now: datetime, longest: timedelta
 ) -> tuple[list[Ended], datetime | None]:
-    """The outcomes, and until when to wait for the days that are with other runs; None where for none.
-
-    A run that died never releases its lease, but no run takes one for longer than `longest`: one that ends
-    later was written by a clock that runs ahead. It is not waited for; its day's outcome says what to do.
+    """The outcomes, and until when to wait for days of other runs, None for none. longest: no run takes a
+    lease for longer, but one whose clock runs ahead, which is not waited for.
     """
-    told = [_beyond(day, now + longest) for day in days]
-    until = [day.outcome.free_at for day in told if day.outcome.free_at]
-    return told, max(until, default=None)
-
-
-def _beyond(day: Ended, last: datetime) -> Ended:
-    entry = day.outcome
-    if entry.free_at is None or entry.free_at <= last:
-        return day
-    words = (
-        f"{entry.message}; no run takes a day for so long: its clock ran ahead, and this run did not wait; "
-        f"if that run is gone, `optstream ledger release-lease {day.day} --why …` frees the day"
-    )
-    return replace(day, outcome=replace(entry, message=words, free_at=None))
+    told = []
+    for day in days:
+        entry = day.outcome
+        if entry.free_at is not None and entry.free_at > now + longest:
+            words = (
+                f"{entry.message}; no run takes a day for so long: its clock ran ahead, and this run did not "
+                f"wait; if that run is gone, `optstream ledger release-lease {day.day} --why …` frees the day"
+            )
+            day = replace(day, outcome=replace(entry, message=words, free_at=None))
+        told.append(day)
+    return told, max((day.outcome.free_at for day in told if day.outcome.free_at), default=None)
 
 
 class _Progress:
@@ -230,12 +215,9 @@ class _Progress:
 
 
 def begin_worker() -> None:
-    """Have this process, one of a pool's, end with its parent, and by Ctrl-C without an exception.
-
-    A terminal's Ctrl-C reaches workers too. A worker's KeyboardInterrupt would be sent back as its result and
-    raised in the thread by which the pool hears of results (Prefect 3.8 catches Exception there): that thread
-    ends, and whoever asked waits without end. A pool that has lost a process says so at once. Polars must
-    be imported before, as it is with the sandbox: it takes Ctrl-C over, and would swallow it from then on.
+    """Have this process, one of a pool's, end with its parent, and by Ctrl-C at once: a KeyboardInterrupt
+    that it sent back would end the thread that hears of results (Prefect 3.8), and the caller would wait
+    without end. Polars, imported with the sandbox, must be before: it takes Ctrl-C over.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     end_with_parent()
@@ -251,11 +233,8 @@ def run_backfill(
     lease_minutes: float = LEASE_MINUTES,
     steps: Watcher | None = None,
 ) -> list[Ended]:
-    """Run the flow here and now, or its own function where no server is configured.
-
-    n_workers: processes that months are given to, all at once, which needs a server. dask: address of a
-    cluster that they are given to instead. watch: called after each month. steps: shows the new estimates
-    after all months. Raises ConfigurationError where the cluster's package is not installed.
+    """Run the flow here and now, or its own function where no server is configured. n_workers: processes for
+    months, all at once. dask: address of a cluster for them instead. watch: called after each month.
     """
     runner: Any = None
     if dask is not None:

@@ -66,8 +66,8 @@ class NoServerError(ConfigurationError):
 
 
 def connect(trusted_folder: Path) -> str | None:
-    """Set the environment that prefect, imported here, will read; return the address of the server that it
-    names, or None. Raises ConfigurationError, which never shows the address, if none answers there.
+    """Set the environment that prefect, imported here, will read; return its server's address, or None.
+    Raises ConfigurationError, which never shows the address, if none answers there.
     """
     # where it is imported already, it has read all but what its child processes will
     is_read = "prefect" in sys.modules
@@ -94,7 +94,7 @@ def connect(trusted_folder: Path) -> str | None:
 
 def served(trusted_folder: Path) -> dict[str, str]:
     """The variables by which the server of a stream's `optstream serve` is reached; none while that does not
-    run. A password that was given to it in its environment has to be in this one's, too.
+    run.
     """
     with suppress(OSError), (trusted_folder / STATE).open("rb") as file:
         try:
@@ -130,8 +130,7 @@ def password_of(home: Path) -> str:
 
 def import_prefect(*, again: bool = False) -> str | None:
     """Have Prefect read its settings; return the address of its API, or None. again: also if it has them.
-
-    Raises ConfigurationError, which shows no value, where it cannot use a variable or a line of a profile.
+    Raises ConfigurationError, which shows no value, where it cannot use a variable.
     """
     try:
         from prefect import flow  # noqa: F401 - which configures logging
@@ -208,10 +207,8 @@ def check_address(url: str) -> None:
 
 
 def environment(trusted_folder: Path, current: Mapping[str, str]) -> dict[str, str]:
-    """The variables to set beside `current`, those of the operator.
-
-    PREFECT_HOME goes into the trusted folder, for the database there holds flow parameters, log lines,
-    artifacts and messages of exceptions. A database elsewhere is the operator's to choose, and to guard.
+    """The variables to set beside `current`. PREFECT_HOME goes into the trusted folder, for the database
+    there holds flow parameters, log lines, artifacts and messages of exceptions.
     """
     added = {name: value for name, value in DEFAULTS.items() if name not in current}
     if "PREFECT_HOME" not in current and "PREFECT_API_URL" not in current:

@@ -7,8 +7,8 @@ The documents are those of `prefect.yaml` and `automations.yaml`, for those who 
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import closing, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -47,11 +47,8 @@ REST_SECONDS = 2.0
 
 
 def tell_over(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
-    """Say that a run will have no more heartbeats. A hook of flows that deployments run.
-
-    The server's own event of the end would do, but it is held back for 15 minutes where the scheduler made
-    the run: it follows an event of its scheduling that is never sent (Prefect 3.8). So every run that ended
-    well would be taken for a dead one.
+    """Say that a run will have no more heartbeats, a hook of flows that deployments run: the server's own
+    event of the end is held back for 15 minutes where the scheduler made the run (Prefect 3.8).
     """
     if flow_run.deployment_id is None:
         return
@@ -76,28 +73,19 @@ SCHEDULED: dict[str, Any] = {**FLOW, "on_completion": [tell_over], "on_failure":
 
 @flow(name="optstream-nightly", flow_run_name=run_name, **SCHEDULED)
 def nightly(config: str) -> Any:
-    """Look once: release what is complete of the newest days; what is not is for the next look.
-
-    Its parameter is a path: Prefect stores it in clear. Ends as a state whose message says what was done.
-    Raises UnreleasedError if a day failed, or is late: nothing of it is published, and no part of it either.
-    Repeated where the ledger's database did not answer: the ledger knows how far the look came.
+    """Look once: release what is complete of the newest days. Ends as a state whose message says what was
+    done; raises UnreleasedError if a day failed, or is late.
     """
-    with configured(config) as settings, noted(settings):
-        check_trusted(settings)
-        night = persevering(partial(looked, settings))
+    with configured(config) as settings:
+        try:
+            check_trusted(settings)
+            night = persevering(partial(looked, settings))
+        finally:
+            with suppress(OSError):  # of a full disk: then it is late
+                note_end(settings, "look", datetime.now(UTC))
     if night.left:
         raise UnreleasedError("; ".join(night.left))
     return Completed(message=night.words)
-
-
-@contextmanager
-def noted(settings: Settings) -> Iterator[None]:
-    """Keep when the block ended, however it did."""
-    try:
-        yield
-    finally:
-        with suppress(OSError):  # of a full disk: then it is late
-            note_end(settings, "look", datetime.now(UTC))
 
 
 def looked(settings: Settings) -> Night:
@@ -122,10 +110,8 @@ def looked(settings: Settings) -> Night:
 
 @flow(name="optstream-nights", flow_run_name=run_name, **SCHEDULED)
 def nights(configs: list[str]) -> Any:
-    """Look once at each stream, in this order: one that fails, or has a day left, stops no other.
-
-    Its parameters are paths: Prefect stores them in clear. Ends as a state whose message says which streams
-    were looked at; the run of each says what was done. Raises UnreleasedError if one of them failed.
+    """Look once at each stream, in this order: one that fails stops no other. Raises UnreleasedError if one
+    failed.
     """
     names, left = [], []
     for config in configs:
@@ -162,10 +148,7 @@ def night_document(
     config: str | None = None,
 ) -> dict[str, Any]:
     """The deployment of the night of one stream, as prefect.yaml writes it, or of several, in this order.
-
-    work_pool: one of the night's own by default, for its workers must reach the streams' folders. config: the
-    path of the configuration of one stream, if not its file's. Raises ConfigurationError where a night would
-    begin after its end.
+    config: of one stream, if not its file's. Raises ConfigurationError where it would begin after its end.
     """
     names, alone = [one.stream.name for one in streams], len(streams) == 1
     name = names[0] if alone else name_of_all(streams)
@@ -193,10 +176,8 @@ def name_of_all(streams: Sequence[Settings]) -> str:
 
 
 def zombie_document(heartbeat: int = HEARTBEAT_SECONDS) -> dict[str, Any]:
-    """The automation, as automations.yaml writes it: a run whose heartbeats stop without an end is Crashed.
-
-    So long after the last one as MISSED_HEARTBEATS take. What has no heartbeats, such as a run in somebody's
-    terminal, is left alone; so are other flows of the server, which may have rarer ones.
+    """The automation, as automations.yaml writes it: a run whose heartbeats stop without an end is Crashed;
+    what has none, such as a run in a terminal, is left alone.
     """
     return {
         "name": ZOMBIES,

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
 from prefect import Task, flow, get_run_logger, tags, task
-from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.context import FlowRunContext
 from prefect.runtime import flow_run
@@ -32,6 +32,8 @@ from optstream.stream import period_from
 from tasks.config import Settings, load_settings
 from tasks.ingest.sandbox import reading_apart
 from tasks.operate.permissions import check_trusted
+from tasks.pages.markdown import day_in_markdown
+from tasks.pages.write import require_pages
 from tasks.release import pipeline as steps
 from tasks.release.due import due
 from tasks.release.outcomes import budget_of
@@ -39,8 +41,6 @@ from tasks.release.publish import close_over
 from tasks.release.revise import record_listed
 from tasks.release.run import LEASE, Run, enrol, let_go
 from tasks.release.stages import Ended, Estimated, Requested, Stage, Staged, Status, and_after
-from tasks.reports import require_pages
-from tasks.reports.one_day import day_in_markdown
 
 # How flows and steps are called: as runs and tasks of Prefect or plainly, with a configuration read once.
 
@@ -89,9 +89,7 @@ def bound(variable: ContextVar[Value], value: Value) -> Iterator[None]:
 
 @contextmanager
 def configured(config: str, settings: Settings | None = None) -> Iterator[Settings]:
-    """Yield the configuration of a file, read once, also to flows that are called inside. settings: of a
-    caller that has read it. Raises ConfigurationError as `load_settings`.
-    """
+    """Yield the configuration of a file, read once, also to flows called inside. settings: if it was."""
     known = settings or _LOADED.get()
     if known is None or known.file != Path(config).absolute():
         known = load_settings(Path(config))
@@ -100,9 +98,7 @@ def configured(config: str, settings: Settings | None = None) -> Iterator[Settin
 
 
 def in_one_run() -> AbstractContextManager[None]:
-    """Have what is called in the block make no runs and no tasks: Prefect is asked several times for each,
-    which takes longer than an hour's release.
-    """
+    """Have what is called in the block make no runs and tasks, which take longer than an hour's release."""
     return bound(_ONE_RUN, True)
 
 
@@ -140,16 +136,13 @@ def repeated(step: Callable[[Run, Sequence[At]], list[Next]]) -> Callable[[Run, 
         for pause in STEP_PAUSES:
             done = step(run, days)
             pairs = zip(days, done, strict=True)
-            if not any(_is_failed(now) and not isinstance(day, Ended) for day, now in pairs):
+            over = [now.outcome.status for day, now in pairs if isinstance(now, Ended) and now is not day]
+            if Status.FAILED not in over:
                 return done
             sleep(pause)
         return step(run, days)
 
     return attempt
-
-
-def _is_failed(day: Stage) -> bool:
-    return isinstance(day, Ended) and day.outcome.status is Status.FAILED
 
 
 def run_name() -> str:
@@ -172,7 +165,7 @@ def stream_of(config: str) -> str:
         return "optstream"
 
 
-# What the orchestrator's own pages show of a run: log lines, nodes, budget, link. Public facts only.
+# What the orchestrator's own pages show of a run: log lines, days, budget, pictures. Public facts only.
 
 
 def log_days(days: Sequence[Ended]) -> None:
@@ -184,7 +177,7 @@ def log_days(days: Sequence[Ended]) -> None:
 
 
 def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) -> None:
-    """Keep tables of days, nodes and budget; of the newest published file a link, and pictures."""
+    """Keep a table of the days, one of the budget, and pictures of the newest published day."""
     stream = settings.stream.name
     released = [day for day in days if day.outcome.status is Status.PUBLISHED]
     create_table_artifact(
@@ -202,45 +195,20 @@ def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) ->
     )
     if not released:
         return
-    tree = settings.tree_of(max(day.day for day in released))
-    create_table_artifact(
-        key="optstream-nodes",
-        table=[
-            {
-                "node": name,
-                "level": int(depth),
-                "parent": tree.nodes[parent] if parent >= 0 else "",
-                "days released": len(released),
-                "share of epsilon": str(settings.level_shares[depth]),
-            }
-            for name, parent, depth in zip(tree.nodes, tree.parents, tree.depths, strict=True)
-        ],
-        description=f"Nodes of stream {stream} released in this run",
-    )
     budget = budget_of(settings, ledger, [day.day for day in released])
-    create_table_artifact(
-        key="optstream-budget",
-        table=[
-            {
-                "window (steps)": budget.model.window_length,
-                f"{budget.currency} granted": str(budget.grant),
-                "spent by the worst window": f"{float(budget.spent):.9g}",
-                "left": f"{float(budget.left):.3g}",
-            }
-        ],
-        description=f"Privacy budget of {settings.privacy.population}, by the accountant",
-    )
-    # the table names all files: a link for each day of a month would take longer than its release
-    newest = max(released, key=lambda day: day.day)
-    if newest.outcome.file:
-        link = (settings.published_folder / newest.outcome.file).as_uri()
-        create_link_artifact(key="optstream-file", link=link, description=f"{stream}, {newest.day}")
+    facts = {
+        "window (steps)": budget.model.window_length,
+        f"{budget.currency} granted": str(budget.grant),
+        "spent by the worst window": f"{float(budget.spent):.9g}",
+        "left": f"{float(budget.left):.3g}",
+    }
+    of = f"Privacy budget of {settings.privacy.population}, by the accountant"
+    create_table_artifact(key="optstream-budget", table=[facts], description=of)
+    newest = max(day.day for day in released)
     # read back from the published folder: a day that was withdrawn meanwhile is not drawn
     with suppress(PublicationError):
-        drawn = day_in_markdown(settings.published_folder, newest.day)
-        create_markdown_artifact(
-            key="optstream-release", markdown=drawn, description=f"{stream}, {newest.day}"
-        )
+        drawn = day_in_markdown(settings.published_folder, newest)
+        create_markdown_artifact(key="optstream-release", markdown=drawn, description=f"{stream}, {newest}")
 
 
 REVISED_AT_ONCE = 14
@@ -260,8 +228,8 @@ publish_anew = task(name="publish revisions", **STEP)(repeated(steps.publish_rev
 
 
 def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
-    """Take days through the steps of a release, each to its end. What stops the run leaves days that waited
-    to the next run at once: they are drawn and durable.
+    """Take days through the steps of a release, each to its end; a day that waited when the run was stopped
+    is durable.
     """
     with reading_apart() as read:
         reading = replace(run, read=read)
@@ -284,9 +252,7 @@ def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
 
 
 def revised(run: Run, asked: Sequence[date]) -> list[Ended]:
-    """Give these days, and those before them, the new estimates that are due, some days at a time; return
-    those that failed and stay as they are.
-    """
+    """Give these days, and those before them, the new estimates that are due; return those that failed."""
     record_listed(run)
     ended, waiting = list[Ended](), due(run, asked)
     for first in range(0, len(waiting), REVISED_AT_ONCE):
@@ -294,13 +260,12 @@ def revised(run: Run, asked: Sequence[date]) -> list[Ended]:
         done = taken(publish_anew, run, taken(estimate_anew, run, some))
         let_go(run, done)
         ended += done
-    return [_unrevised(day) for day in ended if not day.outcome.status.is_good]
-
-
-def _unrevised(day: Ended) -> Ended:
-    """Its outcome says that only a new estimate failed: the day itself stays published."""
-    words = f"only its new estimate; the day stays published as it was: {day.outcome.message}"
-    return replace(day, outcome=replace(day.outcome, message=words))
+    only = "only its new estimate; the day stays published as it was: "
+    return [
+        replace(day, outcome=replace(day.outcome, message=only + day.outcome.message))
+        for day in ended
+        if not day.outcome.status.is_good
+    ]
 
 
 @flow(name="optstream-release", flow_run_name=run_name, **FLOW)
@@ -312,14 +277,9 @@ def release_days(
     report: bool = True,
     revise: bool = True,
 ) -> list[Ended]:
-    """Release these days of the stream that the configuration file describes.
-
-    restate: measure them once more, as their next revision, from the share of epsilon that is kept back.
-    lease_minutes: how long the days stay with this run, should it die. report: whether to write the pages.
-    revise: whether to give earlier days the new estimates that are due.
-
-    Parameters are a path and dates: Prefect stores them in clear. Every day ends as a value; the days'
-    outcomes are the flow's result, kept in memory only.
+    """Release these days of the stream that the configuration describes. restate: as their next revision.
+    report: whether to write the pages. revise: whether to give earlier days new estimates. Parameters are a
+    path and dates, for Prefect stores them in clear.
     """
     with configured(config) as settings:
         check_trusted(settings)
@@ -359,9 +319,7 @@ def run_days(
     *,
     restate: bool = False,
 ) -> list[Ended]:
-    """Release days here and now, showing progress to the watcher: by a flow run on the configured Prefect
-    server, and where none is configured by the same steps without one.
-    """
+    """Release days here and now, on the configured Prefect server, or by the same steps without one."""
     asked = (str(settings.file), [day.isoformat() for day in days], restate)
     with bound(WATCHER, watcher), configured(str(settings.file), settings):
         if not with_prefect():

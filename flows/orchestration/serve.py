@@ -73,10 +73,8 @@ OF_THE_WORKER = {
 
 
 class Child:
-    """A module that runs as a process until the block ends, its standard error added to a log.
-
-    log: a file of the trusted folder. added: to the environment, whose own variables win. inherits: open
-    files. stop_seconds: after which it is killed.
+    """A module that runs as a process until the block ends, its standard error added to a log. added: to the
+    environment, whose own variables win. inherits: open files.
     """
 
     def __init__(
@@ -148,10 +146,9 @@ class Child:
 
 @contextmanager
 def own_server(settings: Settings, home: Path) -> Iterator[Child]:
-    """Run a Prefect server on loopback, behind a password, with its database in a folder of the trusted one.
-
-    Sets the environment that prefect reads on import, and waits until the server answers. Raises
-    ConfigurationError if it does not, if its port is taken, or if another process has a server in the folder.
+    """Run a Prefect server on loopback, behind a password, with its database in a folder of the trusted one,
+    and set the environment that prefect reads on import. Raises ConfigurationError if it does not answer, or
+    if another process has a server in the folder.
     """
     make_private_folder(home)
     with _alone(home / "server.lock"):
@@ -224,8 +221,8 @@ def pages_of(streams: Sequence[Settings], listening: socket.socket) -> Child:
 
 
 def pages_socket(wanted: int | None) -> socket.socket:
-    """Listen at the wanted port for the pages, else at the usual or a free one; raises ConfigurationError if
-    the wanted one is taken. Another `serve` that starts now finds it taken, too.
+    """Listen at the wanted port for the pages, else at the usual or a free one; ConfigurationError if it is
+    taken.
     """
     if wanted is None:
         with suppress(ConfigurationError):
@@ -306,9 +303,7 @@ class Supervisor:
 
 
 def pulse_of(pool: str, worker: str, deployment: str) -> Pulse:
-    """The pulse of a worker by its name, and of the scheduler by a deployment that it has to plan runs of, as
-    the server of PREFECT_API_URL has them in its database.
-    """
+    """The pulse of a worker by its name, and of the scheduler by a deployment that it has to plan runs of."""
     from prefect.client.schemas.filters import DeploymentFilter  # prefect has read its settings now
 
     from flows.orchestration.nightly import PLANNED
@@ -333,9 +328,7 @@ def pulse_of(pool: str, worker: str, deployment: str) -> Pulse:
 
 
 def is_idle() -> bool:
-    """Whether the server answers that no run of OptStream's is under way that was due within a day: a killed
-    `optstream run` seems to run without end.
-    """
+    """Whether the server answers that no run of OptStream's is under way that was due within a day."""
     from prefect.client.schemas.filters import FlowRunFilter
 
     from flows.orchestration.nightly import ALIVE
@@ -382,19 +375,15 @@ def _watch(streams: Sequence[Settings], stop: Event, longest: timedelta) -> None
                 child.end(0)
                 del running[one.file]
             now = datetime.now(UTC)
-            if _is_due(one, seen[one.file], now):
+            # whether its cron fired after the minute in which it was seen last, up to now
+            at = seen[one.file].astimezone(ZoneInfo(one.stream.time_zone))
+            fire = next_fire([one.scheduling.watch_cron], at)
+            if fire is not None and fire <= now:
                 seen[one.file] = now
                 with suppress(OSError):  # no process can be made now: the next watch tells
                     running[one.file] = watch_of(one), time.monotonic()
     for child, _ in running.values():
         child.end(0)
-
-
-def _is_due(settings: Settings, seen: datetime, now: datetime) -> bool:
-    """Whether the cron fired after the minute in which it was seen last, up to now."""
-    at = seen.astimezone(ZoneInfo(settings.stream.time_zone))
-    fire = next_fire([settings.scheduling.watch_cron], at)
-    return fire is not None and fire <= now
 
 
 def watch_of(settings: Settings) -> Child:

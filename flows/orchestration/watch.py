@@ -18,7 +18,7 @@ from flows.orchestration.environment import ANSWER_SECONDS
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import Settings
 from tasks.ledger.open import ledger_if_any
-from tasks.monitor.days import lines_of
+from tasks.monitor.alarms import Alarm, Kind, alarm, lines_of
 from tasks.monitor.notify import (
     FILE,
     Memory,
@@ -31,7 +31,7 @@ from tasks.monitor.notify import (
     write_told,
 )
 from tasks.monitor.records import note_end
-from tasks.monitor.view import Alarm, Kind, StreamView
+from tasks.monitor.view import StreamView
 from tasks.monitor.view import watch as look_at
 from tasks.operate.permissions import check_trusted
 from tasks.trusted.failures import unexpected
@@ -86,7 +86,7 @@ def tell_unreadable(config: Path) -> None:
         f"the configuration {config.name} cannot be read: nothing is released, nothing watched; "
         "`optstream status` says why"
     )
-    _emit(f"optstream.alarm.{Kind.BLIND}", Alarm(Kind.BLIND, config.stem, words))
+    _emit(f"optstream.alarm.{Kind.BLIND}", alarm(Kind.BLIND, config.stem, words))
 
 
 def _look_and_tell(settings: Settings, channels: Sequence[str]) -> Watched:
@@ -122,7 +122,7 @@ def _blind(settings: Settings, memory: Memory) -> tuple[Alarm, ...]:
         "the watch cannot look at ledger or folders, so it sees neither days nor budget: `optstream status` "
         "says why"
     )
-    blind = Alarm(Kind.BLIND, settings.stream.name, words)
+    blind = alarm(Kind.BLIND, settings.stream.name, words)
     return (*(told.alarm for told in memory.values() if told.lasts and told.alarm.key != blind.key), blind)
 
 

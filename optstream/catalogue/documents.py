@@ -202,10 +202,7 @@ class _Plain(GenerateJsonSchema):
     def field_is_required(self, field: Any, total: bool) -> bool:
         """All but those that may be absent."""
         if self.mode == "serialization" and field["type"] == "model-field":
-            schema = field["schema"]
-            return "serialization_exclude_if" not in field and not (
-                schema["type"] == "default" and schema.get("default", ...) is None
-            )
+            return "serialization_exclude_if" not in field
         return super().field_is_required(field, total)
 
 

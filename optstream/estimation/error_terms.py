@@ -1,4 +1,4 @@
-"""A compact form of how errors hang together: a few terms, each a part of nodes times a part of steps."""
+"""A compact form of error covariances: a few terms, each a factor of nodes times one of steps."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -106,9 +106,9 @@ class ErrorProducts:
         of_columns = halves(halves(0.5 * (turned + turned.transpose(0, 1, 3, 2))).transpose(2, 0, 1)).T
         nodes = self.nodes / np.outer(scales, scales)
         within = basis.T @ nodes @ basis
-        left, beside = np.linalg.qr(halves(nodes - basis @ within @ basis.T).T)
+        left, remainder = np.linalg.qr(halves(nodes - basis @ within @ basis.T).T)
         times = halves(self.times)
-        rows = np.vstack([of_columns + halves(within).T @ times, beside @ times])
+        rows = np.vstack([of_columns + halves(within).T @ times, remainder @ times])
         for weight, of_times in zip(*_largest(rows, most), strict=True):
             inside, outside = np.split(weight, [len(of_columns)])
             found = basis @ wholes(inside, basis.shape[1]) @ basis.T + wholes(left @ outside, len(scales))
@@ -158,10 +158,10 @@ def wholes(half: Floats, size: int) -> Floats:
     return found
 
 
-# How the errors of a period hang together, as estimates tell it: by weighted sums of leaves and of times.
+# The error covariance of a period's estimate, by weighted sums of leaves and of times.
 
 MOST_EARLIER = 34
-"""Days before a day with which its errors are said to hang together, where the estimate looks at them."""
+"""Days before a day in its error covariance, where the estimate reads them."""
 
 
 class CovarianceOfSums(Protocol):
@@ -198,12 +198,12 @@ class SumsOfTimes:
         return self.inner.of_nodes
 
     def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
-        """Return what the covariance of sums adds up from."""
+        """Return the covariance of sums, as a sum of products."""
         return self.inner.products(leaves, times @ self.times).scaled(self.factor)
 
 
 @dataclass(frozen=True, eq=False)
-class AskedTimes:
+class ErrorTimes:
     """The times of an error covariance, as sums of runs of steps.
 
     Attributes:
@@ -218,7 +218,7 @@ class AskedTimes:
 
     @property
     def of_steps(self) -> Floats:
-        """The weights of single steps, (n_times, n_asked), from the first that is asked for to the last."""
+        """The weights of single steps, (n_times, n_steps), from the first to the last of the runs."""
         first = int(self.starts.min())
         found = np.zeros((len(self.weights), int((self.starts + self.lengths).max()) - first))
         for weights, start, length in zip(self.weights.T, self.starts - first, self.lengths, strict=True):
@@ -226,7 +226,7 @@ class AskedTimes:
         return found
 
 
-def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) -> AskedTimes:
+def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) -> ErrorTimes:
     """Return each step of a period, then each whole day before it, the nearest first, up to `MOST_EARLIER`.
 
     A day is one run, or a few where clocks change; the day of `earliest` counts as whole if nothing was
@@ -252,7 +252,7 @@ def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) 
     weights = np.zeros((n_steps + asked.size, n_steps + n_runs))
     weights[:n_steps, :n_steps] = np.eye(n_steps)
     weights[n_steps:, n_steps:] = of_days[begins] == asked[:, None]
-    return AskedTimes(
+    return ErrorTimes(
         weights,
         np.concatenate([np.arange(steps.start, steps.stop), before[begins]]),
         np.concatenate([np.ones(n_steps, dtype=np.int64), lengths]),
@@ -261,20 +261,20 @@ def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) 
 
 Integers = NDArray[np.int64]
 TOLERANCE = 2e-4
-"""Relative: by how much a variance of those that are compared may differ from the exact one."""
+"""Largest relative difference of a compared variance from the exact one."""
 TOLERANCE_OF_COUNTS = 0.01
 """The same of nodes of counts: each leaf varies by a shape of its own, and few terms do not have all."""
 LEAST_OF_COUNTS = 1e-3
 """A variance of counts below it is compared as this: rounding to whole numbers alone has 1/12."""
 PART, PART_OF_COUNTS = 0.2, 0.4
-"""Of what is allowed: what matrices of times of nodes in groups may miss; the rest is left to squares."""
+"""Of the tolerance: the part of matrices of times of nodes in groups; the rest is for squares."""
 MOST_TERMS = 128
 COMPARED = 24
 """Sets of leaves, and spans of steps, of which the variances are compared."""
 MOST_FAMILIES = 64
 """Nodes of which all children, and every second one, are such sets."""
 MOST_LOOKED_AT = 200
-"""Nodes, of many, of which is seen how their errors hang together over time."""
+"""Nodes, of many, whose error covariance over time is sampled."""
 LEAST_SQUARES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 """Relative: squares of groups that count for less are left out; the first that gives the variances."""
 
@@ -352,7 +352,7 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
     own = np.eye(n_steps, spans.shape[1])
     every = eye_array(len(tree.nodes), format="csr") if covariance.of_nodes else leaves_below(tree)
     if covariance.of_nodes or covariance.products(np.zeros((1, every.shape[1])), spans[:1]).groups:
-        # a day before counts as one step: what such days have in common no term need tell
+        # a day before counts as one step: no term need have the covariance of two such days
         lengths = np.r_[np.ones(n_steps), np.full(covariance.n_earlier, np.sqrt(n_steps))]
         products = covariance.products(every, np.diag(1.0 / lengths))
         return _in_groups(products.groups, tree, spans, n_steps, covariance.of_nodes)
@@ -399,7 +399,7 @@ def _in_groups(
     times; the parts of all nodes in these are exact, but for negligible squares.
     """
     own = np.diag(np.arange(spans.shape[1]) < n_steps)[None].astype(np.float64)
-    scales = _errors(np.sum([one.told(own) for one in parts], axis=0)[:, 0])
+    scales = _errors(np.sum([one.parts_of_times(own) for one in parts], axis=0)[:, 0])
     order = np.lexsort((scales, tree.depths))
     some = np.unique(order[np.linspace(0, scales.size - 1, MOST_LOOKED_AT).astype(np.int64)])
     looked = np.vstack([np.eye(1, scales.size, place) for place in some] + [_sets_of_nodes(tree)])
@@ -416,10 +416,10 @@ def _in_groups(
         return None
     times = times[:n_terms]
     of_spans = ((spans @ times) * spans).sum(axis=2)
-    worths = np.abs(of_spans) @ (of_steps[:, None] / np.maximum(exact, least_known)).max(axis=0)
+    weights = np.abs(of_spans) @ (of_steps[:, None] / np.maximum(exact, least_known)).max(axis=0)
     twice, line = np.concatenate([times, -times]), in_line(tree)
     for least in LEAST_SQUARES[0 if are_counts else 4 :]:
-        nodes = grouped_nodes(parts, line, times, scales, worths, least).rounded()
+        nodes = grouped_nodes(parts, line, times, scales, weights, least).rounded()
         found = nodes.of_sum(looked.T).T
         if (np.abs(found @ np.concatenate([of_spans, -of_spans]) - exact) <= allowed).all():
             earlier = np.sqrt(n_steps) * twice[:, :n_steps, n_steps:].sum(axis=1)
@@ -430,8 +430,8 @@ def _in_groups(
 def _n_terms(
     parts: Sequence[Part], times: Floats, spans: Floats, exact: Floats, allowed: Floats
 ) -> int | None:
-    """Return how many of the matrices of times give the variances to what is allowed; None if not all."""
-    of_nodes = np.sum([part.told(times) for part in parts], axis=0)
+    """Return how many of the matrices of times give the variances to the tolerance; None if not all."""
+    of_nodes = np.sum([part.parts_of_times(times) for part in parts], axis=0)
     of_spans, left = ((spans @ times) * spans).sum(axis=2), exact.copy()
     for number, (nodes, of_times) in enumerate(zip(of_nodes.T, of_spans, strict=True), 1):
         left -= np.outer(nodes, of_times)

@@ -1,4 +1,4 @@
-"""A series with what the noise leaves of doubt."""
+"""A series with its variances."""
 
 import math
 from collections.abc import Iterable
@@ -104,10 +104,10 @@ def hold(measured: Measured) -> Estimate:
         values, variances, starts = np.zeros((1, shape[-2])), np.full((1, shape[-2]), UNKNOWN), [0]
     which = np.maximum(np.searchsorted(starts, np.arange(measured.n_steps), side="right") - 1, 0)
     unit = float(measured.resolution)
-    held = variances[which].T * unit**2
+    variance = variances[which].T * unit**2
     # what nothing is known of is a constant: no noise is in it
-    noise = np.where(variances[which].T < UNKNOWN, held, 0.0)
-    return Estimate(values[which].T * unit, held, noise)
+    noise = np.where(variances[which].T < UNKNOWN, variance, 0.0)
+    return Estimate(values[which].T * unit, variance, noise)
 
 
 # From noisy Fourier coordinates to every step.

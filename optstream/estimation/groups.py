@@ -110,7 +110,7 @@ class Groups:
         """Return the matrices, (m, c, c), weighted by the part of some matrices of times in each product."""
         return np.tensordot(np.tensordot(times, self.times, axes=((1, 2), (1, 2))), self.matrices, axes=1)
 
-    def told(self, times: Floats) -> Floats:
+    def parts_of_times(self, times: Floats) -> Floats:
         """Return how much of some matrices of times, (m, q, q), is in what each sum has, (p, m)."""
         return self.of_forms(self.over(times))
 
@@ -133,15 +133,15 @@ class Groups:
         return replace(self, times=factor * self.times)
 
     def of_first(self, times: Floats) -> "Groups":
-        """Return what the first time has with each, spread over other times, (q, n_times, n_times)."""
+        """Return the part of the first time with each, spread over other times, (q, n_times, n_times)."""
         return replace(self, matrices=np.tensordot(self.times[:, 0].T, self.matrices, axes=1), times=times)
 
     def divided(self, sizes: Floats) -> "tuple[Groups, ...]":
         """Return the same for leaves less their share, by size, of the sum of all."""
         n, c = self.columns.shape
         if not self.of.any():
-            beside = self.columns - np.outer(sizes / sizes.sum(), self.columns.sum(axis=0))
-            return (replace(self, columns=beside),)
+            rest = self.columns - np.outer(sizes / sizes.sum(), self.columns.sum(axis=0))
+            return (replace(self, columns=rest),)
         inside = self.of >= 0
         whole = np.zeros((int(self.of.max()) + 1, c))
         np.add.at(whole, self.of[inside], self.columns[inside])
@@ -186,7 +186,7 @@ def in_few(parts: Sequence[InGroups], leaves: "csr_array", least: float) -> list
         basis, rest = np.linalg.qr(own / scales[which, None])
         sizes, axes = np.linalg.eigh(rest @ form @ rest.T)
         axes = axes[:, np.abs(sizes) > least]
-        if not axes.size:  # all that it is of is known, or nothing is beside what counts vary
+        if not axes.size:  # all of it is known, or nothing but the variation of counts
             continue
         span = axes.T @ rest
         forms = np.tensordot(np.tensordot(span, one.forms, axes=1), span, axes=(2, 1)).transpose(0, 1, 3, 2)
@@ -208,8 +208,8 @@ def added(parts: Sequence[Groups]) -> Groups:
     """Return the sum of parts that group leaves alike and have the same matrices of times, in few columns."""
     columns = np.column_stack([part.columns for part in parts])
     # how much of a covariance goes with each column, for one of it
-    worths = [np.abs(one.matrices).max(axis=0) @ np.linalg.norm(one.columns, axis=0) for one in parts]
-    scale = np.concatenate(worths)
+    norms = [np.abs(one.matrices).max(axis=0) @ np.linalg.norm(one.columns, axis=0) for one in parts]
+    scale = np.concatenate(norms)
     scale[scale == 0.0] = 1.0
     columns, span = few_columns(columns * scale)
     span, at = span / scale, np.cumsum([0, *(one.columns.shape[1] for one in parts)])
@@ -268,7 +268,7 @@ def _above(tree: AggregationTree, some: Integers) -> "csr_array":
 # Covariances of many leaves: of the square of one sum over each group, which has times of its own.
 
 NEARLY = 1e-4
-"""Relative: what rows of times are not told apart by."""
+"""Relative difference below which rows of times are equal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,7 +284,7 @@ class Squares:
     """
 
     sums: "csr_array"
-    worths: Floats
+    weights: Floats
     times: Floats
 
     @classmethod
@@ -294,19 +294,19 @@ class Squares:
         first, second = np.triu_indices(len(span))
         once = np.where(first == second, 0.5, 1.0)[:, None, None]
         both = span[first][:, :, None] * span[second][:, None, :]
-        worths = weights[:, first] * weights[:, second]
-        return cls(sums, worths, once * (both + both.transpose(0, 2, 1)))
+        pair_weights = weights[:, first] * weights[:, second]
+        return cls(sums, pair_weights, once * (both + both.transpose(0, 2, 1)))
 
     def over(self, times: Floats) -> Floats:
         """Return how much of some matrices of times, (m, q, q), is in each group's, (n_groups, m)."""
-        return np.asarray(self.worths @ np.tensordot(self.times, times, axes=((1, 2), (1, 2))))
+        return np.asarray(self.weights @ np.tensordot(self.times, times, axes=((1, 2), (1, 2))))
 
     @property
     def between(self) -> Floats:
         """What each sum has over each pair of times, (p, q, q)."""
-        return np.tensordot(self.sums.power(2) @ self.worths, self.times, axes=1)
+        return np.tensordot(self.sums.power(2) @ self.weights, self.times, axes=1)
 
-    def told(self, times: Floats) -> Floats:
+    def parts_of_times(self, times: Floats) -> Floats:
         """Return how much of them is in what each sum has, (p, m)."""
         return np.asarray(self.sums.power(2) @ self.over(times))
 
@@ -315,7 +315,7 @@ class Squares:
         spans = np.eye(self.times.shape[1]) if times is None else times
         found = self if nodes is None else self.of_sums(nodes)
         of_spans = ((spans @ self.times) * spans).sum(axis=2)
-        return np.asarray(found.sums.power(2) @ (self.worths @ of_spans))
+        return np.asarray(found.sums.power(2) @ (self.weights @ of_spans))
 
     def of_sums(self, nodes: "Floats | csr_array", times: Floats | None = None) -> "Squares":
         """Return the same of sums of these sums."""
@@ -330,7 +330,7 @@ class Squares:
 
 
 Part = Groups | Squares
-"""Of what the covariances of many leaves add up from."""
+"""A part of the covariance of many leaves."""
 
 
 # Terms of the errors of many nodes: of each node alone, and what nodes of a group share.
@@ -380,19 +380,24 @@ class GroupedNodes:
 
 
 def grouped_nodes(
-    parts: tuple[Part, ...], line: "csr_array", times: Floats, scales: Floats, worths: Floats, least: float
+    parts: tuple[Part, ...],
+    line: "csr_array",
+    times: Floats,
+    scales: Floats,
+    weights: Floats,
+    least: float,
 ) -> GroupedNodes:
     """Return the terms of every node for each matrix of times: n added to a variance, then n taken from it.
 
     A form of columns is, in its axes, a sum of squares, few of which count: squares below `least` are left
-    out, by errors `scales` of the nodes and weights `worths` of such forms in a variance. A group within one
+    out, by errors `scales` of the nodes and `weights` of such forms in a variance. A group within one
     node needs no square: no other node in a sum has a part in it.
     """
     from scipy.sparse import csr_array
 
     n, found = len(times), []
     alone, n_groups = np.zeros((2 * n, scales.size)), 0
-    for node, group, own, squares in _of_parts(parts, line, times, scales, worths, least):
+    for node, group, own, squares in _of_parts(parts, line, times, scales, weights, least):
         alone[:n] += own
         for term, share, at in squares:
             numbers, rows = np.unique(group[at], return_inverse=True)
@@ -407,7 +412,12 @@ def grouped_nodes(
 
 
 def _of_parts(
-    parts: tuple[Part, ...], line: "csr_array", times: Floats, scales: Floats, worths: Floats, least: float
+    parts: tuple[Part, ...],
+    line: "csr_array",
+    times: Floats,
+    scales: Floats,
+    weights: Floats,
+    least: float,
 ) -> Iterator[tuple[Integers, Integers, Floats, list[tuple[int, Floats, Integers]]]]:
     """Yield pairs of a node and a group, each node's own terms, and squares with the pairs' weights."""
     from scipy.linalg import block_diag
@@ -423,15 +433,15 @@ def _of_parts(
             of_term += np.bincount(node[within], of_pairs, minlength=scales.size)
         at = np.flatnonzero(~within)
         relative = sums[at] / scales[node[at], None]
-        squares = _squares(group[at], relative, forms, worths, least)
+        squares = _squares(group[at], relative, forms, weights, least)
         yield node, group, own, [(term, share * scales[node[at]], at) for term, share in squares]
     for part in parts:
         if isinstance(part, Squares):
-            yield _of_squares(part, line, times, scales, worths, least)
+            yield _of_squares(part, line, times, scales, weights, least)
 
 
 def _of_squares(
-    part: Squares, line: "csr_array", times: Floats, scales: Floats, worths: Floats, least: float
+    part: Squares, line: "csr_array", times: Floats, scales: Floats, weights: Floats, least: float
 ) -> tuple[Integers, Integers, Floats, list[tuple[int, Floats, Integers]]]:
     """Return what `_of_parts` yields of one part whose groups have one square each."""
     from scipy.sparse import csr_array
@@ -444,7 +454,7 @@ def _of_squares(
     at, squares = np.flatnonzero(~within), []
     relative = np.bincount(group[at], (entries.data / scales[node])[at] ** 2, minlength=len(of_groups))
     for term, sizes in enumerate(of_groups.T):
-        counts = worths[term] * np.abs(sizes) * relative > least
+        counts = weights[term] * np.abs(sizes) * relative > least
         for sign, chosen in ((0, counts & (sizes > 0.0)), (len(times), counts & (sizes < 0.0))):
             some = at[chosen[group[at]]]
             if some.size:
@@ -462,7 +472,7 @@ def _within(line: "csr_array", node: Integers, group: Integers) -> NDArray[np.bo
 
 
 def _squares(
-    group: Integers, sums: Floats, forms: Floats, worths: Floats, least: float
+    group: Integers, sums: Floats, forms: Floats, weights: Floats, least: float
 ) -> Iterator[tuple[int, Floats]]:
     """Yield the squares of which forms are sums: the term of each, and the weight of each entry in it."""
     if not sums.size:
@@ -474,5 +484,5 @@ def _squares(
         sizes, vectors = np.linalg.eigh(turn @ form @ turn.T)
         shares = (axes @ vectors) * np.sqrt(np.abs(sizes))
         for size, share in zip(sizes, shares.T, strict=True):
-            if worths[term] * np.bincount(group, share**2).max() > least:
+            if weights[term] * np.bincount(group, share**2).max() > least:
                 yield (term if size > 0.0 else len(forms) + term), share

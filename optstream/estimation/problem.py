@@ -1,4 +1,4 @@
-"""The least-squares problem of a period: which linear functions were seen, and what each is worth."""
+"""The least-squares problem of a period: its linear functions, and the weight of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ def least_squares(
     _check_shapes(measured, tree, features)
     known = _is_measured(measured)
     if not np.all(known[tree.leaf_indices]):
-        raise ParameterError("every leaf must be measured: nothing else tells how its parent splits")
+        raise ParameterError("every leaf must be measured: nothing else shows how its parent splits")
     n_steps, matrices = measured.n_steps, [feature.matrix for feature in features]
     rows = np.concatenate([np.eye(n_steps), *matrices])
     targets = targets_of(measured)
@@ -94,20 +94,20 @@ def _step_targets(measured: Measured) -> NDArray[np.float64]:
 def _step_weights(measured: Measured, unit: float) -> NDArray[np.float64]:
     """Return 1/variance at measured steps, a small part of it in between, (n_nodes, n_steps)."""
     assert measured.point_variances is not None
-    worth = np.broadcast_to(1.0 / (measured.point_variances * unit), measured.points.shape[-2:])
+    weight = np.broadcast_to(1.0 / (measured.point_variances * unit), measured.points.shape[-2:])
     seen = seen_points(measured)
-    mean = worth.sum(axis=-1) / np.maximum(seen.sum(axis=-1), 1)
+    mean = weight.sum(axis=-1) / np.maximum(seen.sum(axis=-1), 1)
     spread = np.zeros_like(mean)
     sums = measured.answers_of(FeatureSums).variances
     if sums:
         spread = np.max([1.0 / (variances.mean(axis=-1) * unit) for variances in sums], axis=0)
-    # A node without a point is spread from its sums: worth little beside them.
+    # A node without a point is spread from its sums: its weight is small next to theirs.
     small = INTERPOLATION_WEIGHT * np.where(seen.any(axis=-1), mean, spread)
     if not measured.positions and not sums:
         small = np.ones_like(mean)
     weights = np.repeat(small[:, None], measured.n_steps, axis=-1)
     for column, step in enumerate(measured.positions):
-        weights[seen[:, column], step] = worth[seen[:, column], column]
+        weights[seen[:, column], step] = weight[seen[:, column], column]
     return weights
 
 

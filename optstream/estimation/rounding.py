@@ -47,7 +47,7 @@ def rounded_lattice(whole: Integers, rests: Integers, lattice: Lattice, bits: in
     down, fractions = left >> bits, (left & (one - 1)) / one
     inner = np.setdiff1d(np.arange(len(lattice.nodes)), lattice.leaf_indices)
     holds = csr_array(lattice.add_up(np.eye(len(lattice.leaves)))[inner])
-    worth = RISE ** lattice.heights[inner].astype(np.float64)
+    weight = RISE ** lattice.heights[inner].astype(np.float64)
     order = np.arange(len(lattice.leaves)) * GOLDEN % 1.0 * APART
     found = whole.copy()
     for step in range(rests.shape[1]):
@@ -55,7 +55,7 @@ def rounded_lattice(whole: Integers, rests: Integers, lattice: Lattice, bits: in
         if not cells.size:
             continue
         matrix, part = holds[:, cells], fractions[inner, step]
-        costs = ((1.0 - 2.0 * part) * worth) @ matrix + 1.0 - 2.0 * rests[cells, step] / one + order[cells]
+        costs = ((1.0 - 2.0 * part) * weight) @ matrix + 1.0 - 2.0 * rests[cells, step] / one + order[cells]
         least = down[inner, step].astype(np.float64)
         most = least + (part > 0)
         least[0] = most[0] = least[0] + (part[0] >= 0.5)
@@ -65,7 +65,7 @@ def rounded_lattice(whole: Integers, rests: Integers, lattice: Lattice, bits: in
 
 def _corner(costs: NDArray[np.float64], sums: LinearConstraint) -> Integers:
     """Return which cells go up, 0 or 1: the program's corner that costs least. Raises ParameterError."""
-    for whole in (0, 1):  # an answer of the linear program that is no corner is asked for in whole numbers
+    for whole in (0, 1):  # where the linear program's answer is no corner, the integer program is solved
         answer = milp(costs, constraints=sums, bounds=Bounds(0, 1), integrality=np.full(costs.size, whole))
         if answer.success and np.all(np.abs(answer.x - np.rint(answer.x)) < WHOLE):
             found: Integers = np.rint(answer.x).astype(np.int64)
@@ -155,7 +155,7 @@ def _push(
 
 
 def _odds(step: int) -> Iterator[float]:
-    """Yield numbers that fill [0, 1) evenly and tell nothing of each other: the same for a step each time."""
+    """Yield pseudo-random numbers in [0, 1), the same for a step each time."""
     for number in count():
         digest = sha256(f"{step} {number}".encode()).digest()
         yield int.from_bytes(digest[:8], "big") / 2.0**64

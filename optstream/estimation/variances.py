@@ -174,8 +174,8 @@ def target_maps(measured: Measured) -> tuple[Floats, NDArray[np.int64]]:
 
 def _variances(measured: Measured) -> Floats:
     """Return the variance of every measurement, (n_nodes, n_measurements); 0 where none was made."""
-    together = known_variances(measured)
-    return np.where(together < UNKNOWN, together, 0.0)
+    known = known_variances(measured)
+    return np.where(known < UNKNOWN, known, 0.0)
 
 
 def known_variances(measured: Measured) -> Floats:

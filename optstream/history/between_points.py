@@ -24,8 +24,8 @@ from optstream.stream import AggregationTree, Feature, Measured
 
 Floats = NDArray[np.float64]
 
-EXPECTED, DOUBT = 0.6, 0.5
-"""Mean and standard deviation of what is believed of c: by the medians alone it would be 1."""
+EXPECTED, DEVIATION = 0.6, 0.5
+"""Prior mean and standard deviation of c: by the medians alone it would be 1."""
 CLEAR = 3.0
 """A node whose squared size is not so many times the variance of its noise tells nothing: noise that makes it
 look large makes it look restless, too.
@@ -158,8 +158,8 @@ def _strength(
     """
     unit = float(measured.resolution)
     taken = np.concatenate([measured.point_values, *measured.feature_sums], axis=-1)
-    noise = np.where(spread < UNKNOWN, spread, 0.0) * unit**2  # of what was not measured no contrast is made
-    gram, right = np.diag([DOUBT**-2.0, 0.0]), np.array([EXPECTED * DOUBT**-2.0, 0.0])
+    noise = np.where(spread < UNKNOWN, spread, 0.0) * unit**2  # no contrast without a measurement
+    gram, right = np.diag([DEVIATION**-2.0, 0.0]), np.array([EXPECTED * DEVIATION**-2.0, 0.0])
     for group in groups:
         nodes = group.nodes[is_clear[group.nodes]]
         of_noise = noise[nodes] @ (group.contrasts**2).T
@@ -167,10 +167,10 @@ def _strength(
         excess = (taken[nodes] @ group.contrasts.T) ** 2 - of_noise
         expected = EXPECTED * moved[0]
         # of a square: Laplace noise has kurtosis 6
-        doubt = 5.0 * of_noise**2 + 4.0 * of_noise * expected + 2.0 * nodes.size * expected**2
-        worth = np.divide(1.0 / ALIKE, doubt, out=np.zeros_like(doubt), where=doubt > 0.0)
-        gram += [[float((worth * one * other).sum()) for other in moved] for one in moved]
-        right += [float((worth * one * excess).sum()) for one in moved]
+        variance = 5.0 * of_noise**2 + 4.0 * of_noise * expected + 2.0 * nodes.size * expected**2
+        weight = np.divide(1.0 / ALIKE, variance, out=np.zeros_like(variance), where=variance > 0.0)
+        gram += [[float((weight * one * other).sum()) for other in moved] for one in moved]
+        right += [float((weight * one * excess).sum()) for one in moved]
     # what noise alone could have made of u is taken off it (James and Stein), for u is never below 0
     alone = gram[1, 1] - gram[0, 1] ** 2 / gram[0, 0]
     fitted = right[1] - gram[0, 1] / gram[0, 0] * right[0]

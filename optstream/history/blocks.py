@@ -18,7 +18,7 @@ Gate = Literal["always", "kind", "event"]
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Linear functions of a series: `worth` times the sum over `lengths` steps from `clock` on.
+    """Linear functions of a series: `weight` times the sum over `lengths` steps from `clock` on.
 
     All (n,). kinds: of the day that a block lies in. events: a number for each stretch of event days, 0
     outside of them. Blocks that differ in the gate of a component do not share it.
@@ -28,7 +28,7 @@ class Blocks:
     lengths: NDArray[np.int64]
     kinds: NDArray[np.int64]
     events: NDArray[np.int64]
-    worth: Floats
+    weight: Floats
 
     @classmethod
     def at(
@@ -38,23 +38,23 @@ class Blocks:
         *,
         kinds: NDArray[np.int64] | None = None,
         events: NDArray[np.int64] | None = None,
-        worth: Floats | None = None,
+        weight: Floats | None = None,
     ) -> "Blocks":
-        """Return single steps of alike days, but for what is given."""
+        """Return single steps of one kind of day, unless given otherwise."""
         zeros, ones = np.zeros(clock.size, dtype=np.int64), np.ones(clock.size, dtype=np.int64)
         return cls(
             clock,
             ones if lengths is None else lengths,
             zeros if kinds is None else kinds,
             zeros if events is None else events,
-            np.ones(clock.size) if worth is None else worth,
+            np.ones(clock.size) if weight is None else weight,
         )
 
     def between(self, first: int, stop: int) -> "Blocks":
         """Return those from a place on, up to another."""
         part = slice(first, stop)
         return Blocks(
-            self.clock[part], self.lengths[part], self.kinds[part], self.events[part], self.worth[part]
+            self.clock[part], self.lengths[part], self.kinds[part], self.events[part], self.weight[part]
         )
 
 
@@ -69,7 +69,7 @@ class LagTables:
 
     days: Floats
     groups: tuple[tuple[NDArray[np.int64], NDArray[np.int64], int, int, NDArray[np.int64]], ...]
-    worths: Mapping[Gate, Floats]
+    pair_weights: Mapping[Gate, Floats]
 
     @classmethod
     @lru_cache(maxsize=4)
@@ -85,38 +85,38 @@ class LagTables:
                 # a convolution loses wide - 1 entries before the table's first
                 places = lags[np.ix_(*chosen)] - least - (int(wide) - 1)
                 groups.append((chosen[0], chosen[1], int(long), int(wide), places))
-        worth = rows.worth[:, None] * columns.worth[None, :]
-        worths: dict[Gate, Floats] = {
-            "always": worth,
-            "kind": worth * (rows.kinds[:, None] == columns.kinds[None, :]),
+        weight = rows.weight[:, None] * columns.weight[None, :]
+        pair_weights: dict[Gate, Floats] = {
+            "always": weight,
+            "kind": weight * (rows.kinds[:, None] == columns.kinds[None, :]),
         }
         if rows.events.any() and columns.events.any():
             same = (rows.events[:, None] == columns.events[None, :]) & (rows.events[:, None] > 0)
-            worths["event"] = worth * same
-        return cls(np.arange(least, most + 1) / steps_per_day, tuple(groups), worths)
+            pair_weights["event"] = weight * same
+        return cls(np.arange(least, most + 1) / steps_per_day, tuple(groups), pair_weights)
 
     @property
     def open_gates(self) -> tuple[Gate, ...]:
         """Return the gates that some pair passes."""
-        return tuple(self.worths)
+        return tuple(self.pair_weights)
 
     def gathered(self, kernel: Floats, gate: Gate) -> Floats:
         """Return the covariance of each pair under a kernel that is given for `days`, (n_rows, n_columns)."""
-        worth = self.worths[gate]
+        weight = self.pair_weights[gate]
         if len(self.groups) == 1:
             _, _, long, wide, places = self.groups[0]
-            return np.asarray(np.convolve(kernel, _overlaps(long, wide), "valid")[places] * worth)
-        found = np.empty(worth.shape)
+            return np.asarray(np.convolve(kernel, _overlaps(long, wide), "valid")[places] * weight)
+        found = np.empty(weight.shape)
         for rows, columns, long, wide, places in self.groups:
             found[np.ix_(rows, columns)] = np.convolve(kernel, _overlaps(long, wide), "valid")[places]
-        return np.asarray(found * worth)
+        return np.asarray(found * weight)
 
     def scattered(self, weights: Floats, gate: Gate) -> Floats:
         """Return the transpose of `gathered`: each lag's weight in sum(weights * covariance), as `days`."""
         counts = np.zeros(self.days.size)
-        if gate not in self.worths:
+        if gate not in self.pair_weights:
             return counts
-        weighed = weights * self.worths[gate]
+        weighed = weights * self.pair_weights[gate]
         for rows, columns, long, wide, places in self.groups:
             size = self.days.size - (long + wide - 2)
             own = weighed if len(self.groups) == 1 else weighed[np.ix_(rows, columns)]

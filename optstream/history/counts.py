@@ -16,18 +16,18 @@ from optstream.estimation.least_squares import consistent, project
 from optstream.estimation.problem import LeastSquares
 from optstream.history.blocks import BlockHistory, Blocks
 from optstream.history.filter import SAME, FilterState, common_blocks, nothing_measured, seen_tree
-from optstream.history.learn import SCALE_DOUBT, step_blocks
+from optstream.history.learn import SCALE_DEVIATION, step_blocks
 from optstream.history.posterior import Fitted, series_of
 from optstream.history.prior import TemporalPrior
 from optstream.history.self_check import (
     ALIKE,
     EXACT_LATEST,
     EXPECTED_FACTOR,
-    FACTOR_DOUBT,
+    FACTOR_DEVIATION,
     LARGEST_FACTOR,
     left_out,
 )
-from optstream.history.tree import Seen, TreePosterior, pass_over_tree, told_in_groups
+from optstream.history.tree import Seen, TreePosterior, pass_over_tree, reductions_in_groups
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays
 
@@ -40,12 +40,12 @@ Floats = NDArray[np.float64]
 
 GRID_POINTS = 80
 LEAST_RATIO, LARGEST_RATIO = 1e-3, 1e3
-"""Of a node's size to the mean of its siblings: what the mixture is spread over, beside 0."""
+"""Ratios of a node's size to the mean of its siblings in the mixture, in addition to 0."""
 WIDTH = 0.1
 """Standard deviation of what an atom stands for, relative to it: half the way to its neighbours."""
 ROUNDS = 300
 BELIEF = 2.0
-"""Nodes' worth of a belief that all ratios of the grid are alike: what few nodes leave open."""
+"""Weight, in nodes, of the prior that all ratios of the grid are equally likely."""
 FINE = 20.0
 """Cells for each standard error, and for each factor e of a typical size: nodes that fall in one are one."""
 
@@ -102,19 +102,24 @@ class Mixture:
 
 
 def _likelihood(observed: Floats, typical: Floats, atoms: Floats) -> Floats:
-    """Return the density of what was observed, in standard errors, (n, n_atoms), up to a factor a row."""
+    """Return the density of the observations, in standard errors, (n, n_atoms), up to a factor a row."""
     spread = 1.0 + (WIDTH * typical[:, None] * atoms) ** 2
     logs = -0.5 * ((observed[:, None] - typical[:, None] * atoms) ** 2 / spread + np.log(spread))
     return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 
-# Sizes of small leaves that add up to what is known of the nodes above them.
+# Sizes of small leaves, joined with those of the nodes above them.
 
 Integers = NDArray[np.int64]
 
 
 def joined_sizes(
-    sizes: Floats, doubts: Floats, parents: Integers, tree: AggregationTree, means: Floats, unsure: Floats
+    sizes: Floats,
+    size_variances: Floats,
+    parents: Integers,
+    tree: AggregationTree,
+    means: Floats,
+    mean_variances: Floats,
 ) -> tuple[Floats, Floats, Floats]:
     """Return leaves' sizes joined with those of the nodes above: sizes, variances and u, (n_leaves,) each.
 
@@ -123,15 +128,17 @@ def joined_sizes(
     by all else, their sum takes D / (D + v) of its deficit, each leaf in proportion to d. Their covariance is
     then diag(d) - u u', u = d / sqrt(D + v).
     """
-    total, spread = (np.asarray(np.bincount(parents, one, len(means)), float) for one in (sizes, doubts))
-    told, variances = _by_all_else(tree, means, unsure, total, spread)
-    share = doubts / (spread + variances)[parents]
-    found = np.maximum(sizes + share * (told - total)[parents], 0.0)
-    return found, doubts * (1.0 - share), np.sqrt(doubts * share)
+    total, spread = (
+        np.asarray(np.bincount(parents, one, len(means)), float) for one in (sizes, size_variances)
+    )
+    others, variances = _by_all_else(tree, means, mean_variances, total, spread)
+    share = size_variances / (spread + variances)[parents]
+    found = np.maximum(sizes + share * (others - total)[parents], 0.0)
+    return found, size_variances * (1.0 - share), np.sqrt(size_variances * share)
 
 
 def _by_all_else(
-    tree: AggregationTree, means: Floats, unsure: Floats, total: Floats, spread: Floats
+    tree: AggregationTree, means: Floats, mean_variances: Floats, total: Floats, spread: Floats
 ) -> tuple[Floats, Floats]:
     """Return mean and variance of each node without the leaves below it, (n_nodes,) each.
 
@@ -139,33 +146,35 @@ def _by_all_else(
     siblings. total, spread: (n_nodes,), sums of the leaves right below and their variances.
     """
     above, total, spread = np.array(tree.parents), total.copy(), spread.copy()
-    joined, left = means.copy(), unsure.copy()
+    joined, left = means.copy(), mean_variances.copy()
     for level in reversed(tree.levels):
         at = slice(level.start, level.stop)
         below = np.where(spread[at] > 0.0, spread[at], np.inf)
-        left[at] = 1.0 / (1.0 / unsure[at] + 1.0 / below)
+        left[at] = 1.0 / (1.0 / mean_variances[at] + 1.0 / below)
         joined[at] += left[at] / below * (total[at] - means[at])
         if level.start:
             np.add.at(total, above[at], joined[at])
             np.add.at(spread, above[at], left[at])
-    told, variances = means.copy(), unsure.copy()
+    means_of_others, variances = means.copy(), mean_variances.copy()
     for level in tree.levels[1:]:
         at, up = slice(level.start, level.stop), above[level.start : level.stop]
         others = variances[up] + spread[up] - left[at]
-        variances[at] = 1.0 / (1.0 / unsure[at] + 1.0 / others)
-        told[at] += variances[at] / others * (told[up] - total[up] + joined[at] - means[at])
-    return told, variances
+        variances[at] = 1.0 / (1.0 / mean_variances[at] + 1.0 / others)
+        means_of_others[at] += (
+            variances[at] / others * (means_of_others[up] - total[up] + joined[at] - means[at])
+        )
+    return means_of_others, variances
 
 
-# Leaves that are small beside their noise: shares of a parent that is well known, with days of their own.
+# Leaves that are small next to their noise: shares of a well-known parent, with days of their own.
 
 
 STRENGTHS = np.geomspace(0.25, 16.0, 13)
 """Of leaves' own parts, relative to those of their parents, that are tried."""
-STRENGTH_DOUBT = 1.0
+STRENGTH_DEVIATION = 1.0
 """Standard deviation of the logarithm of that, around 0."""
 LEAST_SHAPE = 0.05
-"""Of a parent's mean: what a step of it counts at least, so that no step's leaves are all known to be 0."""
+"""Least part of a parent's mean at a step, so that no step's leaves are all known to be 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +188,7 @@ class LeafBlocks:
         noise: The variance of each sum.
         parents: (n_leaves,), rows of the parents' series.
         above: The tree of these series.
-        unsure: (n_parents,), variances of the parents' mean values.
+        mean_variances: (n_parents,), variances of the parents' mean values.
     """
 
     starts: Integers
@@ -188,7 +197,7 @@ class LeafBlocks:
     noise: float
     parents: Integers
     above: AggregationTree
-    unsure: Floats
+    mean_variances: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +209,7 @@ class LeafEstimate:
         variances: The same shape: of the leaves' expected values, widened by `factor`, without the variation
             of counts around them.
         sizes: (n_leaves,), mean values.
-        doubts: (n_leaves,), variances of these.
+        size_variances: (n_leaves,), variances of these.
         joined: (n_leaves,), u of `joined_sizes`: sizes of siblings have the covariance -u u'.
         measured: (n_leaves,), variances of sizes by each leaf's own blocks alone.
         noise: (n_leaves,), the variance of each block, variation of counts included.
@@ -211,7 +220,7 @@ class LeafEstimate:
     means: Floats
     variances: Floats
     sizes: Floats
-    doubts: Floats
+    size_variances: Floats
     joined: Floats
     measured: Floats
     noise: Floats
@@ -227,8 +236,8 @@ class Family:
         leaves: (m,), their rows.
         spectrum: (n_blocks,), variances of the modes.
         residuals: (m, n_blocks), the sums less the sizes' part.
-        across: (n_steps, n_blocks), covariance of the asked steps with each mode.
-        alone: (n_steps,), the asked steps' variance without blocks.
+        across: (n_steps, n_blocks), covariance of the target steps with each mode.
+        alone: (n_steps,), the target steps' variance without blocks.
     """
 
     leaves: Integers
@@ -242,12 +251,12 @@ def estimate_leaves(
     blocks: LeafBlocks,
     parents: Floats,
     first: int,
-    asked: range,
+    targets: range,
     prior: TemporalPrior,
     days: PublicDays,
     count: float,
 ) -> LeafEstimate:
-    """Estimate the leaves at the asked steps from their blocks and their parents' posterior means.
+    """Estimate the leaves at the target steps from their blocks and their parents' posterior means.
 
     A leaf is s_i q_p(t) (1 + a g_i(t)): q_p its parent's series over its mean; s_i its size, by least squares
     of its blocks on q_p, `Mixture` and `joined_sizes`; g_i its own part, with the prior's own components but
@@ -256,7 +265,7 @@ def estimate_leaves(
     better than leaves, or the leaves would be part of their tree's posterior. Time n_blocks^3 for each parent
     and leaves times n_blocks^2.
 
-    parents: (n_parents, n_all), posterior means from running step `first` on, over all blocks and `asked`.
+    parents: (n_parents, n_all), posterior means from running step `first` on, over all blocks and `targets`.
     count: the variance of a count of mean 1; 0 for readings that are no counts.
     """
     means, shape = shapes_of(parents)
@@ -266,24 +275,24 @@ def estimate_leaves(
     observed, spread = (blocks.sums * cover[own]).sum(axis=1) / info[own], blocks.noise / info[own]
     typical = (means / np.maximum(np.bincount(own, minlength=len(means)), 1))[own]
     alone = Mixture.learned(observed, spread, typical).posterior(observed, spread, typical)
-    sizes, doubts, joined = joined_sizes(*alone, own, blocks.above, means, blocks.unsure)
+    sizes, size_variances, joined = joined_sizes(*alone, own, blocks.above, means, blocks.mean_variances)
     left = blocks.sums - sizes[:, None] * cover[own]
-    families = families_of(blocks, cover, left, asked, prior, days)
+    families = families_of(blocks, cover, left, targets, prior, days)
     noise = blocks.noise + count * sizes * cover.mean(axis=1)[own]
     strength = _strength(families, sizes, noise)
-    bent, unsure = np.zeros((len(sizes), len(asked))), np.zeros((len(sizes), len(asked)))
+    bent, own_variances = np.zeros((len(sizes), len(targets))), np.zeros((len(sizes), len(targets)))
     for one in families:
         power = (strength * sizes[one.leaves, None]) ** 2
         seen = power * one.spectrum + noise[one.leaves, None]
         bent[one.leaves] = (power * one.residuals / seen) @ one.across.T
-        unsure[one.leaves] = power * np.maximum(one.alone - (power / seen) @ (one.across**2).T, 0.0)
-    doubt = (doubts[:, None] + unsure.mean(axis=1, keepdims=True)) * cover[own] ** 2
-    factor = _factor(left, blocks.noise, doubt + (noise - blocks.noise)[:, None])
-    now = shape[:, asked.start - first : asked.stop - first][own]
+        own_variances[one.leaves] = power * np.maximum(one.alone - (power / seen) @ (one.across**2).T, 0.0)
+    model_variance = (size_variances[:, None] + own_variances.mean(axis=1, keepdims=True)) * cover[own] ** 2
+    factor = _factor(left, blocks.noise, model_variance + (noise - blocks.noise)[:, None])
+    now = shape[:, targets.start - first : targets.stop - first][own]
     found = np.maximum((sizes[:, None] + bent) * now, 0.0)
-    variances = factor * (doubts[:, None] + unsure) * now**2
+    variances = factor * (size_variances[:, None] + own_variances) * now**2
     measured = noise / info[own]
-    return LeafEstimate(found, variances, sizes, doubts, joined, measured, noise, factor, strength)
+    return LeafEstimate(found, variances, sizes, size_variances, joined, measured, noise, factor, strength)
 
 
 def shares_of_parents(estimate: LeafEstimate, parents: Integers, n_parents: int) -> Floats:
@@ -314,25 +323,27 @@ def own_parts(prior: TemporalPrior) -> TemporalPrior:
 
 
 def families_of(
-    blocks: LeafBlocks, cover: Floats, left: Floats, asked: range, prior: TemporalPrior, days: PublicDays
+    blocks: LeafBlocks, cover: Floats, left: Floats, targets: range, prior: TemporalPrior, days: PublicDays
 ) -> list[Family]:
-    """Return the families, with what is asked at the steps."""
+    """Return the families at the target steps."""
     own = own_parts(prior)
-    clock, steps = days.clock(blocks.starts), days.clock(np.arange(asked.start, asked.stop))
-    wanted = Blocks.at(steps, kinds=days.kinds(steps))
-    alone, found = own.variances(wanted)[1], []
+    clock, steps = days.clock(blocks.starts), days.clock(np.arange(targets.start, targets.stop))
+    single = Blocks.at(steps, kinds=days.kinds(steps))
+    alone, found = own.variances(single)[1], []
     for parent in np.unique(blocks.parents):
         leaves = np.flatnonzero(blocks.parents == parent)
-        seen = Blocks.at(clock, blocks.lengths, kinds=days.kinds(clock), worth=cover[parent] / blocks.lengths)
+        seen = Blocks.at(
+            clock, blocks.lengths, kinds=days.kinds(clock), weight=cover[parent] / blocks.lengths
+        )
         spectrum, basis = np.linalg.eigh(own.covariances(seen, seen)[1])
-        across = own.covariances(wanted, seen)[1] @ basis
+        across = own.covariances(single, seen)[1] @ basis
         found.append(Family(leaves, np.maximum(spectrum, 0.0), left[leaves] @ basis, across, alone))
     return found
 
 
 def _strength(families: list[Family], sizes: Floats, noise: Floats) -> float:
     """Return the strength of the own parts under which the leaves' residuals, and it, are most likely."""
-    scores = -0.5 * (np.log(STRENGTHS) / STRENGTH_DOUBT) ** 2
+    scores = -0.5 * (np.log(STRENGTHS) / STRENGTH_DEVIATION) ** 2
     for number, strength in enumerate(STRENGTHS):
         for one in families:
             seen = (strength * sizes[one.leaves, None]) ** 2 * one.spectrum + noise[one.leaves, None]
@@ -340,11 +351,14 @@ def _strength(families: list[Family], sizes: Floats, noise: Floats) -> float:
     return float(STRENGTHS[np.argmax(scores)])
 
 
-def _factor(left: Floats, noise: float, doubt: Floats) -> float:
+def _factor(left: Floats, noise: float, model_variance: Floats) -> float:
     """As `calibration.variance_factor`, for residuals of known noise."""
-    unsure = 5.0 * noise**2 + 4.0 * noise * doubt + 2.0 * doubt**2
-    first = float(((left**2 - noise) * doubt / unsure).sum()) / ALIKE + EXPECTED_FACTOR / FACTOR_DOUBT**2
-    second = float((doubt**2 / unsure).sum()) / ALIKE + 1.0 / FACTOR_DOUBT**2
+    square_variance = 5.0 * noise**2 + 4.0 * noise * model_variance + 2.0 * model_variance**2
+    first = (
+        float(((left**2 - noise) * model_variance / square_variance).sum()) / ALIKE
+        + EXPECTED_FACTOR / FACTOR_DEVIATION**2
+    )
+    second = float((model_variance**2 / square_variance).sum()) / ALIKE + 1.0 / FACTOR_DEVIATION**2
     return float(np.clip(first / second, 1.0, LARGEST_FACTOR))
 
 
@@ -378,16 +392,16 @@ def seen_counts(
         return None
     seen, first = known
     blocks = seen.blocks
-    steps = blocks.lengths * blocks.worth
+    steps = blocks.lengths * blocks.weight
     values = seen.residuals + tree.add_up(first[:, None]) * steps
     information = float(steps @ steps)
     own = seen.noise / information
-    sizes, doubts = node_sizes(tree, values @ steps / information, own, scale)
-    alone = np.minimum(own, NOT_MEASURED * doubts)
-    alone[tree.leaf_indices] = doubts[tree.leaf_indices]
+    sizes, size_variances = node_sizes(tree, values @ steps / information, own, scale)
+    alone = np.minimum(own, NOT_MEASURED * size_variances)
+    alone[tree.leaf_indices] = size_variances[tree.leaf_indices]
     means = tree.add_up(sizes[:, None])
-    noise = seen.noise + float(np.mean(steps * blocks.worth)) * means[:, 0]
-    return Seen(tree, blocks, values - means * steps, noise, sizes, seen.groups), sizes, doubts, alone
+    noise = seen.noise + float(np.mean(steps * blocks.weight)) * means[:, 0]
+    return Seen(tree, blocks, values - means * steps, noise, sizes, seen.groups), sizes, size_variances, alone
 
 
 def node_sizes(
@@ -406,23 +420,23 @@ def node_sizes(
     measured = np.where(np.isfinite(variances), observed, 0.0)
     precision = 1.0 / variances
     typical = _typical(tree, _joined(tree, measured, precision), precision, scale)[parents[leaves]]
-    sizes, doubts = np.zeros(leaves.size), np.zeros(leaves.size)
+    sizes, size_variances = np.zeros(leaves.size), np.zeros(leaves.size)
     depths = tree.depths[leaves]
     for depth in np.unique(depths):
         at = depths == depth
         given = observed[leaves[at]], variances[leaves[at]], typical[at]
-        sizes[at], doubts[at] = Mixture.learned(*given).posterior(*given)
-    doubts = np.maximum(doubts, SURE * variances[leaves])
-    measured[leaves], precision[leaves] = sizes, 1.0 / doubts
+        sizes[at], size_variances[at] = Mixture.learned(*given).posterior(*given)
+    size_variances = np.maximum(size_variances, SURE * variances[leaves])
+    measured[leaves], precision[leaves] = sizes, 1.0 / size_variances
     found = _joined(tree, measured, precision)[leaves]
-    unsure = variances.copy()
-    unsure[leaves] = doubts
+    node_variances = variances.copy()
+    node_variances[leaves] = size_variances
     for level in reversed(tree.levels[1:]):
         at = np.arange(level.start, level.stop)
-        below = np.bincount(parents[at], unsure[at], len(parents))
+        below = np.bincount(parents[at], node_variances[at], len(parents))
         inner = np.flatnonzero(below)
-        unsure[inner] = 1.0 / (1.0 / variances[inner] + 1.0 / below[inner])
-    return np.maximum(found, LEAST_SHARE * sizes.sum() + LEAST_SIZE), unsure
+        node_variances[inner] = 1.0 / (1.0 / variances[inner] + 1.0 / below[inner])
+    return np.maximum(found, LEAST_SHARE * sizes.sum() + LEAST_SIZE), node_variances
 
 
 def _joined(tree: AggregationTree, values: Floats, precision: Floats) -> Floats:
@@ -432,23 +446,23 @@ def _joined(tree: AggregationTree, values: Floats, precision: Floats) -> Floats:
 
 
 def _typical(tree: AggregationTree, means: Floats, precision: Floats, scale: float | None) -> Floats:
-    """Return the mean of each node's children, (n_nodes,), above 0: what the parent and the scale tell."""
+    """Return the mean of each node's children, (n_nodes,), above 0, by the parent and the scale."""
     below = tree.add_up(1.0 / precision[tree.leaf_indices][:, None])[:, 0]
     known, pulled = precision + 1.0 / below, means * (precision + 1.0 / below)
     if scale is not None:
         guess = scale * tree.leaves_below
-        known = known + 1.0 / (SCALE_DOUBT * guess) ** 2
-        pulled = pulled + guess / (SCALE_DOUBT * guess) ** 2
+        known = known + 1.0 / (SCALE_DEVIATION * guess) ** 2
+        pulled = pulled + guess / (SCALE_DEVIATION * guess) ** 2
     children = np.bincount(np.array(tree.parents)[1:], minlength=len(tree.nodes))
     return np.asarray(np.maximum(pulled / known, 0.1 / np.sqrt(known)) / np.maximum(children, 1))
 
 
-# How counts varied around what is expected of them, as far as their own measurements tell.
+# The variation of counts around their expectations, by their own measurements.
 
 LEAST_EXPECTED = 1e-9
 """Counts: an expectation of a leaf below it is taken for this."""
 MOST_TOLD = 1.0 - 1e-12
-"""Nothing is known to the last digit: errors are divided by what is open."""
+"""Nothing is known to the last digit: errors are divided by the residual variance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -457,8 +471,8 @@ class Variation:
 
     Attributes:
         moved: (n_nodes, n_steps), estimated counts less their expectation; it adds up.
-        told: (n_nodes, n_steps), the known part of a count's variation, from 0 to below 1.
-        told_expected: The same shape: the part by which an expectation is less uncertain for it; 0 in blocks
+        known: (n_nodes, n_steps), the known part of a count's variation, from 0 to below 1.
+        known_expected: The same shape: the part by which an expectation is less uncertain for it; 0 in blocks
             of some steps, of whose differences the block says nothing.
         tree: Of levels that are measured at the same blocks.
         noise: (n_nodes,), variances of their noise; inf where a node was not measured.
@@ -469,8 +483,8 @@ class Variation:
     """
 
     moved: Floats
-    told: Floats
-    told_expected: Floats
+    known: Floats
+    known_expected: Floats
     tree: AggregationTree
     noise: Floats
     counted: Floats
@@ -485,8 +499,8 @@ class Variation:
         counted, parts, every = self.counted @ self.cover[at].T, self.parts[:, at], np.arange(at.size)
         matrices, of_steps = np.zeros((at.size,) * 3), outer_squares(times[:, at].T)
         matrices[every, every, every] = -1.0  # steps apart
-        told = told_in_groups(self.tree, counted, self.noise)
-        return [Groups(leaves, of, rows * parts, matrices, of_steps) for of, rows in told if rows.any()]
+        reductions = reductions_in_groups(self.tree, counted, self.noise)
+        return [Groups(leaves, of, rows * parts, matrices, of_steps) for of, rows in reductions if rows.any()]
 
 
 def count_variation(
@@ -518,17 +532,17 @@ def count_variation(
     # a count that is found varies as one of which so much was expected: it may be a day unlike others
     counted = np.maximum(leaves @ cover + moved[tree.leaf_indices], LEAST_EXPECTED)
     known = pass_over_tree(tree, counted, noise, (surprises,))
-    told = np.clip(1.0 - known.variances / known.prior, 0.0, MOST_TOLD)
+    explained = np.clip(1.0 - known.variances / known.prior, 0.0, MOST_TOLD)
     every = tree.add_up(leaves)
-    # blocks are disjoint: what is said of one is that of each of its steps
+    # blocks are disjoint: each of a block's steps has the block's value
     of_blocks = every @ cover @ cover.T
     parts = every / np.where(of_blocks > 0.0, of_blocks, np.inf)
     of_leaves = parts[tree.leaf_indices]
-    told_of_steps = told @ cover.T * parts
+    known_of_steps = explained @ cover.T * parts
     return Variation(
         tree.add_up(moved[tree.leaf_indices] @ cover.T * of_leaves),
-        told_of_steps,
-        told_of_steps * cover[:, blocks.lengths == 1].any(axis=1),
+        known_of_steps,
+        known_of_steps * cover[:, blocks.lengths == 1].any(axis=1),
         tree,
         noise,
         counted,
@@ -544,7 +558,7 @@ SHARES = np.array([0.5, 0.68, 0.8, 0.9, 0.95])
 """Of the bands that are looked at."""
 LEAST_FACTOR = 0.4
 BELIEVED, HELD_BELIEF = 1.1, 10.0
-"""The factor that is believed before anything is measured, and how many surprises that is worth."""
+"""The prior factor, and its weight in surprises."""
 HELD_GRID_POINTS = 60
 NORMAL_PARTS = np.linspace(0.005, 0.995, 34)
 """Of a variance, the rest that of Laplace noise: where the bands of the sum of both are worked out."""
@@ -571,38 +585,40 @@ def level_factors(posterior: TreePosterior) -> Floats:
         at = slice(level.start, level.stop)
         noise = seen.noise[at, None]
         if np.isfinite(noise).all() and ordinary.any():
-            doubt = np.maximum(spread[at][:, ordinary] - noise, 0.0)
-            found[at] = level_factor(np.abs(surprise[at][:, ordinary]), noise, counted[at, None], doubt)
+            model_variance = np.maximum(spread[at][:, ordinary] - noise, 0.0)
+            found[at] = level_factor(
+                np.abs(surprise[at][:, ordinary]), noise, counted[at, None], model_variance
+            )
     return found
 
 
 def _of_counts(posterior: TreePosterior) -> Floats:
     """Return how much of each node's noise is normal: what counts vary; all of it where noise is joint."""
     seen = posterior.seen
-    counted = np.mean(seen.blocks.lengths * seen.blocks.worth**2) * posterior.weights[:, 0]
+    counted = np.mean(seen.blocks.lengths * seen.blocks.weight**2) * posterior.weights[:, 0]
     alone = np.minimum(counted, seen.noise)
     if seen.groups is None:
         return alone
     return np.where((seen.groups.sizes > 1).any(axis=1), seen.noise, alone)
 
 
-def level_factor(surprise: Floats, noise: Floats, counted: Floats, doubt: Floats) -> float:
+def level_factor(surprise: Floats, noise: Floats, counted: Floats, model_variance: Floats) -> float:
     """Return the factor of one level, as `level_factors`.
 
     surprise: (n_nodes, n), at least 0: distances of measured values from their predictions. noise: (n_nodes,
-    1), variances of the noise. counted: (n_nodes, 1), the normal part of it, the variation of counts. doubt:
-    (n_nodes, n), a value's variance less the noise.
+    1), variances of the noise. counted: (n_nodes, 1), the normal part of it, the variation of counts.
+    model_variance: (n_nodes, n), a value's variance less the noise.
     """
     logs = np.linspace(np.log(LEAST_FACTOR), np.log(LARGEST_FACTOR), HELD_GRID_POINTS)
-    worth = doubt / (noise + doubt)
-    weight, usual = float(worth.sum()), doubt.mean(axis=1, keepdims=True)
-    held = []
+    shares = model_variance / (noise + model_variance)
+    weight, usual = float(shares.sum()), model_variance.mean(axis=1, keepdims=True)
+    coverage = []
     for one in np.exp(logs):
         edges = band_edges((counted + one * usual) / (noise + one * usual))
-        inside = surprise <= edges * np.sqrt(noise + one * doubt)
-        held.append(float((inside * worth).sum()) / SHARES.size)
-    # held shares rise with the factor but for ties, which must not stop the search
-    rising = np.array(held) / max(weight, 1e-300) + 1e-9 * np.arange(logs.size)
+        inside = surprise <= edges * np.sqrt(noise + one * model_variance)
+        coverage.append(float((inside * shares).sum()) / SHARES.size)
+    # coverage rises with the factor but for ties, which must not stop the search
+    rising = np.array(coverage) / max(weight, 1e-300) + 1e-9 * np.arange(logs.size)
     shown, count = float(np.interp(SHARES.mean(), rising, logs)), weight / ALIKE
     return float(np.exp((count * shown + HELD_BELIEF * np.log(BELIEVED)) / (count + HELD_BELIEF)))
 
@@ -636,9 +652,9 @@ def share_within(edges: Floats, normal: Floats) -> Floats:
     return np.asarray(1.0 - 2.0 * ndtr(-at) - near + far)
 
 
-SHARED_DOUBT = 0.02
-"""Of a small leaf's own variance as a count: what it gives way to its parent by, where it is sure."""
-LEAST_DOUBT = 1e-9
+SHARED_VARIANCE = 0.02
+"""Of a small leaf's variance as a count: its least variance in the fit with its parent."""
+LEAST_VARIANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -661,7 +677,7 @@ class CountsFit:
 
 
 def tree_above(tree: AggregationTree, level: int) -> AggregationTree:
-    """Return the tree without its levels from this one, above 0, on: nodes in the same order; free."""
+    """Return the tree without its levels from this one, above 0, on: nodes in the same order."""
     stop = tree.levels[level].start
     return AggregationTree(tree.nodes[:stop], tree.parents[:stop])
 
@@ -688,13 +704,13 @@ def fit_counts(
     moved, variances = series_of(found, step_blocks(steps, days, shared.events))
     expected = shared.of_nodes + moved
     varied = count_variation(shared.tree, expected, shared.measured, steps)
-    means, left, open_of = expected + varied.moved, 1.0 - varied.told, 1.0 - varied.told_expected
+    means, left, open_of = expected + varied.moved, 1.0 - varied.known, 1.0 - varied.known_expected
 
-    def doubted(of_sizes: Floats) -> Floats:
+    def variances_with(of_sizes: Floats) -> Floats:
         return (variances * shared.factors[:, None] + of_sizes * shared.shape(expected) ** 2) * open_of
 
-    alone = doubted(shared.size_doubts)
-    above = CountsFit(means, alone, alone + LEAST_DOUBT, left, len(means))
+    alone = variances_with(shared.excess_variances)
+    above = CountsFit(means, alone, alone + LEAST_VARIANCE, left, len(means))
     if small is None:
         return above
     level = tree.levels[small]
@@ -702,13 +718,13 @@ def fit_counts(
     if known is None:
         return _evenly(above, np.array(tree.parents)[level.start : level.stop])
     leaves = estimate_leaves(*known, steps, found.posterior.prior, days, 1.0)
-    # what leaves tell of nodes above is in the sums that are published, not in what these give way by
-    doubts = doubted(shared.size_doubts_with(leaves, known[0].parents))
+    # the leaves' information on nodes above is in the published sums, not in the variances of their fit
+    whole = variances_with(shared.excess_variances_with(leaves, known[0].parents))
     shares = shares_of_parents(leaves, known[0].parents, len(means))
     return CountsFit(
         np.vstack([means, leaves.means * shared.raised(expected, varied)[known[0].parents]]),
-        np.vstack([doubts, leaves.variances + shares**2 @ alone]),
-        np.vstack([above.given, leaves.variances + SHARED_DOUBT * leaves.means + LEAST_DOUBT]),
+        np.vstack([whole, leaves.variances + shares**2 @ alone]),
+        np.vstack([above.given, leaves.variances + SHARED_VARIANCE * leaves.means + LEAST_VARIANCE]),
         np.vstack([left, np.full_like(leaves.means, leaves.factor)]),
         len(means),
     )
@@ -726,8 +742,8 @@ class SharedFit:
         events: Event days.
         of_nodes: (n_nodes, 1), sizes.
         factors: (n_nodes,), factors of the posterior's variances, after its own factor.
-        size_doubts: (n_nodes, 1), variances of sizes beyond the posterior.
-        unsure: (n_nodes,), variances of each node's size without the nodes below it.
+        excess_variances: (n_nodes, 1), variances of sizes beyond the posterior.
+        own_size_variances: (n_nodes,), variances of each node's size without the nodes below it.
     """
 
     tree: AggregationTree
@@ -737,28 +753,28 @@ class SharedFit:
     events: Sequence[int]
     of_nodes: Floats
     factors: Floats
-    size_doubts: Floats
-    unsure: Floats
+    excess_variances: Floats
+    own_size_variances: Floats
 
     def shape(self, means: Floats) -> Floats:
         """Return the root's expected counts over its size, (n_steps,), of all nodes', (n_nodes, n_steps)."""
         return np.asarray(np.maximum(means[0] / self.of_nodes[0], LEAST_SHAPE))
 
     def raised(self, expected: Floats, varied: Variation) -> Floats:
-        """Return by which factor counts are found above what was expected of them, (n_nodes, n_steps)."""
+        """Return the ratio of estimated counts to their expectations, (n_nodes, n_steps)."""
         return np.maximum(1.0 + varied.moved / np.maximum(expected, LEAST_SHAPE * self.of_nodes), 0.0)
 
-    def size_doubts_with(self, leaves: LeafEstimate, parents: Integers) -> Floats:
-        """Return `size_doubts` joined with the sizes of small leaves below each node, (n_nodes, 1).
+    def excess_variances_with(self, leaves: LeafEstimate, parents: Integers) -> Floats:
+        """Return `excess_variances` joined with the sizes of small leaves below each node, (n_nodes, 1).
 
         A node's published value is nearly the sum of its leaves, where these are known better. By the leaves'
         own blocks alone: their siblings would add more, but the same for all. parents: (n_small_leaves,),
         rows of their parents, which are leaves of the tree here.
         """
-        measured = np.bincount(parents, leaves.factor * leaves.measured, len(self.size_doubts))
-        told = np.where(measured > 0.0, measured, np.inf)[self.tree.leaf_indices, None]
+        measured = np.bincount(parents, leaves.factor * leaves.measured, len(self.excess_variances))
+        measured = np.where(measured > 0.0, measured, np.inf)[self.tree.leaf_indices, None]
         with np.errstate(divide="ignore"):
-            return np.asarray(1.0 / (1.0 / self.size_doubts + 1.0 / self.tree.add_up(told)))
+            return np.asarray(1.0 / (1.0 / self.excess_variances + 1.0 / self.tree.add_up(measured)))
 
     def means(self, steps: range) -> Floats:
         """Return expected counts, (n_nodes, n_steps), at running steps."""
@@ -779,7 +795,7 @@ class SharedFit:
         level, noise = tree.levels[small], 2.0 * float(history.scales[-1]) ** 2
         parents = np.array(tree.parents)[level.start : level.stop]
         blocks = history.starts, history.lengths, history.sums.astype(np.float64), noise
-        return LeafBlocks(*blocks, parents, self.tree, self.unsure), past, first
+        return LeafBlocks(*blocks, parents, self.tree, self.own_size_variances), past, first
 
 
 def shared_fit(
@@ -799,14 +815,14 @@ def shared_fit(
     known = seen_counts(dense, above, belief.days, typical_above(tree, above, scale), belief.events)
     if known is None:
         return None
-    seen, sizes, doubts, alone = known
+    seen, sizes, size_variances, alone = known
     found, events = belief.answer(seen, steps)
     factors = level_factors(found.posterior) / found.factor
-    size_doubts = _doubt_of_sizes(found.posterior.prior, above, sizes, doubts)
+    excess_variances = _excess_variances(found.posterior.prior, above, sizes, size_variances)
     of_nodes = above.add_up(sizes[:, None])
     measured = common_blocks(dense)
     return SharedFit(
-        above, measured, found, belief.days, tuple(events), of_nodes, factors, size_doubts, alone
+        above, measured, found, belief.days, tuple(events), of_nodes, factors, excess_variances, alone
     )
 
 
@@ -816,7 +832,7 @@ def _alike(history: BlockHistory) -> BlockHistory:
 
 
 def _evenly(above: CountsFit, parents: NDArray[np.int64]) -> CountsFit:
-    """Return leaves that were never measured beside what is known above them: even parts, of `UNKNOWN`."""
+    """Return the fit with leaves that were never measured: even parts of their parents, of `UNKNOWN`."""
     even = np.maximum(above.means, 0.0)[parents] / np.bincount(parents)[parents][:, None]
     unknown = np.full(even.shape, UNKNOWN)
     return CountsFit(
@@ -835,13 +851,15 @@ def typical_above(tree: AggregationTree, above: AggregationTree, scale: float | 
     return scale * len(tree.leaves) / len(above.leaves)
 
 
-def _doubt_of_sizes(prior: TemporalPrior, tree: AggregationTree, sizes: Floats, doubts: Floats) -> Floats:
+def _excess_variances(
+    prior: TemporalPrior, tree: AggregationTree, sizes: Floats, size_variances: Floats
+) -> Floats:
     """Return sizes' variances beyond the prior's constant part, (n_nodes, 1), a leaf's own part."""
     shared, own = np.exp(2.0 * prior.logs[:2])
     expected = own * tree.add_up(sizes[:, None] ** 2)[:, 0]
     inner = np.setdiff1d(np.arange(len(tree.nodes)), tree.leaf_indices)
     expected[inner] += shared * tree.add_up(sizes[:, None])[inner, 0] ** 2
-    return np.asarray(np.maximum(doubts - expected, 0.0)[:, None])
+    return np.asarray(np.maximum(size_variances - expected, 0.0)[:, None])
 
 
 # Bands for counts.
@@ -852,10 +870,10 @@ SHARE = 0.95
 SMALLEST = 1e-6
 """An expected count below it is taken for this."""
 FAR_BELOW = 1e4
-"""Standard deviations below 0 that are told apart: beyond, digits end."""
+"""Standard deviations below 0 that floats distinguish."""
 LARGE, KNOWN = 30.0, 0.8
-"""A count that is as good as normal; the part of its variance below which it was told enough to be so."""
-LEAST_DOUBTFUL = 0.2
+"""A count that is nearly normal; the part of its variance below which its measurement makes it so."""
+LEAST_GAMMA_SHAPE = 0.2
 """Of a squared expectation to its variance: a gamma of less has its mass at 0, so that the less was known of
 a count, the narrower its band would be, down to 0 alone."""
 
@@ -864,14 +882,14 @@ def count_bands(means: Floats, variances: Floats, count_variance: float | Floats
     """Return the lowest and the highest counts of a band of 95 %, both included; shapes are broadcast.
 
     The expectation, with mean m and variance v, is taken as gamma distributed, so a count is negative
-    binomial, of mean m and variance v + c m, v being at most m^2 / `LEAST_DOUBTFUL` and c the variance of a
-    count whose expectation is 1. Where 0 alone has more than `SHARE`, the band is 0 and holds more. Where the
-    variance is hardly above m, or below it because the count itself was measured, it is normal if m is above
-    `LARGE` or the variance far below it.
+    binomial, of mean m and variance v + c m, v being at most m^2 / `LEAST_GAMMA_SHAPE` and c the variance of
+    a count whose expectation is 1. Where 0 alone has more than `SHARE`, the band is 0 and holds more. Where
+    the variance is hardly above m, or below it because the count itself was measured, it is normal if m is
+    above `LARGE` or the variance far below it.
     """
     mean = np.maximum(means, SMALLEST)
-    doubt = np.minimum(variances, mean**2 / LEAST_DOUBTFUL)
-    whole, least = doubt + count_variance * mean, 1e-3 * mean**2 + 1e-12
+    model_variance = np.minimum(variances, mean**2 / LEAST_GAMMA_SHAPE)
+    whole, least = model_variance + count_variance * mean, 1e-3 * mean**2 + 1e-12
     size = mean**2 / np.maximum(whole - mean, least)
     tails = 0.5 - SHARE / 2, 0.5 + SHARE / 2
     low, high = (_quantiles(tail, size, size / (size + mean)) for tail in tails)
@@ -903,7 +921,7 @@ def _quantiles(tail: float, size: Floats, success: Floats) -> Floats:
     return np.where(betainc(size, 1.0, success) >= tail, 0.0, count)
 
 
-# From what is known of counts to what is published: series that add up, errors, bands of whole numbers.
+# Published counts: series that add up, errors, bands of whole numbers.
 
 
 def published_counts(
@@ -922,13 +940,13 @@ def published_counts(
     expected = np.maximum(found.values, 0.0)
     known = fit.variances < UNKNOWN * (1.0 - 1e-9)
     variances = np.where(known, fit.variances + fit.count_variances * expected, UNKNOWN)
-    doubt = np.where(known, fit.variances, 0.0)
-    # shares of a parent are expectations of what is not below 0; a normal posterior may be
+    model_variance = np.where(known, fit.variances, 0.0)
+    # shares of a parent are not below 0; a normal posterior may be
     normal = np.arange(len(expected)) < fit.n_normal
     below = np.where(fit.means < 0.0, fit.means, expected)
-    mean, rest = above_zero(below[normal], np.maximum(doubt[normal], LEAST_DOUBT))
+    mean, rest = above_zero(below[normal], np.maximum(model_variance[normal], LEAST_VARIANCE))
     low, high = count_bands(
-        np.vstack([mean, expected[~normal]]), np.vstack([rest, doubt[~normal]]), fit.count_variances
+        np.vstack([mean, expected[~normal]]), np.vstack([rest, model_variance[~normal]]), fit.count_variances
     )
     bands = np.where(known, low, np.nan), np.where(known, high, np.nan)
     return Estimate(found.values, variances, optimality=found.optimality, bands=bands, unbounded=free)

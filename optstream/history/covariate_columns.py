@@ -121,7 +121,7 @@ def _at_blocks(
     """Return the functions times harmonics of the day, over blocks, (n_columns, n_leaves, n)."""
     offsets = np.arange(int(blocks.lengths.max(initial=1)))
     steps = blocks.clock[:, None] + offsets
-    within = (offsets < blocks.lengths[:, None]) * blocks.worth[:, None]
+    within = (offsets < blocks.lengths[:, None]) * blocks.weight[:, None]
     day = steps // steps_per_day - first_day
     known = (day >= 0) & (day < functions.shape[2])
     turn = 2.0 * np.pi * (steps % steps_per_day + 0.5) / steps_per_day

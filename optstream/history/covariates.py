@@ -19,7 +19,7 @@ STRENGTHS = (0.0, 0.3, 1.0, 3.0)
 what tells nothing changes nothing."""
 ROUNDS = 2
 MOST_STEPS = 512
-"""Steps whose columns are in memory at once: counts ask for all of the weeks that are looked at."""
+"""Steps whose columns are in memory at once: counts need all weeks of the estimate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +61,8 @@ class CovariateEffect:
 
     def _left_open(self, steps: Blocks) -> Floats:
         """Return every node's derivative by a coefficient, less its prediction by the measurements."""
-        told, _ = self.without.responses(self.columns, steps)
-        return self._at(steps) - told
+        pulled, _ = self.without.responses(self.columns, steps)
+        return self._at(steps) - pulled
 
     def _at(self, steps: Blocks) -> Floats:
         seen = self.without.seen
@@ -92,11 +92,11 @@ def effect_of(
     _, pulls = posterior.responses(found.values, nowhere)
     rotated = (np.where(known, found.values, 0.0) @ posterior.basis).reshape(len(pulls), -1)
     values = (np.where(known, seen.residuals, 0.0) @ posterior.basis).ravel()
-    gram, told = rotated @ pulls.reshape(len(pulls), -1).T, pulls.reshape(len(pulls), -1) @ values
-    strengths = _strengths(gram, told, found.groups)
+    gram, pulled = rotated @ pulls.reshape(len(pulls), -1).T, pulls.reshape(len(pulls), -1) @ values
+    strengths = _strengths(gram, pulled, found.groups)
     if not strengths.any():
         return None
-    coefficients, covariance, _ = _conditioned(gram, told, strengths)
+    coefficients, covariance, _ = _conditioned(gram, pulled, strengths)
     return CovariateEffect(
         tuple(covariates),
         steps_per_day,
@@ -108,7 +108,7 @@ def effect_of(
     )
 
 
-def _strengths(gram: Floats, told: Floats, groups: NDArray[np.int64]) -> Floats:
+def _strengths(gram: Floats, pulled: Floats, groups: NDArray[np.int64]) -> Floats:
     """Return the likeliest strength of each column's group, found group by group."""
     chosen = np.ones(int(groups.max()) + 1)
     for _ in range(ROUNDS):
@@ -116,16 +116,16 @@ def _strengths(gram: Floats, told: Floats, groups: NDArray[np.int64]) -> Floats:
             gains = []
             for strength in STRENGTHS:
                 chosen[group] = strength
-                gains.append(_conditioned(gram, told, chosen[groups])[2])
+                gains.append(_conditioned(gram, pulled, chosen[groups])[2])
             chosen[group] = STRENGTHS[int(np.argmax(gains))]
     return chosen[groups]
 
 
-def _conditioned(gram: Floats, told: Floats, strengths: Floats) -> tuple[Floats, Floats, float]:
+def _conditioned(gram: Floats, pulled: Floats, strengths: Floats) -> tuple[Floats, Floats, float]:
     """Return mean and covariance of the coefficients, and by how much they raise the log likelihood."""
-    precision = np.eye(told.size) + strengths[:, None] * gram * strengths
+    precision = np.eye(pulled.size) + strengths[:, None] * gram * strengths
     factor = cho_factor(precision, lower=True)
-    pull = strengths * told
+    pull = strengths * pulled
     mean = cho_solve(factor, pull)
     gain = 0.5 * float(pull @ mean) - float(np.log(np.diag(factor[0])).sum())
-    return mean, cho_solve(factor, np.eye(told.size)), gain
+    return mean, cho_solve(factor, np.eye(pulled.size)), gain

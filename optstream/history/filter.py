@@ -1,4 +1,4 @@
-"""What a stream's past measurements say of its next period: the blocks of the last weeks, a learned prior."""
+"""The estimate of a period from the blocks of the last weeks and a learned prior."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import eye_array
 
-from optstream.estimation.error_terms import AskedTimes, ErrorProducts
+from optstream.estimation.error_terms import ErrorProducts, ErrorTimes
 from optstream.estimation.estimate import UNKNOWN
 from optstream.estimation.groups import Groups, added, alike, leaves_below
 from optstream.history.blocks import BlockHistory, Blocks
 from optstream.history.learn import learn, noise_groups, run_blocks, seen_series, step_blocks
-from optstream.history.posterior import MORE_NOISE, DoubtOfLeaves, Fitted, Question, explained, fit, series_of
+from optstream.history.posterior import MORE_NOISE, Fitted, LeafErrors, Question, explained, fit, series_of
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
 from optstream.history.robust import known_information
 from optstream.history.tree import LeafCovariance, NoiseGroups, Rotation, Seen, TreePosterior, most_nodes
@@ -32,7 +32,7 @@ MOST_FITTED = 336
 MOVED = 168
 """Blocks between the windows of `around`: a window ends at the newest block, the next ones so many before."""
 NEAR_DAYS = 14
-"""A day is estimated anew for so long from what the newest day remembers; later, from its own memory too."""
+"""Days for which a new estimate reads the newest day's state alone; later, its own state too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class FilterState:
         return judged.taught(seen, first_step)
 
     def taught(self, seen: Seen, first_step: int) -> "FilterState":
-        """Return the belief with a prior learned from what was seen and covariates do not explain."""
+        """Return the belief with a prior learned from the measurements less the covariates' effect."""
         left = explained(self.prior, seen, self.covariates, self.days)[0].seen
         return replace(self, prior=learn(self.prior, left), learned=self.day_of(first_step))
 
@@ -174,7 +174,7 @@ class FilterState:
     def events_with(
         self, own: BlockHistory, steps: range, history_days: int, scale: float | None
     ) -> tuple[int, ...]:
-        """Return the days that are called events when `fitted` is asked the same, theirs included; free."""
+        """Return the event days of `fitted` with the same arguments, the steps' included."""
         history = around(self.after(own, history_days).history, steps)
         if not history.n_blocks:
             return self.events
@@ -229,12 +229,12 @@ def latest(history: BlockHistory, most: int) -> BlockHistory:
 
 
 MORE_OF_DAYS = 0.9
-"""How many times more what the prior leaves open of leaves' days counts, beside their shares of the sum."""
+"""Factor of the prior's residual variance of leaves' days, apart from their shares of the sum."""
 
 
 @dataclass(frozen=True, eq=False)
-class DoubtOfDays:
-    """`DoubtOfLeaves`, corrected for means over a day (`CovarianceOfSums`).
+class DayMeanErrors:
+    """`LeafErrors`, corrected for means over a day (`CovarianceOfSums`).
 
     The factor of a posterior comes from single blocks, by which single values err. It does not hold for a
     day's mean, whose error is mostly noise, which is known: so an error w of a value becomes w - (1 - 1 /
@@ -250,17 +250,17 @@ class DoubtOfDays:
     the noise.
 
     Attributes:
-        doubt: Of the leaves at the period's steps, then at runs of the days before it.
+        leaf_errors: Of the leaves at the period's steps, then at runs of the days before it.
         n_steps: Of the period, which is a day.
     """
 
-    doubt: DoubtOfLeaves
+    leaf_errors: LeafErrors
     n_steps: int
     n_earlier: ClassVar[int] = 0
     of_nodes: ClassVar[bool] = False
 
     def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
-        """Return what the covariance of weighted sums of leaves and of steps adds up from."""
+        """Return the covariance of sums, by weights of leaves and of times."""
         return self.every.of_sums(leaves, times)
 
     def variances(self, leaves: Floats, times: Floats) -> Floats:
@@ -269,19 +269,19 @@ class DoubtOfDays:
 
     @cached_property
     def every(self) -> ErrorProducts:
-        """What the covariance of all leaves at all that is asked adds up from: rows and their file ask it."""
-        n, n_leaves = self.n_steps, len(self.doubt.fitted.posterior.seen.sizes)
-        times = np.eye(self.doubt.asked.clock.size)
+        """The covariance of all leaves at all times, for rows and their file."""
+        n, n_leaves = self.n_steps, len(self.leaf_errors.fitted.posterior.seen.sizes)
+        times = np.eye(self.leaf_errors.targets.clock.size)
         of_day, before = times[:, :n] @ self.in_doubt, times[:, n:].T
         even = times.copy()
         even[:, :n] = of_day[:, None] / n
-        trusted = times + (self.doubt.fitted.factor**-0.5 - 1.0) * even
-        together = of_day[:, None] * before[:, None, :]
-        shared = np.concatenate([np.outer(of_day, of_day)[None], together + together.transpose(0, 2, 1)])
-        if not self.doubt.fitted.known.leaf_spans.are_many:
+        trusted = times + (self.leaf_errors.fitted.factor**-0.5 - 1.0) * even
+        joint = of_day[:, None] * before[:, None, :]
+        shared = np.concatenate([np.outer(of_day, of_day)[None], joint + joint.transpose(0, 2, 1)])
+        if not self.leaf_errors.fitted.known.leaf_spans.are_many:
             leaves = np.eye(n_leaves)
-            return self.doubt.products(leaves, trusted).plus(self.more(leaves), shared)
-        found = self.doubt.products(eye_array(n_leaves, format="csr"), trusted)
+            return self.leaf_errors.products(leaves, trusted).plus(self.more(leaves), shared)
+        found = self.leaf_errors.products(eye_array(n_leaves, format="csr"), trusted)
         return replace(found, groups=(*found.groups, *self._more_in_groups(shared)))
 
     def more(self, leaves: Floats) -> Floats:
@@ -291,17 +291,18 @@ class DoubtOfDays:
         That with itself, then with the sum of each run of days before it; covariances among those days are in
         their own files.
         """
-        sizes = self.doubt.fitted.posterior.seen.sizes
+        sizes = self.leaf_errors.fitted.posterior.seen.sizes
         divided = leaves - (leaves @ sizes / sizes.sum())[:, None]
         known, noisier = (
-            one.with_first(divided, self._day_and_runs) for one in (self.doubt.covariance, self._noisier)
+            one.with_first(divided, self._day_and_runs)
+            for one in (self.leaf_errors.covariance, self._noisier)
         )
         return np.asarray(MORE_OF_DAYS * (known - (noisier - known) / MORE_NOISE))
 
     def _more_in_groups(self, shared: Floats) -> list[Groups]:
-        """Return `more` of many leaves, times matrices of times, (1 + n_runs, n_asked, n_asked)."""
-        sizes, less = self.doubt.fitted.posterior.seen.sizes, MORE_OF_DAYS / MORE_NOISE
-        every, known = eye_array(sizes.size, format="csr"), self.doubt.covariance
+        """Return `more` of many leaves, times matrices of times, (1 + n_runs, n_asked, n_targets)."""
+        sizes, less = self.leaf_errors.fitted.posterior.seen.sizes, MORE_OF_DAYS / MORE_NOISE
+        every, known = eye_array(sizes.size, format="csr"), self.leaf_errors.covariance
         parts = (
             replace(divided, matrices=part * divided.matrices)
             for part, covariance in ((MORE_OF_DAYS + less, known), (-less, self._noisier))
@@ -312,10 +313,10 @@ class DoubtOfDays:
 
     @property
     def _day_and_runs(self) -> Floats:
-        """Weights of the mean over the day, then of each run of days before it, (1 + n_runs, n_asked)."""
-        n, n_asked = self.n_steps, self.doubt.asked.clock.size
-        times = np.zeros((1 + n_asked - n, n_asked))
-        times[0, :n], times[1:, n:] = 1.0 / n, np.eye(n_asked - n)
+        """Weights of the mean over the day, then of each run of days before it, (1 + n_runs, n_targets)."""
+        n, n_targets = self.n_steps, self.leaf_errors.targets.clock.size
+        times = np.zeros((1 + n_targets - n, n_targets))
+        times[0, :n], times[1:, n:] = 1.0 / n, np.eye(n_targets - n)
         return times
 
     @cached_property
@@ -324,27 +325,30 @@ class DoubtOfDays:
 
         It is proportional to the mean of leaves' posterior standard deviations there.
         """
-        posterior, steps = self.doubt.fitted.known.published, self.doubt.asked.between(0, self.n_steps)
+        posterior, steps = (
+            self.leaf_errors.fitted.known.published,
+            self.leaf_errors.targets.between(0, self.n_steps),
+        )
         found = np.sqrt(posterior.variances(steps, posterior.seen.tree.leaf_indices)).mean(axis=0)
         return np.asarray(found / found.mean() if found.any() else np.ones(self.n_steps))
 
     @cached_property
     def _noisier(self) -> LeafCovariance:
         """The covariance of leaves if the noise were larger by `MORE_NOISE`."""
-        return LeafCovariance(self.doubt.fitted.known.noisier_leaf_spans, self.doubt.asked)
+        return LeafCovariance(self.leaf_errors.fitted.known.noisier_leaf_spans, self.leaf_errors.targets)
 
 
 # From the blocks of every level to every node's series: one posterior over the whole tree.
 
-Doubt = DoubtOfLeaves | DoubtOfDays
-"""How errors of leaves hang together."""
+TreeErrors = LeafErrors | DayMeanErrors
+"""Error covariances of leaves."""
 SAME = 1e-9
 """Relative: noise scales that differ by less are one."""
 OTHER_PLAN = 1.7
 """By what factor levels' scales differ where they are of another plan; groups of joint noise beside Laplace
 noise, whose sizes differ by a third, make less of a difference."""
 Look = Callable[..., tuple[Seen, *tuple[Floats, ...]] | None]
-"""What `seen_tree` is, or `counts.tree_sizes.seen_counts`: what was seen, then what is known of sizes."""
+"""`seen_tree` or `counts.seen_counts`: the measurements, then the sizes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,31 +369,34 @@ class TreeFit:
     days: PublicDays
     events: set[int]
 
-    def series(self, steps: range, doubt: Doubt | None) -> tuple[Floats, Floats]:
+    def series(self, steps: range, errors: TreeErrors | None) -> tuple[Floats, Floats]:
         """Return posterior means, which add up, and variances of every node at these steps, in units."""
-        asked = step_blocks(steps, self.days, self.events)
-        if isinstance(doubt, DoubtOfDays):
-            moved, times = self.found.published_means(asked), np.eye(len(steps), doubt.doubt.asked.clock.size)
-            many = doubt.every.groups
+        targets = step_blocks(steps, self.days, self.events)
+        if isinstance(errors, DayMeanErrors):
+            moved, times = (
+                self.found.published_means(targets),
+                np.eye(len(steps), errors.leaf_errors.targets.clock.size),
+            )
+            many = errors.every.groups
             every = leaves_below(self.tree) if many else self.tree.add_up(np.eye(len(self.means)))
-            told = doubt.variances(every, times)
-            variances = np.maximum(told, 0.0)  # below it by rounding alone
+            variances = errors.variances(every, times)
+            variances = np.maximum(variances, 0.0)  # below it by rounding alone
         else:
-            moved, variances = series_of(self.found, asked)
+            moved, variances = series_of(self.found, targets)
         return self.tree.add_up(self.means[:, None]) + moved, variances
 
-    def doubt(self, asked: AskedTimes, n_steps: int) -> Doubt | None:
+    def errors(self, targets: ErrorTimes, n_steps: int) -> TreeErrors | None:
         """Return the covariance of which `series` has the leaves' variances; None where it would be too
         large.
 
-        `asked` are sums of steps, the period's n_steps first. Where the period is a day of several steps, it
-        is `DoubtOfDays`.
+        `targets` are sums of steps, the period's n_steps first. Of a day of several steps it is
+        `DayMeanErrors`.
         """
         if len(self.tree.nodes) > most_nodes(self.tree, n_steps):
             return None
-        blocks = run_blocks(asked.starts, asked.lengths, self.days, self.events)
-        doubt = DoubtOfLeaves(self.found, blocks)
-        return DoubtOfDays(doubt, n_steps) if 1 < self.days.steps_per_day < 2 * n_steps else doubt
+        blocks = run_blocks(targets.starts, targets.lengths, self.days, self.events)
+        errors = LeafErrors(self.found, blocks)
+        return DayMeanErrors(errors, n_steps) if 1 < self.days.steps_per_day < 2 * n_steps else errors
 
 
 def fit_tree(
@@ -476,7 +483,7 @@ def seen_tree(
         at = slice(tree.levels[level].start, tree.levels[level].stop)
         seen, own = seen_series(history, days, scale, events, weights)
         blocks = seen.blocks
-        values[at] = history.sums * blocks.worth
+        values[at] = history.sums * blocks.weight
         own_groups = noise_groups(history, np.isin(np.arange(n_nodes), np.arange(at.start, at.stop)))
         if own_groups is not None:
             sizes_of = own_groups.sizes if groups is None else np.maximum(groups.sizes, own_groups.sizes)
@@ -485,7 +492,7 @@ def seen_tree(
     assert blocks is not None
     leaves = tree.leaf_indices
     of_nodes = tree.add_up(means[leaves].reshape(n_leaves, 1))
-    residuals = values - of_nodes * (blocks.lengths * blocks.worth)
+    residuals = values - of_nodes * (blocks.lengths * blocks.weight)
     return Seen(tree, blocks, residuals, noise, sizes[leaves], groups), means[leaves]
 
 
@@ -546,11 +553,13 @@ class PlannedNoise:
         """The mean variance."""
         return self.scale**2 * sum(part * (size + 1) * (size + 2) / 3.0 for size, part in self.sizes)
 
-    def worth(self, doubt: float) -> float:
-        """Return the variance of normal noise that would tell as much beside such a doubt."""
-        told = sum(part * known_information(doubt, self.scale, size) for size, part in self.sizes)
+    def noise_variance(self, model_variance: float) -> float:
+        """Return the variance of normal noise with the same information, at this variance of the model."""
+        information = sum(
+            part * known_information(model_variance, self.scale, size) for size, part in self.sizes
+        )
         least = 1.0 / sum(part / (size * self.scale**2) for size, part in self.sizes)
-        return float(np.clip(1.0 / told - doubt, least, self.variance))
+        return float(np.clip(1.0 / information - model_variance, least, self.variance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -570,12 +579,12 @@ class PlannedBlocks:
         cls, prior: TemporalPrior, starts: NDArray[np.int64], lengths: NDArray[np.int64], period: range
     ) -> "PlannedBlocks":
         """Return the plan of blocks with these clock places and lengths in steps, (n,)."""
-        blocks = Blocks.at(starts, lengths, worth=1.0 / lengths)
+        blocks = Blocks.at(starts, lengths, weight=1.0 / lengths)
         judged = Blocks.at(np.array(period, dtype=np.int64))
         return cls(prior, blocks, Rotation.of(prior, blocks), judged)
 
     def posterior(self, tree: AggregationTree, noise: NDArray[np.float64]) -> TreePosterior:
-        """Return what is known of a tree of leaves of size 1 once its nodes are measured with this noise."""
+        """Return the posterior of a tree of leaves of size 1 whose nodes are measured with this noise."""
         shape = (len(tree.nodes), self.blocks.clock.size)
         seen = Seen(tree, self.blocks, np.zeros(shape), noise, np.ones(len(tree.leaves)))
         return TreePosterior(self.prior, seen, self.rotation)
@@ -603,7 +612,7 @@ def expected_level_errors(
     leaves = [float(tree.leaves_below[level.start : level.stop].mean()) for level in tree.levels]
     for _ in range(ROUNDS):
         variances = [
-            np.inf if one is None else one.worth(float((missed * size) ** 2))
+            np.inf if one is None else one.noise_variance(float((missed * size) ** 2))
             for one, missed, size in zip(noise, errors, leaves, strict=True)
         ]
         errors = level_errors(plan, tree, variances)

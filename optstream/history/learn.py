@@ -17,7 +17,7 @@ from optstream.stream.public_days import PublicDays
 
 Floats = NDArray[np.float64]
 
-STRENGTH_DOUBT, LENGTH_DOUBT = 0.7, 0.4
+STRENGTH_DEVIATION, LENGTH_DEVIATION = 0.7, 0.4
 """Standard deviations of the logarithms of strengths and lengths around their prior medians."""
 MOST_ITERATIONS = 30
 ENOUGH = 0.02
@@ -34,7 +34,7 @@ def learn(start: TemporalPrior, seen: Seen, most_iterations: int = MOST_ITERATIO
     variance. Where it finds nothing better, `start` is returned.
     """
     medians = TemporalPrior.broad(start.steps_per_day, start.components).logs
-    doubts = doubts_of(start)
+    deviations = deviations_of(start)
     tables = LagTables.between(seen.blocks, seen.blocks, start.steps_per_day)
 
     def objective(logs: Floats) -> tuple[float, Floats]:
@@ -43,9 +43,9 @@ def learn(start: TemporalPrior, seen: Seen, most_iterations: int = MOST_ITERATIO
             posterior = TreePosterior(prior, seen)
         except (ValueError, ArithmeticError):
             return 1e300, np.zeros_like(logs)
-        off = (logs - medians) / doubts
+        off = (logs - medians) / deviations
         value = -posterior.log_likelihood + 0.5 * float(off @ off)
-        return value, off / doubts - likelihood_gradient(posterior, tables)
+        return value, off / deviations - likelihood_gradient(posterior, tables)
 
     first = objective(start.logs)[0]
     options = {"maxiter": most_iterations, "ftol": ENOUGH / max(abs(first), 1.0)}
@@ -54,14 +54,14 @@ def learn(start: TemporalPrior, seen: Seen, most_iterations: int = MOST_ITERATIO
     return replace(start, logs=np.asarray(found.x)) if better else start
 
 
-def doubts_of(prior: TemporalPrior) -> Floats:
+def deviations_of(prior: TemporalPrior) -> Floats:
     """Return how far each logarithm may lie from its median, as `logs`."""
-    doubts = [
-        doubt
+    deviations = [
+        deviation
         for one in prior.components
-        for doubt in (STRENGTH_DOUBT, STRENGTH_DOUBT, *(LENGTH_DOUBT for _ in one.lengths))
+        for deviation in (STRENGTH_DEVIATION, STRENGTH_DEVIATION, *(LENGTH_DEVIATION for _ in one.lengths))
     ]
-    return np.array(doubts)
+    return np.array(deviations)
 
 
 def likelihood_gradient(posterior: TreePosterior, tables: LagTables) -> Floats:
@@ -98,15 +98,15 @@ def _weights(posterior: TreePosterior) -> tuple[Floats, Floats]:
     pulls = posterior.own_pull()[leaves] / sizes
     loads = posterior.own_loads()[leaves] / sizes
     precision = (posterior.own_precision()[leaves] / sizes**2).sum(axis=0)
-    together = posterior.shared_pull
-    shared = 0.5 * (np.outer(together, together) - posterior.shared_precision)
+    joint = posterior.shared_pull
+    shared = 0.5 * (np.outer(joint, joint) - posterior.shared_precision)
     own = 0.5 * (pulls.T @ pulls - np.diag(precision) + posterior.kept * (loads.T @ loads))
     return basis @ shared @ basis.T, basis @ own @ basis.T
 
 
-# From the blocks of the last weeks to what is measured of each series, relative to its size.
+# From the blocks of the last weeks to the measurements of each series, relative to its size.
 
-SCALE_DOUBT = 0.5
+SCALE_DEVIATION = 0.5
 """How far, relative, a series may lie from the public scale that was given for it."""
 LEAST_NOISE = 1e-10
 """Variance of the noise, relative to a size squared, below which it is taken for this: for the numerics."""
@@ -118,7 +118,7 @@ def star(n_series: int) -> AggregationTree:
 
 
 def step_blocks(steps: range, days: PublicDays, events: Iterable[int] = ()) -> Blocks:
-    """Return single steps of one period, as what is asked for. events: days that were called so."""
+    """Return single steps of one period as blocks, given the event days."""
     running = np.arange(steps.start, steps.stop)
     return run_blocks(running, np.ones_like(running), days, events)
 
@@ -126,7 +126,7 @@ def step_blocks(steps: range, days: PublicDays, events: Iterable[int] = ()) -> B
 def run_blocks(
     starts: NDArray[np.int64], lengths: NDArray[np.int64], days: PublicDays, events: Iterable[int] = ()
 ) -> Blocks:
-    """Return sums over so many steps from these on, each within a day, as what is asked for."""
+    """Return sums over so many steps from these on, each within a day, as blocks."""
     clock = days.clock(starts)
     kinds, numbers = days.kinds(clock), event_numbers(clock, events, days)
     return Blocks.at(clock, lengths, kinds=kinds, events=numbers)
@@ -141,22 +141,22 @@ def seen_series(
 ) -> tuple[Seen, Floats]:
     """Return the measurements of plain series, and their prior means a step, (n_series,), in units.
 
-    Blocks are weighted so that all have the noise of the latest one: `worth` is its scale over the block's,
+    Blocks are weighted so that all have the noise of the latest one: `weight` is its scale over the block's,
     over the longest block's steps; or by `weights`, (n,), where other series have these: then all are taken
     to have the mean of their noise. A series' prior mean is that of its blocks, joined with the public scale
     where there is one; its size the root of their mean square, less the noise.
     """
     reference, longest = history.scales[-1], int(history.lengths.max())
-    worth = reference / history.scales / longest
+    weight = reference / history.scales / longest
     noise = 2.0 * (reference / longest) ** 2
     if weights is not None:
-        worth = weights / longest
-        noise = float(np.mean(2.0 * (history.scales * worth) ** 2))
-    values, steps = history.sums * worth, history.lengths * worth
+        weight = weights / longest
+        noise = float(np.mean(2.0 * (history.scales * weight) ** 2))
+    values, steps = history.sums * weight, history.lengths * weight
     precision, pulled = float(steps @ steps) / noise, values @ steps / noise
     if scale is not None:
-        doubt = (SCALE_DOUBT * scale) ** 2
-        precision, pulled = precision + 1.0 / doubt, pulled + scale / doubt
+        variance = (SCALE_DEVIATION * scale) ** 2
+        precision, pulled = precision + 1.0 / variance, pulled + scale / variance
     means = pulled / precision
     square = ((values**2).sum(axis=1) - steps.size * noise) / float(steps @ steps)
     sizes = np.sqrt(np.maximum(np.maximum(square, means**2), 1.0 / precision))
@@ -166,7 +166,7 @@ def seen_series(
         history.lengths,
         kinds=days.kinds(clock),
         events=event_numbers(clock, events, days),
-        worth=worth,
+        weight=weight,
     )
     residuals = np.vstack([np.zeros(steps.size), values - means[:, None] * steps])
     noises = np.maximum(noise, LEAST_NOISE * sizes**2)

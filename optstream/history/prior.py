@@ -125,7 +125,7 @@ class TemporalPrior:
 
     @classmethod
     def broad(cls, steps_per_day: int, components: tuple[Component, ...] = COMPONENTS) -> "TemporalPrior":
-        """Return the prior at the medians: what is used before anything is learned."""
+        """Return the prior at the medians, which is used before anything is learned."""
         medians = [value for one in components for value in (one.shared, one.own, *one.lengths)]
         return cls(np.log(np.array(medians)), steps_per_day, components)
 

@@ -1,4 +1,4 @@
-"""Laplace and joint noise taken for what they are: a few wild values do not pull the estimate."""
+"""Posteriors by the exact distributions of Laplace and joint noise, robust to a few wild values."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,25 +18,25 @@ DAMPING = 0.8
 GRID = np.linspace(0.0, 12.0, 1201)
 """Of standard deviations, for expectations."""
 IN_TABLE, TABLE = 16, (1e-14, 1e5)
-"""Entries of the table of what Laplace noise tells, for each unit of the logarithm of doubt / scale^2;
+"""Entries of the table of Laplace noise's information, for each unit of log(variance / scale^2);
 its ends, beyond which it does not change."""
-LEAST_DOUBT = 0.15
-"""Standard deviation, in scales of joint noise, below which a doubt is taken for this: for the grid."""
+LEAST_DEVIATION = 0.15
+"""Least standard deviation of the model, in scales of joint noise, for the grid."""
 FARTHEST = 12.0
 """Standard deviations of the radius, above its mean."""
 BEYOND = 4.0
-"""Standard deviations of the doubt up to which a score is worked out, where that is farther."""
+"""Standard deviations of the model up to which a score is computed, where that is farther."""
 STEPS = 0.25, 0.75
-"""Of the grid of radii, in scales: a quarter of the doubt's standard deviation, within these, or 1.2 of it
-where that is less. Scores are then known to 3e-4, or to 0.003 where the doubt is below half a scale."""
+"""Of the grid of radii, in scales: a quarter of the model's standard deviation, within these, or 1.2 of it
+where that is less. Scores are then known to 3e-4, or to 0.003 where that is below half a scale."""
 LEAST_INSIDE = 1e-250
 REACH = 8.5
-"""Standard deviations beyond which nothing of a normal is left beside 1."""
+"""Standard deviations beyond which a normal's tail is nothing next to 1."""
 NEARLY_NORMAL = 100.0
-"""Variances of joint noise, above which a doubt makes the sum of both as good as normal: within a percent."""
+"""Variances of joint noise, above which the model's makes their sum normal within a percent."""
 MOST_DRAWN, LEAST_DRAWN = 2048, 256
-"""Values of joint noise that stand for all where what they tell is worked out; groups, at least."""
-DOUBTS = 0.5
+"""Values of joint noise for the integral of their information; groups, at least."""
+LOG_STEP = 0.5
 """Between the logarithms of variances where that is done; it changes slowly with them."""
 
 
@@ -62,11 +62,13 @@ def with_known_noise(posterior: TreePosterior) -> TreePosterior:
         surprise, spread = (part[known] for part in left_out(posterior, EXACT_LATEST))
         del posterior  # of 10,000 nodes it takes 0.3 GB, which the next one takes in its place
         predicted = values[known] - surprise
-        doubt = np.maximum(spread - noise[known, None], 1e-12 * spread).mean(axis=1, keepdims=True)
+        normal_variance = np.maximum(spread - noise[known, None], 1e-12 * spread).mean(axis=1, keepdims=True)
         del surprise, spread
-        slope, fisher, least = told(seen, known, seen.residuals[known] - predicted, doubt)
+        slope, fisher, least = score_and_information(
+            seen, known, seen.residuals[known] - predicted, normal_variance
+        )
         damping = 1.0 if number == 0 else DAMPING
-        aimed = np.clip(1.0 / fisher - doubt, least, seen.noise[known, None])[:, 0]
+        aimed = np.clip(1.0 / fisher - normal_variance, least, seen.noise[known, None])[:, 0]
         values[known] += damping * (predicted + slope / fisher - values[known])
         noise[known] += damping * (aimed - noise[known])
         del predicted, slope
@@ -74,15 +76,15 @@ def with_known_noise(posterior: TreePosterior) -> TreePosterior:
     return posterior
 
 
-def told(
-    seen: Seen, known: NDArray[np.int64], surprise: Floats, doubt: Floats
+def score_and_information(
+    seen: Seen, known: NDArray[np.int64], surprise: Floats, normal_variance: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return psi of these nodes' values, (n_known, n), its mean square and the least 1/I - v, (n_known, 1).
 
-    `doubt` is v, (n_known, 1).
+    `normal_variance` is v, (n_known, 1).
     """
     scales = np.sqrt(seen.noise[known] / 2.0)[:, None]
-    slope, fisher = score(surprise, doubt, scales), information(doubt, scales)
+    slope, fisher = score(surprise, normal_variance, scales), information(normal_variance, scales)
     least = scales**2
     if seen.groups is None:
         return slope, fisher, least
@@ -93,12 +95,12 @@ def told(
         for size in np.unique(sizes[sizes > 1]):
             scale = float(np.sqrt(3.0 * seen.noise[node] / ((size + 1) * (size + 2))))
             of_sizes[:, sizes == size] = [
-                [joint_information(float(doubt[row, 0]), scale, int(size))],
+                [joint_information(float(normal_variance[row, 0]), scale, int(size))],
                 [1.0 / (size * scale**2)],
             ]
             for columns in _columns(seen.groups.numbers, sizes == size):
                 slope[row, columns] = joint_score(
-                    surprise[row, columns], float(doubt[row, 0]), scale, int(size)
+                    surprise[row, columns], float(normal_variance[row, 0]), scale, int(size)
                 )
         alone = sizes == 1
         of_sizes[:, alone] = [[fisher[row, 0]], [1.0 / least[row, 0]]]
@@ -116,19 +118,19 @@ def _columns(numbers: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Iterator[
         yield order[(ends - counts)[counts == count][:, None] + np.arange(count)]
 
 
-def score(surprise: Floats, doubt: Floats, scale: Floats) -> Floats:
-    """Return -(log p)' of a normal of variance `doubt` plus Laplace noise; at most 1 / scale."""
-    right, left = _halves(surprise, doubt, scale)
+def score(surprise: Floats, normal_variance: Floats, scale: Floats) -> Floats:
+    """Return -(log p)' of a normal of variance `normal_variance` plus Laplace noise; at most 1 / scale."""
+    right, left = _halves(surprise, normal_variance, scale)
     return np.asarray(np.tanh(0.5 * (right - left)) / scale)
 
 
-def information(doubt: Floats, scale: Floats) -> Floats:
-    """Return E[score^2], between 1 / (doubt + 2 scale^2) and 1 / scale^2.
+def information(normal_variance: Floats, scale: Floats) -> Floats:
+    """Return E[score^2], between 1 / (normal_variance + 2 scale^2) and 1 / scale^2.
 
-    Relative to the first of these it depends on doubt / scale^2 alone, smoothly: cubic between the entries of
-    a table that is filled on demand; to 1e-7.
+    Relative to the first of these it is a smooth function of normal_variance / scale^2: cubic between the
+    entries of a table that is filled on demand; to 1e-7.
     """
-    place = IN_TABLE * np.log(np.clip(doubt / scale**2, *TABLE))
+    place = IN_TABLE * np.log(np.clip(normal_variance / scale**2, *TABLE))
     number = np.floor(place).astype(np.int64)
     first = int(number.min()) - 1
     table = np.array([_times_normal(one) for one in range(first, int(number.max()) + 3)])
@@ -139,26 +141,26 @@ def information(doubt: Floats, scale: Floats) -> Floats:
         - (t + 1.0) * t * (t - 2.0) / 2.0 * table[at + 1]
         + (t + 1.0) * t * (t - 1.0) / 6.0 * table[at + 2]
     )
-    return np.asarray(cubic / (doubt + 2.0 * scale**2))
+    return np.asarray(cubic / (normal_variance + 2.0 * scale**2))
 
 
 @lru_cache(maxsize=2048)
 def _times_normal(number: int) -> float:
-    """Return the information over that of normal noise of its variance, for a table's doubt, at scale 1."""
-    doubt = float(np.exp(number / IN_TABLE))
-    return laplace_information(doubt, 1.0) * (doubt + 2.0)
+    """Return the information over that of normal noise, for a table's variance, at scale 1."""
+    normal_variance = float(np.exp(number / IN_TABLE))
+    return laplace_information(normal_variance, 1.0) * (normal_variance + 2.0)
 
 
-def laplace_information(doubt: float, scale: float) -> float:
+def laplace_information(normal_variance: float, scale: float) -> float:
     """Return what `information` does of one value, by an integral over the surprise."""
-    at = GRID * np.sqrt(doubt + 2.0 * scale**2)
-    right, left = _halves(at, np.array(doubt), np.array(scale))
-    density = np.exp(np.logaddexp(right, left) + doubt / (2.0 * scale**2))
+    at = GRID * np.sqrt(normal_variance + 2.0 * scale**2)
+    right, left = _halves(at, np.array(normal_variance), np.array(scale))
+    density = np.exp(np.logaddexp(right, left) + normal_variance / (2.0 * scale**2))
     squares = (np.tanh(0.5 * (right - left)) / scale) ** 2
     return float((squares * density).sum() / density.sum())
 
 
-def joint_score(surprise: Floats, doubt: float, scale: float, size: int) -> Floats:
+def joint_score(surprise: Floats, normal_variance: float, scale: float, size: int) -> Floats:
     """Return -d log p / ds_i of independent normals plus joint noise, for each group's values, (n_groups, k).
 
     Given the radius r, which is Gamma(size + 1), joint noise is uniform on [-r, r] in each coordinate, so a
@@ -166,11 +168,13 @@ def joint_score(surprise: Floats, doubt: float, scale: float, size: int) -> Floa
     over r, on a grid that the normals make smooth.
     """
     variance = (size + 1) * (size + 2) / 3.0 * scale**2
-    if doubt > NEARLY_NORMAL * variance:  # the grid over r would have as many points as deviations fit
-        return surprise / (doubt + variance)
-    deviation = max(np.sqrt(doubt) / scale, LEAST_DOUBT)
+    if (
+        normal_variance > NEARLY_NORMAL * variance
+    ):  # the grid over r would have as many points as deviations fit
+        return surprise / (normal_variance + variance)
+    deviation = max(np.sqrt(normal_variance) / scale, LEAST_DEVIATION)
     farthest = size + 1.0 + FARTHEST * np.sqrt(size + 1.0)
-    # farther away than both the noise and the doubt reach the score is that there
+    # beyond the reach of both the noise and the model's variance the score is constant
     away = np.minimum(np.abs(surprise) / scale, max(farthest, BEYOND * deviation))[..., None]
     step = min(1.2 * deviation, float(np.clip(0.25 * deviation, *STEPS)))
     radius = step * np.arange(1, int((farthest + 6.0 * deviation) / step) + 2)
@@ -190,36 +194,36 @@ def joint_score(surprise: Floats, doubt: float, scale: float, size: int) -> Floa
     return np.asarray(np.sign(surprise) * means / scale)
 
 
-def known_information(doubt: float, scale: float, size: int) -> float:
+def known_information(normal_variance: float, scale: float, size: int) -> float:
     """Return `joint_information`, or that of Laplace noise for a size of 1."""
     if size > 1:
-        return joint_information(doubt, scale, size)
-    return laplace_information(doubt, scale)
+        return joint_information(normal_variance, scale, size)
+    return laplace_information(normal_variance, scale)
 
 
-def joint_information(doubt: float, scale: float, size: int) -> float:
+def joint_information(normal_variance: float, scale: float, size: int) -> float:
     """Return E[joint_score^2] by a fixed sequence of points that fill the cube; to some percent."""
-    place = np.log(max(doubt / scale**2, LEAST_DOUBT**2)) / DOUBTS
+    place = np.log(max(normal_variance / scale**2, LEAST_DEVIATION**2)) / LOG_STEP
     low = int(np.floor(place))
-    left, right = (_log_worth(number, size) for number in (low, low + 1))
-    worth = np.exp(left + (place - low) * (right - left))
-    return float(1.0 / (worth * scale**2 + doubt))
+    left, right = (_log_noise_variance(number, size) for number in (low, low + 1))
+    noise_variance = np.exp(left + (place - low) * (right - left))
+    return float(1.0 / (noise_variance * scale**2 + normal_variance))
 
 
 @lru_cache(maxsize=1024)
-def _log_worth(number: int, size: int) -> float:
+def _log_noise_variance(number: int, size: int) -> float:
     """Return the logarithm of 1/I - v, at scale 1 and one of the variances of the table."""
-    doubt = float(np.exp(DOUBTS * number))
+    normal_variance = float(np.exp(LOG_STEP * number))
     points = _even_points(max(MOST_DRAWN // size, LEAST_DRAWN), 2 * size + 1)
     radius = gammaincinv(size + 1.0, points[:, :1])
     noise = radius * (2.0 * points[:, 1 : size + 1] - 1.0)
-    surprise = noise + np.sqrt(doubt) * ndtri(points[:, size + 1 :])
-    slopes = joint_score(surprise, doubt, 1.0, size)
+    surprise = noise + np.sqrt(normal_variance) * ndtri(points[:, size + 1 :])
+    slopes = joint_score(surprise, normal_variance, 1.0, size)
     # E[s psi] = 1, so that what the points miss of the spread cancels
-    told = float((slopes**2).mean() / (slopes * surprise).mean())
+    information_of_slopes = float((slopes**2).mean() / (slopes * surprise).mean())
     # no better than the density allows, no worse than the variance says
     least, most = float(size), (size + 1) * (size + 2) / 3.0
-    return float(np.log(np.clip(1.0 / told - doubt, least, most)))
+    return float(np.log(np.clip(1.0 / information_of_slopes - normal_variance, least, most)))
 
 
 def _even_points(n_points: int, n_dimensions: int) -> Floats:
@@ -231,9 +235,9 @@ def _even_points(n_points: int, n_dimensions: int) -> Floats:
     return np.asarray((0.5 + np.arange(1, n_points + 1)[:, None] * steps) % 1.0)
 
 
-def _halves(surprise: Floats, doubt: Floats, scale: Floats) -> tuple[Floats, Floats]:
+def _halves(surprise: Floats, normal_variance: Floats, scale: Floats) -> tuple[Floats, Floats]:
     """Return logarithms of the parts of p with noise above and below 0, but for a common factor."""
-    deviation = np.sqrt(doubt)
-    right = -surprise / scale + log_ndtr((surprise - doubt / scale) / deviation)
-    left = surprise / scale + log_ndtr(-(surprise + doubt / scale) / deviation)
+    deviation = np.sqrt(normal_variance)
+    right = -surprise / scale + log_ndtr((surprise - normal_variance / scale) / deviation)
+    left = surprise / scale + log_ndtr(-(surprise + normal_variance / scale) / deviation)
     return right, left

@@ -1,4 +1,4 @@
-"""Measured values beside what all others say of them: one by one, and all of a day together."""
+"""Measured values compared with their predictions by all others: one by one, and a day at a time."""
 
 from collections.abc import Iterator
 
@@ -22,9 +22,9 @@ def left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
     others on both sides, it is the mean of them all, which takes no n x n product. Results are kept with the
     posterior.
     """
-    if exact_for not in posterior.asked:
-        posterior.asked[exact_for] = _left_out(posterior, exact_for)
-    return posterior.asked[exact_for]
+    if exact_for not in posterior.predictions:
+        posterior.predictions[exact_for] = _left_out(posterior, exact_for)
+    return posterior.predictions[exact_for]
 
 
 def _left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
@@ -99,7 +99,7 @@ def _whitened(pull: Floats, precision: Floats) -> Floats:
 
 # How far a posterior can be trusted: from how well each measured value is predicted by all others.
 
-EXPECTED_FACTOR, FACTOR_DOUBT = 1.2, 0.3
+EXPECTED_FACTOR, FACTOR_DEVIATION = 1.2, 0.3
 """Mean and standard deviation of what is believed of the factor before anything is measured. Above 1, for the
 prior's parameters were fitted to the same measurements."""
 EXACT_LATEST = 96
@@ -128,12 +128,15 @@ def variance_factor(posterior: TreePosterior) -> float:
     noise = seen.noise[known, None]
     ordinary = seen.blocks.events == 0
     ordinary[:-EXACT_LATEST] = False
-    doubt = np.maximum(spread - noise, 0.0)[:, ordinary]
+    model_variance = np.maximum(spread - noise, 0.0)[:, ordinary]
     # of a square: Laplace noise has kurtosis 6
-    unsure = 5.0 * noise**2 + 4.0 * noise * doubt + 2.0 * doubt**2
+    square_variance = 5.0 * noise**2 + 4.0 * noise * model_variance + 2.0 * model_variance**2
     excess = (surprise**2 - noise)[:, ordinary]
-    first = float((excess * doubt / unsure).sum()) / ALIKE + EXPECTED_FACTOR * FACTOR_DOUBT**-2
-    second = float((doubt**2 / unsure).sum()) / ALIKE + FACTOR_DOUBT**-2
+    first = (
+        float((excess * model_variance / square_variance).sum()) / ALIKE
+        + EXPECTED_FACTOR * FACTOR_DEVIATION**-2
+    )
+    second = float((model_variance**2 / square_variance).sum()) / ALIKE + FACTOR_DEVIATION**-2
     return float(np.clip(first / second, 1.0, LARGEST_FACTOR))
 
 
@@ -144,8 +147,8 @@ def is_unlike(posterior: TreePosterior, today: NDArray[np.bool_], factor: float)
     n_blocks = int(today.sum())
     squares = day_squares(posterior, today) / factor
     wild = squares.max() > LAPLACE_TAIL + EACH_BLOCK * n_blocks
-    together = squares[-1] > SHARED_TAIL + EACH_BLOCK * n_blocks
-    if wild or together:
+    all_wild = squares[-1] > SHARED_TAIL + EACH_BLOCK * n_blocks
+    if wild or all_wild:
         return True
     # cut off they are less: only such nodes can alarm
     several = CUT_OFF_TAIL + EACH_CUT_OFF * n_blocks

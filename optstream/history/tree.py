@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 AT_ONCE = 2**18
-"""Entries, of nodes and modes, that are passed over together, for what is needed on the way."""
+"""Entries, of nodes and modes, of one pass, for the memory of its intermediate results."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +78,8 @@ def _pass_over_modes(
     measured = np.isfinite(noise)[:, None]
     below = np.zeros((n_nodes, n_modes))
     below[tree.leaf_indices] = leaf_variances
-    # 1 / spread is what a surprise is worth; 0 where nothing was measured
-    worth, above = np.empty((n_nodes, n_modes)), np.empty((n_nodes, n_modes))
+    # 1 / spread is the weight of a surprise; 0 where nothing was measured
+    weight, above = np.empty((n_nodes, n_modes)), np.empty((n_nodes, n_modes))
     sums = np.zeros((len(seen), n_nodes, n_modes))
     surprises, shifts = np.empty_like(sums), np.empty_like(sums)
     values, log_density = np.stack(seen), 0.0
@@ -88,25 +88,25 @@ def _pass_over_modes(
         known, own = measured[at], measured[at, 0]
         noises = np.where(known, noise[at, None], 0.0)
         spread = below[at] + noises
-        worth[at] = known / spread
-        above[at] = np.where(known, below[at] * noises * worth[at], below[at])
+        weight[at] = known / spread
+        above[at] = np.where(known, below[at] * noises * weight[at], below[at])
         surprises[:, at] = values[:, at] - sums[:, at]
         surprises[:, at][:, ~own] = 0.0  # ten times as fast as `np.where` with a row for each side
-        shifts[:, at] = below[at] * worth[at] * surprises[:, at]
-        log_density -= 0.5 * float(np.sum(surprises[0, at] ** 2 * worth[at]) + np.sum(np.log(spread[own])))
+        shifts[:, at] = below[at] * weight[at] * surprises[:, at]
+        log_density -= 0.5 * float(np.sum(surprises[0, at] ** 2 * weight[at]) + np.sum(np.log(spread[own])))
         if number:
             up, parts = slice(tree.levels[number - 1].start, at.start), tree.parts_of_levels[number - 1]
             below[up] += parts @ above[at]
             for total, shift in zip(sums, shifts, strict=True):
                 total[up] += parts @ (total[at] + shift[at])
-    return _downwards(tree, below, above, worth, (sums, surprises, shifts), log_density, leaf_variances)
+    return _downwards(tree, below, above, weight, (sums, surprises, shifts), log_density, leaf_variances)
 
 
 def _downwards(
     tree: AggregationTree,
     below: Floats,
     above: Floats,
-    worth: Floats,
+    weight: Floats,
     sides: tuple[Floats, Floats, Floats],
     log_density: float,
     leaf_variances: Floats,
@@ -116,7 +116,7 @@ def _downwards(
     The last of `sides`, shifts, are the measurements' moves of a node away from its children's sum.
     """
     sums, surprises, shifts = sides
-    parents, variances, pulls = np.array(tree.parents), above.copy(), worth * surprises
+    parents, variances, pulls = np.array(tree.parents), above.copy(), weight * surprises
     for level in tree.levels[1:]:
         at = slice(level.start, level.stop)
         up = parents[at]
@@ -125,12 +125,12 @@ def _downwards(
         variances[at] += share**2 * (variances[up] - of_parent)
         shifts[:, at] += share * shift
         # the share over the noise, the noise divided out
-        pulls[:, at] -= below[at] * worth[at] / of_parent * shift
+        pulls[:, at] -= below[at] * weight[at] / of_parent * shift
     means = sums + shifts
     return Passed(tuple(means), tuple(pulls), variances, tree.add_up(leaf_variances), log_density)
 
 
-def told_in_groups(
+def reductions_in_groups(
     tree: AggregationTree, leaf_variances: Floats, noise: Floats
 ) -> Iterator[tuple[Integers, Floats]]:
     """Yield the reduction of the leaves' covariance by noisy values of nodes, as groups and a row of leaves.
@@ -142,12 +142,12 @@ def told_in_groups(
     """
     parents, known = np.array(tree.parents), np.isfinite(noise)[:, None]
     noises = np.where(known, noise[:, None], 0.0)
-    below, worth, above = (np.zeros((len(tree.nodes), leaf_variances.shape[1])) for _ in range(3))
+    below, weight, above = (np.zeros((len(tree.nodes), leaf_variances.shape[1])) for _ in range(3))
     below[tree.leaf_indices] = leaf_variances
     for number in reversed(range(tree.n_levels)):
         at = slice(tree.levels[number].start, tree.levels[number].stop)
-        worth[at] = known[at] / (below[at] + noises[at])
-        above[at] = np.where(known[at], below[at] * noises[at] * worth[at], below[at])
+        weight[at] = known[at] / (below[at] + noises[at])
+        above[at] = np.where(known[at], below[at] * noises[at] * weight[at], below[at])
         if number:
             up = slice(tree.levels[number - 1].start, at.start)
             below[up] += tree.parts_of_levels[number - 1] @ above[at]
@@ -155,7 +155,7 @@ def told_in_groups(
     for number in reversed(range(tree.n_levels)):
         here = np.flatnonzero(tree.depths[node] == number)
         of, rows, own = np.full(node.size, -1), np.zeros(share.shape), node[here]
-        of[here], rows[here] = own, np.sqrt(worth[own]) * below[own] * share[here]
+        of[here], rows[here] = own, np.sqrt(weight[own]) * below[own] * share[here]
         yield of, rows
         if number:
             node[here] = parents[own]
@@ -198,13 +198,13 @@ def _pass(
     parts, measured = parts_of(lattice), np.isfinite(noise)
     at, above = measured[parts.leaves], measured[parts.above]
     noises = np.where(measured, noise, 0.0)[:, None]
-    worth = np.where(at[:, None], 1.0 / (own + noises[parts.leaves]), 0.0)
-    free = np.where(at[:, None], own * noises[parts.leaves] * worth, own)
+    weight = np.where(at[:, None], 1.0 / (own + noises[parts.leaves]), 0.0)
+    free = np.where(at[:, None], own * noises[parts.leaves] * weight, own)
     precision = np.empty((len(lattice.nodes), own.shape[1], 1, 1))
     precision[parts.leaves, :, 0, 0] = 1.0 / free
     precision[parts.above, :, 0, 0] = np.where(above, 1.0 / noise[parts.above], 0.0)[:, None]
     system = System(parts, precision[parts.above], free[..., None, None])
-    known = (own * worth)[..., None] * values[parts.leaves]
+    known = (own * weight)[..., None] * values[parts.leaves]
     right = np.where(above[:, None, None], values[parts.above] - parts.sums(known), 0.0)
     variances = np.broadcast_to(noises[parts.above][..., None, None], (*right.shape[:2], 1, 1))
     mu = system.refined(right[:, :, None], variances)[:, :, 0]
@@ -212,10 +212,10 @@ def _pass(
     means, pulls = np.empty_like(values), np.empty_like(values)
     means[parts.leaves] = known + free[..., None] * pulled
     means[parts.above] = parts.sums(means[parts.leaves])
-    pulls[parts.leaves] = worth[..., None] * (values[parts.leaves] - own[..., None] * pulled)
+    pulls[parts.leaves] = weight[..., None] * (values[parts.leaves] - own[..., None] * pulled)
     pulls[parts.above] = mu
-    surprise = float((worth * values[parts.leaves, :, 0] ** 2).sum() + (right[..., 0] * mu[..., 0]).sum())
-    spread = -float(np.log(worth[at]).sum() + np.log(system.gain[:, above[: parts.n_families]]).sum())
+    surprise = float((weight * values[parts.leaves, :, 0] ** 2).sum() + (right[..., 0] * mu[..., 0]).sum())
+    spread = -float(np.log(weight[at]).sum() + np.log(system.gain[:, above[: parts.n_families]]).sum())
     spread += float(np.linalg.slogdet(system.matrix)[1].sum())
     rest = noise[parts.above][parts.n_families :]
     spread += own.shape[1] * float(np.log(rest[np.isfinite(rest)]).sum())
@@ -227,9 +227,9 @@ def _pass(
 
 
 EXACT = 1e-10
-"""Of a row's length: what the span may leave of it."""
+"""Of a row's length: the largest residual of the span."""
 NEGLIGIBLE = 1e-13
-"""Of a row's length, squared: what a pair of the span may count for and be left out."""
+"""Of a row's length, squared: pairs of the span that count for less are left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,7 +338,7 @@ class Seen:
         digest = hashlib.sha256(repr(tree).encode())
         for part in (
             self.residuals, self.noise, self.sizes,
-            blocks.clock, blocks.lengths, blocks.kinds, blocks.events, blocks.worth,
+            blocks.clock, blocks.lengths, blocks.kinds, blocks.events, blocks.weight,
         ):  # fmt: skip
             digest.update(np.ascontiguousarray(part).data)
         if self.groups is not None:
@@ -358,7 +358,7 @@ class Rotation:
     def of(cls, prior: TemporalPrior, blocks: Blocks) -> "Rotation":
         """Return the kernels of these blocks under this prior. Time O(n^3)."""
         shared, own = prior.covariances(blocks, blocks)
-        own[np.diag_indices_from(own)] += NUGGET * blocks.worth**2 * blocks.lengths
+        own[np.diag_indices_from(own)] += NUGGET * blocks.weight**2 * blocks.lengths
         spectrum, basis = eigh(own, driver="evd", overwrite_a=True)
         least = 1e-14 * max(float(spectrum[-1]), 1e-300)
         return cls(basis, np.maximum(spectrum, least), basis.T @ shared @ basis)
@@ -383,8 +383,8 @@ class TreePosterior:
         rotated = np.where(known, seen.residuals, 0.0) @ self.basis
         loading = np.broadcast_to(np.where(known, self.weights, 0.0), rotated.shape)
         self.passed: Passed = self._passed((rotated, loading))
-        self.asked: dict[int, tuple[Floats, Floats]] = {}
-        """Of `surprises.left_out`: what was asked is kept."""
+        self.predictions: dict[int, tuple[Floats, Floats]] = {}
+        """The results of `self_check.left_out`."""
         self._join_shared()
 
     def _passed(self, sides: tuple[Floats, ...]) -> Passed:
@@ -461,14 +461,14 @@ class TreePosterior:
 
     @cached_property
     def spanned_own_loads(self) -> SpannedRows:
-        """The own parts' loads, likewise: all days that are asked about need them."""
+        """The own parts' loads, likewise: all days of an estimate need them."""
         return SpannedRows.of(self.own_loads())
 
     def means(self, steps: Blocks) -> Floats:
         """Return posterior means of every node at these steps less the prior means, (n_nodes, n_steps)."""
         shared, own = self.prior.covariances(steps, self.seen.blocks)
-        together = (shared @ self.basis) @ self.shared_pull
-        return np.asarray(self.weights * together + self.own_pull() @ (own @ self.basis).T)
+        joint = (shared @ self.basis) @ self.shared_pull
+        return np.asarray(self.weights * joint + self.own_pull() @ (own @ self.basis).T)
 
     def responses(self, columns: Floats, steps: Blocks) -> tuple[Floats, Floats]:
         """Return, linear in other residuals (n_columns, n_nodes, n), their `means`, (n_columns, n_nodes,
@@ -484,9 +484,9 @@ class TreePosterior:
             for part, load in ((pulls, self.loads), (own_means, self.passed.means[1]))
         )
         shared, own = self.prior.covariances(steps, self.seen.blocks)
-        together = (self.weights * pulls).sum(axis=1) @ (shared @ self.basis).T
+        joint = (self.weights * pulls).sum(axis=1) @ (shared @ self.basis).T
         of_own = (own_means / self.spectrum) @ (own @ self.basis).T
-        return self.weights * together[:, None] + of_own, pulls
+        return self.weights * joint[:, None] + of_own, pulls
 
     def variances(self, steps: Blocks, nodes: NDArray[np.int64] | None = None) -> Floats:
         """Return posterior variances of every node at these steps, or of some of them, (n_nodes, n_steps)."""
@@ -506,10 +506,10 @@ class TreePosterior:
         return np.asarray(np.maximum(found - 2.0 * self.weights[chosen] * cross - explained, 0.0))
 
 
-# How the doubts about leaves hang together: the posterior covariance of sums of them over steps.
+# The posterior covariance of sums of leaves over steps.
 
 MOST_CORRELATED = 400
-"""Nodes: of more, what is known of their errors is not written as a matrix of them all; of counts of none."""
+"""Nodes: of more, and of counts, the error covariance is not written as a matrix of them all."""
 MOST_GROUPED = 2500
 """Nodes: of more it is not worked out, for the sake of a night's time: at 10,000 it takes over 5 seconds for
 each of 15 estimates."""
@@ -520,13 +520,13 @@ MOST_STEPS = 50
 
 
 def most_nodes(tree: AggregationTree, n_steps: int) -> int:
-    """Return of how many nodes, at most, it is worked out how the errors of so many steps hang together."""
+    """Return the most nodes for which the error covariance of so many steps is computed."""
     return MOST_CORRELATED if isinstance(tree, Lattice) or n_steps > MOST_STEPS else MOST_GROUPED
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A posterior without what it knows of each node at each block: that is 0.2 GB of 10,000 nodes."""
+    """A posterior without its arrays of nodes and blocks, which are 0.2 GB of 10,000 nodes."""
 
     prior: TemporalPrior
     seen: Seen
@@ -561,22 +561,22 @@ class LeafSpans:
         seen = self.posterior.seen
         known = np.isfinite(seen.noise)
         sums = seen.tree.add_up(np.eye(len(seen.sizes)))[known]
-        worth = 1.0 / np.sqrt(seen.noise[known])
+        weight = 1.0 / np.sqrt(seen.noise[known])
         weighed = (sums * seen.sizes**2) @ sums.T
-        ratios, basis = np.linalg.eigh(worth[:, None] * weighed * worth)
-        vectors = (sums * seen.sizes**2).T @ (worth[:, None] * basis)
+        ratios, basis = np.linalg.eigh(weight[:, None] * weighed * weight)
+        vectors = (sums * seen.sizes**2).T @ (weight[:, None] * basis)
         lengths = np.linalg.norm(vectors, axis=0)
         lengths[lengths == 0.0] = 1.0
-        # rows are spanned relative to their length: it is to be that of what they explain
-        told = lengths**2 / (1.0 + self.posterior.spectrum[:, None] * np.maximum(ratios, 0.0))
-        return vectors / lengths, SpannedRows.of(told, self.exact)
+        # rows are spanned relative to their length, which is to be that of the explained part
+        explained = lengths**2 / (1.0 + self.posterior.spectrum[:, None] * np.maximum(ratios, 0.0))
+        return vectors / lengths, SpannedRows.of(explained, self.exact)
 
     @cached_property
     def in_groups(self) -> tuple[tuple[Integers, SpannedRows], ...]:
-        """The same of a tree of many leaves, as `told_in_groups` has it: each leaf's groups and rows."""
+        """The same of a tree of many leaves, as `reductions_in_groups`: each leaf's groups and rows."""
         seen, spectrum = self.posterior.seen, self.posterior.spectrum
-        told = told_in_groups(seen.tree, seen.sizes[:, None] ** 2 * spectrum, seen.noise)
-        found = ((of, SpannedRows.of(rows / spectrum, self.exact)) for of, rows in told)
+        reductions = reductions_in_groups(seen.tree, seen.sizes[:, None] ** 2 * spectrum, seen.noise)
+        found = ((of, SpannedRows.of(rows / spectrum, self.exact)) for of, rows in reductions)
         return tuple((of, rows) for of, rows in found if len(rows.span))  # or none of them was measured
 
 
@@ -587,20 +587,20 @@ class LeafCovariance:
     part and g_i a leaf's own, given f the modes of g are independent of each other, and in each the leaves
     have the covariance of a Gaussian conditioned on noisy sums; f is joined as there. The leaves' motion with
     modes is a sum of few rows (`SpannedRows`), so that all of it is a sum of few products of leaves and
-    times. Exact to 1e-10 of the prior. Time of a posterior n_nodes^3, of a request m^2 n_asked.
+    times. Exact to 1e-10 of the prior. Time of a posterior n_nodes^3, of a request m^2 n_targets.
 
     Args:
         spans: Of the posterior.
-        asked: Single steps, or sums over blocks of them.
+        targets: Single steps, or sums over blocks of them.
     """
 
     n_earlier, of_nodes = 0, False
 
-    def __init__(self, spans: LeafSpans, asked: Blocks) -> None:
+    def __init__(self, spans: LeafSpans, targets: Blocks) -> None:
         self._spans = spans
         posterior = spans.posterior
-        self._priors = posterior.prior.covariances(asked, asked)
-        shared, own = posterior.prior.covariances(asked, posterior.seen.blocks)
+        self._priors = posterior.prior.covariances(targets, targets)
+        shared, own = posterior.prior.covariances(targets, posterior.seen.blocks)
         self._across = shared @ posterior.basis, own @ posterior.basis
 
     def products(self, leaves: "Floats | csr_array", times: Floats) -> ErrorProducts:
@@ -614,7 +614,7 @@ class LeafCovariance:
         return ErrorProducts(nodes, of_times, columns, forms)
 
     def in_groups(self, times: Floats) -> list[InGroups]:
-        """Return what sums of leaves within groups add, over sums of what is asked, (q, n_asked)."""
+        """Return the covariance of sums of leaves within groups, over sums of targets, (q, n_targets)."""
         spans, seen, q = self._spans, self._spans.posterior.seen, len(times)
         sizes, own = seen.sizes, times @ self._across[1]
         own_prior = (times @ self._priors[1] @ times.T)[None, :, None]
@@ -639,9 +639,9 @@ class LeafCovariance:
     def _of_leaves(self, leaves: Floats) -> tuple[Floats, Floats]:
         """Return `nodes` and `columns` of `ErrorProducts`."""
         spans = self._spans
-        sizes, (vectors, told) = leaves * spans.posterior.seen.sizes, spans.explained
+        sizes, (vectors, gains) = leaves * spans.posterior.seen.sizes, spans.explained
         moving = leaves @ vectors
-        nodes = np.concatenate([(sizes @ sizes.T)[None], (moving * told.span[:, None, :]) @ moving.T])
+        nodes = np.concatenate([(sizes @ sizes.T)[None], (moving * gains.span[:, None, :]) @ moving.T])
         return nodes, np.column_stack([sizes.sum(axis=1), leaves @ spans.loads.weights])
 
     def _of_times(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:

@@ -8,12 +8,26 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from sqlite3 import OperationalError
-from threading import Lock
 from time import monotonic, sleep
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy import (
+    URL,
+    Column,
+    Connection,
+    Engine,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    create_engine,
+    event,
+    inspect,
+    make_url,
+    select,
+    text,
+)  # fmt: skip
 from sqlalchemy.exc import ArgumentError, DisconnectionError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
@@ -21,30 +35,24 @@ from optstream.errors import LedgerError, LedgerUnavailableError
 from optstream.ledger.schema import SCHEMA
 from optstream.storage.folders import sync_folder
 
-# Connections that outlive their transaction, and are let alone where they are not safe to touch.
+# Connections that outlive their transaction, and are not used where that is unsafe.
 #
-# A connection that is opened and closed for every transaction makes SQLite copy its write-ahead log back
-# each
-# time, which is most of what the disk does. Kept ones meet two dangers.
+# A connection that is opened and closed for every transaction makes SQLite copy its write-ahead log back each
+# time, which is most of the disk's work. Kept ones meet two dangers.
 #
-# A fork. SQLite's locks belong to the process that took them, and SQLite remembers which those are: a child
-# with an inherited connection, even one that it never uses, believes that it holds locks and asks the
-# system
-# for none, also for connections of its own, and what it commits may vanish. On PostgreSQL a close by the
-# child
-# ends the parent's session. So the process closes its idle connections before it forks
-# (`os.register_at_fork`). One that another thread was using at that moment cannot be closed: the child
-# forgets
-# it without closing it and, where that was SQLite, refuses the file from then on.
+# A fork. SQLite's locks belong to a process, and SQLite remembers which it holds: a child with an inherited
+# connection, even one that it never uses, believes that it holds locks and takes none, also for connections
+# of its own, and its commits may vanish. On PostgreSQL a close by the child ends the parent's session. So the
+# process closes its idle connections before it forks (`os.register_at_fork`). One that another thread was
+# using at that moment cannot be closed: the child forgets it without closing it and, where that was SQLite,
+# refuses the file from then on.
 #
-# Another file under the same name. A connection goes on with the file that it opened, so a ledger that was
-# deleted or put back from a backup would not be seen. So before each use the file at the path is compared
-# with
-# the one that was opened. Another one is opened afresh: SQLite itself sees that its old file moved, and
-# copies
-# nothing into the new one. If the file is the same and its log is not, somebody wrote over a ledger in use:
-# nothing of it can be relied on, neither may the log that is still held be copied into it, so the process
-# refuses from then on.
+# Another file under the same name. A connection keeps the file that it opened, so a ledger that was deleted
+# or restored from a backup would not be seen. So before each use the file at the path is compared with the
+# one that was opened. Another one is opened afresh: SQLite itself sees that its old file moved, and copies
+# nothing into the new one. If the file is the same and its log is not, a ledger in use was written over: it
+# cannot be relied on, nor may the log that is still open be copied into it, so the process refuses from then
+# on.
 
 Identity = tuple[int, int]
 """Device and number of a file: what stays the same as long as it is the same file."""
@@ -151,32 +159,30 @@ os.register_at_fork(before=_close_idle, after_in_child=_forget_inherited)
 
 # Which schema a database has, and the one way to today's: the migrations, from nothing or from any.
 
-MIGRATIONS = Path(__file__).parent / "migrations"
-VERSION_TABLE = "alembic_version"
-FIRST = "0001"
-
-_one_at_a_time = Lock()
+VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32), nullable=False))
+VERSION.append_constraint(PrimaryKeyConstraint("version_num", name="alembic_version_pkc"))
+"""The number of the schema, in the table in which alembic keeps it."""
 
 
 def version_of(connection: Connection) -> str | None:
     """Return the schema's version, None for a database without tables; refuse a newer one."""
     tables = inspect(connection)
-    if tables.has_table(VERSION_TABLE):
-        said = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalars().all()
+    if tables.has_table(VERSION.name):
+        found = connection.execute(select(VERSION.c.version_num)).scalars().all()
     elif tables.has_table("schema_version"):
         # made before there were migrations: the first of them makes the same
         numbers = connection.execute(text("SELECT version FROM schema_version")).scalars().all()
-        said = [FIRST] if numbers == [1] else []
+        found = ["0001"] if numbers == [1] else []
     else:
         return None
-    if len(said) != 1 or not said[0].isdecimal():
+    if len(found) != 1 or not found[0].isdecimal():
         raise LedgerError("the ledger's database does not say which schema it has: restore it from a backup")
-    if int(said[0]) > int(SCHEMA):
+    if int(found[0]) > int(SCHEMA):
         raise LedgerError(
-            f"the ledger's database has schema {said[0]}, newer than the {SCHEMA} that this version of "
+            f"the ledger's database has schema {found[0]}, newer than the {SCHEMA} that this version of "
             "OptStream knows; use the newer OptStream"
         )
-    return str(said[0])
+    return str(found[0])
 
 
 def upgrade(connection: Connection, to: str) -> None:
@@ -185,20 +191,17 @@ def upgrade(connection: Connection, to: str) -> None:
     Events and their hashes stay byte for byte, so the heads that catalogues carry stay valid.
     """
     # imported only when there is something to do: opening a ledger of today's schema needs none of it
-    from alembic import command
-    from alembic.config import Config
+    from alembic.migration import MigrationContext
+    from alembic.operations import Operations
 
-    config = Config()
-    # a per cent sign in a path would be read as a reference to another option
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    # alembic keeps what it works on in names of its modules, so two threads would mix their databases
-    with _one_at_a_time:
-        version = version_of(connection)
-        if version is not None and not inspect(connection).has_table(VERSION_TABLE):
-            command.stamp(config, FIRST)
-        if version is None or int(version) < int(to):
-            command.upgrade(config, to)
+    from optstream.ledger.migrations import STEPS
+
+    version = int(version_of(connection) or 0)
+    for step in STEPS[version : int(to)]:
+        step(Operations(MigrationContext.configure(connection)))
+    VERSION.create(connection, checkfirst=True)
+    connection.execute(VERSION.delete())
+    connection.execute(VERSION.insert(), {"version_num": to})
 
 
 UPGRADE_LOCK = 7_034_158_201
@@ -212,7 +215,7 @@ KEPT: dict[str, Any] = {
     "max_overflow": -1,
     "hide_parameters": True,
 }
-# a connection that was cut is told of by the error; the pool would print its traceback beside it
+# the error names a connection that was cut; the pool would print its traceback too
 logging.getLogger("sqlalchemy.pool.impl.QueuePool.ledger").setLevel(logging.CRITICAL)
 
 
@@ -283,11 +286,11 @@ def _translated(engine: Engine) -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        # SQLite says only what is wrong ("database is locked"); another driver's text may name host and user
+        # SQLite's text has the problem alone ("database is locked"); another driver's may name host and user
         cause = getattr(error, "orig", None) or error
-        said = f": {cause}" if engine.dialect.name == "sqlite" else ""
+        found = f": {cause}" if engine.dialect.name == "sqlite" else ""
         raise LedgerUnavailableError(
-            f"the ledger's database refused ({type(cause).__name__}{said}); nothing of this was "
+            f"the ledger's database refused ({type(cause).__name__}{found}); nothing of this was "
             "confirmed. See that it is reachable, writable and not held by another program, then run again"
         ) from error
 
@@ -318,8 +321,8 @@ def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:
     _make_private(file)
     if file.stat().st_nlink > 1:
         raise LedgerError(
-            "the ledger's file must have one name, and has others (hard links): what was spent last is in a "
-            "log beside the name by which it was opened, which whoever opens another does not see. Remove "
+            "the ledger's file must have one name, and has others (hard links): the last spends are in a "
+            "log next to the name by which it was opened, and not seen under another name. Remove "
             "the others, and keep copies in their place"
         )
     engine = create_engine(
@@ -361,12 +364,11 @@ def _use_write_ahead_log(connection: Any, patience_seconds: float) -> None:
 def _postgresql(address: URL, busy_timeout_seconds: float) -> Engine:
     if "+" not in address.drivername:
         address = address.set(drivername="postgresql+psycopg")
-    # asked whether it lives before anything is sent; what fails later is never sent again, for it may have
-    # been committed
+    # tested before anything is sent; a later failure is never sent again, for it may have been committed
     engine = create_engine(address, **KEPT, isolation_level="READ COMMITTED", pool_pre_ping=True)
     settings = text(
         "SELECT set_config('lock_timeout', :milliseconds, true), set_config('synchronous_commit', "
-        # a server may be told to confirm before the disk has it; stricter settings than `on` are left
+        # a server may be set to confirm before the disk has it; stricter settings than `on` are left
         "CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' "
         "ELSE current_setting('synchronous_commit') END, true)"
     )

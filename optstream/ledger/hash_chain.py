@@ -67,13 +67,13 @@ def move(
     release: ReleaseRow,
     kind: str,
     now: datetime,
-    said: Mapping[str, object] = MappingProxyType({}),
+    more: Mapping[str, object] = MappingProxyType({}),
     /,
     **columns: object,
 ) -> None:
-    """Change columns of a release's row and append the event that records them, with `said` in its body."""
+    """Change columns of a release's row and append the event that records them, with `more` in its body."""
     connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(**columns))
-    append(connection, release.stream_id, kind, now, {**said, **columns}, (release.period, release.revision))
+    append(connection, release.stream_id, kind, now, {**more, **columns}, (release.period, release.revision))
 
 
 def check_contains(connection: Connection, heads: Iterable[str]) -> None:
@@ -92,11 +92,11 @@ def missing_heads(connection: Connection, heads: Iterable[str]) -> list[str]:
     Args:
         heads: Hashes of events.
     """
-    asked = sorted(set(heads))
+    wanted = sorted(set(heads))
     found: set[str] = set()
     # a catalogue of ten years carries thousands; a database takes so many in one question
-    for place in range(0, len(asked), HEADS_AT_ONCE):
-        some = asked[place : place + HEADS_AT_ONCE]
+    for place in range(0, len(wanted), HEADS_AT_ONCE):
+        some = wanted[place : place + HEADS_AT_ONCE]
         query = select(EventRow.hash).join(StreamRow, EventRow.stream_id == StreamRow.id)
         found.update(connection.execute(query.where(EventRow.hash.in_(some))).scalars())
-    return [head for head in asked if head not in found]
+    return [head for head in wanted if head not in found]

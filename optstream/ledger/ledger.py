@@ -8,22 +8,10 @@ from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.exc import IntegrityError
 
 from optstream.errors import LedgerError
-from optstream.ledger import accounting as beside_plans
-from optstream.ledger import accounting as by_stream
-from optstream.ledger import accounting as headroom
-from optstream.ledger import accounting as history
-from optstream.ledger import accounting as long_span
-from optstream.ledger import hash_chain, transitions
-from optstream.ledger import queries as export
-from optstream.ledger import queries as release_reader
-from optstream.ledger import queries as stream_reader
-from optstream.ledger import reserve as reservation
-from optstream.ledger import terms as amendment
-from optstream.ledger import terms as enrolment
-from optstream.ledger import transitions as leases
-from optstream.ledger import transitions as revisions
-from optstream.ledger import transitions as withdrawals
+from optstream.ledger import accounting, hash_chain, queries, transitions
 from optstream.ledger.database import lease_time, open_engine, reading, writing
+from optstream.ledger.reserve import reserve
+from optstream.ledger.terms import amend, enrol, refuse_amendment
 from optstream.ledger.verify import verify
 
 Arguments = ParamSpec("Arguments")
@@ -137,67 +125,67 @@ class Ledger:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    enrol = transaction(enrolment.enrol)
-    amend = transaction(amendment.amend)
-    reserve = transaction(reservation.reserve)
+    enrol = transaction(enrol)
+    amend = transaction(amend)
+    reserve = transaction(reserve)
 
-    renew = transaction(leases.renew)
-    end_lease = transaction(leases.end_lease)
-    release_lease = transaction(leases.release_lease)
-    adopt = transaction(leases.adopt)
+    renew = transaction(transitions.renew)
+    end_lease = transaction(transitions.end_lease)
+    release_lease = transaction(transitions.release_lease)
+    adopt = transaction(transitions.adopt)
 
     begin_draw = transaction(transitions.begin_draw)
     call_off_draw = transaction(transitions.call_off_draw)
     record_drawn = transaction(transitions.record_drawn)
     record_staged = transaction(transitions.record_staged)
     record_published = transaction(transitions.record_published)
-    void = transaction(withdrawals.void)
-    withdraw = transaction(withdrawals.withdraw)
-    compromise = transaction(withdrawals.compromise)
+    void = transaction(transitions.void)
+    withdraw = transaction(transitions.withdraw)
+    compromise = transaction(transitions.compromise)
 
-    revise = transaction(revisions.revise)
-    record_vintage = transaction(revisions.record_vintage)
-    record_vintage_published = transaction(revisions.record_vintage_published)
+    revise = transaction(transitions.revise)
+    record_vintage = transaction(transitions.record_vintage)
+    record_vintage_published = transaction(transitions.record_vintage_published)
 
-    refuse_amendment = question(amendment.refuse_amendment)
-    terms = question(stream_reader.terms)
-    siblings = question(stream_reader.siblings)
-    streams = question(stream_reader.streams)
-    documents = question(stream_reader.documents)
-    trees = question(stream_reader.trees)
-    guarantee_number = question(stream_reader.guarantee_number)
-    guarantees = question(stream_reader.guarantees)
-    head = question(stream_reader.head)
-    head_after = question(stream_reader.head_after)
-    heads = question(stream_reader.heads)
+    refuse_amendment = question(refuse_amendment)
+    terms = question(queries.terms)
+    siblings = question(queries.siblings)
+    streams = question(queries.streams)
+    documents = question(queries.documents)
+    trees = question(queries.trees)
+    guarantee_number = question(queries.guarantee_number)
+    guarantees = question(queries.guarantees)
+    head = question(queries.head)
+    head_after = question(queries.head_after)
+    heads = question(queries.heads)
     missing_heads = question(hash_chain.missing_heads)
-    last_event_at = question(stream_reader.last_event_at)
+    last_event_at = question(queries.last_event_at)
 
-    find = question(release_reader.find)
-    releases = question(release_reader.releases)
-    latest = question(release_reader.latest)
-    drawn_before = question(release_reader.drawn_before)
-    vintages = question(revisions.vintages)
-    vintages_of = question(release_reader.vintages_of)
-    outlines = series(release_reader.outlines)
-    last_release = question(release_reader.last_release)
-    has_known_noise = question(release_reader.has_known_noise)
-    known_noise = question(release_reader.known_noise)
-    count_by_state = question(release_reader.count_by_state)
-    event_times = question(release_reader.event_times)
-    last_shown = question(release_reader.last_shown)
-    events_of = question(release_reader.events_of)
+    find = question(queries.find)
+    releases = question(queries.releases)
+    latest = question(queries.latest)
+    drawn_before = question(queries.drawn_before)
+    vintages = question(transitions.vintages)
+    vintages_of = question(queries.vintages_of)
+    outlines = series(queries.outlines)
+    last_release = question(queries.last_release)
+    has_known_noise = question(queries.has_known_noise)
+    known_noise = question(queries.known_noise)
+    count_by_state = question(queries.count_by_state)
+    event_times = question(queries.event_times)
+    last_shown = question(queries.last_shown)
+    events_of = question(queries.events_of)
 
-    window_spent = question(beside_plans.window_spent)
-    charged_near = question(beside_plans.charged_near)
-    judge_plan = question(beside_plans.judge_plan)
-    worst = question(history.worst)
-    charged_windows = question(headroom.charged_windows)
-    last_charged = question(headroom.last_charged)
-    shared_window = question(by_stream.shared_window)
-    spent_over = question(long_span.spent_over)
+    window_spent = question(accounting.window_spent)
+    charged_near = question(accounting.charged_near)
+    judge_plan = question(accounting.judge_plan)
+    worst = question(accounting.worst)
+    charged_windows = question(accounting.charged_windows)
+    last_charged = question(accounting.last_charged)
+    shared_window = question(accounting.shared_window)
+    spent_over = question(accounting.spent_over)
 
-    batches = series(export.batches)
+    batches = series(queries.batches)
     lease_time = question(lease_time)
 
     def verify(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What is asked of releases and changes nothing: functions of a connection, each a method of `Ledger`."""
+"""Queries: functions of a connection that change nothing, each a method of `Ledger`."""
 
 import json
 from collections.abc import Iterator
@@ -11,16 +11,16 @@ from sqlalchemy import Connection, Row, Select, case, func, select
 from optstream.errors import LedgerError
 from optstream.ledger import transitions as revisions
 from optstream.ledger.accounting import COLUMNS, charged_to_release, guarantees_of
-from optstream.ledger.dated_trees import Entries, trees_said
 from optstream.ledger.hash_chain import check_contains
-from optstream.ledger.held import find_row
 from optstream.ledger.records import (
+    Entries,
     ReleaseEvent,
     ReleaseOutline,
     ReleaseRecord,
     ReleaseState,
     StreamTerms,
     check_key,
+    trees_said,
 )
 from optstream.ledger.schema import (
     EventRow,
@@ -28,6 +28,7 @@ from optstream.ledger.schema import (
     ReleaseRow,
     SpendRow,
     StreamRow,
+    find_row,
     find_stream,
     grant_of,
     id_of,
@@ -202,7 +203,7 @@ def _outline(row: Row[tuple[object, ...]]) -> ReleaseOutline:
     return ReleaseOutline(**{**row._mapping, "state": ReleaseState(row.state)})
 
 
-# What is asked of streams and changes nothing: functions of a connection, each a method of `Ledger`.
+# Streams.
 
 
 def terms(connection: Connection, stream: str) -> StreamTerms | None:

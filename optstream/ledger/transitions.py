@@ -20,9 +20,21 @@ from optstream.ledger.accounting import (
 )
 from optstream.ledger.database import lease_time
 from optstream.ledger.hash_chain import append, move
-from optstream.ledger.held import Key, describe, giving_up, held, held_row, key_of, require
 from optstream.ledger.records import LONGEST_LEASE, ReleaseState, Reservation, check_name, lease_end, stamp
-from optstream.ledger.schema import GrantRow, ReleaseRow, VintageRow, id_of, insert_row
+from optstream.ledger.schema import (
+    GrantRow,
+    Key,
+    ReleaseRow,
+    VintageRow,
+    describe,
+    giving_up,
+    id_of,
+    insert_row,
+    key_of,
+    lease_error,
+    locked_release,
+    require,
+)
 from optstream.privacy import Spend
 
 # How a release ends but by publication: void, withdrawn, or its noise compromised; all stay charged.
@@ -46,7 +58,7 @@ def void(
     """
     key = (stream, period, revision)
     check_name(reason, "reason of a VOID release")
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     if release.state == ReleaseState.VOID:
         return
     if release.state == ReleaseState.PUBLISHED:
@@ -70,7 +82,7 @@ def withdraw(
     A release that is not published is made VOID instead. Repeating it changes nothing.
     """
     check_name(reason, "reason of a withdrawal")
-    release, _ = held_row(connection, (stream, period, revision), None)
+    release, _ = locked_release(connection, (stream, period, revision), None)
     if release.withdrawn is not None or release.state == ReleaseState.VOID:
         return
     if release.state == ReleaseState.PUBLISHED:
@@ -89,7 +101,7 @@ def compromise(
     the raw values. There is no refund and no way back. Repeating it changes nothing.
     """
     check_name(reason, "reason why noise is compromised")
-    release, _ = held_row(connection, (stream, period, revision), None)
+    release, _ = locked_release(connection, (stream, period, revision), None)
     if release.compromised is None:
         move(connection, release, "compromised", now, compromised=reason)
     if release.state == ReleaseState.DRAWN or release.drawing:
@@ -106,7 +118,7 @@ def begin_draw(connection: Connection, reservation: Reservation, now: datetime) 
     """
     now = lease_time(connection, now)
     key = key_of(reservation)
-    release, grant = held_row(connection, key, reservation)
+    release, grant = locked_release(connection, key, reservation)
     require(key, release, ReleaseState.RESERVED, "drawn")
     if release.drawing:
         raise LedgerError(
@@ -119,7 +131,7 @@ def begin_draw(connection: Connection, reservation: Reservation, now: datetime) 
     if release.amendment != grant.amendment:
         raise LedgerError(
             f"{describe(*key)} was planned under a privacy guarantee that was amended since: "
-            "run it again to plan anew"
+            "run it again to make another plan"
         )
     _require_unknown_noise(connection, key, release, grant)
     move(connection, release, "draw begun", now, drawing=True)
@@ -136,7 +148,7 @@ def call_off_draw(connection: Connection, reservation: Reservation, now: datetim
     """
     now = lease_time(connection, now)
     key = key_of(reservation)
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     require(key, release, ReleaseState.RESERVED, "called off")
     if release.drawing:
         move(connection, release, "draw called off", now, drawing=False)
@@ -150,7 +162,7 @@ def _require_unknown_noise(connection: Connection, key: Key, release: ReleaseRow
     known = ReleaseRow.compromised.is_not(None)
     if not planned_in_reach(connection, grant, guarantees_of(connection, grant), hull(plan), known):
         return  # what all but the rarest days find, without adding anything up
-    # its own spends are among those near, and count twice: what is asked is whether anything lost everything
+    # its own spends count twice, which does not matter: the test is whether anything lost everything
     if any(kept.loss.epsilon == inf for kept in losses_with(connection, grant, plan)):
         raise BudgetError(
             f"{describe(*key)}: noise in its windows was compromised after it was reserved, and they lost "
@@ -183,7 +195,7 @@ def record_drawn(
     """
     check_name(measurements_hash, "measurements_hash of a release")
     key = key_of(reservation)
-    release, grant = held_row(connection, key, reservation)
+    release, grant = locked_release(connection, key, reservation)
     if release.state == ReleaseState.DRAWN and release.measurements_hash == measurements_hash:
         return None
     require(key, release, ReleaseState.RESERVED, "recorded as drawn")
@@ -235,7 +247,7 @@ def record_staged(
     key = (stream, period, revision)
     check_name(staged_hash, "staged_hash of a release")
     check_name(published_name, "published_name of a release")
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     staged = (staged_hash, published_name)
     if release.state in (ReleaseState.DRAWN, ReleaseState.PUBLISHED) and release.staged_hash is not None:
         if (release.staged_hash, release.published_name) == staged:
@@ -264,13 +276,13 @@ def record_published(
         LedgerError: The release is not DRAWN, or nothing was staged.
     """
     key = (stream, period, revision)
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     if release.state == ReleaseState.PUBLISHED:
         return
     require(key, release, ReleaseState.DRAWN, "published")
     if release.staged_hash is None:
         raise LedgerError(f"{describe(*key)} cannot be published: nothing was recorded as staged")
-    # nobody holds it any more: who gives it a new estimate takes it anew
+    # nobody holds it any more: a new estimate takes a lease of its own
     columns: dict[str, object] = {"state": ReleaseState.PUBLISHED.value, "lease_until": stamp(now)}
     move(connection, release, "published", now, **columns)
 
@@ -286,7 +298,7 @@ def renew(connection: Connection, reservation: Reservation, now: datetime, lease
     """
     now = lease_time(connection, now)
     key = key_of(reservation)
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     if release.state not in (ReleaseState.RESERVED, ReleaseState.DRAWN):
         raise LedgerError(f"{describe(*key)} is {release.state}: there is no lease to renew")
     until = max(release.lease_until, lease_end(now, lease))
@@ -302,7 +314,7 @@ def end_lease(connection: Connection, reservation: Reservation, now: datetime) -
         LedgerError: Another run has taken the release over.
     """
     now = lease_time(connection, now)
-    release, _ = held_row(connection, key_of(reservation), reservation)
+    release, _ = locked_release(connection, key_of(reservation), reservation)
     if release.state != ReleaseState.VOID and not release.drawing:
         until = min(release.lease_until, stamp(now))
         connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=until))
@@ -320,7 +332,7 @@ def release_lease(
     """
     key, now = (stream, period, revision), lease_time(connection, now)
     check_name(reason, "reason why a lease is ended")
-    release, _ = held_row(connection, key, None)
+    release, _ = locked_release(connection, key, None)
     if release.state == ReleaseState.VOID:
         raise LedgerError(f"{describe(*key)} is VOID: there is no lease to end")
     until = min(release.lease_until, stamp(now))
@@ -347,7 +359,7 @@ def adopt(
         LedgerError: The release is not DRAWN.
     """
     key = (stream, period, revision)
-    release, _ = held_row(connection, key, None)
+    release, _ = locked_release(connection, key, None)
     require(key, release, ReleaseState.DRAWN, "adopted")
     return take_lease(connection, "adopted", key, release, owner, now, lease)
 
@@ -371,14 +383,14 @@ def take_lease(
     now = lease_time(connection, now)
     lasts = datetime.fromisoformat(release.lease_until) - now
     if timedelta(0) < lasts <= longest and release.owner != owner:
-        raise held(release, describe(*key))
+        raise lease_error(release, describe(*key))
     until, fence = lease_end(now, lease), release.fence + 1
     move(connection, release, kind, now, owner=owner, lease_until=until, fence=fence)
     return Reservation(*key, fence, release.redraws)
 
 
 # Vintages: new estimates of a PUBLISHED release from measurements that were charged already. They cost
-# nothing, so nothing here touches a spend; what is recorded is which bytes may be shown, before they are.
+# nothing, so nothing here touches a spend; the bytes that may be shown are recorded before they are.
 
 
 @dataclass(frozen=True)
@@ -426,7 +438,7 @@ def revise(
         LedgerError: It is not PUBLISHED, or it is withdrawn, compromised or restated.
     """
     key = (stream, period, revision)
-    release, _ = held_row(connection, key, None)
+    release, _ = locked_release(connection, key, None)
     _require_shown(connection, key, release)
     return take_lease(connection, "revising", key, release, owner, now, lease, longest=LONGEST_LEASE)
 
@@ -451,7 +463,7 @@ def record_vintage(connection: Connection, reservation: Reservation, vintage: Vi
             f"got number {number!r}"
         )
     key = key_of(reservation)
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     _require_shown(connection, key, release)
     known = list(of_release(connection, release.id))
     if vintage in known:
@@ -478,7 +490,7 @@ def record_vintage_published(
         LedgerError: No such vintage was staged.
     """
     key = key_of(reservation)
-    release, _ = held_row(connection, key, reservation)
+    release, _ = locked_release(connection, key, reservation)
     known = {vintage.number: vintage for vintage in of_release(connection, release.id)}
     if number not in known:
         raise LedgerError(f"{describe(*key)} has no vintage {number} that was staged: nothing is published")

@@ -20,10 +20,8 @@ from optstream.ledger.accounting import (
     lines_of,
 )
 from optstream.ledger.database import reading
-from optstream.ledger.dated_trees import Entries, continues, trees_said
 from optstream.ledger.hash_chain import GENESIS, HASHED, PlainEvent, hashes_of
-from optstream.ledger.held import describe
-from optstream.ledger.records import StreamTerms
+from optstream.ledger.records import Entries, StreamTerms, continues, trees_said
 from optstream.ledger.schema import (
     AmendmentRow,
     EventRow,
@@ -34,6 +32,7 @@ from optstream.ledger.schema import (
     StreamRow,
     VintageRow,
     any_text,
+    describe,
     event_body,
     is_undecodable,
     plain_batches,
@@ -43,7 +42,7 @@ from optstream.ledger.schema import (
 )
 from optstream.ledger.terms import OF_GRANT
 
-# Checking a stream's chain of events, and what they say of its terms, releases, spends and vintages.
+# Checking a stream's chain of events, and its terms, releases, spends and vintages against it.
 
 _PLAIN_EVENTS: Select[PlainEvent] = select(*(getattr(EventRow, name) for name in (*HASHED, "hash")))
 Said = dict[str, object]
@@ -53,12 +52,12 @@ Named = tuple[str, int | None]
 Generation = tuple[str, int | None, object]
 """Period, revision, generation of its spends."""
 ToldOfVintages = dict[tuple[str, int | None, object], Said]
-"""What the events say of each vintage, by period, revision and number."""
+"""The columns of each vintage by the events, by period, revision and number."""
 EVENTS_AT_ONCE = 200
 NOTHING_RESERVED = -(2**62)
 
 RecordedGuarantees = dict[tuple[object, object], list[object]]
-"""What events say of each privacy guarantee, by privacy budget and number."""
+"""Each privacy guarantee by the events, by privacy budget and number."""
 
 
 @dataclass
@@ -79,23 +78,23 @@ class EventRecord:
     tree_problems: list[int] = field(default_factory=list)
 
 
-def chain_problems(connection: Connection, stream: StreamRow, told: EventRecord) -> Iterator[str]:
+def chain_problems(connection: Connection, stream: StreamRow, record: EventRecord) -> Iterator[str]:
     """Recompute a stream's chain; fill in what its events say."""
     before, expected = GENESIS, 0
     of_stream = _PLAIN_EVENTS.where(EventRow.stream_id == stream.id).order_by(EventRow.number)
     for rows in plain_batches(connection, of_stream, EVENTS_AT_ONCE):
         yield from _link_problems(stream.name, rows, before, expected)
         before, expected = _after(rows[-1], expected + len(rows) - 1)
-        _replay(rows, told)
+        _replay(rows, record)
     if (stream.head, stream.n_events) != (before, expected):
         yield f"stream {stream.name!r}: its last event is not the one that its row names"
-    for number in told.tree_problems:
+    for number in record.tree_problems:
         yield (
             f"stream {stream.name!r}, event {number}: changes the hierarchy of days that were reserved "
             "before it, and is no amendment"
         )
     terms = readable_terms(connection, stream)
-    if terms is None or not _says(told.terms, terms):
+    if terms is None or not _says(record.terms, terms):
         yield f"stream {stream.name!r}: its terms are not those that its events record"
 
 
@@ -118,12 +117,12 @@ def _link_problems(name: str, rows: Sequence[PlainEvent], before: str, expected:
 
 
 def _after(row: PlainEvent, expected: int) -> tuple[str, int]:
-    """Return what the next event should follow, and its number. SQLite keeps text among numbers."""
+    """Return the hash before the next event, and its number. SQLite keeps text among numbers."""
     return row[-1], (row[1] if isinstance(row[1], int) else expected) + 1
 
 
-def _replay(rows: Sequence[PlainEvent], told: EventRecord) -> None:
-    """Add what consecutive events say to what was told before them."""
+def _replay(rows: Sequence[PlainEvent], record: EventRecord) -> None:
+    """Add consecutive events to the record of those before them."""
     release: Named | None = None
     said: Said = {}
     for _, event, _, kind, period, revision, text, _ in rows:
@@ -135,36 +134,36 @@ def _replay(rows: Sequence[PlainEvent], told: EventRecord) -> None:
             body = {}
         try:
             if period is None:
-                told.terms = body
+                record.terms = body
                 number = body.get("amendment", 0)
-                told.guarantees[body.get("grant"), number] = [body.get(name) for name in GUARANTEE_COLUMNS]
-                _replay_trees(event, kind, body, told)
+                record.guarantees[body.get("grant"), number] = [body.get(name) for name in GUARANTEE_COLUMNS]
+                _replay_trees(event, kind, body, record)
                 continue
             if "vintage" in body:
-                told.vintages.setdefault((period, revision, body["vintage"]), {}).update(body)
+                record.vintages.setdefault((period, revision, body["vintage"]), {}).update(body)
                 continue
             # a release's events mostly follow each other
             if (period, revision) != release:
                 release = period, revision
-                said = told.releases.setdefault(release, body)
+                said = record.releases.setdefault(release, body)
             said |= body
             if "n_steps" in body:
-                told.reserved_until = max(told.reserved_until, body["first_step"] + body["n_steps"])
+                record.reserved_until = max(record.reserved_until, body["first_step"] + body["n_steps"])
             if "spends_hash" in body:
-                told.spends[period, revision, body.get("generation", 0)] = body["spends_hash"]
+                record.spends[period, revision, body.get("generation", 0)] = body["spends_hash"]
         except (TypeError, ValueError, KeyError):
-            # something is named by a list: it names nothing, so what it stands for is missed below
+            # a list in the place of a name names nothing, and its row is missed below
             continue
 
 
-def _replay_trees(event: int, kind: str, body: Said, told: EventRecord) -> None:
+def _replay_trees(event: int, kind: str, body: Said, record: EventRecord) -> None:
     """Take the list of trees that an event about the stream's terms says, and judge how it was changed."""
     trees = trees_said(body)
     # until something is reserved, terms may be any
-    is_kept = kind == "amended" or told.trees is None or told.reserved_until == NOTHING_RESERVED
-    if not is_kept and not continues(told.trees or (), trees, told.reserved_until):
-        told.tree_problems.append(event)
-    told.trees = trees
+    is_kept = kind == "amended" or record.trees is None or record.reserved_until == NOTHING_RESERVED
+    if not is_kept and not continues(record.trees or (), trees, record.reserved_until):
+        record.tree_problems.append(event)
+    record.trees = trees
 
 
 def readable_terms(connection: Connection, stream: StreamRow) -> StreamTerms | None:
@@ -176,14 +175,14 @@ def readable_terms(connection: Connection, stream: StreamRow) -> StreamTerms | N
 
 
 def _says(body: Said | None, terms: StreamTerms) -> bool:
-    """Return whether the last event about a stream's terms tells these."""
-    told = event_body(terms, 0)
-    # those that not every stream's terms have: a row that lacks them where the event has them was edited
-    names = {*told, "hierarchy", "own_alpha", "stream_share", "delta", "rho"} - {"amendment"}
-    return body is not None and all(body.get(name) == told.get(name) for name in names)
+    """Return whether the last event about a stream's terms records these."""
+    record = event_body(terms, 0)
+    # some that not every stream's terms have: a row that lacks them where the event has them was edited
+    names = {*record, "hierarchy", "own_alpha", "stream_share", "delta", "rho"} - {"amendment"}
+    return body is not None and all(body.get(name) == record.get(name) for name in names)
 
 
-# Checking a stream's releases, spends and vintages against what its events say of them.
+# Checking a stream's releases, spends and vintages against its events.
 
 # a renewed lease leaves no event
 REPLAYED = tuple(
@@ -216,13 +215,13 @@ class Account:
 
 
 def release_problems(
-    connection: Connection, stream: StreamRow, told: EventRecord, account: Account
+    connection: Connection, stream: StreamRow, record: EventRecord, account: Account
 ) -> Iterator[str]:
     """Yield each difference between a stream's releases or spends and its events; charge the spends to
     `account`.
     """
-    rows = yield from _releases(connection, stream, told.releases)
-    yield from _spends(connection, stream, rows, told.spends, account)
+    rows = yield from _releases(connection, stream, record.releases)
+    yield from _spends(connection, stream, rows, record.spends, account)
 
 
 def _releases(
@@ -282,8 +281,8 @@ def _spends(
         period, revision, in_force, amendment = releases_read[release_id]
         plan = [row[3:] for row in group]
         account.n_spends += len(plan)
-        told = recorded.pop((period, revision, generation), None)
-        if told != hash_of_lines(grant_id, lines_of(plan)) or not _are_numbered(plan):
+        record = recorded.pop((period, revision, generation), None)
+        if record != hash_of_lines(grant_id, lines_of(plan)) or not _are_numbered(plan):
             yield f"{describe(stream.name, period, revision)}: its spends are not those of its events"
             continue
         account.longest = max(account.longest, *map(_n_steps, plan))
@@ -319,9 +318,9 @@ def _spend_rows(connection: Connection, stream: StreamRow) -> Iterator[PlainGene
     return plain_rows(connection, query)
 
 
-def vintage_problems(connection: Connection, stream: StreamRow, told: ToldOfVintages) -> Iterator[str]:
+def vintage_problems(connection: Connection, stream: StreamRow, record: ToldOfVintages) -> Iterator[str]:
     """Yield what differs between a stream's vintages and what its events record of them."""
-    left = dict(told)
+    left = dict(record)
     query = (
         select(ReleaseRow.period, ReleaseRow.revision, VintageRow.number, *_OF_VINTAGE)
         .join(ReleaseRow, ReleaseRow.id == VintageRow.release_id)
@@ -365,16 +364,16 @@ def problems(connection: Connection) -> Iterator[str]:
 
 def stream_problems(connection: Connection, stream: StreamRow, account: Account) -> Iterator[str]:
     """Yield what does not fit in a stream by itself; its spends are entered into the account."""
-    told = EventRecord(guarantees=account.recorded_guarantees)
-    yield from chain_problems(connection, stream, told)
-    yield from vintage_problems(connection, stream, told.vintages)
-    yield from release_problems(connection, stream, told, account)
+    record = EventRecord(guarantees=account.recorded_guarantees)
+    yield from chain_problems(connection, stream, record)
+    yield from vintage_problems(connection, stream, record.vintages)
+    yield from release_problems(connection, stream, record, account)
 
 
 def stray_problems(connection: Connection, n_spends: int) -> Iterator[str]:
-    """Yield what is not looked at above: rows whose owner is not there. n_spends: how many were looked at."""
+    """Yield rows whose owner is not there, which were not read above; `n_spends` were."""
     for owner in (GrantRow, StreamRow, ReleaseRow):
-        # in a table that was made anew; and nothing is found to be missing in what holds a NULL
+        # in a table that was replaced; and a NULL hides what is missing
         if _count(connection, owner, owner.id.is_(None)):
             yield f"some {owner.__tablename__} have no number, so what belongs to them cannot be told"
     grant_id = StreamRow.grant_id
@@ -412,7 +411,7 @@ def grant_problems(connection: Connection, grant: GrantRow, account: Account) ->
     for stream in read_rows(connection, select(StreamRow).where(StreamRow.grant_id == grant.id)):
         terms = readable_terms(connection, stream)
         guarantee = terms.guarantee() if terms else {}
-        # terms that cannot be read are told with their stream
+        # terms that cannot be read are reported with their stream
         differing = [name for name in OF_GRANT if guarantee and guarantee.get(name) != getattr(grant, name)]
         if differing:
             yield f"{budget}: differs from stream {stream.name!r} in {', '.join(differing)}"
@@ -450,12 +449,12 @@ def _windows(connection: Connection, grant: GrantRow, history: History) -> Itera
         return
     for number, guarantee, cost in costs:
         if cost.epsilon > guarantee.budget:
-            told = (
+            record = (
                 f"{budget}: the window from step {cost.first_step} costs {cost.epsilon}, "
                 f"more than {guarantee.budget}"
             )
             kept = f", which privacy guarantee {number} allows: days in it were released under that"
-            yield told + (kept if grant.amendment else "")
+            yield record + (kept if grant.amendment else "")
 
 
 def verify(engine: Engine) -> list[str]:

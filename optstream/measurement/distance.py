@@ -21,7 +21,7 @@ Integers = NDArray[np.int64]
 
 def measure_by_distance(
     period: PrivatePeriod,
-    held: Sequence[int],
+    last_release: Sequence[int],
     distance: StepSpend,
     publications: CappedSpend,
     rule: PublicationRule,
@@ -37,16 +37,16 @@ def measure_by_distance(
     each leaf that changes: it loses alpha / scale as a linear query does. Decisions, and offers, are
     functions of noisy outputs, so no window pays more than its distances and the rule's budget.
     """
-    _check(period, held, distance, publications)
+    _check(period, last_release, distance, publications)
     exact = open_private_period(period)
-    last: Integers = np.array(held, dtype=np.int64)
-    asked, paid = [0] * period.n_steps, [Fraction(0)] * period.n_steps
+    last: Integers = np.array(last_release, dtype=np.int64)
+    measured, paid = [0] * period.n_steps, [Fraction(0)] * period.n_steps
     positions, points, scales = list[int](), list[Integers](), list[float]()
     for step in range(period.n_steps):
         grains = rule.offer(step)
         if not grains:
             continue
-        asked[step] = 1
+        measured[step] = 1
         weight = Fraction(grains, rule.n_grains)
         scale = round_up_to_float(publications.scale / weight)
         if is_far(exact[:, step], last, scale, float(distance.scale), noise):
@@ -60,7 +60,7 @@ def measure_by_distance(
     return measured_of(
         period,
         noise,
-        (spent(distance, asked), spent(publications, paid)),
+        (spent(distance, measured), spent(publications, paid)),
         positions=positions,
         points=np.array(points, dtype=np.int64).reshape(shape[::-1]).T,
         variances=np.broadcast_to(2.0 * np.array(scales) ** 2, shape),
@@ -82,12 +82,13 @@ def is_far(
 
 
 def _check(
-    period: PrivatePeriod, held: Sequence[int], distance: StepSpend, publications: CappedSpend
+    period: PrivatePeriod, last_release: Sequence[int], distance: StepSpend, publications: CappedSpend
 ) -> None:
     """Raise ParameterError for a last release or plans that are not this period's. Privacy: none; public."""
-    if len(held) != period.n_leaves:
+    if len(last_release) != period.n_leaves:
         raise ParameterError(
-            f"the state holds a last release of {len(held)} series, and this period has {period.n_leaves}"
+            f"the state holds a last release of {len(last_release)} series, and this period has "
+            f"{period.n_leaves}"
         )
     whole = (period.first_step, period.n_steps)
     if any((spend.first_step, spend.n_steps) != whole for spend in (distance, publications)):

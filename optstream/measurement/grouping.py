@@ -38,7 +38,7 @@ class GroupingTerms:
     grouper: Fraction
     threshold_units: int
 
-    def said_with(self, resolution: Fraction) -> list[str]:
+    def to_texts(self, resolution: Fraction) -> list[str]:
         """Return all that an open group's raw numbers hang on, as text. Privacy: none; terms are public."""
         return [str(self.perturber), str(self.grouper), str(self.threshold_units), str(resolution)]
 
@@ -79,7 +79,7 @@ def measure_groups(
     variances = np.full(noisy.shape, 2.0 * float(terms.perturber) ** 2)
     raw = {
         "next_step": period.first_step + period.n_steps,
-        "terms": terms.said_with(period.resolution),
+        "terms": terms.to_texts(period.resolution),
         "groups": [group and {"limit": group.limit, "exact": group.exact} for group in groups],
     }
     kept = {
@@ -190,7 +190,7 @@ def _continued(state: State | None, terms: GroupingTerms, period: PrivatePeriod)
         return closed
     raw = open_raw_state(known["raw"])
     sizes = [0 if group is None else len(group["exact"]) for group in raw["groups"]]
-    same = raw["next_step"] == period.first_step and raw["terms"] == terms.said_with(period.resolution)
+    same = raw["next_step"] == period.first_step and raw["terms"] == terms.to_texts(period.resolution)
     if not same or len(sizes) != len(closed) or sizes != [len(values) for values in known.get("noisy", ())]:
         return closed
     return [

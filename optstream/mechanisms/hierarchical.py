@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optstream.estimation import Estimate
 from optstream.estimation.least_squares import consistent
 from optstream.estimation.variances import reconciled_variances
-from optstream.measurement.sums import level_period, together
+from optstream.measurement.sums import combined, level_period
 from optstream.mechanisms.series import OnlineMechanism, SeriesMechanism
 from optstream.mechanisms.shares import checked_level_shares
 from optstream.mechanisms.state import memory_of, own_state
@@ -137,7 +137,7 @@ class Hierarchical(OnlineMechanism):
             )
             for level, mechanism in self.levels
         }  # fmt: skip
-        return together(
+        return combined(
             parts, _state_of({level: part.state for level, part in parts.items()}), public_part(state)
         )
 

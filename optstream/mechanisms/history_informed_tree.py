@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.error_terms import AskedTimes, CovarianceOfSums, SumsOfTimes, times_before
+from optstream.estimation.error_terms import CovarianceOfSums, ErrorTimes, SumsOfTimes, times_before
 from optstream.estimation.least_squares import consistent
 from optstream.history.blocks import BlockHistory, n_series_of
 from optstream.history.blocks import Blocks as Steps
@@ -69,7 +69,7 @@ from optstream.stream.lattice import refuse_margin
 # what was merged is added up; a part of what was split has its public share of it; units that came into a
 # node
 # or left it are added to its row or taken from it. A unit that had no readings is, for the days before, as
-# large as a share of what stands beside it. Shares that were guessed are learned again from the blocks
+# large as a share of its siblings. Shares that were guessed are learned again from the blocks
 # since.
 #
 # Privacy: none; all of it is computed from noisy sums and the public list of changes (docs/privacy.md,
@@ -78,7 +78,7 @@ from optstream.stream.lattice import refuse_margin
 
 GUESSED = "guessed"
 """In a state: the leaves whose share of the days before was not measured, and since when each is."""
-SPLIT_DOUBT, ADDED_DOUBT = 0.5, 1.0
+SPLIT_DEVIATION, ADDED_DEVIATION = 0.5, 1.0
 """How far, relative, the share of a part may lie from the public one; of a new unit from a typical one's."""
 Histories = Mapping[int, BlockHistory]
 """Of each measured level."""
@@ -113,19 +113,19 @@ def guesses(between: TreeMap, first_step: int) -> list[dict[str, Any]]:
     return list(_guesses(between, first_step))
 
 
-def refined(told: Sequence[Mapping[str, Any]], histories: Histories) -> dict[int, BlockHistory]:
+def refined(guessed: Sequence[Mapping[str, Any]], histories: Histories) -> dict[int, BlockHistory]:
     """Return the blocks with the guessed rows of earlier days corrected by the later blocks.
 
-    `told` is of `guesses`; only rows of guessed leaves, and those above new ones, change.
+    `guessed` is of `guesses`; only rows of guessed leaves, and those above new ones, change.
     """
-    if not told:
+    if not guessed:
         return dict(histories)
     found = {level: replace(one, sums=one.sums.astype(np.float64)) for level, one in histories.items()}
-    shares = [_share(one, histories) for one in told]
+    shares = [_share(one, histories) for one in guessed]
     groups: dict[tuple[Any, ...], float] = {}
-    for one, share in zip(told, shares, strict=True):
+    for one, share in zip(guessed, shares, strict=True):
         groups[_group(one)] = groups.get(_group(one), 0.0) + share
-    for one, share in zip(told, shares, strict=True):
+    for one, share in zip(guessed, shares, strict=True):
         level, row = one["at"]
         if level not in found:
             continue
@@ -147,7 +147,7 @@ def _group(one: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _share(one: Mapping[str, Any], histories: Histories) -> float:
-    """The share that a leaf has of those beside it: what blocks since then say, joined with the guess."""
+    """The share of a leaf in its siblings, by the blocks since the change, joined with the guess."""
     level, row = one["at"]
     guess = float(one["share"])
     if level not in histories:
@@ -157,15 +157,15 @@ def _share(one: Mapping[str, Any], histories: Histories) -> float:
     if not since.any():
         return guess
     weight = 1.0 / history.scales[since] ** 2
-    own, beside = history.sums[row, since], history.sums[one["beside"]][:, since].sum(axis=0)
-    whole = float(beside @ weight)
+    own, siblings = history.sums[row, since], history.sums[one["beside"]][:, since].sum(axis=0)
+    whole = float(siblings @ weight)
     if whole == 0:
         return guess
     measured = float(own @ weight) / whole
-    # noise of own and of all beside it, over the sum of what they share
+    # noise of own and of its siblings, over the siblings' sum
     noise = 2.0 * float(weight.sum()) * (1 + len(one["beside"]) * measured**2) / whole**2
-    doubt = (float(one["doubt"]) * guess) ** 2
-    return max((measured / noise + guess / doubt) / (1.0 / noise + 1.0 / doubt), 0.0)
+    variance = (float(one["doubt"]) * guess) ** 2
+    return max((measured / noise + guess / variance) / (1.0 / noise + 1.0 / variance), 0.0)
 
 
 def _guesses(between: TreeMap, first_step: int) -> Iterator[dict[str, Any]]:
@@ -180,23 +180,23 @@ def _guesses(between: TreeMap, first_step: int) -> Iterator[dict[str, Any]]:
     for leaf, parts in zip(tree.leaves, between.leaves, strict=True):
         own = {"at": [level_of[leaf], row_of[leaf]], "since": first_step}
         if not parts:
-            beside = _beside(between, leaf, level_of)
-            if beside:
+            siblings = _siblings(between, leaf, level_of)
+            if siblings:
                 above = [[level_of[node], row_of[node]] for node in _above(tree, leaf)]
-                rows = [row_of[one] for one in beside]
-                told = {"share": 1.0 / len(rows), "doubt": ADDED_DOUBT, "parts": False, "above": above}
-                yield {**own, "beside": rows, **told}
+                rows = [row_of[one] for one in siblings]
+                guess = {"share": 1.0 / len(rows), "doubt": ADDED_DEVIATION, "parts": False, "above": above}
+                yield {**own, "beside": rows, **guess}
         elif len(parts) == 1 and next(iter(parts.values())) < 1:
             ((old, share),) = parts.items()
             siblings = [one for one in parts_of[old] if level_of[one] == level_of[leaf]]
             whole = sum(float(between.leaves[tree.leaves.index(one)].get(old, 0)) for one in siblings)
             if len(siblings) > 1:
                 rows = [row_of[one] for one in siblings]
-                told = {"share": float(share) / whole, "doubt": SPLIT_DOUBT, "parts": True, "above": []}
-                yield {**own, "beside": rows, **told}
+                guess = {"share": float(share) / whole, "doubt": SPLIT_DEVIATION, "parts": True, "above": []}
+                yield {**own, "beside": rows, **guess}
 
 
-def _beside(between: TreeMap, leaf: str, level_of: Mapping[str, int]) -> list[str]:
+def _siblings(between: TreeMap, leaf: str, level_of: Mapping[str, int]) -> list[str]:
     """The leaves with a past that stand nearest to a new one, on its level."""
     tree = between.after
     past = {one for one, parts in zip(tree.leaves, between.leaves, strict=True) if parts}
@@ -225,7 +225,7 @@ def _places(tree: AggregationTree) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _carried(histories: Histories, level: int, between: TreeMap) -> BlockHistory | None:
-    """One level's blocks at the nodes of now; None where they cannot be told."""
+    """One level's blocks at the current nodes; None where they do not follow from the old ones."""
     before, after = between.before, between.after
     if level >= after.n_levels:
         return None
@@ -244,7 +244,7 @@ def _carried(histories: Histories, level: int, between: TreeMap) -> BlockHistory
 def _made_of(
     between: TreeMap, node: str, measured: set[int], level_of: Mapping[str, int]
 ) -> dict[str, float]:
-    """The nodes of then whose sums add up to a node of now, each with its weight."""
+    """The old nodes whose sums add up to a current node, each with its weight."""
     below = between.after.leaves_in([node])
     weights: dict[str, float] = {}
     for inside, parts in zip(below.tolist(), between.leaves, strict=True):
@@ -298,7 +298,7 @@ def small_blocks(window_length: int) -> tuple[int, int]:
 
 
 def tree_of_common_blocks(tree: AggregationTree, small: int | None) -> AggregationTree:
-    """Return the tree of the levels that are measured at common blocks: all, or those above `small`; free."""
+    """Return the tree of the levels that are measured at common blocks: all, or those above `small`."""
     return tree if small is None else tree_above(tree, small)
 
 
@@ -321,8 +321,8 @@ def expected_small_error(public: Figures, share: Fraction) -> float:
     at, weights = np.polynomial.hermite_e.hermegauss(NODES_OF_SIZES)
     sizes = np.exp(SIZES_APART * at - SIZES_APART**2 / 2)
     windows = max(SEEN_DAYS * public.steps_per_day / public.window_length, 1.0)
-    unsure = public.noise(SMALL_BLOCKS, float(share)) / windows
-    missed = np.sqrt(sizes / public.count + sizes**2 * unsure / (sizes**2 + unsure))
+    noise = public.noise(SMALL_BLOCKS, float(share)) / windows
+    missed = np.sqrt(sizes / public.count + sizes**2 * noise / (sizes**2 + noise))
     return float(weights @ missed / weights.sum())
 
 
@@ -333,7 +333,7 @@ def expected_small_error(public: Figures, share: Fraction) -> float:
 MOVES = (Fraction(1, 4), Fraction(1, 8), Fraction(1, 16), Fraction(1, 32))
 """Parts of epsilon that are tried in other hands, largest first."""
 LEAST = Fraction(1, 32)
-"""Of a level that holds leaves: nothing else would tell them apart."""
+"""Of a level that holds leaves, which nothing else measures."""
 BETTER, WORTH_IT = 0.01, 0.03
 """Relative: a gain below the first is none; what gains less than the second over equal shares is within what
 a general prior can tell, and equal ones are kept."""
@@ -372,7 +372,7 @@ def choose_level_shares(tree: AggregationTree, public: Figures) -> Shares:
             found = min(
                 ((error(one, blocks), one) for one in _moved(best, move, tree)), default=(least, best)
             )
-            if not found[0] < least * (1.0 - BETTER):  # nor for what is no number
+            if not found[0] < least * (1.0 - BETTER):  # nor for nan
                 break
             # the blocks follow the shares: with them it is no worse
             best, blocks = found[1], blocks_of(found[1])
@@ -451,10 +451,10 @@ def _of_counts(errors: Floats, counted: Floats, noise: Floats, blocks: Blocks, w
     variance of a count. noise: of a block's mean, of the node's own measurement alone.
     """
     n_blocks, length = blocks
-    told = counted / (length * (counted + length * noise))
+    explained = counted / (length * (counted + length * noise))
     measured = n_blocks * length / window_length
-    doubted = 1.0 - told if length == 1 else 1.0
-    known = errors**2 * doubted + counted * (1.0 - told)
+    remaining = 1.0 - explained if length == 1 else 1.0
+    known = errors**2 * remaining + counted * (1.0 - explained)
     return np.asarray(np.sqrt(measured * known + (1.0 - measured) * (errors**2 + counted)))
 
 
@@ -485,10 +485,10 @@ def _moved(shares: Shares, move: Fraction, tree: AggregationTree) -> Iterator[Sh
 
 @dataclass(frozen=True)
 class TreeEstimate:
-    """An estimate, and what tells how its errors hang together: None where nothing was measured."""
+    """An estimate and its error covariance, which is None where nothing was measured."""
 
     values: Estimate
-    doubt: Callable[[], CovarianceOfSums | None] | None = None
+    errors: Callable[[], CovarianceOfSums | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -506,48 +506,48 @@ class TreeEstimates:
 
     def estimate(self, measured: Measured, belief: FilterState, histories: Histories) -> TreeEstimate:
         """Return the posterior mean of every node and its variance; consistent, and not below the bound."""
-        steps, near = asked_and_near(measured, histories)
+        steps, near = period_and_nearby_blocks(measured, histories)
         scale, unit = self.pattern.scale_units, float(measured.resolution)
         if self.pattern.counts:
             shared = shared_fit(belief, near, self.tree, self.small, steps, scale)
             fit = fit_counts(shared, near, self.tree, self.small, steps, scale)
             counted = published_counts(fit, measured, self.tree, self.lower_bound)
-            own = partial(self._doubt_of_counts, shared, near, histories, steps, unit) if shared else None
+            own = partial(self._errors_of_counts, shared, near, histories, steps, unit) if shared else None
             return TreeEstimate(counted, own)
-        found, doubt = fit_tree(belief, near, self.tree, steps, scale), None
+        found, errors = fit_tree(belief, near, self.tree, steps, scale), None
         if found is None:
             values, variances = nothing_measured(self.tree, len(steps), scale)
         else:
-            asked = self._asked(near, histories, steps)
-            doubt = found.doubt(asked, len(steps))
-            values, variances = found.series(steps, doubt)
+            times = self._error_times(near, histories, steps)
+            errors = found.errors(times, len(steps))
+            values, variances = found.series(steps, errors)
         values, variances = values * unit, variances * unit**2
         bound, optimality, unbounded = self.lower_bound, None, None
         if bound is not None and values[self.tree.leaf_indices].min() < bound:
             merged = measured.seen_as(values, variances)
-            # a posterior's leaves tell of their parents too, so none is held
+            # a posterior's leaves inform their parents too, so no parent is fixed
             nearest = consistent(merged, self.tree, [], "variance", bound, "joint")
             values, optimality, unbounded = nearest.values, nearest.optimality, values
         estimate = Estimate(values, variances, optimality=optimality, unbounded=unbounded)
-        if doubt is None:
+        if errors is None:
             return TreeEstimate(estimate)
-        sums = SumsOfTimes(doubt, asked.weights, len(asked.weights) - len(steps), unit**2)
+        sums = SumsOfTimes(errors, times.weights, len(times.weights) - len(steps), unit**2)
         return TreeEstimate(estimate, lambda: sums)
 
-    def _doubt_of_counts(
+    def _errors_of_counts(
         self, shared: SharedFit, near: Histories, histories: Histories, steps: range, unit: float
     ) -> CovarianceOfSums | None:
         """Return the same of counts, of nodes; None also where leaves were not measured."""
         if len(self.tree.nodes) > most_nodes(self.tree, len(steps)):
             return None
-        asked = self._asked(near, histories, steps)
-        every = range(int(asked.starts.min()), steps.stop)
+        times = self._error_times(near, histories, steps)
+        every = range(int(times.starts.min()), steps.stop)
         found = count_errors(shared, near, self.tree, self.small, every, len(steps))
         if found is None:
             return None
-        return SumsOfTimes(found, asked.of_steps, len(asked.weights) - len(steps), unit**2)
+        return SumsOfTimes(found, times.of_steps, len(times.weights) - len(steps), unit**2)
 
-    def _asked(self, near: Histories, histories: Histories, steps: range) -> AskedTimes:
+    def _error_times(self, near: Histories, histories: Histories, steps: range) -> ErrorTimes:
         """Return the days before a period whose errors correlate with its own: those of the blocks in the
         estimate.
 
@@ -561,11 +561,11 @@ class TreeEstimates:
 
     def events(self, measured: Measured, belief: FilterState, histories: Histories) -> tuple[int, ...]:
         """Return the days that were found unlike all others. histories: of the levels with one posterior."""
-        steps, near = asked_and_near(measured, histories)
+        steps, near = period_and_nearby_blocks(measured, histories)
         return events_of_tree(belief, near, self.above, steps, self._typical, self._look)
 
     def refreshed(self, belief: FilterState, histories: Histories, first_step: int) -> FilterState:
-        """Return what the tree learned so far, learned again when due. histories: as for `events`."""
+        """Return the tree's learned state, learned again when due."""
         tree, scale = self.above, self._typical
         belief = judged_tree(belief, histories, tree, first_step, scale, self._look)
         if not belief.is_due(first_step, self.pattern.relearn_days):
@@ -592,7 +592,9 @@ class TreeEstimates:
         return typical_above(self.tree, self.above, self.pattern.scale_units)
 
 
-def asked_and_near(measured: Measured, histories: Histories) -> tuple[range, dict[int, BlockHistory]]:
+def period_and_nearby_blocks(
+    measured: Measured, histories: Histories
+) -> tuple[range, dict[int, BlockHistory]]:
     """Return the period's steps, and each level's blocks around them."""
     steps = range(measured.first_step, measured.first_step + measured.n_steps)
     return steps, {level: around(history, steps) for level, history in histories.items()}
@@ -645,7 +647,7 @@ def with_the_same_blocks(
     common: dict[str, Any] = {"n_blocks": count, "block_length": length, "relearn_days": 0, "covariates": ()}
     found = [(level, replace(own, **common) if level != small else _small(own)) for level, own in levels]
     sizes = {own.joint_groups.size for _, own in found if own.joint_groups is not None}
-    if len(sizes) > 1:  # where noise is small beside the grid some level may have smaller groups alone
+    if len(sizes) > 1:  # where noise is small next to the grid some level may have smaller groups alone
         found = [
             (level, replace(own, group_size=min(sizes)) if level != small else own) for level, own in found
         ]
@@ -698,7 +700,7 @@ def states_with_parts(
 
 
 def _layer(levels: Levels, period: range) -> Layer:
-    """Return what levels measure at common blocks: every group by itself, at what they charge together."""
+    """Return the common blocks of levels as a layer: every group by itself, at the levels' total charge."""
     joint = [own for _, own in levels if own.joint_groups is not None]
     apart = [own for _, own in levels if own.joint_groups is None]
     groups = (joint or apart)[0].groups(len(period), period.start)
@@ -709,7 +711,7 @@ def _layer(levels: Levels, period: range) -> Layer:
 ELSEWHERE = "elsewhere"
 """In a state: spends that lie on no level that is measured now."""
 LEARNED = ("prior", "began", "learned", "events", GUESSED, COVARIATES)
-"""What the tree's state holds beside its levels'; covariates on its way to a draw alone."""
+"""The keys of the tree's state besides its levels'; covariates only on the way to a draw."""
 
 
 @dataclass(frozen=True, init=False)
@@ -779,12 +781,12 @@ class HistoryInformedTree(Hierarchical):
         return self.mechanism
 
     def expected_by_level(self) -> NDArray[np.float64]:
-        """Return what the prior expects of each level, as `Mechanism.expected_by_level`."""
+        """Return the expected errors of each level, as `Mechanism.expected_by_level`."""
         figures = tree_figures(self.pattern, self.tree)
         return expected_figures(self.tree, figures, self.level_shares, self.pattern.scale)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
-        """Return each level's state, from that level's spends, and what the tree learned."""
+        """Return each level's state, from that level's spends, and the tree's learned state."""
         charged = list(spends)
         state = super().recall(charged, before)
         assert state is not None  # every level has one
@@ -799,15 +801,17 @@ class HistoryInformedTree(Hierarchical):
         return small_leaf_level(self.tree, self.pattern.figures, self.level_shares)
 
     def carried_over(self, state: State, between: TreeMap, first_step: int) -> State | None:
-        """Return what the tree before had learned and measured, at the nodes of this one (`changed_tree`)."""
+        """Return the state of the tree before at the nodes of this one (`carried_levels`)."""
         if between.is_renaming:
             return state
         levels, known = level_states(state), _guessed(state)
         if known:
-            # what was guessed at an earlier change, as it is known by now
+            # guesses at an earlier change, corrected by later blocks
             histories = {int(level): self._belief(own).history for level, own in levels.items() if own}
-            told = {str(level): one.to_document() for level, one in refined(known, histories).items()}
-            levels = {level: {**own, "history": told[level]} if own else own for level, own in levels.items()}
+            corrected = {str(level): one.to_document() for level, one in refined(known, histories).items()}
+            levels = {
+                level: {**own, "history": corrected[level]} if own else own for level, own in levels.items()
+            }
         carried = carried_levels(levels, between)
         return {**state, "levels": carried, GUESSED: guesses(between, first_step)}
 
@@ -816,13 +820,13 @@ class HistoryInformedTree(Hierarchical):
         return super().plan(n_steps, first_step, self._with_parts(state, n_steps, first_step))
 
     def _with_parts(self, state: State | None, n_steps: int, first_step: int) -> State:
-        """Return the state, each level told which blocks are measured (`states_with_parts`)."""
+        """Return the state with the blocks that each level measures (`states_with_parts`)."""
         states = level_states(state)
         spent = [one for known in states.values() for one in (known or {}).get("spends", ())]
         others = [spend_from_document(one) for one in (*spent, *(state or {}).get(ELSEWHERE, ()))]
         period = range(first_step, first_step + n_steps)
-        told = states_with_parts(self._sets_of_levels, states, others, self.model, period)
-        return {"mechanism": LEVELS, **(state or {}), "levels": told}
+        chosen = states_with_parts(self._sets_of_levels, states, others, self.model, period)
+        return {"mechanism": LEVELS, **(state or {}), "levels": chosen}
 
     @property
     def _sets_of_levels(self) -> tuple[Levels, ...]:
@@ -845,7 +849,7 @@ class HistoryInformedTree(Hierarchical):
         return self._estimates.estimate(measured, *self._known(measured)).values
 
     def events(self, measured: Measured) -> tuple[int, ...]:
-        """Return the days that were found unlike all others, as `HistoryInformed.events` does; free."""
+        """Return the days that were found unlike all others, as `HistoryInformed.events` does."""
         belief, histories = self._known(measured)
         dense = {level: histories[level] for level, _ in self._dense}
         return self._estimates.events(measured, belief, dense)
@@ -866,17 +870,17 @@ class HistoryInformedTree(Hierarchical):
         return None
 
     def estimate(self, measured: Measured) -> Release:
-        """Compute the release from its measurements, standard errors included; repeatable, free."""
+        """Compute the release from its measurements, standard errors included; repeatable."""
         return self._with_errors(measured, *self._known(measured))
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """Return the same period estimated again, from what was measured after it too; free."""
+        """Return the same period estimated again, with later measurements."""
         return self._with_errors(measured, *self._known_since(measured, later))
 
     def _known_since(
         self, measured: Measured, later: Sequence[Measured]
     ) -> tuple[FilterState, dict[int, BlockHistory]]:
-        """Return what the tree had learned after the last of the later periods, and each level's blocks."""
+        """Return the tree's state after the last of the later periods, and each level's blocks."""
         last = later[-1] if later else measured
         used = used_covariates(measured, *later, day=self.pattern.public_days.day_of(measured.first_step))
         belief = self.pattern._belief({**_learned(last.state), **used}, 0)
@@ -898,8 +902,8 @@ class HistoryInformedTree(Hierarchical):
         self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
     ) -> Release:
         estimate = self._estimates.estimate(measured, belief, histories)
-        found, doubt = estimate.values, estimate.doubt
-        release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality, doubt)
+        found, errors = estimate.values, estimate.errors
+        release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality, errors)
         before = found.values if found.unbounded is None else found.unbounded
         return replace(release, bands=found.bands, covariates=belief.covariates, unbounded_of=lambda: before)
 
@@ -939,12 +943,12 @@ class HistoryInformedTree(Hierarchical):
         known = self.pattern.known_covariates(first_step)
         if (state or {}).get(READY) == first_step or not (state or known):
             return state
-        asked = {"mechanism": LEVELS, "levels": {}, **(state or {})}
-        learned = _learned(replace(self._refreshed(asked, first_step), covariates=()).to_document())
-        return {**asked, **learned, **known, READY: first_step}
+        given = {"mechanism": LEVELS, "levels": {}, **(state or {})}
+        learned = _learned(replace(self._refreshed(given, first_step), covariates=()).to_document())
+        return {**given, **learned, **known, READY: first_step}
 
     def _refreshed(self, state: State | None, first_step: int) -> FilterState:
-        """Return what the tree learned so far, learned again when due."""
+        """Return the tree's learned state, learned again when due."""
         levels = level_states(state)
         histories = {level: self._belief(levels.get(str(level))).history for level, _ in self._dense}
         known = self.pattern.known_with(histories.values())
@@ -963,7 +967,7 @@ def _guessed(state: State | None) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=1)
 def _left_by(whole: HistoryInformedTree, measured: Measured) -> dict[int, BlockHistory]:
-    """What each level left after a period: all new estimates of a night ask for that of its newest one."""
+    """Each level's state after a period, cached: all new estimates of a night need that of its newest."""
     known = level_states(measured.state)
     return {level: whole._belief(known.get(str(level))).history for level, _ in whole.levels}
 

@@ -9,7 +9,7 @@ from optstream.estimation import Estimate
 from optstream.estimation.estimate import hold
 from optstream.measurement.sums import SAMPLES, measure_steps
 from optstream.mechanisms.series import OnlineMechanism
-from optstream.mechanisms.state import held_after, measured_steps, memory_of, own_state, points_after
+from optstream.mechanisms.state import last_values, measured_steps, memory_of, own_state, points_after
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, StepSpend
 from optstream.privacy.rules import WindowBudget
@@ -68,7 +68,7 @@ class Sample(OnlineMechanism):
         points = [*own_state(state, "Sample").get("points", ()), *(period.first_step + p for p in positions)]
         end = period.first_step + period.n_steps
         seen = points_after(points, end, self.model.window_length)
-        return replace(measured, state={"mechanism": "Sample", "points": seen} | held_after(measured))
+        return replace(measured, state={"mechanism": "Sample", "points": seen} | last_values(measured))
 
     def _positions(self, n_steps: int, first_step: int, state: State | None) -> tuple[int, ...]:
         points = own_state(state, "Sample").get("points", ())

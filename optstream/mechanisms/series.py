@@ -53,8 +53,8 @@ class SeriesMechanism(Mechanism):
             ParameterError: For a model or a number of nodes that it refuses.
         """
         pattern: Any = self  # every mechanism is a dataclass, which mypy cannot know
-        told = {"n_nodes": n_nodes} if "n_nodes" in pattern.__dataclass_fields__ else {}
-        found: SeriesMechanism = replace(pattern, model=model, **told)
+        given = {"n_nodes": n_nodes} if "n_nodes" in pattern.__dataclass_fields__ else {}
+        found: SeriesMechanism = replace(pattern, model=model, **given)
         return found
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""What a mechanism hands to the next period: a public, JSON-ready value that says whose it is."""
+"""A mechanism's state for the next period: a public, JSON-ready value that names its mechanism."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -58,7 +58,7 @@ def points_after(points: Iterable[int], end: int, window_length: int) -> list[in
     return [step for step, _ in still_seen(((point, 1) for point in points), end, window_length)]
 
 
-def held_after(measured: Measured) -> dict[str, Any]:
+def last_values(measured: Measured) -> dict[str, Any]:
     """Return what `estimation.holding` needs of a period to begin the next one: the value held at its end."""
     assert measured.point_variances is not None
     if measured.positions:

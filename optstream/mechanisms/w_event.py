@@ -13,7 +13,7 @@ from optstream.estimation import Estimate
 from optstream.estimation.estimate import UNKNOWN, hold
 from optstream.measurement.distance import measure_by_distance
 from optstream.mechanisms.series import LARGEST_SCALE, OnlineMechanism
-from optstream.mechanisms.state import held_after, memory_of, own_state, still_seen
+from optstream.mechanisms.state import last_values, memory_of, own_state, still_seen
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, PrivacyModel, Spend, StepSpend
 from optstream.privacy.exact import Exact, exact
@@ -78,7 +78,7 @@ class PublishByDistance(OnlineMechanism):
         return self._distance(n_steps, first_step), self._publications(n_steps, first_step, taken)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """Return what all other periods' publications took, and what the period before left to compare."""
+        """Return the spends of all other periods' publications, and the last release before the period."""
         spent = [list(one) for one in self._grains(spends)]
         return memory_of(before, self.name) | {"mechanism": self.name, "spent": spent}
 
@@ -96,7 +96,7 @@ class PublishByDistance(OnlineMechanism):
         """Return the rule for a period, from the state after the period before and all known spends."""
 
     def _memory(self, rule: PublicationRule) -> State:
-        """Return what the rule hands to the next period, beside the spends."""
+        """Return the rule's state for the next period, apart from the spends."""
         return {}
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
@@ -115,14 +115,14 @@ class PublishByDistance(OnlineMechanism):
         spent = Counter(dict(taken)) + Counter(dict(self._grains(drawn.spends)))
         seen = still_seen(spent.items(), first_step + n_steps, window)
         after = {"mechanism": self.name, "spent": [list(one) for one in seen], **self._memory(rule)}
-        return replace(measured, state=after | held_after(measured))
+        return replace(measured, state=after | last_values(measured))
 
     def _grains(self, spends: Iterable[Spend]) -> list[tuple[int, int]]:
         return grains_of(spends, self._for_publications, self._n_grains)
 
     def _taken(self, memory: State) -> list[tuple[int, int]]:
         if memory and "spent" not in memory:
-            raise ParameterError(f"state of {self.name} must say what was spent, as releases have it")
+            raise ParameterError(f"state of {self.name} must name the spends, as releases do")
         return [(step, grains) for step, grains in memory.get("spent", ())]
 
     @property
@@ -196,7 +196,7 @@ class BudgetAbsorption(PublishByDistance):
         return {"absorbing_from": rule.absorbing_from}
 
 
-# Budget Distribution: half of what is left of a window's budget for every publication.
+# Budget Distribution: half of a window's remaining budget for every publication.
 
 GRAINS = 2**16
 """The parts of a publication budget: sixteen halvings in a row, as many as any window will see of use."""

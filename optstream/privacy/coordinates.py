@@ -56,12 +56,12 @@ class CoordinatesChange:
         sqrt(p), for any; and less than one more for rounding, for each coordinate of each leaf that is
         touched. The change is an integer, so the bound is rounded down.
         """
-        kept, together = min(self.n_coordinates, n_steps), self.leaves_per_step * n_changed
+        kept, n_readings = min(self.n_coordinates, n_steps), self.leaves_per_step * n_changed
         most = self.leaves_per_period
-        touched = together if most is None else min(most, together)
-        square = Fraction((together * kept) ** 2, n_steps)
+        touched = n_readings if most is None else min(most, n_readings)
+        square = Fraction((n_readings * kept) ** 2, n_steps)
         if most is not None:
-            square = min(square, Fraction(kept * together * most))
+            square = min(square, Fraction(kept * n_readings * most))
         return isqrt(floor(STRETCH * self.alpha_units**2 * square)) + kept * touched
 
     def partly(self, n_changed: int) -> int:

@@ -122,11 +122,11 @@ class Bounds:
 
     def ln(self, value: Fraction) -> Decimal:
         """Return a bound of the logarithm."""
-        return self._beside(self._context.ln(self.decimal(value)))
+        return self._outward(self._context.ln(self.decimal(value)))
 
     def exp(self, value: Fraction) -> Decimal:
         """Return a bound of e to this power."""
-        return self._beside(self._context.exp(self.decimal(value)))
+        return self._outward(self._context.exp(self.decimal(value)))
 
     def add(self, one: Decimal, other: Decimal) -> Decimal:
         """Return a bound of the sum."""
@@ -144,6 +144,6 @@ class Bounds:
         """Return a bound of fewer digits."""
         return Context(n_digits, self._rounding, Emin=MIN_EMIN, Emax=MAX_EMAX).plus(value)
 
-    def _beside(self, found: Decimal) -> Decimal:
+    def _outward(self, found: Decimal) -> Decimal:
         """Return a neighbour: decimal rounds logarithm and exponential to the nearest."""
         return self._context.next_minus(found) if self._is_below else self._context.next_plus(found)

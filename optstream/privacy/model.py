@@ -113,10 +113,10 @@ class PrivacyModel:
 
     @property
     def budget(self) -> Fraction:
-        """What any window may be charged, in `currency`: what is divided, added up to and compared with."""
+        """The largest charge of any window, in `currency`."""
         return self.epsilon if self.rho is None else self.rho
 
-    def told_epsilon(self, amount: Fraction) -> Fraction:
+    def to_epsilon(self, amount: Fraction) -> Fraction:
         """Return a charge as an epsilon, at this guarantee's delta.
 
         Args:

@@ -128,7 +128,7 @@ class TreeChange:
         }
 
     def _named_twice(self) -> Iterator[str]:
-        """A unit has one fate; what is renamed may be moved too. A code begins once."""
+        """A unit has one change, but a renamed one may be moved too. A code begins once."""
         fates = [code for operation, codes in self._named().items() if operation != "moved" for code in codes]
         for codes, rule in (
             (fates, "is named twice: a unit is renamed, split, merged or removed once in a change"),
@@ -172,7 +172,7 @@ def _plain(given: object) -> object:
     return str(given)
 
 
-# The units of a hierarchy that changes: since when and until when each holds, and what it became.
+# The units of a hierarchy that changes: the first and the last day of each, and its successors.
 
 
 @dataclass(frozen=True)
@@ -300,7 +300,7 @@ class TreeMap:
             came |= {new: _scaled(known[old], size / whole) for new, size in sizes.items()}
             with_new |= sizes.keys() if old in self.with_new else set()
         for new, olds in change.merged.items():
-            came[new] = _together([known[old] for old in olds])
+            came[new] = _joined([known[old] for old in olds])
             with_new |= set() if self.with_new.isdisjoint(olds) else {new}
         came |= {new: {} for new in change.added}
         missing = [leaf for leaf in after.leaves if leaf not in came]
@@ -321,7 +321,7 @@ def _scaled(parts: Parts, share: Fraction) -> Parts:
     return {leaf: own * share for leaf, own in parts.items()}
 
 
-def _together(several: Sequence[Parts]) -> Parts:
+def _joined(several: Sequence[Parts]) -> Parts:
     found: dict[str, Fraction] = {}
     for parts in several:
         for leaf, share in parts.items():
@@ -427,8 +427,8 @@ class DatedHierarchy:
         continued list holds the hash of the one before.
         """
         tree = self.periods[0][1]
-        beside = [tree.margin, tree.members] if isinstance(tree, Lattice) else []
-        found: list[tuple[date | None, str]] = [(None, _sha256([tree.nodes, tree.parents, *beside]))]
+        margin = [tree.margin, tree.members] if isinstance(tree, Lattice) else []
+        found: list[tuple[date | None, str]] = [(None, _sha256([tree.nodes, tree.parents, *margin]))]
         for change in self.changes:
             found.append((change.valid_from, _sha256([found[-1][1], change.to_document()])))
         return tuple(found)

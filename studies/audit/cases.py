@@ -22,7 +22,6 @@ from studies.audit.subjects.mechanism import MechanismSubject
 from studies.audit.subjects.neighbours import worst_cases
 from studies.audit.subjects.plans import FLAT, RAGGED, SINGLE
 from studies.audit.subjects.subject import Subject
-from studies.evaluation.paper_scales import PaperOptStream
 
 Kind = Literal["ours", "control", "twin"]
 
@@ -101,7 +100,7 @@ def control_cases() -> tuple[Case, ...]:
         gaussian_noise.sum_of_steps(squared=True),
     )
     name = "OptStream, the paper's feature scale taken for epsilon"
-    paper = mechanism_cases(name, plans.day(PaperOptStream), FLAT, [48], claims=1.0)[0]
+    paper = mechanism_cases(name, plans.day(plans.PaperOptStream), FLAT, [48], claims=1.0)[0]
     of_margins = (
         mechanism_cases(f"Laplace, {name}", build, margins.CELLS, [1], claims=margins.CLAIMED)[0]
         for name, build in margins.BROKEN.items()
@@ -133,7 +132,6 @@ def our_cases(*, days: bool) -> tuple[Case, ...]:
         *mechanism_cases(f"{name} 6, two leaves roaming", plans.short(leaves_per_step=2), RAGGED, [6]),
         *mechanism_cases(f"{l1} 6", plans.short_l1, SINGLE, [6]),
         *_across(mechanism_cases(f"{l1} 6", plans.short_l1, SINGLE, [5, 6, 7], 3)),
-        *mechanism_cases("OptStream, paper, window of 48", plans.day(PaperOptStream), FLAT, [48])[:1],
         *(Case("ours", sampler) for sampler in plans.enumerated_samplers()),
         *mechanism_cases("Laplace beside a margin", margins.beside_a_margin, margins.CELLS, [1])[:1],
         *mechanism_cases("OptStream beside a margin", margins.sums_beside_a_margin, margins.CELLS, [4])[:1],
@@ -144,9 +142,8 @@ def our_cases(*, days: bool) -> tuple[Case, ...]:
     if days:
         cases += mechanism_cases(f"{name} 48", plans.day(OptStream), FLAT, [48])
         cases += _across(mechanism_cases(f"{name} 48", plans.day(OptStream), FLAT, [46, 48, 50], 2))
-        cases += mechanism_cases(f"{l1} 48, paper", plans.day_l1(PaperOptStream), FLAT, [48])[:1]
-        cases += mechanism_cases(f"{l1} 48", plans.day_l1(OptStream), FLAT, [48])
-        cases += _across(mechanism_cases(f"{l1} 48", plans.day_l1(OptStream), FLAT, [46, 48, 50], 2))
+        cases += mechanism_cases(f"{l1} 48", plans.day_l1, FLAT, [48])
+        cases += _across(mechanism_cases(f"{l1} 48", plans.day_l1, FLAT, [46, 48, 50], 2))
     return tuple(cases)
 
 

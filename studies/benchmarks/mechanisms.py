@@ -38,7 +38,7 @@ from optstream.mechanisms import (
 from optstream.mechanisms.base import Mechanism
 from optstream.privacy import Spend, worst_window
 from studies.benchmarks.measure import Data, Seed, show, table, timed, tracked
-from studies.papers.data import CALENDAR, LOAD, Values, read_flu, read_load, read_unemployment
+from studies.evaluation.series import CALENDAR, LOAD, Values, read_flu, read_load, read_unemployment
 
 EPSILONS = ("1", "0.1", "0.01")
 DELTA = "1e-6"

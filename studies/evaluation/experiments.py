@@ -1,479 +1,228 @@
-"""The papers' experiments, declared: who is compared, at which parameters, on which spans, how often."""
+"""The experiments as tables: which mechanisms, at which epsilon and alpha, on which days, how often."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from fractions import Fraction
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any, Literal
 
 import numpy as np
 
-from optstream.errors import ParameterError
-from studies.evaluation.data import ALL_YEARS, BEGINNING, FEBRUARY, JUNE, OCTOBER, YEAR
+from optstream.measurement import EquallySpaced, L1Sampling
+from optstream.mechanisms import (
+    BudgetAbsorption,
+    BudgetDistribution,
+    Fast,
+    Fourier,
+    Hierarchical,
+    HistoryInformed,
+    HistoryInformedTree,
+    Laplace,
+    OptStream,
+    PeGaSus,
+    Sample,
+)
+from optstream.mechanisms.base import Mechanism
+from optstream.mechanisms.series import SeriesMechanism
+from optstream.privacy import PrivacyModel
+from optstream.stream import AggregationTree, Feature
+from studies.evaluation.series import STEPS, Load
 
-# What an experiment is made of: cells, each a mechanism with its parameters on one span for some trials.
+RAW = "no noise"
+"""The real values: what last week's figures would be without privacy."""
+LEVELS_APART = "Laplace, levels apart"
+"""Every level released by itself, not made consistent."""
+POINTS_ONLY = "OptStream ES, no optimisation"
+EACH_REGION = "OptStream L1, each region"
+"""Decided for every region by itself, not once for all."""
+INFORMED = "HistoryInformed"
+INFORMED_BLOCKS = "HistoryInformed, blocks given"
+JOINT, INFORMED_JOINT = "Laplace, joint noise", "HistoryInformed, joint noise"
+"""Noise drawn together for groups of steps or blocks, for customers who are in one region all day."""
+INFORMED_WEATHER = "HistoryInformed, joint noise, temperature"
+N_SAMPLES, THRESHOLD = 10, "1000"
+"""k of OptStream, DFT and FAST, blocks where they are given; and theta of L1 sampling, MW times steps."""
+KNOWN_MOVE_MW, KNOWN_LOAD_MW = 100.0, 5000.0
+"""How far a region's load is taken to move in half an hour, and how large it is: public round numbers."""
+LEAD_DAYS, HISTORY_DAYS = 7, 28
+"""Days before a month that are released too and not compared: for last week's release, and to learn from."""
 
-Calibration = Literal["strict", "paper", "none"]
-Study = Literal["regions", "hierarchy", "forecast", "counts", "stream", "unusual"]
-
-
-@dataclass(frozen=True)
-class Point:
-    """One point of a grid.
-
-    Args:
-        epsilon: Exact decimal.
-        alpha: Exact decimal, in the data's unit.
-        n_samples: k of OptStream and DFT, M of FAST, blocks in a window of HistoryInformed where they are
-            given.
-        threshold: Of L1 sampling, exact decimal, in the data's unit times steps.
-    """
-
-    epsilon: str
-    alpha: str = "1"
-    n_samples: int | None = 10
-    threshold: str | None = "1000"
+Study = Literal["regions", "hierarchy", "stream", "unusual"]
+SERIES: dict[str, Callable[[PrivacyModel], SeriesMechanism]] = {
+    "Laplace": Laplace,
+    "DFT": lambda model: Fourier(model, N_SAMPLES),
+    "Sample": Sample,
+    "BudgetDistribution": BudgetDistribution,
+    "BudgetAbsorption": BudgetAbsorption,
+    "PeGaSus": PeGaSus,
+    "Fast": lambda model: Fast(model, N_SAMPLES, process_deviation=KNOWN_MOVE_MW),
+    "Fast, fixed": lambda model: Fast(model, N_SAMPLES, sampling="fixed", process_deviation=KNOWN_MOVE_MW),
+}
+ES, L1 = EquallySpaced(N_SAMPLES), L1Sampling(N_SAMPLES, THRESHOLD)
+PLAIN: dict[str, Any] = {"features": [], "post_processing": False}
+TREES: dict[str, dict[str, Any]] = {
+    "OptStream ES": {"sampling": ES},
+    "OptStream ES, paper's weights": {"sampling": ES, "weights": "paper"},
+    POINTS_ONLY: {"sampling": ES, **PLAIN},
+    "OptStream, every step": {"sampling": EquallySpaced(STEPS)},
+    "OptStream L1": {"sampling": L1},
+    EACH_REGION: {"sampling": L1},
+    LEVELS_APART: {"sampling": EquallySpaced(STEPS), **PLAIN},
+}
+"""OptStream with the paper's day parts unless it is plain: halves of epsilon, and thirds with L1 sampling."""
+HISTORIES = (INFORMED, INFORMED_BLOCKS, INFORMED_JOINT, INFORMED_WEATHER)
+MECHANISMS = (RAW, *SERIES, *TREES, JOINT, *HISTORIES)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is run at once: nothing smaller is resumed, nothing larger is one draw of the pool.
-
-    Args:
-        study: What is done with the releases.
-        mechanism: A name of `contenders`.
-        calibration: Under which scales it runs.
-        point: Its parameters.
-        span: A month, a year, several, a day, or the name of a series of counts.
-        trials: First and stop.
-    """
+    """One trial: a mechanism on a span of days. epsilon, alpha: exact decimals, alpha in MW."""
 
     study: Study
     mechanism: str
-    calibration: Calibration
-    point: Point
+    epsilon: str
+    alpha: str
     span: str
-    trials: tuple[int, int]
+    trial: int
 
     @property
-    def key(self) -> str:
-        """A name for the cell that says everything about it: 20 hexadecimal digits."""
-        return hashlib.sha256(_text(asdict(self))).hexdigest()[:20]
+    def model(self) -> PrivacyModel:
+        """What is guaranteed: a window of a day of half-hours."""
+        return PrivacyModel(self.epsilon, STEPS, self.alpha)
 
-    def entropy(self, seed: int, trial: int) -> list[int]:
-        """Return what one trial's noise is seeded with: a function of what is run, not of blocks or order.
+    @property
+    def lead_days(self) -> int:
+        """Days that are released before the span."""
+        return HISTORY_DAYS if self.mechanism in HISTORIES else LEAD_DAYS
 
-        seed: of the evaluation. trial: number of the trial.
-        """
-        what = asdict(replace(self, trials=(0, 0)))
-        words = np.frombuffer(hashlib.sha256(_text(what)).digest()[:16], dtype="<u4")
-        return [seed, *(int(word) for word in words), trial]
-
-
-@dataclass(frozen=True)
-class TrialResult:
-    """One trial: metrics by name, and what the accountant says of what it drew.
-
-    drawn: the worst window of this very history, drawn_aligned: of windows inside one period; None for what
-    has no guarantee. A metric that ends in `_nation` is of the root, any other of the regions or the series.
-    """
-
-    trial: int
-    metrics: Mapping[str, float]
-    drawn: Fraction | None
-    drawn_aligned: Fraction | None
-
-
-Trial = tuple[TrialResult, Fraction | None]
-"""One trial, and what the mechanism's plan costs any window."""
-
-
-@dataclass(frozen=True)
-class CellResult:
-    """A finished cell.
-
-    Attributes:
-        cell: What was run.
-        epsilon_plan: What its plan, repeated without end, costs any window; None for what has no guarantee.
-        trials: The result of each trial.
-        seconds: Of the run, the only thing here that another run does not repeat.
-    """
-
-    cell: Cell
-    epsilon_plan: Fraction | None
-    trials: tuple[TrialResult, ...]
-    seconds: float
-
-
-def _text(what: Mapping[str, Any]) -> bytes:
-    return json.dumps(what, sort_keys=True, separators=(",", ":")).encode()
-
-
-# Who is compared: each contender's name, what it takes from a grid point, and under which scales it runs.
-
-RAW = "no noise"
-"""The real values as they are: what a forecast or last week's figures would be without privacy."""
-JOINT_NOISE = "Laplace, joint noise"
-"""Noise drawn together for groups of steps, by customers of whom each is in one region all day."""
-LEVELS_APART = "Laplace, levels apart"
-"""Every level released by itself, not made consistent."""
-POINTS_ONLY = "OptStream ES, no optimisation"
-"""Sampled points, perturbed and reconstructed."""
-INFORMED = "HistoryInformed"
-"""As all others, with noise of its own for each measurement."""
-INFORMED_JOINT = "HistoryInformed, joint noise"
-INFORMED_WEATHER = "HistoryInformed, joint noise, temperature"
-"""It knows each region's mean temperature of the day, too."""
-INFORMED_BLOCKS = "HistoryInformed, blocks given"
-"""As many in a window as FAST has samples."""
-LEAD_DAYS = 7
-HISTORY_DAYS = 28
-"""Before a month, for what learns from its own past releases; they are paid for like any other."""
-Uses = Literal["n_samples", "threshold"]
-
-
-@dataclass(frozen=True)
-class Contender:
-    """What is compared, beside its name.
-
-    Args:
-        uses: What of a grid point the mechanism depends on.
-        each_region: Decided for every region by itself, not once for all.
-        calibrations: Those under which its noise differs.
-        lead_days: Days before a month that are released too and not compared: at least a week, so that last
-            week's release is there on its first day.
-    """
-
-    uses: frozenset[Uses] = frozenset()
-    each_region: bool = False
-    calibrations: tuple[Calibration, ...] = ("strict",)
-    lead_days: int = LEAD_DAYS
-
-
-_BOTH: tuple[Calibration, ...] = ("strict", "paper")
-_K, _K_THETA = frozenset[Uses](["n_samples"]), frozenset[Uses](["n_samples", "threshold"])
-
-CONTENDERS: dict[str, Contender] = {
-    RAW: Contender(calibrations=("none",)),
-    "Laplace": Contender(),
-    JOINT_NOISE: Contender(),
-    LEVELS_APART: Contender(),
-    "DFT": Contender(_K, calibrations=_BOTH),
-    "OptStream ES": Contender(_K, calibrations=_BOTH),
-    "OptStream ES, paper's weights": Contender(_K),
-    POINTS_ONLY: Contender(_K),
-    "OptStream, every step": Contender(calibrations=_BOTH),
-    "OptStream L1": Contender(_K_THETA, calibrations=_BOTH),
-    "OptStream L1, each region": Contender(_K_THETA, each_region=True, calibrations=_BOTH),
-    "Sample": Contender(),
-    "BudgetDistribution": Contender(),
-    "BudgetAbsorption": Contender(),
-    "PeGaSus": Contender(calibrations=_BOTH),
-    "PeGaSus, average": Contender(calibrations=_BOTH),
-    "Fast": Contender(_K),
-    "Fast, fixed": Contender(_K),
-    "Fast, linear": Contender(_K),
-    "Fast, fixed, linear": Contender(_K),
-    INFORMED: Contender(lead_days=HISTORY_DAYS),
-    INFORMED_JOINT: Contender(lead_days=HISTORY_DAYS),
-    INFORMED_WEATHER: Contender(lead_days=HISTORY_DAYS),
-    INFORMED_BLOCKS: Contender(_K, lead_days=HISTORY_DAYS),
-}
-
-
-def cell_of(
-    study: Study, mechanism: str, calibration: Calibration, point: Point, span: str, trials: tuple[int, int]
-) -> Cell:
-    """Return a cell that names only what its mechanism depends on, so that equal work is the same cell.
-
-    Raises ParameterError for an unknown mechanism, or a calibration that it does not have.
-    """
-    contender = CONTENDERS.get(mechanism)
-    if contender is None:
-        raise ParameterError(f"mechanism must be one of {', '.join(CONTENDERS)}; got {mechanism!r}")
-    if calibration not in contender.calibrations:
-        raise ParameterError(
-            f"{mechanism} has {' and '.join(contender.calibrations)} calibration; got {calibration!r}"
+    def entropy(self, seed: int) -> list[int]:
+        """Return what the noise is seeded with: a function of what is run, that of version 0.2.0."""
+        name = self.mechanism
+        counted = name in ("DFT", "Fast", "Fast, fixed", INFORMED_BLOCKS) or (
+            name.startswith("OptStream") and name != "OptStream, every step"
         )
-    if "n_samples" not in contender.uses:
-        point = replace(point, n_samples=None)
-    if "threshold" not in contender.uses:
-        point = replace(point, threshold=None)
-    if mechanism == RAW:
-        point = Point("inf", "0", None, None)
-    return Cell(study, mechanism, calibration, point, span, trials)
+        point = {
+            "epsilon": self.epsilon,
+            "alpha": self.alpha,
+            "n_samples": N_SAMPLES if counted else None,
+            "threshold": THRESHOLD if "L1" in name else None,
+        }
+        what = {
+            "study": self.study, "mechanism": name, "calibration": "strict", "point": point,
+            "span": self.span, "trials": [0, 0],
+        }  # fmt: skip
+        text = json.dumps(what, sort_keys=True, separators=(",", ":")).encode()
+        words = np.frombuffer(hashlib.sha256(text).digest()[:16], dtype="<u4")
+        return [seed, *(int(word) for word in words), self.trial]
 
 
-# What an experiment is: blocks of entries, points and spans, in full, with fewer trials, or short.
+def on_series(cell: Cell, load: Load, regions: tuple[str, ...]) -> Mechanism:
+    """Return the cell's mechanism with all of epsilon for the regions of a load, without bound."""
+    model, name = cell.model, cell.mechanism
+    together: dict[str, Any] = {"period_lengths": (STEPS,), "n_nodes": len(regions), "declared_leaves": 1}
+    if name == JOINT:
+        return Laplace(model, **together)
+    if name in HISTORIES:
+        made = _informed(cell, load)
+        if name in (INFORMED, INFORMED_BLOCKS):
+            return made
+        known = (load.temperature,) if name == INFORMED_WEATHER and load.temperature else ()
+        return replace(made, covariates=known, **together)
+    if name in SERIES:
+        return SERIES[name](model)
+    if len(regions) == 1:
+        return _optstream(cell, AggregationTree.from_parents({regions[0]: None}), ["1"], None)
+    tree = AggregationTree.from_parents({"all": None} | dict.fromkeys(regions, "all"))
+    return _optstream(cell, tree, ["0", "1"], None)
 
-MONTHS = (FEBRUARY.name, JUNE.name, OCTOBER.name)
-TRIALS, SHORT_TRIALS = 30, 3
-BLOCK = 3
-"""Trials of a cell, at most: what an interrupted run does again is short, and the short form is a part."""
 
-Entry = tuple[str, Calibration]
+def on_tree(cell: Cell, load: Load) -> Mechanism:
+    """Return the cell's mechanism on nation and regions, half of epsilon each, every leaf at least 0."""
+    halves = ["1/2", "1/2"]
+    if cell.mechanism == INFORMED:
+        return HistoryInformedTree(_informed(cell, load), load.tree, halves)
+    if cell.mechanism in SERIES:
+        return Hierarchical(SERIES[cell.mechanism](cell.model), load.tree, halves)
+    return _optstream(cell, load.tree, halves, 0.0)
+
+
+def _informed(cell: Cell, load: Load) -> HistoryInformed:
+    blocks = N_SAMPLES if cell.mechanism == INFORMED_BLOCKS else None
+    return HistoryInformed(cell.model, blocks, scale=KNOWN_LOAD_MW, days=load.public_days)
+
+
+def _optstream(cell: Cell, tree: AggregationTree, shares: list[str], bound: float | None) -> OptStream:
+    given = {"features": Feature.day_parts(STEPS)} | TREES[cell.mechanism]
+    return OptStream(cell.model, tree, level_shares=shares, lower_bound=bound, **given)
+
+
+MONTHS = {
+    "2016-02": (date(2016, 2, 1), date(2016, 2, 29)),
+    "2016-06": (date(2016, 6, 1), date(2016, 6, 30)),
+    "2016-10": (date(2016, 10, 1), date(2016, 10, 31)),
+}
+YEARS = {
+    "2013-2016": (date(2013, 1, 2), date(2016, 12, 31)),
+    "2013, nine weeks": (date(2013, 1, 2), date(2013, 3, 5)),
+}
+"""A stream from the first whole day of the published load, and its first weeks."""
+DAYS = ("2016-04-13", "2016-11-16")
+"""Ordinary Wednesdays, of no month that was looked at when something was chosen."""
+EPSILONS, ALPHAS = ("1", "0.1", "0.01"), ("10", "50", "100")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A part of an experiment: every entry at every point on every span. in_a_cell: trials, at most.
-    in_short: whether the short form has it.
-    """
+    """A part of an experiment: each mechanism at each epsilon and alpha on each span, so often."""
 
     study: Study
-    entries: tuple[Entry, ...]
-    points: tuple[Point, ...]
-    spans: tuple[str, ...] = MONTHS
-    trials: int = TRIALS
-    in_a_cell: int = BLOCK
-    in_short: bool = True
+    mechanisms: tuple[str, ...]
+    trials: int = 30
+    epsilons: tuple[str, ...] = EPSILONS
+    alphas: tuple[str, ...] = ("1",)
+    spans: tuple[str, ...] = tuple(MONTHS)
 
-    def cells(self) -> list[Cell]:
-        """Return all of them, each trial once."""
-        return [
-            cell_of(self.study, name, calibration, point, span, trials)
-            for name, calibration in self.entries
-            for point in self.points
-            for span in self.spans
-            for trials in _blocks(1 if name == RAW else self.trials, self.in_a_cell)
-        ]
+    def cells(self) -> Iterable[Cell]:
+        """Yield every trial; real values need one."""
+        for name in self.mechanisms:
+            for epsilon, alpha in ((e, a) for e in self.epsilons for a in self.alphas):
+                for span in self.spans:
+                    for trial in range(1 if name == RAW else self.trials):
+                        yield Cell(self.study, name, epsilon, alpha, span, trial)
 
-
-@dataclass(frozen=True)
-class Experiment:
-    """An experiment: what it shows, and the cells that it runs.
-
-    Args:
-        number: As the evaluation counts them.
-        title: Of its part of the page.
-        figures: Of the paper that it reruns.
-        blocks: Its cells, by entries, points and spans.
-    """
-
-    number: int
-    title: str
-    figures: str
-    blocks: tuple[Block, ...]
-
-    def cells(self) -> tuple[Cell, ...]:
-        """Return what is to be run, each cell once."""
-        return tuple(dict.fromkeys(cell for block in self.blocks for cell in block.cells()))
-
-    def limited(self, trials: int) -> "Experiment":
-        """Return the experiment with fewer trials.
-
-        trials: at most so many of each cell. They are the first ones of the full form, draw for draw.
-        """
-        blocks = (replace(block, trials=min(block.trials, trials)) for block in self.blocks)
-        return replace(self, blocks=tuple(blocks))
-
-    def short(self) -> "Experiment":
-        """Return a short version, for a first look.
-
-        Returns february instead of months and year, nine weeks instead of four years, one day instead of two;
-        three trials at most, and one of what takes long: forecasts and whatever learns from its past.
-        """
-        return replace(self, blocks=tuple(_shortened(block) for block in self.blocks if block.in_short))
+    def short(self) -> "Block":
+        """Return February, nine weeks or one day; three trials, or one of what learns from its past."""
+        spans = ("2013, nine weeks",) if self.study == "stream" else self.spans[:1]
+        learns = any(name in HISTORIES for name in self.mechanisms)
+        return replace(self, spans=spans, trials=min(self.trials, 1 if learns else 3))
 
 
-def _shortened(block: Block) -> Block:
-    learns = any(name.startswith(INFORMED) for name, _ in block.entries)
-    most = 1 if learns or block.study == "forecast" else SHORT_TRIALS
-    short = replace(block, trials=min(block.trials, most))
-    if block.study == "counts":
-        return short
-    if block.study == "stream":
-        return replace(short, spans=(BEGINNING.name,))
-    if block.study == "unusual":
-        return replace(short, spans=block.spans[:1])
-    return replace(short, spans=(FEBRUARY.name,))
-
-
-def _blocks(trials: int, in_a_cell: int) -> list[tuple[int, int]]:
-    return [(first, min(first + in_a_cell, trials)) for first in range(0, trials, in_a_cell)]
-
-
-def both(*names: str) -> tuple[Entry, ...]:
-    """Return each name under every calibration that it has."""
-    return tuple((name, calibration) for name in names for calibration in CONTENDERS[name].calibrations)
-
-
-def grid(
-    epsilons: Sequence[str], alphas: Sequence[str] = ("1",), counts: Sequence[int] = (10,),
-    thresholds: Sequence[str] = ("1000",),
-) -> tuple[Point, ...]:  # fmt: skip
-    """Return every combination."""
-    return tuple(
-        Point(epsilon, alpha, count, threshold)
-        for epsilon in epsilons
-        for alpha in alphas
-        for count in counts
-        for threshold in thresholds
-    )
-
-
-def unique_cells(experiments: Iterable[Experiment]) -> list[Cell]:
-    """Return the cells of several experiments; one that several share is there once.
-
-    Returns the cells, in the order in which they are first met.
-    """
-    return list(dict.fromkeys(cell for experiment in experiments for cell in experiment.cells()))
-
-
-EPSILONS = ("1", "0.1", "0.01")
-FORECAST_TRIALS, GRID_TRIALS = 5, 3
-UNUSUAL_TRIALS, STREAM_TRIALS, COUNTED_TRIALS = 10, 1, 3
-"""Of what looks at long or odd spans, where a trial is a hundred times as dear as others; its trials
-hardly differ."""
-UNUSUAL_DAYS = ("2016-04-13", "2016-11-16")
-"""Ordinary Wednesdays, of no month that was looked at when something was chosen."""
-
-COUNTED_STEPS = {"flu": 209, "unemployment": 478, "load": 1392}
-"""The finite series of FAST's experiment and their lengths: as the paper's, and a region's February."""
-SAMPLED_PERCENT = (2, 5, 10, 15, 20, 30, 40)
-BOUND_COUNTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48)
-
-_FOUR = both("Laplace", "DFT", "OptStream ES", "OptStream L1")
-_OTHERS = both("Sample", "BudgetDistribution", "BudgetAbsorption", "Fast", "Fast, fixed")
-_FAST = both("Fast", "Fast, fixed", "Fast, linear", "Fast, fixed, linear")
-_ONE_GUARANTEE: tuple[Entry, ...] = tuple((name, "strict") for name in ("Laplace", "OptStream ES", INFORMED))
-_PAPERS_WEIGHTS: Entry = ("OptStream ES, paper's weights", "strict")
-
-
-def _counted(name: str, n_steps: int) -> tuple[Block, ...]:
-    """Return the cells of FAST on one series over its number of samples; beside it noise on every step, and
-    blocks of as many.
-    """
-    counts = sorted({max(2, n_steps * percent // 100) for percent in SAMPLED_PERCENT})
-    epsilons = ("1", "0.1")
-    return (
-        Block("counts", _FAST, grid(epsilons, counts=counts), (name,)),
-        Block("counts", both("Laplace"), grid(epsilons), (name,)),
+_OWN = ("Laplace", "OptStream ES", INFORMED)
+EXPERIMENTS: dict[int, tuple[Block, ...]] = {
+    1: (
+        Block("regions", (*SERIES, "OptStream ES", "OptStream ES, paper's weights", "OptStream L1", RAW)),
+        Block("regions", (INFORMED,)),
+        Block("regions", (EACH_REGION,), trials=10),
+    ),
+    2: (
         Block(
-            "counts",
-            both(INFORMED_BLOCKS),
-            grid(epsilons, counts=counts),
-            (name,),
-            COUNTED_TRIALS,
-            in_short=name != "unemployment",  # month by month it takes as long as all the others together
-        ),
-    )
-
-
-EXPERIMENTS: tuple[Experiment, ...] = (
-    Experiment(
-        1, "Error a step, region by region", "Figures 2 and 3",
-        (
-            Block(
-                "regions", (*_FOUR, _PAPERS_WEIGHTS, *_OTHERS, *both("PeGaSus", RAW)),
-                grid(EPSILONS),
-            ),
-            Block("regions", both(INFORMED), grid(EPSILONS)),
-            # decided twelve times, hence twelve times as slow
-            Block("regions", both("OptStream L1, each region"), grid(EPSILONS), trials=10),
+            "hierarchy", ("Laplace", "DFT", "OptStream ES", "OptStream L1", LEVELS_APART, INFORMED),
+            epsilons=("1",), alphas=ALPHAS,
         ),
     ),
-    Experiment(
-        2, "A hierarchy of two levels", "Figure 4",
-        (
-            Block(
-                "hierarchy", (*_FOUR, *both(LEVELS_APART, INFORMED)), grid(["1"], ["10", "50", "100"]),
-            ),
+    4: (
+        Block("regions", ("Laplace", "OptStream, every step", POINTS_ONLY, "OptStream ES")),
+        Block(
+            "hierarchy", ("Laplace", LEVELS_APART, POINTS_ONLY, "OptStream ES"),
+            epsilons=("1",), alphas=("10",),
         ),
     ),
-    Experiment(
-        3, "Next-day forecasts", "Figures 5 and 6",
-        (
-            Block(
-                "forecast", both(RAW, "Laplace", "DFT", "OptStream ES", "OptStream L1", INFORMED),
-                grid(EPSILONS), trials=FORECAST_TRIALS,
-            ),
-        ),
+    10: (Block("stream", _OWN, trials=1, spans=("2013-2016",)),),
+    11: (Block("unusual", _OWN, trials=10, spans=DAYS),),
+    12: (
+        Block("regions", ("Laplace", JOINT)),
+        Block("regions", (INFORMED_BLOCKS, INFORMED, INFORMED_JOINT, INFORMED_WEATHER)),
     ),
-    Experiment(
-        4, "What each step contributes", "Figures 7 and 8",
-        (
-            Block(
-                "regions",
-                both("Laplace", "OptStream, every step", POINTS_ONLY, "OptStream ES"),
-                grid(EPSILONS),
-            ),
-            Block(
-                "hierarchy",
-                both("Laplace", LEVELS_APART, POINTS_ONLY, "OptStream ES"),
-                grid(["1"], ["10"]),
-            ),
-        ),
-    ),
-    Experiment(
-        5, "How many points, which threshold", "Figure 9 of the journal version",
-        (
-            Block(
-                "regions", both("OptStream ES", "OptStream L1"),
-                grid(EPSILONS, counts=(5, 10, 20), thresholds=("500", "1000", "2000", "5000", "10000")),
-                (YEAR.name,), GRID_TRIALS,
-            ),
-        ),
-    ),
-    Experiment(
-        6, "Larger protected changes", "Figures 10 and 11",
-        (
-            *(
-                Block("regions", _FOUR, grid(["1"], [alpha], [count]))
-                for alpha, count in (("10", 10), ("50", 10), ("100", 5))
-            ),
-            Block("regions", both(INFORMED), grid(["1"], ["10", "50", "100"])),
-        ),
-    ),
-    Experiment(
-        7, "PeGaSus beside OptStream", "Figure 12",
-        (
-            Block(
-                "regions",
-                both("Laplace", "PeGaSus", "PeGaSus, average", "OptStream ES", "OptStream L1"),
-                grid(EPSILONS),
-            ),
-        ),
-    ),
-    Experiment(
-        8, "The bound of Theorem 11 beside the error, over k", "Theorem 11",
-        (
-            Block(
-                "regions", both(POINTS_ONLY), grid(EPSILONS, counts=BOUND_COUNTS),
-                trials=10,
-            ),
-        ),
-    ),
-    Experiment(
-        9, "FAST: how many samples", "FAST, relative error against samples",
-        tuple(block for name, n_steps in COUNTED_STEPS.items() for block in _counted(name, n_steps)),
-    ),
-    Experiment(
-        10, "A stream of four years, from its first day", "No figure of the papers",
-        (
-            Block(
-                "stream", _ONE_GUARANTEE, grid(EPSILONS), (ALL_YEARS.name,),
-                trials=STREAM_TRIALS, in_a_cell=1,
-            ),
-        ),
-    ),
-    Experiment(
-        11, "Days unlike all others", "No figure of the papers",
-        (
-            Block(
-                "unusual", _ONE_GUARANTEE, grid(EPSILONS), UNUSUAL_DAYS,
-                trials=UNUSUAL_TRIALS,
-            ),
-        ),
-    ),
-    Experiment(
-        12, "Joint noise, the choice of blocks, and weather", "No figure of the papers",
-        (
-            Block("regions", both("Laplace", JOINT_NOISE), grid(EPSILONS)),
-            Block(
-                "regions", both(INFORMED_BLOCKS, INFORMED, INFORMED_JOINT, INFORMED_WEATHER), grid(EPSILONS),
-            ),
-        ),
-    ),
-)  # fmt: skip
+}  # fmt: skip
+"""By their numbers in docs/evaluation.md; the others there were run by version 0.2.0."""

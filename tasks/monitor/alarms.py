@@ -1,28 +1,25 @@
-"""Which of the facts a person should act on."""
+"""Which of the facts a person should act on: alarms, and how many alike ones become a line."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
 from math import inf
+from typing import Any
 
+from pydantic import ConfigDict, Field
+
+from optstream.catalogue.documents import Part, Period, Text
 from optstream.ledger import ReleaseState
+from optstream.stream import follows
 from tasks.config import Settings
 from tasks.ingest import Arrival
-from tasks.monitor.days import (
-    Alarm,
-    AlarmRun,
-    DayState,
-    Key,
-    Kind,
-    Severity,
-    State,
-    alarm_runs,
-    periods_in_words,
-)
+from tasks.monitor.days import DayState, State, day_or_hour
 from tasks.monitor.facts import Facts, days_left, late_from, max_runtime, nearest, renamed, shown
 
-Say = Callable[[Kind, str], Alarm]
-"""Makes an alarm of one day from what happened, and which rule is broken."""
+Key = tuple[str, str, str]
+"""Kind, day and node: what makes two alarms the same one."""
 EXPIRY_WARNING = timedelta(days=7)
 MOST_NAMED = 12
 SUSPECT_SHARE = 1 / 20
@@ -33,224 +30,307 @@ DEPENDS = (
 )
 
 
+class Severity(StrEnum):
+    """Whether a day is lost if nobody acts, or will be."""
+
+    ALARM = "alarm"
+    WARNING = "warning"
+
+
+ALARM, WARNING = Severity
+
+
+class Kind(StrEnum):
+    """What happened: word, severity, and when it is raised.
+
+    depends_on_readings: it is shown in the trusted zone alone, and sent to no channel.
+    """
+
+    severity: Severity
+    meaning: str
+    depends_on_readings: bool
+
+    LATE = "late", ALARM, "a dump is absent or incomplete at `late_after`; names the nodes"
+    UNKNOWN_REGION = "unknown-region", ALARM, "a dump lies under a name that no leaf has; suggests a leaf"
+    MISSING = "missing", ALARM, "at `late_after` the dump is complete, and no run processed it"
+    FAILED = "failed", ALARM, "a dump breaks its contract or cannot be read, or a run died or failed"
+    STUCK = "stuck", ALARM, "a run has been processing a day for longer than `max_runtime`"
+    VOID = "void", ALARM, "a draw is unusable, until the day is restated"
+    UNLISTED = "unlisted", ALARM, "the ledger has a day as published, and readers cannot find it"
+    LOST = "lost", ALARM, "a listed file is missing, or not as long as it was"
+    WITHDRAWN = "withdrawn", ALARM, "a day was withdrawn, and readers still find it"
+    COMPROMISED = "compromised", ALARM, "others know a day's noise, and it is not withdrawn; or a stream's"
+    EXPIRING = "expiring", WARNING, "the raw readings of an unreleased day are deleted within 7 days"
+    EXPIRED = "expired", ALARM, "the raw readings of an unreleased day were deleted"
+    BUDGET = "budget", ALARM, "the next day, or one that is due, would be refused: its windows are full"
+    LEDGER = "ledger", ALARM, "the published folder was written with another ledger than the configured one"
+    AUDIT = "audit", ALARM, "the last `python -m studies audit --config` of this configuration failed"
+    UNLIKE = "unlike-history", WARNING, "the newest published day was unlike all others; its bands are wide"
+    FAR = "far-from-history", WARNING, "a published mean is far from the median of the 28 days before"
+    SUSPECT = "suspect-readings", ALARM, "over a twentieth of a region's readings were replaced", True
+    USER_SUITE = "user-suite", WARNING, "a suite of yours does not hold for one of the last 28 days", True
+    COVARIATE = "covariate-missing", WARNING, "the newest published day went without a public covariate"
+    CLOCK = "clock-ahead", WARNING, "a day of the next two years will be refused for its change of the clock"
+    NOT_BEGUN = "not-begun", ALARM, "the stream is watched, and nothing was ever released"
+    BLIND = "blind", ALARM, "the watch itself cannot look; what lasted before is taken to last"
+
+    def __new__(
+        cls, word: str, severity: Severity = Severity.ALARM, meaning: str = "", secret: bool = False
+    ) -> "Kind":
+        """Make a row."""
+        kind = str.__new__(cls, word)
+        kind._value_, kind.severity, kind.meaning, kind.depends_on_readings = word, severity, meaning, secret
+        return kind
+
+
+class Alarm(Part):
+    """An alarm or a warning.
+
+    It holds no reading, no count of rows and no secret. words: which rule is broken, and the remedy. day,
+    node: None where it is about none.
+    """
+
+    model_config = ConfigDict(frozen=True, use_enum_values=False)
+
+    kind: Kind
+    severity: Severity
+    stream: str
+    day: Period | None
+    node: str | None
+    suggestion: str | None = Field(description="the node that was probably meant")
+    words: Text
+
+    @property
+    def key(self) -> Key:
+        """What makes two alarms the same one."""
+        return (self.kind.value, "" if self.day is None else self.day.isoformat(), self.node or "")
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the fields by name, ready for JSON; the day as YYYY-MM-DD."""
+        return self.model_dump(mode="json")
+
+
+def alarm(
+    kind: Kind,
+    stream: str,
+    words: str,
+    day: date | None = None,
+    node: str | None = None,
+    suggestion: str | None = None,
+) -> Alarm:
+    """Make an alarm of a kind, as severe as all of its kind."""
+    return Alarm(
+        kind=kind, severity=kind.severity, stream=stream, day=day, node=node, suggestion=suggestion,
+        words=words,
+    )  # fmt: skip
+
+
+Said = tuple[Kind, str] | tuple[Kind, str, str | None] | tuple[Kind, str, str | None, str | None]
+"""Of one day: what happened, which rule is broken, and perhaps the node and the one that was meant."""
+
+
 def alarms_of(settings: Settings, facts: Facts, days: Sequence[DayState], now: datetime) -> tuple[Alarm, ...]:
     """Every alarm, by day; those that are about no day come first. Accepted days raise none."""
-    found = [*_of_stream(settings, facts, now)]
+    stream = settings.stream.name
+    found = [alarm(kind, stream, words) for kind, words in _of_stream(settings, facts)]
     for day in days:
         if not day.accepted:
-            found += _of_day(settings, facts, day, now)
+            for kind, words, *about in _of_day(settings, facts, day, now):
+                found.append(alarm(kind, stream, f"{day.day}: {words}", day.day, *about))
+            for said in facts.user_suites.get(day.day, ()):
+                found.append(alarm(Kind.USER_SUITE, stream, f"{said}. {DEPENDS}", day.day))
     found += _of_budget(settings, facts, days)
-    return tuple(sorted(found, key=lambda alarm: alarm.day or date.min))
+    return tuple(sorted(found, key=lambda one: one.day or date.min))
 
 
-def _of_stream(settings: Settings, facts: Facts, now: datetime) -> Iterator[Alarm]:
-    stream = settings.stream.name
+def _of_stream(settings: Settings, facts: Facts) -> Iterator[tuple[Kind, str]]:
     if facts.catalogue_error is not None:
-        yield Alarm(
+        yield (
             Kind.UNLISTED,
-            stream,
             "the catalogue of the published folder cannot be read: readers see nothing; `optstream ledger "
             "verify` says more, restore it from a copy",
         )
     if facts.page_behind:
-        yield Alarm(
+        yield (
             Kind.LOST,
-            stream,
             "the page of the data users is missing, or not of the days that are published: the run that "
             "wrote it last says why it could not; `optstream report` writes it again",
         )
     if not facts.is_own_ledger:
-        yield Alarm(
+        yield (
             Kind.LEDGER,
-            stream,
             "the published folder was written with another ledger than the configured one, or a newer copy: "
             "bring that one back; no day is released before",
         )
     if facts.live and facts.first is None and settings.watching.first_day is None:
-        yield Alarm(
+        yield (
             Kind.NOT_BEGUN,
-            stream,
             "the stream is watched and nothing was ever released: run it once (`optstream run`), or say from "
             "which day on with [watch] first_day",
         )
     if facts.clock_ahead is not None:
-        yield Alarm(Kind.CLOCK, stream, facts.clock_ahead, severity=Severity.WARNING)
+        yield Kind.CLOCK, facts.clock_ahead
     if facts.audit is not None and facts.audit.same and not facts.audit.passed:
-        yield Alarm(
+        yield (
             Kind.AUDIT,
-            stream,
             f"the audit of {facts.audit.at:%Y-%m-%d} measured more epsilon than the mechanism claims: "
             "release nothing before it is understood; its record is in trusted/audit",
         )
 
 
-def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> Iterator[Alarm]:
-    def say(kind: Kind, words: str) -> Alarm:
-        return Alarm(kind, settings.stream.name, f"{day.day}: {words}", day.day)
-
+def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> Iterator[Said]:
     release, arrival = facts.releases.get(day.day), facts.arrivals.get(day.day)
     match day.state:
         case State.LATE:
-            yield _late(settings, day, say)
+            yield _late(settings, day)
         case State.MISSING:
-            yield say(
+            yield (
                 Kind.MISSING,
-                "its dump is complete and no run released it: `optstream run --date "
-                f"{day.day}`, or `optstream backfill`; see whether the schedule is on",
+                f"its dump is complete and no run released it: `optstream run --date {day.day}`, or "
+                "`optstream backfill`; see whether the schedule is on",
             )
         case State.VOID:
-            yield say(
+            yield (
                 Kind.VOID,
-                "void, and stays charged: a person decides; `optstream run --restate` measures it anew if a "
-                "share was kept back, or accept it with [watch] accepted_gaps",
+                "void: its budget is spent, and an operator decides; `optstream run --restate` measures it "
+                "again if a share was kept back, or accept it with [watch] accepted_gaps",
             )
         case State.FAILED if arrival is not None and arrival.unknown_regions:
-            yield from _unknown_regions(settings, arrival, say)
+            yield from _unknown_regions(settings, arrival)
         case State.FAILED if release is not None:
-            yield say(
+            yield (
                 Kind.FAILED,
                 f"{str(release.state).lower()}, and its run died or failed: the next run continues; if it "
                 "fails again, the orchestrator's page of the run says where",
             )
+        case State.FAILED if arrival is not None and arrival.broken:
+            nodes = [*arrival.broken]
+            words = f"the files of {_named(settings, nodes)} are not as they should be: {day.note}"
+            yield Kind.FAILED, words, nodes[0] if len(nodes) == 1 else None
         case State.FAILED:
-            yield _broken(settings, arrival, day, say)
-    yield from _stuck(settings, facts, day, say, now)
-    yield from _suspect(settings, facts, day, say)
-    for said in facts.user_suites.get(day.day, ()):
-        yield replace(say(Kind.USER_SUITE, ""), words=f"{said}. {DEPENDS}", severity=Severity.WARNING)
+            yield (
+                Kind.FAILED,
+                "its dump breaks its contract: the newest verdict in trusted/validation says which file and "
+                f"rule; have it delivered again, then `optstream run --date {day.day}`",
+            )
+        case State.RUNNING:
+            yield from _stuck(settings, facts, day, now)
+        case State.PUBLISHED | State.RESTATED | State.LOST:
+            yield from _of_release(settings, facts, day)
+    yield from _suspect(settings, facts, day)
     if day.day in facts.lost:
-        yield say(
+        yield (
             Kind.LOST,
             f"its published file {facts.lost[day.day]}: `optstream publish {day.day}` writes the same bytes "
             "again, for free",
         )
-    if day.state in (State.PUBLISHED, State.RESTATED, State.LOST):
-        yield from _of_release(settings, facts, day, say)
     # a day whose restatement is void is rightly listed with the revision before
     is_void = day.state is State.VOID and release is not None and release.revision == day.listed
     if is_void or (day.state is State.WITHDRAWN and day.listed is not None):
-        yield say(
+        yield (
             Kind.WITHDRAWN,
-            "it was taken back, and readers have it all the same: that did not come to its end, or "
-            "an older published folder was brought back; "
-            f"`optstream withdraw --date {day.day} --reason WHY` completes it",
+            "it was withdrawn, and readers still have it: the withdrawal did not end, or an older published "
+            f"folder was brought back; `optstream withdraw --date {day.day} --reason WHY` completes it",
         )
-    yield from _of_raw(day, say, now)
+    if day.raw_expires is not None and day.raw_expires - now <= EXPIRY_WARNING:
+        left = days_left(day.raw_expires, now)
+        if left < 0:
+            yield (
+                Kind.EXPIRED,
+                "not released, and [input] raw_retention_days is over: if its dump is gone, accept the gap "
+                "with [watch] accepted_gaps",
+            )
+        else:
+            words = f"not released, and its raw readings are deleted in {left} days: keep them until it is"
+            yield Kind.EXPIRING, words
 
 
-def _stuck(settings: Settings, facts: Facts, day: DayState, say: Say, now: datetime) -> Iterator[Alarm]:
+def _late(settings: Settings, day: DayState) -> Said:
+    nodes = day.waiting_for
+    more = "" if len(nodes) <= MOST_NAMED else f" and {len(nodes) - MOST_NAMED} more"
+    words = (
+        f"the dump of {_named(settings, nodes)}{more} was not complete by "
+        f"{late_from(settings, day.day):%Y-%m-%d %H:%M} ({settings.stream.time_zone}): ask its supplier; the "
+        f"{settings.stream.period} is released once it is there"
+    )
+    return Kind.LATE, words, nodes[0] if len(nodes) == 1 else None
+
+
+def _stuck(settings: Settings, facts: Facts, day: DayState, now: datetime) -> Iterator[Said]:
     """A run that lives and does not end; a drawn day's time counts from the hour until which it is held."""
-    hold = facts.holds.get(day.day)
-    if day.state is not State.RUNNING or hold is None:
+    hold, hour = facts.holds.get(day.day), settings.publish_from(day.day)
+    if hold is None:
         return
-    begun, hour = hold.since, settings.publish_from(day.day)
+    begun = hold.since
     if hour is not None and facts.releases[day.day].state is ReleaseState.DRAWN:
         begun = max(begun, hour)
     if now - begun > max_runtime(settings):
-        yield say(
+        yield (
             Kind.STUCK,
             f"under way since {begun.astimezone(UTC):%Y-%m-%d %H:%M} UTC, longer than [watch] max_runtime: "
             "look at its run; if it hangs, end it, the next run continues after its lease",
         )
 
 
-def _late(settings: Settings, day: DayState, say: Say) -> Alarm:
-    """What is not there, by node."""
-    nodes = day.waiting_for
-    node = nodes[0] if len(nodes) == 1 else None
-    more = "" if len(nodes) <= MOST_NAMED else f" and {len(nodes) - MOST_NAMED} more"
-    named = _named(settings, nodes)
-    clock = f"{late_from(settings, day.day):%Y-%m-%d %H:%M}"
-    words = (
-        f"the dump of {named}{more} was not complete by {clock} "
-        f"({settings.stream.time_zone}): ask whoever delivers it; the "
-        f"{settings.stream.period} is released once it is there"
-    )
-    return replace(say(Kind.LATE, words), node=node)
-
-
-def _unknown_regions(settings: Settings, arrival: Arrival, say: Say) -> Iterator[Alarm]:
+def _unknown_regions(settings: Settings, arrival: Arrival) -> Iterator[Said]:
     """A region that no leaf is called: the day cannot be released, and may be a leaf by another name."""
     meant = renamed(arrival.unknown_regions, arrival.absent)
     for name in arrival.unknown_regions:
         node, leaf = shown(name), meant[name]
-        folder = f"region={node}"
         if settings.input.region is not None:
             leaf = None
-            words = (
-                f"{folder} is there beside the folder of all regions: remove it, or take input.region out; "
-                "nothing of the day is released before"
-            )
+            words = "is there beside the folder of all regions: remove it, or take input.region out"
         elif leaf is not None:
+            name = settings.called(leaf).removesuffix(f" ({leaf})")
+            name = "" if name == leaf else f" ({name})"
             words = (
-                f"{folder} is there, which no leaf is called, and region={leaf}{_known_as(settings, leaf)} "
-                f'is not: if it was renamed, add renamed = {{ {leaf} = "{node}" }} to [[hierarchy.changes]] '
-                f"from its first day on, or deliver it as region={leaf}; nothing of the day is released "
-                "before"
+                f"is there, which no leaf is called, and region={leaf}{name} is not: if it was "
+                f'renamed, add renamed = {{ {leaf} = "{node}" }} to [[hierarchy.changes]] '
+                f"from its first day on, or deliver it as region={leaf}"
             )
         else:
             leaf = None if arrival.absent else nearest(name, settings.tree_of(arrival.day).leaves)
             like = "" if leaf is None else f" (the nearest is {settings.called(leaf)})"
             words = (
-                f"{folder} is there, and no leaf of the hierarchy is called so{like}: remove its dump of the "
-                "day, or add it to [[hierarchy.changes]] from its first day on; nothing of the day is "
-                "released before"
+                f"is there, and no leaf of the hierarchy is called so{like}: remove its dump of the day, or "
+                "add it to [[hierarchy.changes]] from its first day on"
             )
-        yield replace(say(Kind.UNKNOWN_REGION, words), node=node, suggestion=leaf)
+        words = f"region={node} {words}; nothing of the day is released before"
+        yield Kind.UNKNOWN_REGION, words, node, leaf
 
 
 def _named(settings: Settings, nodes: Sequence[str]) -> str:
-    """The first nodes, as a person knows them."""
     return ", ".join(map(settings.called, nodes[:MOST_NAMED]))
 
 
-def _known_as(settings: Settings, leaf: str) -> str:
-    """A leaf's name behind its folder, where it has one."""
-    named = settings.called(leaf).removesuffix(f" ({leaf})")
-    return "" if named == leaf else f" ({named})"
-
-
-def _broken(settings: Settings, arrival: Arrival | None, day: DayState, say: Say) -> Alarm:
-    """A dump that is there and cannot be taken; its verdict's text stays in the trusted zone."""
-    if arrival is not None and arrival.broken:
-        nodes = list(arrival.broken)
-        words = f"the files of {_named(settings, nodes)} are not as they should be: {day.note}"
-        return replace(say(Kind.FAILED, words), node=nodes[0] if len(nodes) == 1 else None)
-    return say(
-        Kind.FAILED,
-        "its dump breaks its contract: the newest verdict in trusted/validation says which file and rule; "
-        f"have it delivered anew, then `optstream run --date {day.day}`",
-    )
-
-
-def _suspect(settings: Settings, facts: Facts, day: DayState, say: Say) -> Iterator[Alarm]:
+def _suspect(settings: Settings, facts: Facts, day: DayState) -> Iterator[Said]:
     """A region of which more readings than usual were replaced: a unit, a sign or a meter, perhaps."""
     found = {}
     for region, one in facts.suspect.get(day.day, {}).items():
-        told = [f"{100 * share:.0f} % {what}" for what, share in one.shares if share > SUSPECT_SHARE]
-        if told:
-            found[region] = f"of the readings of {settings.called(region)}, {', '.join(told)}"
+        shares = [f"{100 * share:.0f} % {what}" for what, share in one.shares if share > SUSPECT_SHARE]
+        if shares:
+            found[region] = f"of the readings of {settings.called(region)}, {', '.join(shares)}"
     ask = f"ask the supplier about unit, sign and meters. {DEPENDS}"
     for region in [*found][:MOST_NAMED]:
-        yield replace(say(Kind.SUSPECT, f"{found[region]}: {ask}"), node=region)
+        yield Kind.SUSPECT, f"{found[region]}: {ask}", region
     if len(found) > MOST_NAMED:
-        yield say(Kind.SUSPECT, f"and so of {len(found) - MOST_NAMED:,} regions more: {ask}")
+        yield Kind.SUSPECT, f"and so of {len(found) - MOST_NAMED:,} regions more: {ask}"
 
 
-def _of_release(settings: Settings, facts: Facts, day: DayState, say: Say) -> Iterator[Alarm]:
+def _of_release(settings: Settings, facts: Facts, day: DayState) -> Iterator[Said]:
     release = facts.releases[day.day]
     if facts.catalogue_error is None and day.listed != release.revision:
-        yield say(
+        yield (
             Kind.UNLISTED,
             "the ledger has it as published and the published folder does not list it: "
             f"`optstream publish {day.day}` puts it back, or restore the folder from a copy",
         )
     if day.day == facts.newest_unlike:
-        words = (
+        yield (
+            Kind.UNLIKE,
             "its noisy measurements contradict the stream's habits by more than noise can: it was estimated "
-            "as a first day is, with wider bands; if readings are broken, restate it once they are mended"
+            "as a first day is, with wider bands; if readings are broken, restate it once they are mended",
         )
-        yield replace(say(Kind.UNLIKE, words), severity=Severity.WARNING)
     for one in facts.far:
         if one.day == day.day:
             words = (
@@ -258,85 +338,136 @@ def _of_release(settings: Settings, facts: Facts, day: DayState, say: Say) -> It
                 f"{settings.stream.period}s before: ask its supplier about unit and sign; said by "
                 "published figures alone"
             )
-            yield replace(say(Kind.FAR, words), node=one.region, severity=Severity.WARNING)
+            yield Kind.FAR, words, one.region
     for said in facts.without.get(day.day, ()):
-        words = (
+        yield (
+            Kind.COVARIATE,
             f"{said}; its estimate went without: have it delivered before the next night; later estimates of "
-            "the day use what came since"
+            "the day use what came since",
         )
-        yield replace(say(Kind.COVARIATE, words), severity=Severity.WARNING)
     if release.compromised is not None:
-        yield say(
-            Kind.COMPROMISED,
-            "others know its noise: `optstream withdraw` it, and release nothing in windows that see it",
-        )
-
-
-def _of_raw(day: DayState, say: Say, now: datetime) -> Iterator[Alarm]:
-    if day.raw_expires is None or day.raw_expires - now > EXPIRY_WARNING:
-        return
-    left = days_left(day.raw_expires, now)
-    if left < 0:
-        words = (
-            "not released, and [input] raw_retention_days is over: if its dump is gone, accept the gap with "
-            "[watch] accepted_gaps"
-        )
-        yield say(Kind.EXPIRED, words)
-        return
-    words = f"not released, and its raw readings are deleted in {left} days: keep them until it is"
-    yield replace(say(Kind.EXPIRING, words), severity=Severity.WARNING)
+        words = "others know its noise: `optstream withdraw` it, and release nothing in windows that see it"
+        yield Kind.COMPROMISED, words
 
 
 def _of_budget(settings: Settings, facts: Facts, days: Sequence[DayState]) -> Iterator[Alarm]:
     """Known noise of the budget that readers do not know of; days that the ledger would refuse."""
+    stream = settings.stream.name
     for other in sorted({name for name, _ in facts.unsaid_noise}):
         lost = [period for name, period in facts.unsaid_noise if name == other]
         more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
-        yield Alarm(
-            Kind.COMPROMISED,
-            settings.stream.name,
+        words = (
             f"others know the noise of {other} of {', '.join(lost[:5])}{more}: windows of the privacy budget "
-            "that see one are lost, and readers do not know: run `optstream report`",
-            node=other,
+            "that see one are lost, and readers do not know: run `optstream report`"
         )
+        yield alarm(Kind.COMPROMISED, stream, words, node=other)
     if facts.page is None or facts.last is None:
         return
     unreleased = {one.day for one in days if one.revision is None and not one.accepted}
     wanted = unreleased | {settings.calendar.after(facts.last)}
     for one in facts.page.days:
         if one.may is False and one.day in wanted:
-            yield Alarm(
-                Kind.BUDGET,
-                settings.stream.name,
+            words = (
                 f"{one.day}: a run would be refused: the windows over it have "
-                f"{max(0.0, float(one.left)):.3g} of {facts.budget.in_words} left; "
-                "`optstream ledger show` says what was spent",
-                one.day,
+                f"{max(0.0, float(one.left)):.3g} of {facts.budget.in_words} left; `optstream ledger show` "
+                "says what was spent"
             )
+            yield alarm(Kind.BUDGET, stream, words, one.day)
 
 
-# Alarms of one kind as one line: a hundred days without budget are one thing to do.
+# Alarms in lines for people: periods in a row that are alike are one line, a kind's alarms one group.
+
+MOST_LINES = 40
+_DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}B?|/hour=[0-9]{2}B?| [0-9]{2}:[0-9]{2})?")
+
+
+def _periods(n_periods: int, first: date, last: date) -> str:
+    """Return "3 days, 2016-06-01 to 2016-06-04", or so of hours."""
+    return f"{n_periods} {day_or_hour(first)}s, {first} to {last}"
+
+
+def but_for_dates(text: str) -> str:
+    """Return a text without dates, hours of dates and the clock times behind them, to compare periods by."""
+    return _DATED.sub("", text)
+
+
+@dataclass(frozen=True)
+class AlarmRun:
+    """Alarms of one kind and node and of periods in a row, the earliest first; or a single one."""
+
+    alarms: tuple[Alarm, ...]
+
+    @property
+    def first(self) -> Alarm:
+        """The earliest."""
+        return self.alarms[0]
+
+    @property
+    def last(self) -> Alarm:
+        """The newest, whose words stand for all."""
+        return self.alarms[-1]
+
+    @property
+    def when(self) -> str:
+        """How many periods they are of, the first and the last; "" for a single alarm."""
+        first, last = self.first.day, self.last.day
+        if len(self.alarms) == 1 or first is None or last is None:
+            return ""
+        return _periods(len(self.alarms), first, last)
+
+    @property
+    def words(self) -> str:
+        """What people read of all of them."""
+        return f"{self.when}; the last: {self.last.words}" if self.when else self.last.words
+
+
+def alarm_runs(alarms: Iterable[Alarm], *, same_words: bool = False) -> tuple[AlarmRun, ...]:
+    """Return alarms, which come by period, rising, with those in a row together. Pure.
+
+    same_words: only those are together that say the same, but for dates and clock times; else the words of
+    the last stand for what others of its kind and node say.
+    """
+    runs: list[list[Alarm]] = []
+    newest: dict[tuple[str, ...], list[Alarm]] = {}
+    for one in alarms:
+        alike = (one.kind, one.node or "", but_for_dates(one.words) if same_words else "")
+        run = newest.get(alike)
+        before = None if run is None else run[-1].day
+        if run is not None and before is not None and one.day is not None and follows(before, one.day):
+            run.append(one)
+        else:
+            newest[alike] = [one]
+            runs.append(newest[alike])
+    return tuple(AlarmRun(tuple(run)) for run in runs)
+
+
+def lines_of(alarms: Iterable[Alarm], prefix: str = "") -> list[str]:
+    """A line for each alarm or run of alike ones, in their order; of very many only the last are shown."""
+    lines = [f"{prefix}{run.last.severity}: {run.last.kind}: {run.words}" for run in alarm_runs(alarms)]
+    cut = len(lines) - MOST_LINES
+    return lines if cut <= 0 else [f"{cut} earlier ones: see `optstream status --json`", *lines[cut:]]
 
 
 @dataclass(frozen=True)
 class AlarmGroup:
-    """All alarms of one kind and severity, the newest day first.
+    """All alarms of one kind, the newest day first. since: when the watch first saw the oldest of them."""
 
-    since: when the watch first saw the oldest of them; None where it has seen none.
-    """
-
-    kind: str
-    is_warning: bool
+    kind: Kind
     alarms: tuple[Alarm, ...]
     since: datetime | None
 
     @property
+    def is_warning(self) -> bool:
+        """Whether no day is lost yet."""
+        return self.kind.severity is Severity.WARNING
+
+    @property
     def when(self) -> str:
-        """The days that they are of, or nodes without a day."""
-        days = sorted({alarm.day for alarm in self.alarms if alarm.day is not None})
+        """The days that they are of, or nothing without a day."""
+        days = sorted({one.day for one in self.alarms if one.day is not None})
         if not days:
             return ""
-        return str(days[0]) if len(days) == 1 else periods_in_words(len(days), days[0], days[-1])
+        return str(days[0]) if len(days) == 1 else _periods(len(days), days[0], days[-1])
 
     @property
     def runs(self) -> tuple[AlarmRun, ...]:
@@ -345,24 +476,17 @@ class AlarmGroup:
 
 
 def alarm_groups(alarms: Sequence[Alarm], since: Mapping[Key, datetime]) -> tuple[AlarmGroup, ...]:
-    """Return a group for each kind and severity: those that cost a day first, then the oldest first.
+    """Return a group for each kind: those that cost a day first, then the oldest first.
 
     since: when each alarm was first seen, of those that were.
     """
-    found: dict[tuple[bool, str], list[Alarm]] = {}
-    for alarm in alarms:
-        found.setdefault((alarm.severity is Severity.WARNING, alarm.kind.value), []).append(alarm)
-    groups = [
-        AlarmGroup(
-            kind,
-            warning,
-            tuple(reversed(own)),
-            min((since[a.key] for a in own if a.key in since), default=None),
-        )
-        for (warning, kind), own in found.items()
-    ]
-    return tuple(sorted(groups, key=_order))
+    groups = []
+    for kind in dict.fromkeys(one.kind for one in alarms):
+        own = [one for one in alarms if one.kind is kind]
+        first = min((since[one.key] for one in own if one.key in since), default=None)
+        groups.append(AlarmGroup(kind, tuple(reversed(own)), first))
 
+    def order(group: AlarmGroup) -> tuple[bool, float, str]:
+        return group.is_warning, inf if group.since is None else group.since.timestamp(), group.kind
 
-def _order(group: AlarmGroup) -> tuple[bool, float, str]:
-    return group.is_warning, inf if group.since is None else group.since.timestamp(), group.kind
+    return tuple(sorted(groups, key=order))

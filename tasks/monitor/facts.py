@@ -38,7 +38,7 @@ from tasks.trusted.covariates import read_covariates
 from tasks.trusted.files import read_verified
 from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW, USER, newest_results
 
-# What the stored measurements of the newest published day say: they are noisy, and of no dump.
+# The newest published day by its stored measurements, which are noisy; no dump is opened.
 
 
 def newest_published(releases: Mapping[date, ReleaseOutline]) -> date | None:
@@ -47,76 +47,50 @@ def newest_published(releases: Mapping[date, ReleaseOutline]) -> date | None:
     return max(published, default=None)
 
 
-@dataclass(frozen=True)
-class NewestRelease:
-    """The newest published day. Its measurements are read when they are first asked for, and once."""
-
-    settings: Settings
-    day: date
-    outline: ReleaseOutline
-
-    @cached_property
-    def measured(self) -> Measured | None:
-        """Its measurements; None where they are gone or cannot be read."""
-        folder = self.settings.measurements_of(self.day, self.outline.revision)
-        try:
-            return Measured.from_bytes(read_verified(folder, self.outline.measurements_hash))
-        except (LedgerError, ParameterError, OSError):
-            return None
-
-
-def newest_release(settings: Settings, releases: Mapping[date, ReleaseOutline]) -> NewestRelease | None:
-    """The newest published day of the ledger's releases; None without one."""
+def read_newest(settings: Settings, releases: Mapping[date, ReleaseOutline]) -> tuple[date, Measured] | None:
+    """The newest published day and its measurements; None where nothing needs them, or they are gone."""
     day = newest_published(releases)
-    return None if day is None else NewestRelease(settings, day, releases[day])
+    if day is None or not (settings.mechanism.kind.has_self_check or settings.covariates.given):
+        return None
+    folder = settings.measurements_of(day, releases[day].revision)
+    try:
+        return day, Measured.from_bytes(read_verified(folder, releases[day].measurements_hash))
+    except (LedgerError, ParameterError, OSError):
+        return None
 
 
-def unlike_days(newest: NewestRelease | None) -> tuple[date, ...]:
-    """The days that the self-check of the newest published day's mechanism found unlike all others.
+def unlike_days(settings: Settings, day: date, revision: int, measured: Measured) -> tuple[date, ...]:
+    """The days that the self-check of a day's mechanism found unlike all others, rising.
 
     Such a day's blocks missed what habits predict by more than noise can explain, and it was estimated with
-    wider priors. Reads the stored measurements of the newest day, which are noisy and hold what is known of
-    the days before, and no dump. Rising; empty for a mechanism without a self-check, and where they are gone,
-    or of another configuration.
+    wider priors. Empty for a mechanism without a self-check, and for measurements of another configuration.
     """
-    if newest is None or not newest.settings.mechanism.kind.has_self_check or newest.measured is None:
+    if not settings.mechanism.kind.has_self_check:
         return ()
-    mechanism = mechanism_for(newest.settings, newest.day, newest.outline.revision)
     try:
-        events = mechanism.events(newest.measured)
+        events = mechanism_for(settings, day, revision).events(measured)
     except ParameterError:
         return ()
     return tuple(ORIGIN + timedelta(days=number) for number in events)
 
 
-def missing_covariates(newest: NewestRelease | None) -> dict[date, tuple[str, ...]]:
-    """The newest published day, with a sentence for each covariate that its measurements went without.
-
-    Reads the stored measurements of that day, which are noisy, and the covariates' files; no dump. Empty
-    where nothing is missing or configured, and where the measurements are gone.
-    """
+def missing_covariates(settings: Settings, day: date, measured: Measured) -> dict[date, tuple[str, ...]]:
+    """The day, with a sentence for each covariate that its measurements went without; empty without any."""
     from optstream.mechanisms.history_informed import COVARIATES, LATE  # it takes a second
 
-    if newest is None or not newest.settings.covariates.given or newest.measured is None:
-        return {}
-    settings, measured = newest.settings, newest.measured
-    before, day = measured.before or {}, (newest.day - ORIGIN).days
+    before, number = measured.before or {}, (day - ORIGIN).days
     known = [Covariate.from_document(one) for key in (COVARIATES, LATE) for one in before.get(key, ())]
     # of one that is public on a later day only, the newest value may be as old as that
-    in_time = {one.name for one in known if one.tells(day + 1 - max(one.lag_days, 1))}
+    in_time = {one.name for one in known if one.tells(number + 1 - max(one.lag_days, 1))}
     missing = [one for one in settings.covariates.given if one.name not in in_time]
     if not missing:
         return {}
-    unread = {one.name: one.why for one in read_covariates(settings, newest.day).unread}
-    without = (f"covariate {one.name}: {one.path} had no value of the day" for one in missing)
-    return {
-        newest.day: tuple(unread.get(one.name, words) for one, words in zip(missing, without, strict=True))
-    }
+    unread = {one.name: one.why for one in read_covariates(settings, day).unread}
+    without = "covariate {0.name}: {0.path} had no value of the day"
+    return {day: tuple(unread.get(one.name, without.format(one)) for one in missing)}
 
 
-# Which listed files of the published folder are not there as they were published. Opens none of them.
-#
-# `optstream ledger verify` reads and compares every file; this is what can be looked at every hour.
+# Which listed files are not there as they were published: opens none (`optstream ledger verify` reads all).
 
 MISSING, RESIZED = "is missing", "is not as long as it was"
 
@@ -124,7 +98,7 @@ MISSING, RESIZED = "is missing", "is not as long as it was"
 def lost_files(settings: Settings, catalogue: Catalogue | None) -> dict[date, str]:
     """The listed days whose file is missing, or has another size than when it was last read, with which.
 
-    One listing of the folder; of a local one the sizes as well. A day that was withdrawn or published anew
+    One listing of the folder; of a local one the sizes as well. A day that was withdrawn or published again
     meanwhile is left out, and where the folder cannot be listed, every day is.
     """
     if catalogue is None:
@@ -143,12 +117,13 @@ def lost_files(settings: Settings, catalogue: Catalogue | None) -> dict[date, st
 
 
 def _resized(settings: Settings, listed: Iterable[Entry]) -> dict[date, str]:
-    """By the sizes that the pages' summaries keep; files that no page was made of yet are not looked at, nor
-    those of hours whose day is open.
+    """By the sizes that the pages' summaries keep; not of files that no page was made of yet, nor of hours
+    whose day is open.
     """
-    folder, known = settings.published_folder, _known_sizes(settings)
-    if not isinstance(folder, Path):
+    folder, kept = settings.published_folder, kept_figures(settings)
+    if not isinstance(folder, Path) or kept is None:
         return {}
+    known = dict(kept.select("file_hash", "size").unique().drop_nulls().iter_rows())
     found: dict[date, str] = {}
     for entry in day_entries(listed):
         own = entry.own if isinstance(entry, DayEntry) else (entry,)
@@ -159,13 +134,8 @@ def _resized(settings: Settings, listed: Iterable[Entry]) -> dict[date, str]:
     return found
 
 
-def _known_sizes(settings: Settings) -> Mapping[str, int]:
-    kept = kept_figures(settings)
-    return {} if kept is None else dict(kept.select("file_hash", "size").unique().drop_nulls().iter_rows())
-
-
 def kept_figures(settings: Settings) -> pl.DataFrame | None:
-    """What the pages keep of every published file and node (`tasks.reports.summaries.SCHEMA`): published
+    """The pages' summaries (`tasks.pages.summaries.SCHEMA`) of every published file and node: published
     values alone. None where there is none yet.
     """
     columns = ["file_hash", "node", "mean", "noise", "model", "size"]
@@ -175,15 +145,17 @@ def kept_figures(settings: Settings) -> pl.DataFrame | None:
         return None
 
 
-# How many of a region's readings were strange, by day: what a wrong unit or sign shows first.
+# How many of a region's readings were replaced, by day: a wrong unit or sign shows there first.
 #
-# It depends on readings, so it is for the trusted zone alone, and so is what a person decides by it: that a
-# day
-# was withdrawn for it tells of readings too.
+# It depends on readings: it is for the trusted zone alone, and so is a withdrawal that is decided by it.
 
-CLAMPED, ABSENT, DOUBLED = {"out_of_bounds", "infinite"}, {"absent"}, {"duplicates", "two_leaves"}
-UNUSABLE = {"unknown_region", "no_timestamp", "outside_day", "off_grid", "no_customer"}
-"""Metrics of the raw frame that count rows."""
+SHARES = {
+    "clamped": {"out_of_bounds", "infinite"},
+    "absent": {"absent"},
+    "doubled": {"duplicates", "two_leaves"},
+    "unusable": {"unknown_region", "no_timestamp", "outside_day", "off_grid", "no_customer"},
+}
+"""Metrics of the raw frame, which count rows."""
 LOUD = 0.5
 """The share of a region's readings from which on a run says so."""
 MOST_NAMED = 12
@@ -225,9 +197,7 @@ def suspect_readings(settings: Settings, days: set[date]) -> dict[date, dict[str
 
 
 def loudest(settings: Settings, days: set[date]) -> list[str]:
-    """Return a line for each day and each thing that happened to most readings of a region, for the trusted
-    zone; of many days the first.
-    """
+    """Return a line for each day and each thing that happened to most readings of a region; few of many."""
     kept = settings.budget.restatement_share
     again = (
         f"deliver it again and run it with --restate (budget.restatement_share = {kept})"
@@ -252,18 +222,15 @@ def loudest(settings: Settings, days: set[date]) -> list[str]:
 
 def _shares(metrics: pl.DataFrame, day: date) -> dict[str, Suspect]:
     own = metrics.filter(pl.col("day") == day.isoformat())
-    shares = [
-        pl.min_horizontal(
-            pl.sum_horizontal(sorted(of & {*own.columns})) / pl.max_horizontal("rows", 1), 1.0
-        ).alias(name)
-        for name, of in (("clamped", CLAMPED), ("absent", ABSENT), ("doubled", DOUBLED))
-    ]
-    unusable = pl.sum_horizontal(sorted(UNUSABLE & {*own.columns})) / pl.col("rows")
-    shares.append(pl.when(pl.col("rows") == 0).then(1.0).otherwise(unusable.clip(0, 1)).alias("unusable"))
-    return {region: Suspect(*rest) for region, *rest in own.select("region", *shares).iter_rows()}
+    shares = {
+        name: (pl.sum_horizontal(sorted(of & {*own.columns})) / pl.max_horizontal("rows", 1)).clip(0, 1)
+        for name, of in SHARES.items()
+    }
+    shares["unusable"] = pl.when(pl.col("rows") == 0).then(1.0).otherwise(shares["unusable"])
+    return {region: Suspect(*rest) for region, *rest in own.select("region", **shares).iter_rows()}
 
 
-# Until when what should have happened: instants from the configuration and a day.
+# Deadlines: instants from the configuration and a day.
 
 
 def late_from(settings: Settings, day: date) -> datetime:
@@ -415,10 +382,9 @@ class Facts:
     Attributes:
         live: Whether days are expected up to yesterday, or only as far as ledger and dumps reach (an
             archive).
-        first: The first of the days to be looked at; None where there are none.
-        last: The last of them; None where there are none.
+        first, last: The span of days to be looked at; None where there are none.
         releases: Of each day its newest revision.
-        holds: Of each release under way, who has it until when.
+        holds: Of each day under way.
         catalogue: As published; None where there is none, or it cannot be read.
         catalogue_error: Why there is no catalogue though there should be one.
         is_own_ledger: Whether the ledger contains what the catalogue carries of it.
@@ -429,8 +395,8 @@ class Facts:
         audit: The newest of the configured mechanism, if any.
         unlike: The days that the newest published day's self-check found unlike all others, rising.
         lost: Of listed days, what is wrong with their file.
-        suspect: Of the newest days that are read, which share of each region's readings was clamped, absent
-            or doubled. It depends on readings, as nothing else here but `user_suites` may.
+        suspect: Of the newest days, which share of each region's readings was replaced. It depends on
+            readings, as nothing else here but `user_suites` may.
         far: Regions whose published figures of the newest listed day are far from their own before.
         without: The newest published day, with what is wrong with each public covariate that it went without.
         page_behind: Whether a page is missing, or not of the days that were published a while ago.
@@ -471,11 +437,9 @@ class Facts:
 
     def days(self, settings: Settings) -> list[date]:
         """Return the days, or hours, to be looked at, first to last."""
-        return (
-            []
-            if self.first is None or self.last is None
-            else settings.calendar.periods(self.first, self.last)
-        )
+        if self.first is None or self.last is None:
+            return []
+        return settings.calendar.periods(self.first, self.last)
 
 
 def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool) -> Facts:
@@ -485,8 +449,10 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
     catalogue that cannot be read is one of the facts. Raises LedgerError if the database refuses, or there is
     no ledger though days are published.
     """
-    # the ledger before the catalogue, which is replaced before the ledger has a day as published
-    releases = _releases(settings, ledger)
+    stream = settings.stream.name
+    # the ledger before the catalogue, which is replaced before the ledger has a day as published; in the
+    # ledger's order a later revision of a day comes after
+    releases = {period_from(one.period): one for one in ledger.outlines(stream)} if ledger else {}
     catalogue, error = None, None
     try:
         catalogue = find_catalogue(settings.published_folder)
@@ -498,9 +464,18 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
             "correct ledger.url"
         )
     first, last = _span(settings, releases, now, live)
-    newest = newest_release(settings, releases)
     expected = settings.calendar.periods(first, last) if first and last else []
     unreleased = [day for day in expected if day not in releases]
+    recent: set[date] = set()
+    if last is not None:
+        recent = {*settings.calendar.periods(day_of(last) - timedelta(days=SUSPECT_DAYS - 1), last)}
+    kept = {day for day in recent & releases.keys() if releases[day].withdrawn is None}
+    unlike: tuple[date, ...] = ()
+    without: dict[date, tuple[str, ...]] = {}
+    if (newest := read_newest(settings, releases)) is not None:
+        day, measured = newest
+        unlike = unlike_days(settings, day, releases[day].revision, measured)
+        without = missing_covariates(settings, day, measured)
     return Facts(
         live=live,
         first=first,
@@ -515,13 +490,13 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         budget=budget_of(settings, ledger) if ledger else Budget(settings.model, Fraction(0)),
         page=_page(settings, ledger) if ledger and releases else None,
         audit=last_audit(settings),
-        unlike=unlike_days(newest),
+        unlike=unlike,
         lost=lost_files(settings, catalogue),
-        suspect=_suspect(settings, releases, last),
+        suspect=suspect_readings(settings, kept),
         far=far_regions(settings, catalogue),
-        without=missing_covariates(newest),
+        without=without,
         page_behind=_page_behind(settings, ledger, catalogue, now),
-        user_suites=_user_suites(settings, last),
+        user_suites=_user_suites(settings, recent) if settings.contracts_folder is not None else {},
         unsaid_noise=_unsaid(settings, ledger) if ledger and catalogue else (),
         clock_ahead=clock_ahead(settings, ledger, max(releases)) if ledger and releases else None,
     )
@@ -549,13 +524,6 @@ def _unsaid(settings: Settings, ledger: Ledger) -> tuple[tuple[str, str], ...]:
         with suppress(PublicationError):
             said = read_about(open_storage(settings.published_folder)).known_noise
     return tuple(one for one in known if one not in said)
-
-
-def _releases(settings: Settings, ledger: Ledger | None) -> dict[date, ReleaseOutline]:
-    if ledger is None:
-        return {}
-    # in the ledger's order a later revision of a day comes after
-    return {period_from(one.period): one for one in ledger.outlines(settings.stream.name)}
 
 
 def _span(
@@ -610,33 +578,15 @@ def _refused(settings: Settings, days: Iterable[date]) -> frozenset[date]:
     return frozenset(refused)
 
 
-def _user_suites(settings: Settings, last: date | None) -> dict[date, tuple[str, ...]]:
-    """What users' suites found of the last days."""
+def _user_suites(settings: Settings, days: set[date]) -> dict[date, tuple[str, ...]]:
+    """What users' suites found of these days."""
     found: dict[date, tuple[str, ...]] = {}
-    if last is None or settings.contracts_folder is None:
-        return found
-    recent = _recent(settings, last)
-    for day, suite, document in newest_results(settings, recent):
+    for day, suite, document in newest_results(settings, days):
         with suppress(KeyError, TypeError):
             if suite.startswith(USER):
                 lines = document["meta"]["alarms"].get(day.isoformat(), ())
                 found[day] = (*found.get(day, ()), *map(str, lines))
     return {day: lines for day, lines in found.items() if lines}
-
-
-def _recent(settings: Settings, last: date) -> set[date]:
-    """The periods of the last days."""
-    return set(settings.calendar.periods(day_of(last) - timedelta(days=SUSPECT_DAYS - 1), last))
-
-
-def _suspect(
-    settings: Settings, releases: Mapping[date, ReleaseOutline], last: date | None
-) -> Mapping[date, Mapping[str, Suspect]]:
-    """Of the last days with a release that was not withdrawn; days without a result are left out."""
-    if last is None:
-        return {}
-    recent = _recent(settings, last) & releases.keys()
-    return suspect_readings(settings, {day for day in recent if releases[day].withdrawn is None})
 
 
 def _page(settings: Settings, ledger: Ledger) -> BudgetSummary | None:
@@ -720,8 +670,8 @@ def nearest(name: str, leaves: Sequence[str]) -> str | None:
     """The leaf that is called most alike, or None if none is alike enough."""
     if len(leaves) > MOST_VANISHED:
         return None
-    score, leaf = max(((likeness(name, leaf), leaf) for leaf in leaves), key=lambda entry: entry[0])
-    return leaf if score >= ALIKE else None
+    leaf = max(leaves, key=lambda one: likeness(name, one))
+    return leaf if likeness(name, leaf) >= ALIKE else None
 
 
 def shown(name: str) -> str:

@@ -9,14 +9,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, ReleaseEvent
-from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.ledger.open import ledger_if_any
-from tasks.monitor.days import Alarm, Key, Severity
+from tasks.monitor.alarms import Alarm, Key, Severity
 from tasks.trusted.files import make_private_folder, private_opener, write_private
 
 FORMAT = "optstream.told/1"
@@ -33,7 +30,6 @@ class KnownAlarm:
     heard: frozenset[str] = frozenset()
 
 
-_TOLD = TypeAdapter(KnownAlarm)
 Memory = Mapping[Key, KnownAlarm]
 
 
@@ -102,9 +98,10 @@ def write_told(settings: Settings, memory: Memory) -> None:
 
 
 def _from_document(entry: Mapping[str, Any]) -> KnownAlarm:
-    day = entry["day"]
-    alarm = {**entry, "day": None if day is None else period_from(day)}
-    return _TOLD.validate_python({**entry, "alarm": alarm})
+    known = Alarm.model_validate({name: entry[name] for name in Alarm.model_fields})
+    return KnownAlarm(
+        known, datetime.fromisoformat(entry["since"]), entry["lasts"], frozenset(entry["heard"])
+    )
 
 
 def _to_document(told: KnownAlarm) -> dict[str, object]:

@@ -76,16 +76,21 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
         if own.kind.also_called or needs_delta:
             continue
         features = ("features" in section.tables and bool(settings.features_.named), False)
-        for (suffix, tables), featured in product(section.variants(numbers), dict.fromkeys(features)):
-            keys = {**tables, "mechanism": {"name": name, **tables.get("mechanism", {})}}
+        for number, featured in product(
+            numbers if "sampling" in section.tables else (None,), dict.fromkeys(features)
+        ):
+            keys: dict[str, dict[str, Any]] = {"mechanism": {"name": name}}
+            if number is not None:
+                keys["sampling"] = {"n_samples": number}
             if "features" in section.tables and not featured:
                 keys["features"] = {}
             own_tables: dict[str, Any] = {
-                "mechanism": section(**keys["mechanism"]),
-                "sampling": Sampling(**keys["sampling"]) if "sampling" in keys else None,
-                "features_": settings.features_ if featured else Features(),
+                "mechanism": own,
+                "sampling": None if number is None else Sampling(n_samples=number),
+                "features_": settings.features_ if featured else Features(named={}),
             }
-            label = f"{name}{suffix}{', features' if featured else ''}"
+            samples = "" if number is None else f", {number} samples"
+            label = f"{name}{samples}{', features' if featured else ''}"
             of_epsilon = settings.privacy.delta is not None and own.kind.currency == "epsilon"
             if of_epsilon and settings.stream_share == 1:
                 keys["privacy"] = {"delta": None}

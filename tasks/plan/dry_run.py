@@ -197,7 +197,7 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
         ),
         currency=model.currency,
         delta=model.delta if in_rho else None,
-        at_delta=model.told_epsilon(epsilon) if in_rho else None,
+        at_delta=model.to_epsilon(epsilon) if in_rho else None,
     )
 
 

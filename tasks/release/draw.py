@@ -13,13 +13,12 @@ from datetime import timedelta
 from time import monotonic, sleep
 
 from optstream.errors import LedgerError, LedgerUnavailableError, NoiseError
-from optstream.ledger import ReleaseRecord, ReleaseState, Reservation
+from optstream.ledger import ReleaseState, Reservation
 from optstream.noise import NoiseSource
 from optstream.privacy import Spend
 from optstream.privacy.spends import spend_to_document
 from optstream.stream import Measured
 from optstream.stream.state import public_part, raw_bytes, with_raw
-from tasks.config import Settings
 from tasks.release.inputs import hand_over_inputs, keep_inputs
 from tasks.release.mechanism import Mechanism, mechanism_for
 from tasks.release.run import Run, renewed, void
@@ -35,10 +34,8 @@ from tasks.trusted.files import DrawingFile, deferred_stop, take_raw, take_up, w
 
 @contextmanager
 def held(run: Run, reservation: Reservation) -> Iterator[None]:
-    """Renew the lease three times in its length until the block ends; a database that is away is asked again.
-
-    Were a draw given up because it lasted longer than its lease, those that are quick would be more likely to
-    be published than those that are slow (docs/privacy.md, section 5).
+    """Renew the lease three times in its length until the block ends: were slow draws given up, quick ones
+    would be more likely to be published (docs/privacy.md, section 5).
     """
     over = threading.Event()
 
@@ -64,9 +61,7 @@ def held(run: Run, reservation: Reservation) -> Iterator[None]:
 
 
 def make_ready(noise: NoiseSource) -> None:
-    """Load what noise needs, and throw a sample away: what fails here has drawn nothing. Raises NoiseError if
-    the source refuses or its library does not load.
-    """
+    """Load what noise needs, and throw a sample away. Raises NoiseError if it cannot be drawn here."""
     try:
         noise.discrete_laplace(1.0, (1,))
     except NoiseError:
@@ -85,12 +80,8 @@ PAUSE = timedelta(seconds=0.5)
 
 
 def draw(run: Run, day: Charged) -> Drawn:
-    """Draw the measurements and make them durable. The only step that opens the raw values.
-
-    A full disk, a polite stop, a library that does not load, a ledger or a witness that refuses is met before
-    the first sample. An exception between that and durable measurements makes the release VOID: it stays
-    charged, for what made it fail might depend on the draw. Durable measurements are the release, whatever
-    becomes of this process: this run records them, or the next one does.
+    """Draw the measurements and make them durable. What can fail beforehand fails before the first sample; an
+    exception between that and durable measurements makes the release VOID, for it might depend on the draw.
     """
     day = renewed(run, day)
     # noise beside the raw values, and the state of its generator
@@ -134,8 +125,12 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> _Drawn:
     # what a mechanism learns before it draws may fail, and then nothing was drawn
     state = informed.prepared(state, day.period.first_step)
     memory_bytes = len(json.dumps(public_part(state)))
-    size = _bytes_held(settings, day, plan, memory_bytes)
-    file.preallocate(size, 2**12 + len(raw or b"") + _cells(settings, day))
+    # bytes that surely hold the measurements, their spends, and the memory before and after them
+    cells = 32 * len(settings.tree_of(day.day).nodes) * day.period.n_steps
+    spends = sum(len(json.dumps(spend_to_document(spend))) for spend in (plan.spends if plan else ()))
+    n_features = len(settings.features_.named)
+    size = 2**16 + 4 * spends + 4 * memory_bytes + (4 + 2 * n_features) * cells
+    file.preallocate(size, 2**12 + len(raw or b"") + cells)
     try:
         told = told_of_draw(settings, day.day, day.revision, mechanism)
         keep_inputs(settings, day.day, day.revision, day.reservation.fencing_token, day.inputs, told)
@@ -159,9 +154,8 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> _Drawn:
 
 
 def _begin(run: Run, day: Reserved, file: DrawingFile, goes_on: bool) -> None:
-    """Say in the ledger, and beside it, that the first sample is next. Raises where that cannot be said.
-
-    goes_on: whether the draw has raw state of the period before.
+    """Say in the ledger, and beside it, that the first sample is next. goes_on: from raw state of the period
+    before.
     """
     run.ledger.begin_draw(day.reservation, run.clock())
     try:
@@ -177,10 +171,8 @@ def _begin(run: Run, day: Reserved, file: DrawingFile, goes_on: bool) -> None:
 
 
 def _refuse_known_noise(run: Run, day: Reserved) -> None:
-    """Raise LedgerError if the period that this one goes on from was taken back since, or its noise is known.
-
-    Its windows may have lost nothing. Asked only once the ledger has the draw as begun: who declares noise
-    known after this question finds the draw, and marks it too (`tasks.operate.compromise`).
+    """Raise LedgerError if the period that this one goes on from was taken back, or its noise is known. Asked
+    once the draw is begun: who declares noise known after that finds the draw, and marks it too.
     """
     before = run.ledger.drawn_before(run.stream, day.period.first_step)
     if before is None or before.compromised or before.measurements_hash != day.memory.digest:
@@ -191,10 +183,8 @@ def _refuse_known_noise(run: Run, day: Reserved) -> None:
 
 
 def _informed(run: Run, day: Reserved, mechanism: Mechanism) -> Mechanism:
-    """Return the mechanism with the covariates that are public by now, for what it learns before it draws.
-
-    They come from another process, never from the raw values here; nothing about their files raises. The draw
-    itself, its spends and its noise are those of the mechanism that was reserved, which has none.
+    """Return the mechanism with the covariates that are public by now, for what it learns before it draws;
+    spends and noise stay those of the mechanism that was reserved.
     """
     covariates = read_covariates(run.settings, day.day).read
     if not covariates:
@@ -218,10 +208,9 @@ def _taken_up(run: Run, day: Charged) -> _Drawn:
 
 
 def _record(run: Run, day: Held, file: DrawingFile, drawn: _Drawn, stops: Sequence[int]) -> None:
-    """Tell the ledger of durable measurements, again and again while its database is away.
-
-    Raises LedgerError after the run's patience or a polite stop, with nothing lost; and where the ledger
-    refuses them, which destroys them, unless they are the release all the same.
+    """Tell the ledger of durable measurements, again while its database is away. Raises LedgerError after the
+    run's patience or a polite stop, with nothing lost; and where the ledger refuses them, which destroys
+    them.
     """
     # the database may take long to refuse, which counts as well
     until = monotonic() + run.patience.total_seconds()
@@ -244,10 +233,8 @@ def _record(run: Run, day: Held, file: DrawingFile, drawn: _Drawn, stops: Sequen
 
 
 def _may_be_the_release(run: Run, day: Held, drawn: _Drawn) -> bool:
-    """Whether what this owner has, and could not record, is not its own to destroy.
-
-    The ledger has it: an answer was lost, and another run adopted the day. Or this owner was fenced off, and
-    nobody has taken the day over for a draw of its own: whoever takes it over next finds it whole.
+    """Whether what this owner has, and could not record, is not its own to destroy: the ledger has it, or
+    whoever takes the day over will find it whole.
     """
     reservation = day.reservation
     try:
@@ -262,10 +249,7 @@ def _may_be_the_release(run: Run, day: Held, drawn: _Drawn) -> bool:
 
 
 def _give_up(run: Run, day: Held, file: DrawingFile, reason: str) -> None:
-    """Destroy what was drawn and make the day VOID, or leave word for the next run if the ledger is away.
-
-    An owner that was fenced off leaves no word: what it drew decides nothing about its successor's day.
-    """
+    """Destroy what was drawn and make the day VOID, or leave word for the next run if the ledger is away."""
     if not _is_ours(run, day):
         with suppress(OSError):
             file.discard()
@@ -299,15 +283,3 @@ def _is_ours(run: Run, day: Held) -> bool:
     except LedgerError:
         return True
     return record is not None and record.fencing_token == day.reservation.fencing_token
-
-
-def _bytes_held(settings: Settings, day: Reserved, plan: ReleaseRecord | None, memory_bytes: int) -> int:
-    """Bytes that surely hold the measurements, their spends, and the memory before and after them."""
-    n_features = len(settings.features_.named)
-    spends = sum(len(json.dumps(spend_to_document(spend))) for spend in (plan.spends if plan else ()))
-    return 2**16 + 4 * spends + 4 * memory_bytes + (4 + 2 * n_features) * _cells(settings, day)
-
-
-def _cells(settings: Settings, day: Reserved) -> int:
-    """Bytes of one number for each node and step."""
-    return 32 * len(settings.tree_of(day.day).nodes) * day.period.n_steps

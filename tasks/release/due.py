@@ -49,13 +49,8 @@ class Due(Stage):
 
 
 def due(run: Run, asked: Iterable[date] = ()) -> list[Due]:
-    """The days whose estimate is older than what is known of them, rising: those whose newest vintage was
-    made of fewer measurements of the `release.revise_days` after them than there are by now.
-
-    Looked at are so many days before the newest that is published, and those that were asked for, wherever a
-    backfill lies, with the days before them.
-
-    asked: what this run was to release.
+    """The days whose newest vintage was made of fewer measurements of the `release.revise_days` after them
+    than there are by now, rising: near the newest day, and near those that this run was asked for.
     """
     n_days, calendar = run.settings.revise_days, run.settings.calendar
     newest = run.ledger.drawn_before(run.stream, AFTER_ALL) if n_days else None

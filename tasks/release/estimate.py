@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 from dataclasses import replace
-from datetime import date
 
 from optstream.catalogue import StagedRelease, find_catalogue, read_staged, stage
 from optstream.errors import LedgerError
@@ -12,14 +11,7 @@ from optstream.mechanisms.base import Mechanism
 from optstream.stream import Measured
 from tasks.release.run import Run, renewed, void
 from tasks.release.stages import Drawn, Ended, Estimated, Stage, Staged, Status
-from tasks.release.statement import (
-    as_drawn,
-    files_beside,
-    meant_otherwise,
-    published_rows,
-    statement_of,
-    with_files,
-)
+from tasks.release.statement import described, meant_otherwise, with_files
 from tasks.trusted.files import NAMED, read_verified, write_private
 
 
@@ -35,16 +27,15 @@ def estimate(run: Run, drawn: Drawn) -> Estimated | Staged | Ended:
             staged, statement = read_staged(kept)
             whole = with_files(run, day, staged, statement, lambda: _release(run, drawn, record)[1])
             return Staged(day, revision, drawn.lease, whole, statement)
-        if _is_listed(run, day, record):
+        catalogue = find_catalogue(run.settings.published_folder)
+        entry = catalogue.entry(day) if catalogue else None
+        if entry is not None and entry.file_hash == record.staged_hash:
             # its run died between catalogue and ledger: readers have it, so it is not given up
             run.ledger.record_published(run.stream, day.isoformat(), revision, run.clock(), drawn.reservation)
             return drawn.ended(Status.PUBLISHED, "was published already; its trusted files are lost")
     mechanism, release = _release(run, drawn, record)
-    rows = published_rows(settings, day, release, revision, vintage=0)
-    beside = files_beside(settings, day, revision, mechanism, release)
-    now = statement_of(settings, day, release, revision, vintage=0, beside=beside)
-    statement = as_drawn(settings, record, now)
-    return Estimated(day, revision, drawn.lease, rows, statement, beside=beside.data)
+    rows, statement, beside = described(settings, record, 0, mechanism, release)
+    return Estimated(day, revision, drawn.lease, rows, statement, beside=beside)
 
 
 def _release(run: Run, drawn: Drawn, record: ReleaseRecord) -> tuple[Mechanism, Release]:
@@ -79,13 +70,6 @@ def keep_bytes(run: Run, day: Estimated) -> StagedRelease:
         write_private(folder / digest[:NAMED], data)
     write_private(folder / staged.file_hash[:NAMED], staged.data)
     return staged
-
-
-def _is_listed(run: Run, day: date, record: ReleaseRecord) -> bool:
-    """Whether the catalogue lists the very bytes that the ledger has as staged."""
-    catalogue = find_catalogue(run.settings.published_folder)
-    entry = catalogue.entry(day) if catalogue else None
-    return entry is not None and entry.file_hash == record.staged_hash
 
 
 def drawn_record(run: Run, day: Stage) -> ReleaseRecord:

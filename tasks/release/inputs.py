@@ -16,6 +16,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -45,9 +46,7 @@ FOLDER = "input_folder"
 
 
 def input_key(settings: Settings) -> bytes:
-    """The key, made once, at random, and kept permanently: without it old hashes say nothing. Raises
-    LedgerError if the file is there and is no key.
-    """
+    """The key, made once at random and kept. Raises LedgerError if the file is there and is no key."""
     path = settings.input_key_file
     if not path.exists():
         _make_key(path)
@@ -124,10 +123,7 @@ def _keyed_hash(key: bytes, path: Location, until: float) -> str | None:
 def keep_inputs(
     settings: Settings, day: date, revision: int, token: int, inputs: Inputs, stated: Mapping[str, Any]
 ) -> None:
-    """Store what a draw is made from, under its fencing token: durable before the first sample.
-
-    stated: what its statement will say of the draw, whatever is configured by then.
-    """
+    """Store what a draw is made from, durable before its first sample. stated: what its statement says."""
     path = settings.inputs_of(day, revision) / f"{token}.json"
     document = {INPUTS: dict(sorted(inputs.items())), STATED: dict(stated)}
     write_private(path, json.dumps(document, indent=1).encode())
@@ -140,55 +136,43 @@ def hand_over_inputs(settings: Settings, day: date, revision: int, token: int, t
         write_private(folder / f"{to}.json", (folder / f"{token}.json").read_bytes())
 
 
-def drawn_inputs(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> Inputs:
-    """What the measurements of this hash were drawn from; empty where no record says."""
-    try:
-        found = json.loads(_record_of(settings, day, revision, measurements_hash).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    inputs = found.get(INPUTS, found) if isinstance(found, dict) else found
-    return {str(name): str(tag) for name, tag in inputs.items()} if isinstance(inputs, dict) else {}
+@dataclass(frozen=True)
+class DrawRecord:
+    """What was kept of a day's draw, in a file that may be gone or edited."""
+
+    path: Path
+    day: date
+
+    def inputs(self) -> Inputs:
+        """What was drawn from; empty where the record does not say."""
+        try:
+            found = json.loads(self.path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        inputs = found.get(INPUTS, found) if isinstance(found, dict) else found
+        return {str(name): str(tag) for name, tag in inputs.items()} if isinstance(inputs, dict) else {}
+
+    def stated(self) -> Mapping[str, Any] | None:
+        """What a statement says of the draw; None where no record says. Raises PublicationError if edited."""
+        try:
+            told = json.loads(self.path.read_bytes()).get(STATED)
+            if told is None or isinstance(told.get("mechanism", {}), dict):
+                return None if told is None else {**told}
+        except OSError:
+            return None
+        except (ValueError, AttributeError, RecursionError):
+            pass
+        raise self.edited()
+
+    def edited(self) -> PublicationError:
+        """That the record is not as it was stored, and what to do."""
+        return PublicationError(
+            f"{self.path} is not as it was stored when {self.day} was drawn: restore it from a backup, or "
+            f"give the day up with `optstream withdraw --date {self.day} --reason WHY`"
+        )
 
 
-def stated_of_draw(
-    settings: Settings, day: date, revision: int, measurements_hash: str | None
-) -> Mapping[str, Any] | None:
-    """What a statement says of the draw of the measurements of this hash; None where no record says.
-
-    Raises PublicationError where the record is no longer as it was stored: the configuration of now would be
-    stated in its place.
-    """
-    try:
-        found = json.loads(_record_of(settings, day, revision, measurements_hash).read_bytes())
-        told = found.get(STATED)
-        if told is None or isinstance(told.get("mechanism", {}), dict):
-            return None if told is None else {**told}
-    except OSError:
-        return None
-    except (ValueError, AttributeError, RecursionError):
-        pass
-    raise edited_record(settings, day, revision, measurements_hash)
-
-
-def edited_record(
-    settings: Settings, day: date, revision: int, measurements_hash: str | None
-) -> PublicationError:
-    """Which record of a draw is not as it was stored, and what to do."""
-    path = _record_of(settings, day, revision, measurements_hash)
-    return PublicationError(
-        f"{path} is not as it was stored when {day} was drawn: restore it from a backup, or give the day up "
-        f"with `optstream withdraw --date {day} --reason WHY`"
-    )
-
-
-def _record_of(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> Path:
+def record_of_draw(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> DrawRecord:
+    """The record of the draw of the measurements of this hash."""
     token = token_in(settings.measurements_of(day, revision), measurements_hash)
-    return settings.inputs_of(day, revision) / f"{token}.json"
-
-
-def by_folder(inputs: Inputs) -> dict[str, Inputs]:
-    """Those of each folder, by its name below the input folder."""
-    found: dict[str, dict[str, str]] = {}
-    for name, tag in inputs.items():
-        found.setdefault(name.rpartition("/")[0], {})[name] = tag
-    return {**found}
+    return DrawRecord(settings.inputs_of(day, revision) / f"{token}.json", day)

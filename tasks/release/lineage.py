@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from optstream.storage.store import name_below
 from tasks.config import Settings
 from tasks.config.fields import absolute, located
 from tasks.ingest.arrivals import parts_of, place_of
-from tasks.release.inputs import FOLDER, UNKNOWN, Inputs, by_folder, drawn_inputs, stated_of_draw
+from tasks.release.inputs import FOLDER, UNKNOWN, Inputs, record_of_draw
 from tasks.release.run import Run as ReleaseRun
 from tasks.release.stages import PublishedError, Staged
 from tasks.trusted.files import exclusive_in
@@ -39,18 +39,12 @@ EVENTS = "events.jsonl"
 
 
 def told_releases(settings: Settings, days: Sequence[date] | None = None) -> frozenset[tuple[str, int]]:
-    """The days, and their revisions, that the lineage of the configured stream knows as published.
-
-    days: only of these. Ten years of many regions are gigabytes: no more than a line is held, and only those
-    that name a day are parsed.
+    """The days, of these alone or all, and their revisions that the lineage of the stream knows as published:
+    a line is held at a time, for ten years of many regions are gigabytes.
     """
     job, told = f"{settings.stream.name}.release", set()
     wanted = None if days is None else [day.isoformat().encode() for day in days]
-    with ExitStack() as stack:
-        try:
-            lines = stack.enter_context((settings.lineage_folder / EVENTS).open("rb"))
-        except FileNotFoundError:
-            return frozenset()
+    with suppress(FileNotFoundError), (settings.lineage_folder / EVENTS).open("rb") as lines:
         for line in lines:
             if wanted is not None and not any(day in line for day in wanted):
                 continue
@@ -89,19 +83,16 @@ class KeyedInputFacet(DatasetFacet):
 
 
 def emit_lineage(run: ReleaseRun, published: Staged, file: str) -> None:
-    """Append the event of a published day to `events.jsonl`, readable by its owner alone.
-
-    file: what readers have, in the published folder.
-    The run's id is made of what was released, so that an event told twice is the same event. Raises
-    PublishedError where the event cannot be written: the day is published all the same.
+    """Append the event of a published day to `events.jsonl`; told twice it is the same event. Raises
+    PublishedError where it cannot be written.
     """
     folder, day, revision = run.settings.lineage_folder, published.day, published.revision
     record = run.ledger.find(run.stream, day.isoformat(), revision)
     digest = record.measurements_hash if record else None
-    inputs = drawn_inputs(run.settings, day, revision, digest)
-    told = stated_of_draw(run.settings, day, revision, digest) or {}
+    draw = record_of_draw(run.settings, day, revision, digest)
+    told = draw.stated() or {}
     drawn_in = located(str(told.get(FOLDER, run.settings.input_folder)), run.settings.folder)
-    event = lineage_event(run.settings, day, published.statement, file, run.clock(), inputs, drawn_in)
+    event = lineage_event(run.settings, day, published.statement, file, run.clock(), draw.inputs(), drawn_in)
     try:
         _append(folder, event)
     except (OSError, RuntimeError) as error:  # the client makes the one of the other
@@ -139,18 +130,13 @@ def lineage_event(
     drawn_from: Inputs,
     drawn_in: Location,
 ) -> RunEvent:
-    """Inputs: the folders of the day's dump, and public covariates. Output: the published file, each value
-    derived from all dumps, aggregated and masked by noise. No row count and no plain hash of a dump: they
-    would tell of raw data.
-
-    drawn_from: keyed hashes of the files; "unknown" where there are none. drawn_in: the input folder.
+    """The event of a release. No row count and no plain hash of a dump: they would tell of raw data.
+    drawn_from: keyed hashes of the files. drawn_in: the input folder.
     """
     places = [drawn_in / place_of(part, day) for part in parts_of(settings, day)]
-    hashes = by_folder(drawn_from)
-
-    def keyed(place: Location) -> KeyedInputFacet:
-        own = hashes.get(name_below(place, drawn_in), {})
-        return KeyedInputFacet(hmac_sha256=dict(own) or UNKNOWN)
+    hashes: dict[str, dict[str, str]] = {}
+    for name, tag in drawn_from.items():
+        hashes.setdefault(name.rpartition("/")[0], {})[name] = tag
 
     masked = column_lineage_dataset.Transformation(
         type="INDIRECT", subtype="AGGREGATION", description="sums with noise, fitted", masking=True
@@ -180,7 +166,15 @@ def lineage_event(
             facets={"optstream_privacy": PrivacyRunFacet(document, _estimate_words(statement))},
         ),
         job=Job(namespace="optstream", name=f"{statement.stream}.release"),
-        inputs=[InputDataset(*_dataset(place), facets={"optstream_inputs": keyed(place)}) for place in places]
+        inputs=[
+            InputDataset(
+                *_dataset(place),
+                facets={
+                    "optstream_inputs": KeyedInputFacet(hashes.get(name_below(place, drawn_in)) or UNKNOWN)
+                },
+            )
+            for place in places
+        ]
         + [
             InputDataset(
                 *_dataset(absolute(one.path, settings.folder)),

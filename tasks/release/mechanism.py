@@ -26,12 +26,8 @@ Mechanism = OptStream | Hierarchical
 def mechanism_for(
     settings: Settings, day: date, revision: int = 0, covariates: Sequence[Covariate] = ()
 ) -> Mechanism:
-    """The mechanism that the configuration names, on its tree: with its own keys, and of what the stream
-    offers that day whatever it has a parameter for. covariates: only what a draw is prepared by has any;
-    plans, charges and estimates are of none, whatever files hold.
-
-    Raises ParameterError if the parameters do not fit each other, BudgetError for a restatement where no
-    share of epsilon is kept back.
+    """The mechanism that the configuration names, on its tree. covariates: only what a draw is prepared by
+    has any. Raises ParameterError if parameters do not fit, BudgetError for a restatement without a share.
     """
     model, kind, tree = settings.model_of(revision), settings.mechanism.kind, settings.tree_of(day)
     bound = float(settings.least_units * settings.privacy.resolution)
@@ -87,12 +83,8 @@ class Memory:
 
 
 def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, revision: int) -> Memory:
-    """The memory for the release of a day.
-
-    What was spent is read from the ledger alone. What only estimates need comes from the last period before
-    that has measurements; if they are gone or of another format, the mechanism starts without it. A
-    restatement goes on from the same day before, but without its raw state, which serves one draw, and that
-    was the day's first.
+    """The memory for the release of a day: spends from the ledger alone, the rest from the last measurements,
+    and without them none. A restatement has no raw state, which serves one draw.
     """
     first_step = settings.calendar.first_step(day)
     earlier = ledger.drawn_before(settings.stream.name, first_step)
@@ -129,11 +121,7 @@ def _between(settings: Settings, earlier: ReleaseRecord, day: date) -> TreeMap |
 
 
 def rests_on_known_noise(settings: Settings, ledger: Ledger, state: State | None, first_step: int) -> bool:
-    """Whether a memory of the periods before this step goes back to one whose noise became known since.
-
-    `HistoryInformed` remembers blocks of many days, and what it learned of them, back to the day on which its
-    memory `began`; others remember no day but the last. What is forgotten once begins anew after that day.
-    """
+    """Whether a memory of the periods before this step goes back to one whose noise became known since."""
     began = state.get("began") if state else None
     if began is None:
         return False

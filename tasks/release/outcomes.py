@@ -56,9 +56,7 @@ def is_none(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Budget:
-    """What the guarantee gives any window, and what its worst window has been charged so far, in the model's
-    currency: infinite where noise was compromised.
-    """
+    """What the guarantee gives any window, and what its worst window was charged, in the model's currency."""
 
     model: PrivacyModel
     spent: Fraction | float
@@ -82,7 +80,7 @@ class Budget:
 
     def told(self, amount: Fraction | float) -> float:
         """An amount as an epsilon: in rho, at the guarantee's delta."""
-        return float(amount if isinstance(amount, float) else self.model.told_epsilon(amount))
+        return float(amount if isinstance(amount, float) else self.model.to_epsilon(amount))
 
 
 def budget_of(settings: Settings, ledger: Ledger, days: Sequence[date] = ()) -> Budget:

@@ -49,8 +49,8 @@ Next = TypeVar("Next", bound=Stage)
 
 
 def look_up_days(run: Run, days: Sequence[Requested]) -> list[Unreleased | Ahead]:
-    """Days that the ledger knows end here, or go on from their stored measurements; those that a dead owner
-    drew whole too, whatever has become of their dumps.
+    """Days that the ledger knows end here, or go on from their stored measurements, as do whole draws of the
+    dead.
     """
     shown = cache(partial(reserve.look_at_folders, run, [day.day for day in days]))
     known = each(days, Requested, _by_the_newest(run, partial(release.look_up, run)))
@@ -169,10 +169,7 @@ def _renewed_or_held(run: Run, day: Staged) -> Staged | Ended:
 
 
 def revise_estimates(run: Run, days: Sequence[Due]) -> list[StagedVintage | Ended]:
-    """Estimate published days anew, judge many together, and stage them. Nothing is drawn.
-
-    The newest first: they share what the night's own estimate was conditioned on, which is still known.
-    """
+    """Estimate published days anew, the newest first, judge many together, and stage them."""
     estimate_anew = _by_the_newest(run, partial(revise.revise, run, revise.measurements_of(run)))
     staged, revised = list[StagedVintage | Ended](), list[Revised | StagedVintage | Ended]()
     for number, day in enumerate(reversed(days), start=1):

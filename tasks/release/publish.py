@@ -51,13 +51,9 @@ from tasks.trusted.files import read_verified
 
 
 def publish(run: Run, days: Sequence[Staged]) -> list[Publication]:
-    """Publish what was staged of these days, all at once or none; safe to repeat. The ledger is told after.
-
-    The witness is told before readers have them: a ledger that forgot how a draw ended would draw anew, one
-    that forgot a new estimate would give its number to another.
-
-    Raises PublicationError (the releases are kept, and published by the next run) and LedgerError; of a day
-    that is listed though its folder could not be synced, PublishedError.
+    """Publish what was staged of these days, all at once or none; safe to repeat. The witness is told before,
+    the ledger after. Raises PublicationError and LedgerError; PublishedError for a day that is listed though
+    its folder could not be synced.
     """
 
     def head(known: str | None) -> str:
@@ -117,8 +113,8 @@ def _check_may_be_listed(run: Run, day: Staged) -> None:
 
 
 def _check_may_be_revised(run: Run, day: StagedVintage) -> None:
-    """Raise LedgerError unless the ledger has these bytes as the newest vintage of a published day, and
-    nobody has taken the day over: an owner that was thought dead shows nothing.
+    """Raise LedgerError unless the ledger has these bytes as the newest vintage of a published day of this
+    run.
     """
     period = day.day.isoformat()
     record = run.ledger.find(run.stream, period, day.revision)
@@ -135,8 +131,7 @@ def _check_may_be_revised(run: Run, day: StagedVintage) -> None:
 
 # Put a published file that was lost or damaged back: the same bytes, by the hash that the ledger has.
 #
-# Nothing is drawn and nothing is charged: the bytes were staged before, or are computed again from the
-# stored
+# Nothing is drawn and nothing is charged: the bytes were staged before, or are computed again from the stored
 # measurements, and no other bytes than the recorded ones are written.
 
 StagedStatement = tuple[StagedRelease, ReleaseStatement]
@@ -144,11 +139,8 @@ StagedStatement = tuple[StagedRelease, ReleaseStatement]
 
 def publish_again(run: Run, asked: Requested, days: Collection[date] = ()) -> Ended:
     """Write what the ledger has as published of a day into the published folder, where it is not there whole.
-
-    Safe to repeat; the ledger is not changed, and costs nothing. days: all that the same command puts back.
-    Raises LedgerError for a day that was never published, was withdrawn or is compromised, or whose bytes
-    cannot be had any more, and for an older copy of the ledger; PublicationError where the folder cannot be
-    written or lists something later.
+    days: all that the same command puts back. Raises LedgerError where nothing is to be shown or the bytes
+    are gone, PublicationError where the folder cannot be written or lists something later.
     """
     day = asked.day
     refuse_older(run.settings, run.ledger)  # it may have forgotten that the day was withdrawn
@@ -231,9 +223,7 @@ def _gone(day: date) -> str:
 def _statements(
     run: Run, record: ReleaseRecord, now: ReleaseStatement, digest: str
 ) -> Iterator[ReleaseStatement]:
-    """What the file may have said of itself: by this configuration and version, as its draw has it, or as its
-    manifest has it, whoever wrote that: only a file with the recorded hash is published.
-    """
+    """What the file may have said of itself: only one whose file has the recorded hash is published."""
     yield now
     with suppress(PublicationError, OSError):
         yield as_drawn(run.settings, record, now)
@@ -256,9 +246,7 @@ def _estimated(run: Run, day: date, record: ReleaseRecord, number: int) -> tuple
 
 
 def _published(run: Run, day: date, staged: StagedStatement, days: Collection[date]) -> Publication:
-    """Publish the bytes; a damaged file in their place is removed first, its damaged manifest, and what is
-    damaged of the files beside it.
-    """
+    """Publish the bytes, after what is damaged in their place, of its manifest or beside it is removed."""
     folder, signer = run.settings.published_folder, signer_of(run.settings, run.ledger, mending=days)
 
     def attempt() -> Publication:
@@ -283,11 +271,7 @@ def _head(run: Run, day: date, staged: StagedRelease, known: str | None) -> str:
 
 
 def _damage_removed(turn: Transaction, day: date, staged: StagedRelease, statement: ReleaseStatement) -> bool:
-    """Remove a file beside the listed one if its bytes are others than its name says; if they are right, the
-    file itself likewise; if that is right, its manifest.
-
-    Returns False where the catalogue does not list this release: nothing is removed.
-    """
+    """Remove what is damaged of the listed release; False where the catalogue does not list it."""
     catalogue = find_catalogue(turn)
     entry = catalogue.entry(day) if catalogue else None
     if entry is None or entry.withdrawn or entry.file_hash != staged.file_hash:

@@ -24,22 +24,18 @@ from tasks.trusted.files import fence_off, newest_token, whole_draw
 # Days whose steps have other numbers by the time zone data of today: refused before, told after.
 #
 # Steps are counted in elapsed time, so which numbers a day has depends on every change of the clock before
-# it,
-# as far as the machine's time zone data know. Where they learn of one after days were released, or another
-# machine's data differ, the same step has two numbers: windows over both would be added up over steps that
-# are
-# not theirs, and equally spaced measurements, or blocks, would lie closer together than they are priced
-# for.
+# it, as far as the machine's time zone data know. Where they learn of one after days were released, or
+# another machine's data differ, the same step has two numbers: windows over both would be added up over steps
+# that are not theirs, and equally spaced measurements, or blocks, would lie closer together than they are
+# priced for.
 
 MARGIN = timedelta(days=2)
 """Beyond a window: a day for a period that began before it, one for how far numbers may be moved."""
 
 
 def refuse_renumbered(settings: Settings, ledger: Ledger, asked: Stage) -> None:
-    """Raise LedgerError if the ledger has a period of any stream of the privacy budget, in the windows of the
-    day that is asked for, at other steps than the calendar says now.
-
-    Reads the history that these windows see. What is asked for itself may be planned anew.
+    """Raise LedgerError if the ledger has a period in the windows of the day that is asked for at other steps
+    than the calendar says now; that day itself may be planned anew.
     """
     calendar, stream = settings.calendar, settings.stream.name
     first, end = calendar.first_step(asked.day), calendar.first_step(asked.day) + calendar.n_steps(asked.day)
@@ -59,8 +55,8 @@ def refuse_renumbered(settings: Settings, ledger: Ledger, asked: Stage) -> None:
 
 
 def told_of_renumbered(settings: Settings, ledger: Ledger) -> Iterator[str]:
-    """Yield a line for each two neighbours of the releases of the privacy budget, within a window of each
-    other, whose distance in steps is not what the calendar says now.
+    """Yield a line for each two neighbouring releases whose distance in steps is not what the calendar says
+    now.
     """
     calendar, stream, reach = settings.calendar, settings.stream.name, _reach(settings, ledger)
     names = _of_budget(ledger, stream)
@@ -89,8 +85,8 @@ def _reach(settings: Settings, ledger: Ledger) -> int:
 
 
 def _moved_by(calendar: Calendar, release: ReleaseOutline) -> tuple[int, int] | None:
-    """By how many steps the ledger has a release's begin and end away from the calendar's; None where the
-    calendar has no such period any more.
+    """By how many steps the ledger has a release's begin and end away from the calendar's; None for no
+    period.
     """
     try:
         named = period_from(release.period)
@@ -106,11 +102,8 @@ SOON = timedelta(seconds=30)
 
 @dataclass(frozen=True)
 class Shown:
-    """What the published folders show before anything is reserved.
-
-    catalogue: of the stream's own folder, None where nothing was published. heads: of the ledger, as it, the
-    folders of the privacy budget's other streams, and those that any of them had before carry them. told: of
-    the days that were asked for, the days and revisions that the lineage knows as published.
+    """What the published folders show before anything is reserved. heads: of the ledger, as all folders of
+    the privacy budget carry them. told: days and revisions that the lineage knows as published.
     """
 
     catalogue: Catalogue | None
@@ -119,15 +112,10 @@ class Shown:
 
 
 def look_at_folders(run: Run, days: Sequence[date] | None = None) -> Shown:
-    """What the published folders carry, to be held against the ledger (docs/privacy.md, section 5).
-
-    days: those that are about to be reserved, for the lineage; None: any.
-
-    Of a folder's heads the newest stands for all before it. The other streams' folders too: an older copy of
-    the ledger may hold the newest head of this stream, and lack what another has spent since; and folders
-    that were moved away from, as far as they can still be read.
-    Raises LedgerError, before anything is spent, if the folder is another stream's, or has lost its
-    catalogue, or if the ledger is behind its witness.
+    """What the published folders carry, to be held against the ledger (docs/privacy.md, section 5): other
+    streams' and given-up ones too, for an older copy of the ledger may lack what only they show. days: of the
+    lineage; None: any. Raises LedgerError if the folder is not the stream's or lost its catalogue, or the
+    ledger is older.
     """
     bear_witness(run.settings, run.ledger)
     folder, value = run.settings.published_folder, run.settings.published.value
@@ -157,10 +145,8 @@ def _published_in(document: str) -> str:
 
 
 def _own_catalogue(run: Run) -> Catalogue | None:
-    """The catalogue of the stream's folder; None where nothing was published.
-
-    Data without a catalogue are refused, unless another run is just publishing the folder's first days: its
-    turn is waited for, or, in a store, which has no turns to wait for, its day is looked at again later.
+    """The catalogue of the stream's folder, None before its first day; of a first day under way the end is
+    waited for.
     """
     folder = run.settings.published_folder
     place = open_storage(folder)
@@ -181,10 +167,8 @@ def _own_catalogue(run: Run) -> Catalogue | None:
 
 
 def reserve(run: Run, judged: Judged, shown: Shown) -> Reserved | TakenOver:
-    """Charge the day's plan to the budget. TakenOver: its owner died meanwhile, and left the whole draw.
-
-    Raises BudgetError, with nothing spent, if a window is full; LedgerError if the folder lists a day that
-    the ledger does not know, or if days near it were released under other time zone data.
+    """Charge the day's plan to the budget, or take over a whole draw. Raises BudgetError, with nothing spent,
+    if a window is full; LedgerError if folder or steps are not those that the ledger knows.
     """
     settings, day, revision = run.settings, judged.day, judged.revision
     entry = shown.catalogue.entry(day) if shown.catalogue else None
@@ -213,10 +197,7 @@ def reserve(run: Run, judged: Judged, shown: Shown) -> Reserved | TakenOver:
 
 
 def take_over_whole(run: Run, fresh: Unreleased, shown: Callable[[], Shown]) -> Unreleased | TakenOver:
-    """Take over a day whose dead owner left the whole measurements: no dump is needed, nothing is planned.
-
-    Returns any other day as it is. shown: asked for such a day alone. Raises as `reserve` does.
-    """
+    """Take over a day whose dead owner left the whole measurements; any other day as it is."""
     day, revision = fresh.day, fresh.revision
     if whole_draw(run.settings.measurements_of(day, revision)) is None:
         return fresh
@@ -247,10 +228,8 @@ def _reserved(run: Run, day: Stage, shown: Shown, plan: Sequence[Spend], is_draw
 
 
 def _is_drawn(run: Run, stage: Stage, shown: Shown) -> bool:
-    """Whether an owner that died left the whole measurements of the draw that the ledger has as begun.
-
-    Raises LedgerError if trusted folder or lineage know a draw of this revision that the ledger does not: it
-    was restored from an older copy, and would draw again.
+    """Whether an owner that died left the whole draw that the ledger has as begun. Raises LedgerError if
+    folder or lineage know a draw that the ledger does not: it would draw again.
     """
     settings, day, revision = run.settings, stage.day, stage.revision
     folder, staging = settings.measurements_of(day, revision), settings.staging_of(day, revision)

@@ -18,15 +18,7 @@ from tasks.release.estimate import keep_bytes
 from tasks.release.mechanism import Mechanism, rests_on_known_noise
 from tasks.release.run import Run
 from tasks.release.stages import Ended, Estimated, Lease, Staged, Status
-from tasks.release.statement import (
-    FilesBeside,
-    as_drawn,
-    files_beside,
-    meant_otherwise,
-    published_rows,
-    statement_of,
-    with_files,
-)
+from tasks.release.statement import FilesBeside, described, files_beside, meant_otherwise, with_files
 from tasks.trusted.files import read_verified
 
 MOST_KEPT = 32
@@ -60,9 +52,7 @@ class StagedVintage(Staged):
 
 
 def record_listed(run: Run) -> None:
-    """Finish new estimates that the catalogue lists, and whose run died before it could: their day may never
-    be due again. What they replaced leaves data/, and the ledger is told.
-    """
+    """Finish new estimates that the catalogue lists, and whose run died: their day may never be due again."""
     pending = run.ledger.vintages(run.stream, unpublished=True)
     catalogue = find_catalogue(run.settings.published_folder) if pending else None
     if catalogue is None:
@@ -82,9 +72,7 @@ def record_listed(run: Run) -> None:
 
 
 def measurements_of(run: Run) -> Stored:
-    """What gives a day's measurements as the ledger recorded them, each read once: the days of a night are
-    smoothed with those after them, of which the last alone remembers what matters.
-    """
+    """What gives a day's measurements as the ledger recorded them, each read once."""
 
     def read(day: date, digest: str | None) -> Measured:
         return Measured.from_bytes(read_verified(run.settings.measurements_of(day, 0), digest))
@@ -108,23 +96,19 @@ def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ende
     rests_on = _rests_on(run, stored, due, record)
     if isinstance(rests_on, str):
         return due.ended(Status.UNCHANGED, rests_on)
-    lease = Lease(held, now)
+    assert record is not None  # it is held
+    lease, (mechanism, own, later) = Lease(held, now), rests_on
     if same:
         with suppress(LedgerError):
             # staged, and its run died: readers may have it already
             kept = read_verified(settings.staging_of(day, revision), known[-1].staged_hash)
             staged, said = read_staged(kept)
-            mechanism, own, later = rests_on
             whole = with_files(run, day, staged, said, lambda: _estimate(mechanism, own, later))
             return StagedVintage(day, revision, lease, whole, said, due, known[-1].number)
     # a function of the stored measurements and the configuration alone
-    mechanism, own, later = rests_on
     release, number = _estimate(mechanism, own, later), known[-1].number + 1 if known else 1
-    rows = published_rows(settings, day, release, revision, number)
-    beside = files_beside(settings, day, revision, mechanism, release, _days(due, later))
-    # of a configuration that plans with less by now, or knows of another rounding
-    statement = as_drawn(settings, record, statement_of(settings, day, release, revision, number, beside))
-    return Revised(day, revision, lease, rows, statement, due, number, beside=beside.data)
+    rows, statement, beside = described(settings, record, number, mechanism, release, _days(due, later))
+    return Revised(day, revision, lease, rows, statement, due, number, beside=beside)
 
 
 def _estimate(mechanism: Mechanism, own: Measured, later: Sequence[Measured]) -> Release:
@@ -138,10 +122,7 @@ def _days(due: Due, later: Sequence[Measured]) -> list[date]:
 
 
 def changes_any(run: Run, waiting: Iterable[Due]) -> bool:
-    """Return whether a run would give one of these days a new estimate, or tell why it cannot.
-
-    What another mechanism measured is due for as long as a night looks back, and keeps its estimate.
-    """
+    """Return whether a run would give one of these days a new estimate, or tell why it cannot."""
     stored = measurements_of(run)
     try:
         records = ((one, run.ledger.find(run.stream, one.day.isoformat(), one.revision)) for one in waiting)
@@ -161,9 +142,7 @@ def keep_vintage(run: Run, day: Revised) -> StagedVintage:
 def _rests_on(
     run: Run, stored: Stored, due: Due, record: ReleaseRecord | None
 ) -> tuple[Mechanism, Measured, Sequence[Measured]] | str:
-    """The mechanism, what it measured on the day and after it; or in words why the estimate stays. record: of
-    the day.
-    """
+    """The mechanism, what it measured on the day and after it; or in words why the estimate stays."""
     if record is not None and (otherwise := meant_otherwise(run.settings, due.day, record)):
         return f"its estimate stays: {otherwise}"
     mechanism = run.mechanism_of(due.day, due.revision)
@@ -187,10 +166,8 @@ def _rests_on(
 
 
 def estimated_again(run: Run, record: ReleaseRecord, number: int) -> tuple[Release, FilesBeside]:
-    """A vintage that was published before, from the same measurements, and the files beside it. Draws and
-    costs nothing.
-
-    Raises LedgerError where they are gone, or a day that it was made of was taken back or restated since.
+    """A vintage that was published before, from the same measurements, with its files. Raises LedgerError
+    where they are gone, or a day that it was made of was taken back or restated since.
     """
     known = run.ledger.vintages_of(run.stream, record.period, record.revision)
     (basis,) = (one.basis for one in known if one.number == number)

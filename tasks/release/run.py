@@ -40,10 +40,8 @@ HeldDay = TypeVar("HeldDay", bound=Held)
 
 @dataclass(frozen=True)
 class Run:
-    """Who releases, with what. clock: the time, asked at each step. owner: unique to the run.
-
-    restate: a person asks for another revision of days that were released. read: reads dumps in
-    place of `ingest`, elsewhere. patience: how long a draw that is durable waits for the ledger to take it.
+    """Who releases, with what. owner: unique to the run. read: reads dumps in place of `ingest`. patience:
+    how long a durable draw waits for the ledger.
     """
 
     settings: Settings
@@ -79,7 +77,6 @@ def terms_of(settings: Settings) -> StreamTerms:
         grant=settings.privacy.population,
         model=settings.model,
         hierarchy_hash=hashes[-1][1],
-        calibration="strict",
         calendar=f"{calendar.step_minutes} min, {calendar.time_zone}, {calendar.day}"
         + (BY_THE_HOUR if calendar.period == "hour" else ""),
         document=json.dumps({PUBLISHED_IN: str(settings.published_folder)}),
@@ -94,8 +91,8 @@ def enrol(run: Run) -> None:
 
 
 def look_up(run: Run, asked: Requested) -> Unreleased | Drawn | Ended:
-    """Return what the ledger knows of the day: nothing to do, a draw to finish, or a fresh release. A
-    restatement is the next revision of what is PUBLISHED or VOID; one that was begun goes on.
+    """Return what the ledger knows of the day: nothing to do, a draw to finish, or a fresh release; of a
+    restatement the next revision.
     """
     run.settings.calendar.check_period(asked.day)
     found = run.ledger.latest(run.stream, asked.day.isoformat())
@@ -138,8 +135,8 @@ def renewed(run: Run, day: HeldDay) -> HeldDay:
 
 
 def let_go(run: Run, days: Iterable[Stage]) -> None:
-    """Free the days that failed after they were reserved, those held until their hour, and those under way:
-    the next run need not wait for the lease. This run may take none of them any further.
+    """Free the days that failed, are held until their hour, or are under way: this run takes none any
+    further.
     """
     for day in days:
         is_over = isinstance(day, Ended) and day.outcome.status not in (Status.FAILED, Status.HELD)
@@ -151,18 +148,14 @@ def let_go(run: Run, days: Iterable[Stage]) -> None:
 
 
 def void(run: Run, day: Stage, reason: str) -> None:
-    """Give the day up: it stays charged and is never drawn again, and no day goes on from its raw state. The
-    ledger first: it refuses an owner that was taken over, whose successor's raw state is not its own.
-    """
+    """Give the day up, charged. The ledger first: it refuses an owner that was taken over."""
     key = (run.stream, day.day.isoformat(), day.revision)
     run.ledger.void(*key, reason, run.clock(), reservation_of(day))
     destroy_raw(run.settings.measurements_of(day.day, day.revision))
 
 
 def release_lease(settings: Settings, ledger: Ledger, day: date, why: str, now: datetime) -> datetime:
-    """End the lease of whoever holds the newest revision of a day, and fence that run off; return its end.
-    Raises LedgerError if the day is not in the ledger, is VOID, or is held by nobody.
-    """
+    """End the lease of whoever holds the newest revision of a day, and fence that run off; return its end."""
     now = ledger.lease_time(now)
     stream, period = settings.stream.name, day.isoformat()
     record = ledger.latest(stream, period)

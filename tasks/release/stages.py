@@ -212,10 +212,8 @@ def together(
     step: Callable[[Sequence[At]], Sequence[Result]],
     then: Callable[[At, Result], Next],
 ) -> list[Next | Passed | Ended]:
-    """Take the days at a stage one step on, all at once; `then` makes of each day's result its next stage. A
-    result that is an error is the day's end.
-
-    Should a library fail on them, they are taken one by one, so that one day costs no other.
+    """Take the days at a stage one step on, all at once, or one by one should a library fail on them; `then`
+    makes of each day's result its next stage, and an error is its end.
     """
     results = _results([day for day in days if isinstance(day, at)], step)
 
@@ -229,10 +227,7 @@ def together(
 
 
 def and_after(ended: Sequence[Ended], work: Callable[[], Sequence[Ended]]) -> list[Ended]:
-    """The days that are over, and those that end by what is done after them all.
-
-    Should that fail, the last of them once more, for that alone: what became of all is told none the less.
-    """
+    """The days that are over, and those that `work` ends after them; should it fail, the last once more."""
     after = list[Ended]()
     if not ended:
         return [*work()]

@@ -42,11 +42,10 @@ from optstream.history.tree import MOST_CORRELATED, MOST_GROUPED, MOST_STEPS, mo
 from optstream.ledger import ReleaseRecord
 from optstream.mechanisms import Release
 from optstream.mechanisms.base import Mechanism as AnyMechanism
-from optstream.stream import AggregationTree, Measured, day_of
-from optstream.stream.covariate import Covariate
+from optstream.stream import AggregationTree, Measured, day_of, period_from
 from tasks.config import Settings
 from tasks.plan.long_spans import long_spans_of
-from tasks.release.inputs import FOLDER, edited_record, stated_of_draw
+from tasks.release.inputs import FOLDER, record_of_draw
 from tasks.release.mechanism import Mechanism
 from tasks.release.run import Run
 from tasks.trusted.files import read_verified
@@ -60,11 +59,8 @@ DIGITS = 6
 def published_rows(
     settings: Settings, day: date, release: Release, revision: int, vintage: int
 ) -> pl.DataFrame:
-    """One row for every node and step, in the published columns and their order: by step, then by name.
-
-    Every node is rounded up or down to a multiple of the resolution, such that it is the sum of its children
-    (`rounded_units`): whoever adds up the file gets the file. Standard errors are of the estimate before
-    that, at every node, and a band holds the published value; what is not known is null.
+    """One row for every node and step, in the published columns: values rounded to add up, what is not known
+    null.
     """
     tree, calendar = settings.tree_of(day), settings.calendar
     values = published_values(settings, day, release)
@@ -125,9 +121,7 @@ def published_values(settings: Settings, day: date, release: Release) -> NDArray
 
 
 def known_errors(settings: Settings, errors: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """Standard errors as they are published: nan where they are not known, or where nothing is known of the
-    value itself. A figure that no standard error can be must not keep a day from being published.
-    """
+    """Standard errors as published: nan where they, or the value itself, are not known; none stops a day."""
     if errors is None:
         return np.full(1, np.nan)
     least_unknown = math.sqrt(UNKNOWN) * float(settings.privacy.resolution) * (1 - 1e-9)
@@ -136,8 +130,7 @@ def known_errors(settings: Settings, errors: NDArray[np.float64] | None) -> NDAr
 
 # The files that are published beside a day's release: its measurements, where wanted, and its errors.
 #
-# Functions of the stored measurements and the configuration: what raw state the trusted folder has is not
-# in
+# Functions of the stored measurements and the configuration: what raw state the trusted folder has is not in
 # the stored measurements, and so never in a file.
 
 
@@ -188,10 +181,8 @@ def with_files(
     statement: ReleaseStatement,
     again: Callable[[], Release],
 ) -> StagedRelease:
-    """What was staged, with the files that its statement names: kept in the staging, published, or made
-    again, whatever is configured by now. A file of errors that nobody has is left out.
-
-    again: estimates the release once more. Raises LedgerError if nobody has the measurements' bytes.
+    """What was staged, with the files that its statement names: kept, published, or made again by `again`, an
+    estimate. Raises LedgerError if nobody has the measurements' bytes.
     """
     found: dict[str, bytes] = {}
     revision, folder = statement.revision, run.settings.staging_of(day, statement.revision)
@@ -243,9 +234,7 @@ def _measurements(
 def _errors(
     settings: Settings, day: date, mechanism: AnyMechanism, release: Release
 ) -> tuple[bytes, ErrorsOf] | None:
-    """The file of a release's errors, the whole ones where they are known, and which they are; None where
-    they cannot be worked out in floats: a day that is drawn does not wait for that.
-    """
+    """The file of a release's errors and which they are; None where they cannot be worked out in floats."""
     tree, n_steps = release.tree, release.values.shape[1]
     if tree is None:
         return None
@@ -284,9 +273,7 @@ def _why_none(mechanism: AnyMechanism, release: Release) -> str:
 
 
 def _noise_terms(mechanism: AnyMechanism, tree: AggregationTree, release: Release) -> ErrorTerms | None:
-    """How the noise of a linear estimate hangs together. Days that were measured at the same steps with the
-    same noise have the same terms, which are worked out once.
-    """
+    """How the noise of a linear estimate hangs together, worked out once for days measured alike."""
     measured, known = release.measured, release.noise_standard_errors
     factor = factor_that_fits(measured, len(tree.leaf_indices))
     is_too_large = factor is separable_factor and len(tree.nodes) > MOST_NODES
@@ -365,8 +352,8 @@ def statement_of(
         model=settings.model,
         mechanism={**settings.describe_mechanism(day), **_covariates(settings, release)},
         calibration="strict",
-        epsilon_plan=settings.model.told_epsilon(release.epsilon),
-        epsilon_own=settings.model.told_epsilon(release.epsilon_alone),
+        epsilon_plan=settings.model.to_epsilon(release.epsilon),
+        epsilon_own=settings.model.to_epsilon(release.epsilon_alone),
         noise=noise_scales(release.spends, settings.model.resolution),
         simulated=release.simulated,
         code_version=optstream.__version__,
@@ -389,16 +376,31 @@ def statement_of(
     )
 
 
+def described(
+    settings: Settings,
+    record: ReleaseRecord,
+    vintage: int,
+    mechanism: AnyMechanism,
+    release: Release,
+    later: Sequence[date] = (),
+) -> tuple[pl.DataFrame, ReleaseStatement, Mapping[str, bytes]]:
+    """An estimate's rows, its statement, and the files beside it by hash. later: as `files_beside`."""
+    day, revision = period_from(record.period), record.revision
+    rows = published_rows(settings, day, release, revision, vintage)
+    beside = files_beside(settings, day, revision, mechanism, release, later)
+    # of a configuration that plans with less by now, or knows of another rounding
+    now = statement_of(settings, day, release, revision, vintage, beside)
+    return rows, as_drawn(settings, record, now), beside.data
+
+
 def told_of_draw(settings: Settings, day: date, revision: int, mechanism: Mechanism) -> dict[str, Any]:
-    """What a statement says of a draw by the configuration of now, which is to be kept with it, and what it
-    was drawn of: JSON-ready.
-    """
+    """What is kept with a draw, JSON-ready: what a statement says of it, and what it was drawn of."""
     return {
         TIMES: _times(settings, day),
         FOLDER: str(settings.input_folder),
         MECHANISM: settings.describe_mechanism(day),
         ROUNDING: str(settings.input.supplier_rounding),
-        "epsilon_plan": str(settings.model.told_epsilon(mechanism.epsilon)),
+        "epsilon_plan": str(settings.model.to_epsilon(mechanism.epsilon)),
         "long_spans": [span.to_json() for span in long_spans_of(settings, day, revision)],
         "bounds": [str(bound) for bound in settings.privacy.bounds],
         "metered": settings.metered,
@@ -406,21 +408,17 @@ def told_of_draw(settings: Settings, day: date, revision: int, mechanism: Mechan
 
 
 def as_drawn(settings: Settings, record: ReleaseRecord | None, now: ReleaseStatement) -> ReleaseStatement:
-    """The statement of an estimate, with what is of its draw as it was kept then, or as the day's first one
-    has it; of a first one of an earlier version, which kept nothing, as it is, less what nobody recorded.
-
-    By now the configuration may plan with less of epsilon, or know of another rounding beside as much less
-    alpha: no amendment, and neither is true of what was drawn before. record: of the day. Where what was
-    staged first was purged, what readers have says the same of the draw. Raises PublicationError if they have
-    nothing that is whole, and where the record of the draw was edited.
+    """The statement of an estimate, with what is of its draw as it was kept then, or as what was staged or
+    listed first has it. Raises PublicationError if nothing whole says, or the record of the draw was edited.
     """
-    draw = settings, now.period, now.revision, record.measurements_hash if record else None
-    told = stated_of_draw(*draw)
+    digest = record.measurements_hash if record else None
+    draw = record_of_draw(settings, now.period, now.revision, digest)
+    told = draw.stated()
     if told is None:
         if not now.vintage:
             return now.changed(bounds=None, metered=None)
-        digest = record.staged_hash if record else None
-        told = (_staged_first(settings, digest, now) or _listed(settings, now)).to_json()
+        staged = record.staged_hash if record else None
+        told = (_staged_first(settings, staged, now) or _listed(settings, now)).to_json()
     known: dict[str, Any] = {ROUNDING: "0", **dict.fromkeys(INPUT)} | {
         key: told[key] for key in OF_THE_DRAW if key in told
     }
@@ -428,7 +426,7 @@ def as_drawn(settings: Settings, record: ReleaseRecord | None, now: ReleaseState
     try:
         return ReleaseStatement.read({**now.to_json(), **known, MECHANISM: mechanism})
     except PublicationError as error:
-        raise edited_record(*draw) from error
+        raise draw.edited() from error
 
 
 def _mechanism_drawn(drawn: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
@@ -442,11 +440,10 @@ def _mechanism_drawn(drawn: Mapping[str, Any], now: Mapping[str, Any]) -> dict[s
 
 
 def meant_otherwise(settings: Settings, day: date, record: ReleaseRecord) -> str | None:
-    """Why by the configuration and the time zone data of now what was measured of a day means something else,
-    as far as the draw's record says; None where it means the same. Another mechanism, features that are cut
-    otherwise, or other times of the steps make a false estimate of it.
+    """Why what was measured of a day would be estimated falsely by the configuration and the time zone data
+    of now; None where it would not.
     """
-    told = stated_of_draw(settings, day, record.revision, record.measurements_hash) or {}
+    told = record_of_draw(settings, day, record.revision, record.measurements_hash).stated() or {}
     drawn, now = told.get(MECHANISM, {}), settings.describe_mechanism(day)
     compared = [
         ("[mechanism] name", drawn.get(NAME), now.get(NAME)),
@@ -483,12 +480,12 @@ def _listed(settings: Settings, now: ReleaseStatement) -> ReleaseStatement:
 
 
 def _covariates(settings: Settings, release: Release) -> dict[str, Any]:
-    """The covariates as configured, each with the hash of the values that the estimate went by, "none" where
-    it went without; then others that it went by, of stored measurements from when they were configured.
-    Nothing where there are neither.
-    """
+    """The covariates, configured or used, each with the hash of the values that the estimate went by."""
     used = {one.name: one for one in release.covariates}
-    hashes = {name: _hash_of(one) for name, one in used.items()}
+    hashes = {
+        name: hashlib.sha256(json.dumps(one.to_document(), sort_keys=True).encode()).hexdigest()
+        for name, one in used.items()
+    }
     given = {one.name: (one.source, one.publication_lag_days) for one in settings.covariates.given}
     others = {name: ("not configured now", one.lag_days) for name, one in used.items() if name not in given}
     found = [
@@ -501,10 +498,6 @@ def _covariates(settings: Settings, release: Release) -> dict[str, Any]:
         for name, (source, lag_days) in (given | others).items()
     ]
     return {COVARIATES: found} if found else {}
-
-
-def _hash_of(covariate: Covariate) -> str:
-    return hashlib.sha256(json.dumps(covariate.to_document(), sort_keys=True).encode()).hexdigest()
 
 
 def _known(errors: NDArray[np.float64]) -> Known:

@@ -34,10 +34,8 @@ Grants = Mapping[str, Heads]
 
 
 def bear_witness(settings: Settings, ledger: Ledger, recorded: str = "") -> None:
-    """Refuse, with LedgerError, a ledger that is behind its witnesses, and a witness that cannot be read or
-    written; then tell them how far the ledger is, durable.
-
-    recorded: what the ledger has by now all the same, for who is told that a witness has it not.
+    """Tell the witnesses how far the ledger is, durable. Raises LedgerError for a ledger behind one, and a
+    witness that cannot be read or written. recorded: what the ledger has all the same.
     """
 
     grant = settings.privacy.population
@@ -83,12 +81,7 @@ def behind(settings: Settings, ledger: Ledger) -> list[str]:
 
 
 def older_places(settings: Settings, ledger: Ledger) -> list[str]:
-    """Which witnesses are older copies than what readers have, a line each; changes nothing.
-
-    Each is told how far the ledger is after something was staged and before it is listed. One that does not
-    know that it was staged has been restored, and with it what lies beside it, also where nothing that is
-    looked for elsewhere is missing. The next run brings it up to the ledger, and says nothing.
-    """
+    """Which witnesses do not know what was staged and listed since, and so are older copies, a line each."""
     shown, said = ledger.last_shown(settings.stream.name), []
     for place in settings.witness_places:
         with suppress(LedgerError, OSError, PublicationError):  # `behind` says these

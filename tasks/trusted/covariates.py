@@ -48,10 +48,8 @@ LONGEST_PAST = 400
 
 
 class Asked(Section):
-    """What is read, as one process says it to another.
-
-    place: absolute. private: by configuration key, folders that no file may lie in. parents: of the
-    hierarchy's nodes. until: the last day whose value counts.
+    """What is read, as one process says it to another. private: folders that no file may lie in, by
+    configuration key. until: the last day whose value counts.
     """
 
     given: PublicSeries
@@ -63,10 +61,8 @@ class Asked(Section):
 
 
 def covariate_of(asked: Asked) -> Covariate:
-    """Return the covariate's values of the days up to the one that is asked about.
-
-    Rows are the nodes of the hierarchy, or one for all of them. Raises DumpError for files that cannot be
-    used, naming the place, the rule and the remedy; and what a library raises over a damaged one.
+    """Return the covariate's values up to the day asked about, a row for each node or one for all. Raises
+    DumpError for files that cannot be used, and what a library raises over a damaged one.
     """
     given = asked.given
     if asked.place.is_dir() and (asked.place / CATALOGUE).is_file():
@@ -97,8 +93,8 @@ def covariate_of(asked: Asked) -> Covariate:
 
 
 def _published_rows(asked: Asked) -> pl.DataFrame:
-    """Return local day, node and mean of what another stream published: its output, which is public. Raises
-    DumpError where the folder is private, or is not as OptStream publishes.
+    """Return local day, node and mean of what another stream published. Raises DumpError where that cannot
+    be.
     """
     given, real = asked.given, asked.place.resolve()
     _check_public(real, given.path, asked)
@@ -119,9 +115,7 @@ def _published_rows(asked: Asked) -> pl.DataFrame:
 
 
 def _bytes_of(asked: Asked) -> bytes:
-    """Return what is in the file whose hash the configuration names. Raises DumpError for a private or a
-    wrong one.
-    """
+    """Return what is in the file whose hash the configuration names. Raises DumpError for another one."""
     path, file = asked.given.path, asked.place
     if asked.given.sha256 is None or not file.exists():
         found = "a folder without a catalogue" if file.is_dir() else "another" if file.exists() else "nothing"
@@ -158,20 +152,20 @@ def _check_public(real: Path, named: str, asked: Asked) -> None:
 
 def _rows(file: Path, data: bytes, asked: Asked) -> pl.DataFrame:
     """Return time (local), node (null where there is no such column) and value of every row of a file."""
-    given, source = asked.given, io.BytesIO(data)
+    given, source, named = asked.given, io.BytesIO(data), f"{file.name!r:.80}"
     if file.suffix == ".csv":
         table = pl.read_csv(source, schema_overrides={"node": pl.String}, try_parse_dates=True)
     else:
         claims = claims_of(data)
         if claims is None or not claims.within(LIMITS):
-            raise DumpError(f"{_named(file)} must be a Parquet file of {LIMITS.words}")
+            raise DumpError(f"{named} must be a Parquet file of {LIMITS.words}")
         wanted = {"date", "timestamp", given.value, "node"}
         kept = [name for name in pl.read_parquet_schema(source) if name in wanted]
         table = pl.read_parquet(io.BytesIO(data), columns=kept, use_pyarrow=False)
     times = [name for name in ("date", "timestamp") if name in table.columns]
     if len(times) != 1 or given.value not in table.columns:
         raise DumpError(
-            f"{_named(file)} must have a column date or timestamp, and a column {given.value!r} of numbers; "
+            f"{named} must have a column date or timestamp, and a column {given.value!r} of numbers; "
             f"it has {_headers(table)}: name its columns by the keys value and node"
         )
     kind, time = table.schema[times[0]], pl.col(times[0])
@@ -179,12 +173,11 @@ def _rows(file: Path, data: bytes, asked: Asked) -> pl.DataFrame:
         time = time.dt.convert_time_zone(asked.time_zone).dt.replace_time_zone(None)
     elif not isinstance(kind, pl.Datetime | pl.Date):
         raise DumpError(
-            f"column {times[0]} of {_named(file)} must be of dates or instants such as 2016-02-01; it "
-            f"is {kind}"
+            f"column {times[0]} of {named} must be of dates or instants such as 2016-02-01; it is {kind}"
         )
     if not table.schema[given.value].is_numeric() and table.schema[given.value] != pl.Boolean:
         raise DumpError(
-            f"column {given.value!r} of {_named(file)} must be of numbers, empty where there are none; it is "
+            f"column {given.value!r} of {named} must be of numbers, empty where there are none; it is "
             f"{table.schema[given.value]}"
         )
     node = pl.col("node") if "node" in table.columns else pl.lit(None)
@@ -196,23 +189,17 @@ def _rows(file: Path, data: bytes, asked: Asked) -> pl.DataFrame:
 
 
 def _headers(table: pl.DataFrame) -> str:
-    """Return names of columns, and no values, for the file may be a wrong one; nor a first line that is no
-    line of names: a file of readings may have no other.
-    """
+    """Return names of columns, and no values: a wrong file's first line may hold readings."""
     if not all(name.isidentifier() for name in table.columns):
         return "a first line that is no line of names"
     return ", ".join(f"{name!r:.40}" for name in table.columns[:10]) or "none of these"
-
-
-def _named(file: Path) -> str:
-    return f"{file.name!r:.80}"
 
 
 def _of_nodes(
     rows: Mapping[str | None, NDArray[np.float64]], tree: AggregationTree, given: PublicSeries
 ) -> NDArray[np.float64]:
     """Return a row for each node, or one for all: a node has its own values, else those of the next node
-    above that has some, else the mean of those below it. Nodes outside of `nodes` have none.
+    above that has some, else the mean of those below it; none outside of `nodes`.
     """
     if set(rows) == {None}:
         found = np.array([rows[None]])
@@ -220,23 +207,22 @@ def _of_nodes(
             return found
         values = np.repeat(found, len(tree.nodes), axis=0)
     else:
-        nothing = np.full(next(iter(rows.values())).size, np.nan)
-        values = np.array([rows.get(name, nothing) for name in tree.nodes])
-        has = np.array([name in rows for name in tree.nodes])
-        if not has.any():
+        of_node = [rows.get(name) for name in tree.nodes]
+        if all(row is None for row in of_node):
             raise DumpError(
                 f"{given.path} must name nodes of the hierarchy, such as {tree.leaves[0]!r:.40}, in column "
                 "'node'; it names none: rename the column or its nodes in the file"
             )
-        for node, parent in enumerate(tree.parents[1:], 1):
-            if not has[node] and has[parent]:
-                values[node], has[node] = values[parent], True
-        for level in reversed(tree.levels):
-            for node in level:
-                if not has[node]:
-                    below = [one for one, up in enumerate(tree.parents) if up == node and has[one]]
-                    if below:
-                        values[node], has[node] = values[below].mean(axis=0), True
+        children: list[list[int]] = [[] for _ in tree.nodes]
+        for node, parent in enumerate(tree.parents[1:], 1):  # parents come first
+            children[parent].append(node)
+            of_node[node] = of_node[parent] if of_node[node] is None else of_node[node]
+        for node in reversed(range(len(tree.nodes))):
+            below = [row for child in children[node] if (row := of_node[child]) is not None]
+            if of_node[node] is None and below:
+                of_node[node] = np.mean(below, axis=0)
+        nothing = np.full(next(iter(rows.values())).size, np.nan)
+        values = np.array([nothing if row is None else row for row in of_node])
     if given.nodes:
         chosen = np.array([name in given.nodes for name in tree.nodes])
         for node, parent in enumerate(tree.parents[1:], 1):
@@ -245,8 +231,7 @@ def _of_nodes(
     return values
 
 
-# Folders that no covariate may lie in: what is learned from readings would leak, and no ledger would see
-# it.
+# Folders that no covariate may lie in: what is learned from readings would leak, and no ledger would see it.
 #
 # The stream's own are known. Of other streams only what files on this machine tell: it is a guard against
 # mistakes, and no proof that a file is public.
@@ -261,8 +246,7 @@ UNUSABLE = (OptStreamError, OSError, RuntimeError, ValueError, LookupError, Type
 
 def private_zones(settings: Settings, place: Path) -> dict[str, Path]:
     """Return folders that a covariate's place must not lead into, by configuration key: those of the stream,
-    of the streams that its population file names, and of each configuration that has
-    its usual name and lies in the place or in a folder above it.
+    of its population's streams, and of each configuration in the place or above it.
     """
     own = {"input": settings.input_folder, "trusted": settings.trusted_folder}
     zones = {key: zone for key, zone in own.items() if isinstance(zone, Path)}
@@ -280,18 +264,14 @@ def _configurations(settings: Settings, place: Path) -> Iterator[Path]:
     if named := settings.privacy.population_file:
         with suppress(*UNUSABLE):
             yield from stream_files([absolute(named, settings.folder)])
-    for start in dict.fromkeys((place, _resolved(place))):
+    starts = {place: None}
+    with suppress(*UNUSABLE):  # of a link that leads nowhere
+        starts[place.resolve()] = None
+    for start in starts:
         for folder in (start, *start.parents)[:MOST_ABOVE]:
             with suppress(*UNUSABLE):
                 if (found := folder / CONFIGURATION).is_file():
                     yield found
-
-
-def _resolved(place: Path) -> Path:
-    """Return the place, links followed; as it is where they lead nowhere."""
-    with suppress(*UNUSABLE):
-        return place.resolve()
-    return place
 
 
 MOST_MEMORY = 2**33
@@ -321,9 +301,7 @@ class Covariates:
 def read_covariates(
     settings: Settings, until: date, read: Callable[[Asked], Covariate] | None = None
 ) -> Covariates:
-    """Return the configured covariates up to a day, and those whose files cannot be used.
-
-    A file under an input or trusted folder is not read, links followed (`private_zones`). Raises nothing over
+    """Return the configured covariates up to a day, and those whose files cannot be used; raises nothing over
     any file. read: how; None for in a process of its own.
     """
     found, unread = [], []
@@ -378,8 +356,8 @@ def _said_by_a_process(asked: Asked) -> bytes:
 
 
 def _heard(said: Any, asked: Asked) -> Covariate | str:
-    """Return what a process said, which decoded files that others made: nothing is taken for granted. Raises
-    ValueError and others where it is no answer to what was asked.
+    """Return what a process said, which decoded others' files. Raises ValueError and others where it is no
+    answer.
     """
     if "why" in said:
         return f"{said['why']:.500}"
@@ -409,15 +387,11 @@ def read_here(asked: Asked) -> Covariate:
         ) from None
 
 
-def _answer() -> dict[str, Any]:
-    """Return what this process is asked for, as a document, or why there is none."""
-    try:
-        return read_here(Asked.model_validate_json(sys.stdin.buffer.read())).to_document()
-    except DumpError as error:
-        return {"why": str(error)}
-
-
 if __name__ == "__main__":
     setrlimit(RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     setrlimit(RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
-    sys.stdout.write(json.dumps(_answer(), allow_nan=False))
+    try:
+        answer = read_here(Asked.model_validate_json(sys.stdin.buffer.read())).to_document()
+    except DumpError as error:
+        answer = {"why": str(error)}
+    sys.stdout.write(json.dumps(answer, allow_nan=False))

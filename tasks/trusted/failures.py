@@ -32,11 +32,8 @@ _SET_DUMPABLE = 4
 
 
 def forbid_core_dumps() -> None:
-    """Keep this process's memory out of core dumps from now on, whatever ends it.
-
-    The limit alone is not enough: Linux does not ask it where dumps are piped to a program. There the process
-    is also marked as not dumpable, so no other process of the same user can attach to it either. A program
-    that it starts is not bound by that, only by the limit.
+    """Keep this process's memory out of core dumps: by the limit, and, where Linux pipes dumps to a program
+    and does not ask it, by not being dumpable.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from studies.papers.findings import FINDINGS
+from studies.evaluation.findings import FINDINGS
 
 TEXT = (Path(__file__).parents[2] / "docs/evaluation.md").read_text(encoding="utf-8")
 
@@ -20,8 +20,8 @@ def rows_of(number: int) -> dict[str, list[float]]:
 
 
 def test_the_page_lists_the_findings_that_are_checked():
-    listed = re.findall(r"^\| (\d+) \| (.*?) \| (.*?) \|$", TEXT, re.M)[: len(FINDINGS)]
-    assert listed == [(str(one.experiment), one.asked, one.found) for one in FINDINGS]
+    listed = re.findall(r"^\| (\d+) \| (.*?) \| (.*?) \|$", TEXT, re.M)
+    assert {(str(number), asked, found) for number, asked, found, _ in FINDINGS} <= set(listed)
 
 
 @pytest.mark.parametrize(("section", "ours"), [(1, "OptStream ES"), (4, "OptStream ES, no optimisation")])

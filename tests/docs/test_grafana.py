@@ -6,9 +6,9 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tasks.ui.prometheus import HELP, metrics_text
-from tasks.ui.runs import RunStep, StreamRun
-from tests.tasks.ui.conftest import AT, settings, snapshot
+from tasks.pages.metrics import HELP, metrics_text
+from tasks.pages.snapshot import RunStep, StreamRun
+from tests.tasks.pages.snapshots import AT, settings, snapshot
 
 __all__ = ["settings", "snapshot"]
 DASHBOARD = json.loads((Path(__file__).parents[2] / "docs/grafana.json").read_text())

@@ -22,12 +22,12 @@ from optstream.noise import sources as secure
 from tasks.operate.amend import declare
 from tasks.operate.compromise import compromise
 from tasks.operate.withdraw import withdraw
+from tasks.pages.write import write_pages
 from tasks.release import pipeline as steps
 from tasks.release import revise
 from tasks.release.due import due
 from tasks.release.run import Run, enrol, let_go
 from tasks.release.stages import Ahead, Drawn, Ended, Requested, Reserved, each
-from tasks.reports import write_pages
 from tests.faults.hook import Hook
 from tests.faults.points import acts
 from tests.faults.world import World

@@ -7,8 +7,9 @@ from prefect.blocks.abstract import NotificationBlock
 
 from flows.orchestration.watch import Block, _look_and_tell, _tell
 from tasks.config import load_settings
+from tasks.monitor.alarms import alarm
 from tasks.monitor.notify import Notification
-from tasks.monitor.view import Alarm, Kind
+from tasks.monitor.view import Kind
 from tests.tasks.two_regions import CONFIGURATION
 
 
@@ -23,7 +24,7 @@ def test_a_block_whose_notify_is_a_coroutine_is_heard(monkeypatch):
 
     monkeypatch.setattr(Block, "load", lambda channel: Pager())
     settings = SimpleNamespace(stream=SimpleNamespace(name="two-regions"))
-    _tell(settings, "pager/night", Notification((Alarm(Kind.MISSING, "two-regions", "no dump came"),), ()))
+    _tell(settings, "pager/night", Notification((alarm(Kind.MISSING, "two-regions", "no dump came"),), ()))
     ((subject, body),) = said
     assert subject == "optstream two-regions: 1 alarm"
     assert "no dump came" in body

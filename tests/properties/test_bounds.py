@@ -14,7 +14,7 @@ from optstream.errors import ConfigurationError, DumpError, ParameterError, Publ
 from optstream.storage.parquet import claims_of
 from optstream.stream import Measured
 from tasks.config import load_settings
-from tasks.config.example import EXAMPLE
+from tasks.config.templates import EXAMPLE
 from tasks.ingest import discover
 from tests.properties import footers, measurements
 from tests.properties.catalogues import whole

@@ -39,11 +39,11 @@ import atexit, gc, json, os, sys, traceback
 from contextlib import contextmanager
 from flows.cli import main
 from tasks.ingest import sandbox
-from tasks.release import draw, estimate
+from tasks.release import draw, statement
 from tests.warm_libraries import warm_libraries
 
 reading, word, ingest_day, draw_day, estimate_day, commands = sys.argv[1:]
-real_reader, real_rows, real_fill = sandbox.reading_apart, estimate.published_rows, draw.DrawingFile.fill
+real_reader, real_rows, real_fill = sandbox.reading_apart, statement.published_rows, draw.DrawingFile.fill
 
 @contextmanager
 def reader_of():
@@ -64,7 +64,7 @@ def rows(settings, day, *rest, **more):
         raise RuntimeError(f"no solution at {reading} of {word}")
     return real_rows(settings, day, *rest, **more)
 
-sandbox.reading_apart, draw.DrawingFile.fill, estimate.published_rows = reader_of, fill, rows
+sandbox.reading_apart, draw.DrawingFile.fill, statement.published_rows = reader_of, fill, rows
 warm_libraries()
 gc.freeze()
 for said, words in json.loads(commands).items():

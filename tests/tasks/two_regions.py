@@ -26,12 +26,12 @@ from tasks.ledger.verify import verify
 from tasks.operate.compromise import compromise
 from tasks.operate.simulate import simulate
 from tasks.operate.withdraw import withdraw
+from tasks.pages.write import write_pages
 from tasks.release import pipeline as chunk
 from tasks.release.lineage import EVENTS
 from tasks.release.publish import publish_again
 from tasks.release.run import Run, enrol
 from tasks.release.stages import Requested, each
-from tasks.reports import write_pages
 from tasks.trusted.files import read_verified
 from tasks.trusted.verdicts import RAW, newest_results
 

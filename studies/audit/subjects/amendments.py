@@ -139,7 +139,7 @@ def released_days(
 
 
 def _terms(model: PrivacyModel) -> StreamTerms:
-    return StreamTerms(STREAM, GRANT, model, "one series", "strict", "a step")
+    return StreamTerms(STREAM, GRANT, model, "one series", "a step")
 
 
 def is_reserved(ledger: Ledger, mechanism: Laplace, first_step: int) -> bool:

@@ -54,7 +54,7 @@ class MechanismSubject:
     @property
     def accountant(self) -> float:
         """What the accountant says that any window loses: epsilon, at `delta`."""
-        return float(max(one.model.told_epsilon(one.epsilon) for one in self.mechanisms))
+        return float(max(one.model.to_epsilon(one.epsilon) for one in self.mechanisms))
 
     @property
     def delta(self) -> float:
@@ -74,7 +74,7 @@ class MechanismSubject:
         """
         model, noise = self.mechanisms[0].model, simulated_noise(0)
         charges = {
-            model.told_epsilon(worst_window(spends, self.pair.span).epsilon)
+            model.to_epsilon(worst_window(spends, self.pair.span).epsilon)
             for spends in (self._spends(side, noise) for side in (0, 1) for _ in range(PRICED_RUNS))
         }
         return float(charges.pop()) if len(charges) == 1 else None

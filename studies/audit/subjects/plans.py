@@ -1,11 +1,14 @@
 """Our mechanisms as the audit runs them: small ones that measure tightly, and days as they are."""
 
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import pairwise
 
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import OptStream
+from optstream.mechanisms.optstream import LevelPlan
 from optstream.privacy import PrivacyModel
+from optstream.privacy.exact import round_up_to_float
 from optstream.privacy.model import Unit
 from optstream.privacy.sparse_vector import Allocation
 from optstream.stream import AggregationTree, Feature
@@ -83,9 +86,27 @@ def day(mechanism: type[OptStream]) -> Build:
     )  # fmt: skip
 
 
-def day_l1(mechanism: type[OptStream]) -> Build:
-    """Return the same with L1 sampling, thirds, days of 46 steps or more."""
-    return lambda n_steps: mechanism(
+class PaperLevelPlan(LevelPlan):
+    """BROKEN ON PURPOSE: sums by Theorem 9 of the paper, as if a window moved a feature by alpha in all."""
+
+    @property
+    def features_scale(self) -> Fraction:
+        """The sums' scale."""
+        return Fraction(round_up_to_float(self.alpha_units * len(self.features) / self.epsilon_features))
+
+
+class PaperOptStream(OptStream):
+    """BROKEN ON PURPOSE: OptStream by the paper's scale of sums."""
+
+    @property
+    def levels(self) -> tuple[PaperLevelPlan, ...]:
+        """The measured levels, root first."""
+        return tuple(PaperLevelPlan(**vars(plan)) for plan in super().levels)
+
+
+def day_l1(n_steps: int) -> OptStream:
+    """Return the paper's mechanism with L1 sampling, thirds, days of 46 steps or more."""
+    return OptStream(
         PrivacyModel("1", 48, 10), FLAT, sampling=L1Sampling(10, "100"), features=_day_features(n_steps),
         level_shares=HALVES, shortest_period=46,
     )  # fmt: skip

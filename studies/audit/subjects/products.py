@@ -98,7 +98,7 @@ def released_products(shares: dict[str, Fraction], *, one_budget: bool) -> Seque
 def _terms(name: str, budget: str) -> StreamTerms:
     model = PrivacyModel(EPSILON, WINDOW, ALPHAS[name], resolution=1)
     shared = Fraction(ALPHAS["electricity"])
-    return StreamTerms(name, budget, model, "one series", "strict", "a step", budget_alpha=shared)
+    return StreamTerms(name, budget, model, "one series", "a step", budget_alpha=shared)
 
 
 def _is_reserved(ledger: Ledger, name: str, mechanism: Laplace) -> bool:

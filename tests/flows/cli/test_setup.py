@@ -10,10 +10,9 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from optstream import read_published
 from optstream.errors import DumpError, OptStreamError, ParameterError
 from tasks.config import load_settings
-from tasks.config.example import Kind
 from tasks.release.stages import Status
 from tests.flows.command import invoke
-from tests.tasks.config.test_example_kinds import KINDS
+from tests.tasks.config.test_example_kinds import KINDS, Kind
 from tests.tasks.two_regions import Installation
 
 pytestmark = pytest.mark.slow

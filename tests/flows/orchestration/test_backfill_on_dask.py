@@ -15,7 +15,7 @@ from optstream.catalogue import check_files, read_published
 from optstream.ledger import ReleaseState, open_ledger
 from tasks.config import load_settings
 from tasks.ledger.verify import verify
-from tasks.release import estimate
+from tasks.release import statement
 from tasks.release.stages import Status
 from tests.faults.world import configured, deliver
 
@@ -89,7 +89,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing(settings, cluster):
 
 def kill_in_estimate(mark):
     """On a worker: kill whoever is the first to come so far."""
-    work = estimate.published_rows
+    work = statement.published_rows
 
     def killed(*given, **named):
         done = work(*given, **named)
@@ -99,7 +99,7 @@ def kill_in_estimate(mark):
             return done
         os.kill(os.getpid(), signal.SIGKILL)
 
-    estimate.published_rows = killed
+    statement.published_rows = killed
 
 
 @pytest.mark.nightly

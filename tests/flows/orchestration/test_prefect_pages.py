@@ -115,14 +115,19 @@ def test_the_pictures_of_a_release(chromium, shown):
     run = shown["runs"]["two-regions 2016-05-30"]
     path = artifact_of(run, "optstream-release")
     text, seen = open_and_read(chromium, path, "SHA-256 of the rows", "release")
-    assert seen.images == 2, "the curve and the lineage"
-    for said in ("Load of FR: from", "epsilon of this release", "data/date=2016-05-30/release-"):
+    assert seen.images == 1, "the curve"
+    for said in (
+        "Load of FR: from",
+        "Lineage: Dumps",
+        "epsilon of this release",
+        "data/date=2016-05-30/release-",
+    ):
         assert said in text, said
 
 
 def test_artifacts_hold_published_values_only(shown):
     """Every figure of the picture is of the published file: made again from that folder, it is the same."""
-    from tasks.reports.one_day import day_in_markdown
+    from tasks.pages.markdown import day_in_markdown
 
     run = shown["runs"]["two-regions 2016-05-30"]
     wanted = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))
@@ -130,4 +135,4 @@ def test_artifacts_hold_published_values_only(shown):
         found = {artifact.key: artifact for artifact in client.read_artifacts(artifact_filter=wanted)}
     folder = shown["settings"].published_folder
     assert found["optstream-release"].data == day_in_markdown(folder, DAYS[0])
-    assert set(found) == {f"optstream-{key}" for key in ("days", "nodes", "budget", "file", "release")}
+    assert set(found) == {f"optstream-{key}" for key in ("days", "budget", "release")}

@@ -38,14 +38,14 @@ def test_it_costs_no_more_than_any_other_rounding():
     lattice, rng = product(2, 3), np.random.default_rng(5)
     values = lattice.add_up(rng.uniform(0, 4, (6, 8)))
     found = rounded(values, lattice)
-    worth = np.where(lattice.heights == 0, 1.0, 4.0)[1:]
+    weight = np.where(lattice.heights == 0, 1.0, 4.0)[1:]
     for step in range(8):
         own = values[:, step]
         ways = np.array(np.meshgrid(*[[0, 1]] * 6)).reshape(6, -1)
         every = lattice.add_up(np.floor(own[lattice.leaf_indices])[:, None] + ways)
         fits = (np.abs(every - own[:, None]) < 1).all(axis=0) & (every[0] == np.rint(own[0]))
-        best = (np.abs(every - own[:, None])[1:, fits] * worth[:, None]).sum(axis=0).min()
-        assert (np.abs(found[1:, step] - own[1:]) * worth).sum() <= best + 0.01
+        best = (np.abs(every - own[:, None])[1:, fits] * weight[:, None]).sum(axis=0).min()
+        assert (np.abs(found[1:, step] - own[1:]) * weight).sum() <= best + 0.01
 
 
 @pytest.mark.parametrize("lattice", [product(3, 2, 2), incomplete(3)], ids=["zones", "incomplete"])

@@ -21,7 +21,7 @@ def by_hand(prior, rows, columns, which):
     )
     found = np.zeros((rows.clock.size, columns.clock.size))
     np.add.at(found, (row[:, None], column), of_steps)
-    return found * rows.worth[:, None] * columns.worth
+    return found * rows.weight[:, None] * columns.weight
 
 
 def _steps_of(blocks):
@@ -48,7 +48,7 @@ class Dense:
         known = np.isfinite(seen.noise)
         self.rows = np.repeat(known, seen.blocks.clock.size)
         noise = np.repeat(np.where(known, seen.noise, 1.0), seen.blocks.clock.size)
-        nugget = np.diag(NUGGET * seen.blocks.worth**2 * seen.blocks.lengths)
+        nugget = np.diag(NUGGET * seen.blocks.weight**2 * seen.blocks.lengths)
         whole = self.covariance(seen.blocks, seen.blocks) + self.of_own(nugget) + np.diag(noise)
         whole += _common(columns, columns)
         self.measured = whole[np.ix_(self.rows, self.rows)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from optstream.history.counts import LEAST_DOUBTFUL, count_bands
+from optstream.history.counts import LEAST_GAMMA_SHAPE, count_bands
 
 
 @pytest.mark.parametrize("mean", [0.02, 0.3, 2.0, 40.0])
@@ -28,7 +28,7 @@ def test_bands_hold_at_least_what_they_say_and_respect_0(mean):
 def test_ends_of_bands_are_the_quantiles_of_the_negative_binomial():
     rng = np.random.default_rng(6)
     mean, more = 10 ** rng.uniform(-6, 6, 5_000), 10 ** rng.uniform(-9, 9, 5_000)
-    more = np.clip(more, 1.01e-3 * mean**2 + 1e-12, mean**2 / LEAST_DOUBTFUL)
+    more = np.clip(more, 1.01e-3 * mean**2 + 1e-12, mean**2 / LEAST_GAMMA_SHAPE)
     low, high = count_bands(mean, more, 1.0)
     size = mean**2 / more
     exact = [stats.nbinom.ppf(tail, size, size / (size + mean)) for tail in (0.5 - 0.95 / 2, 0.5 + 0.95 / 2)]

@@ -19,11 +19,11 @@ def columns(values, blocks=STEPS, level=None):
 
 
 def test_a_block_is_worth_times_the_sum_of_its_steps():
-    starts, lengths, worth = np.array([0, 4, 30]), np.array([1, 4, 3]), np.array([1.0, 0.25, 2.0])
+    starts, lengths, weight = np.array([0, 4, 30]), np.array([1, 4, 3]), np.array([1.0, 0.25, 2.0])
     single = columns(VALUES)
-    found = columns(VALUES, Blocks.at(starts, lengths, worth=worth))
+    found = columns(VALUES, Blocks.at(starts, lengths, weight=weight))
     for place, (start, length) in enumerate(zip(starts, lengths, strict=True)):
-        expected = worth[place] * single[:, :, start : start + length].sum(axis=2)
+        expected = weight[place] * single[:, :, start : start + length].sum(axis=2)
         assert np.allclose(found[:, :, place], expected)
 
 

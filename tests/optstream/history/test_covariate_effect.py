@@ -27,7 +27,7 @@ PRIOR = TemporalPrior.broad(SLOTS)
 def seen_of(generator, noise=0.05):
     """Blocks at every node but one, of series that the covariate moves."""
     steps = np.sort(generator.choice(SLOTS * N_DAYS - 4, 40, replace=False))
-    blocks = Blocks.at(steps, generator.integers(1, 4, 40), worth=1.0 / (1 + generator.random(40)))
+    blocks = Blocks.at(steps, generator.integers(1, 4, 40), weight=1.0 / (1 + generator.random(40)))
     noises = np.full(len(TREE.nodes), noise)
     noises[1] = np.inf
     sizes = generator.uniform(0.5, 3.0, len(TREE.leaves))

@@ -7,8 +7,8 @@ from optstream.estimation.error_terms import TOLERANCE, SumsOfTimes, error_terms
 from optstream.estimation.groups import GroupedNodes, leaves_below
 from optstream.history import tree as leaf_covariance
 from optstream.history.blocks import Blocks
-from optstream.history.filter import DoubtOfDays
-from optstream.history.posterior import Conditioned, DoubtOfLeaves, Fitted
+from optstream.history.filter import DayMeanErrors
+from optstream.history.posterior import Conditioned, Fitted, LeafErrors
 from optstream.history.prior import TemporalPrior
 from optstream.history.tree import Seen, TreePosterior
 from optstream.stream import AggregationTree
@@ -36,7 +36,7 @@ def seen_of(random, tree, n, noise=1.0, measured=1.0):
     return Seen(tree, blocks_of(random, n), residuals, np.where(is_known, noises, np.inf), sizes)
 
 
-def doubt_of(seen, factor=1.4):
+def errors_of(seen, factor=1.4):
     """A day of twelve steps, and two runs of days before it."""
     posterior = TreePosterior(TemporalPrior.broad(SLOTS), seen)
     known = Conditioned(posterior, factor)
@@ -44,7 +44,7 @@ def doubt_of(seen, factor=1.4):
     lengths = np.r_[np.ones(SLOTS, dtype=np.int64), np.full(N_RUNS, SLOTS)]
     clock = np.r_[np.arange(192, 204), 192 - SLOTS * np.arange(1, 1 + N_RUNS)]
     asked = Blocks.at(clock, lengths, kinds=np.full(clock.size, 1))
-    return DoubtOfDays(DoubtOfLeaves(Fitted(known, False), asked), SLOTS)
+    return DayMeanErrors(LeafErrors(Fitted(known, False), asked), SLOTS)
 
 
 @pytest.fixture
@@ -75,11 +75,11 @@ def test_sums_have_the_variances_of_matrices_of_all_nodes(many, seed, noise):
     leaves, times = random.normal(size=(20, len(tree.leaves))), random.normal(size=(8, SLOTS + N_RUNS))
     times[:4, SLOTS:], of_day = 0.0, np.eye(4, 8)
     many(False)
-    exact = doubt_of(seen).products(leaves, times)
+    exact = errors_of(seen).products(leaves, times)
     assert len(exact.nodes)
     assert not exact.groups
     many(True)
-    found = doubt_of(seen).products(leaves, times)
+    found = errors_of(seen).products(leaves, times)
     assert found.groups
     assert not found.nodes.size
     np.testing.assert_allclose(found.variances(None, of_day), exact.variances(None, of_day), rtol=1e-5)
@@ -97,12 +97,12 @@ def test_terms_in_groups_give_any_sum_to_the_tolerance(many, seed, noise):
     steps[:, 0] = True
     many(False)
     times = np.pad(steps.astype(float), ((0, 0), (0, N_RUNS)))
-    dense = doubt_of(seen).every
+    dense = errors_of(seen).every
     exact = dense.variances(nodes @ leaves_below(tree).toarray(), times).diagonal()
     day = np.r_[np.ones(SLOTS), np.zeros(N_RUNS)]
     many(True)
     weights = np.eye(SLOTS + N_RUNS)
-    terms = error_terms(SumsOfTimes(doubt_of(seen), weights, N_RUNS, 1.0), tree, SLOTS)
+    terms = error_terms(SumsOfTimes(errors_of(seen), weights, N_RUNS, 1.0), tree, SLOTS)
     assert isinstance(terms.nodes, GroupedNodes)
     found = [terms.variance(*one) for one in zip(nodes, steps.astype(float), strict=True)]
     np.testing.assert_allclose(found, exact, rtol=TOLERANCE)

@@ -97,9 +97,9 @@ def test_the_score_is_the_derivative_of_the_log_density(doubt):
         step = 1e-3
         numeric = -(np.log(density(surprise + step)) - np.log(density(surprise - step))) / (2 * step)
         assert np.isclose(score(np.array([[surprise]]), variance, scale)[0, 0], numeric, rtol=1e-2, atol=1e-4)
-    worth = 1.0 / information(variance, scale)[0, 0] - doubt
-    assert worth * (1 + 1e-3) >= 4.0
-    assert worth <= 8.0 * (1 + 1e-2) + 0.05 * doubt
+    weight = 1.0 / information(variance, scale)[0, 0] - doubt
+    assert weight * (1 + 1e-3) >= 4.0
+    assert weight <= 8.0 * (1 + 1e-2) + 0.05 * doubt
 
 
 def posterior_of(values, noise, events=None):

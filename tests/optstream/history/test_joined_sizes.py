@@ -13,7 +13,7 @@ PARENTS = np.array([4, 4, 5, 2, 2, 2, 3])
 @pytest.mark.parametrize("kind", ["every node known", "the middle not measured"])
 def test_sizes_and_their_covariance_are_those_of_least_squares_over_the_whole_tree(kind):
     rng = np.random.default_rng(2)
-    sizes, doubts = rng.uniform(5, 9, size=7), rng.uniform(0.1, 2, size=7)
+    sizes, size_variances = rng.uniform(5, 9, size=7), rng.uniform(0.1, 2, size=7)
     unsure = rng.uniform(0.05, 3, size=6)
     if kind == "the middle not measured":
         unsure[1:4] = 1e12
@@ -23,11 +23,11 @@ def test_sizes_and_their_covariance_are_those_of_least_squares_over_the_whole_tr
             below[node, leaf] = 1.0
             node = ABOVE.parents[node]
     means = below @ sizes + rng.normal(size=6)
-    precision = np.diag(1 / doubts) + (below.T / unsure) @ below
+    precision = np.diag(1 / size_variances) + (below.T / unsure) @ below
     covariance = np.linalg.inv(precision)
-    wanted = covariance @ (sizes / doubts + below.T @ (means / unsure))
+    wanted = covariance @ (sizes / size_variances + below.T @ (means / unsure))
     assert wanted.min() > 0  # or the bound at 0 would count
-    found, variances, joined = joined_sizes(sizes, doubts, PARENTS, ABOVE, means, unsure)
+    found, variances, joined = joined_sizes(sizes, size_variances, PARENTS, ABOVE, means, unsure)
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
     np.testing.assert_allclose(variances, np.diag(covariance), rtol=1e-6)
     siblings = PARENTS[:, None] == PARENTS

@@ -19,7 +19,7 @@ def posterior(wilder=1.0, noise=1e-3, seed=0, prior=None, root=True, groups=None
     """Leaves drawn from the prior, `wilder` times as far from their means as it says."""
     rng, prior = np.random.default_rng(seed), prior or TemporalPrior.broad(24)
     starts = np.arange(N_BLOCKS) * 13
-    blocks = Blocks.at(starts, np.full(N_BLOCKS, 2), worth=np.full(N_BLOCKS, 0.5))
+    blocks = Blocks.at(starts, np.full(N_BLOCKS, 2), weight=np.full(N_BLOCKS, 0.5))
     shared, own = (
         np.linalg.cholesky(part + 1e-9 * np.eye(N_BLOCKS)) for part in prior.covariances(blocks, blocks)
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from optstream.history.blocks import BlockHistory
-from optstream.history.counts import LEAST_DOUBT, fit_counts, shared_fit
+from optstream.history.counts import LEAST_VARIANCE, fit_counts, shared_fit
 from optstream.history.filter import FilterState
 from optstream.history.prior import TemporalPrior
 from optstream.stream import AggregationTree
@@ -68,7 +68,7 @@ def test_nodes_are_as_sure_as_the_leaves_that_they_are_the_sums_of():
     assert known.given[:3] == pytest.approx(unknown.given[:3])
     # the control: leaves that are noisier than their parents tell nothing of these
     apart = fitted(histories() | {2: history(2, np.arange(0, 28 * 24, 25), 4, 400)})
-    assert apart.variances[:3] + LEAST_DOUBT == pytest.approx(apart.given[:3])
+    assert apart.variances[:3] + LEAST_VARIANCE == pytest.approx(apart.given[:3])
 
 
 def test_blocks_of_another_plans_noise_are_left_out():

@@ -28,17 +28,17 @@ def fit_of(steps_per_day, nothing_in=()):
     return TreeFit(Fitted(known, False), np.zeros(sizes.size), seen.tree, days, set())
 
 
-def doubt_of(fit, steps):
+def errors_of(fit, steps):
     earliest = steps.start - 2 * fit.days.steps_per_day
-    return fit.doubt(times_before(fit.days, steps, earliest, False), len(steps))
+    return fit.errors(times_before(fit.days, steps, earliest, False), len(steps))
 
 
 @pytest.mark.parametrize("nothing_in", [(), (1,)])
 def test_rows_are_as_sure_as_the_file_says(nothing_in):
     fit, steps = fit_of(SLOTS, nothing_in), range(192, 192 + SLOTS)
-    doubt = doubt_of(fit, steps)
-    own = np.eye(SLOTS, doubt.doubt.asked.clock.size)
-    rows, found = fit.series(steps, doubt)[1], doubt.variances(fit.tree.add_up(np.eye(len(fit.means))), own)
+    errors = errors_of(fit, steps)
+    own = np.eye(SLOTS, errors.leaf_errors.targets.clock.size)
+    rows, found = fit.series(steps, errors)[1], errors.variances(fit.tree.add_up(np.eye(len(fit.means))), own)
     assert np.allclose(rows, found, rtol=1e-6)
     plain = series_of(fit.found, step_blocks(steps, fit.days))[1]
     assert rows.min() > 0.0

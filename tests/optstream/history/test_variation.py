@@ -64,7 +64,7 @@ def test_it_is_the_posterior_of_independent_leaves_given_noisy_sums(scales):
         explained = found(counted)[1]
         part = expected[0, start : start + 2] / whole[0]
         np.testing.assert_allclose(
-            varied.told[:, start : start + 2],
+            varied.known[:, start : start + 2],
             np.outer(np.diag(every @ explained @ every.T) / (every @ counted), part),
             rtol=1e-9,
         )
@@ -73,7 +73,7 @@ def test_it_is_the_posterior_of_independent_leaves_given_noisy_sums(scales):
         np.testing.assert_allclose(told_of_sums(varied, weights)[:, start], of_sums, rtol=1e-9)
     outside = [2, 5, 6, 9, 10, 11]
     assert not varied.moved[:, outside].any()
-    assert not varied.told[:, outside].any()
+    assert not varied.known[:, outside].any()
 
 
 def test_large_counts_that_were_measured_are_known_to_the_noise_and_bands_hold():
@@ -85,7 +85,7 @@ def test_large_counts_that_were_measured_are_known_to_the_noise_and_bands_hold()
     truth, expected = TREE.add_up(counts), TREE.add_up(rates)
     known = measured(truth, {2: 20}, list(steps), 1, random)
     varied = count_variation(TREE, expected, known, steps)
-    values, left = (expected + varied.moved)[LEAVES], (1.0 - varied.told)[LEAVES]
+    values, left = (expected + varied.moved)[LEAVES], (1.0 - varied.known)[LEAVES]
     missed = np.abs(values - counts).mean()
     assert missed < 21  # Laplace noise of scale 20; counts vary by 51, 76 and 40 on average
     low, high = count_bands(values, np.zeros_like(values), left)

@@ -46,8 +46,8 @@ def test_alpha_in_units_is_rounded_up(alpha, resolution, units):
 def test_what_is_within_the_budget_is_told_as_no_more_than_its_epsilon():
     """Rho is rounded down and what it is told as up, here past the epsilon that it was made of."""
     model = PrivacyModel("1/3", window_length=2, alpha=1, delta="1e-6")
-    assert epsilon_of(model.rho, model.delta) > model.told_epsilon(model.rho) == Fraction(1, 3)
-    assert model.told_epsilon(2 * model.rho) > Fraction(1, 3)
+    assert epsilon_of(model.rho, model.delta) > model.to_epsilon(model.rho) == Fraction(1, 3)
+    assert model.to_epsilon(2 * model.rho) > Fraction(1, 3)
 
 
 @pytest.mark.parametrize("text", ["1/3", "0.1", "123456789.123456789", "1e-30"])

@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
-from tasks.config.example import EXAMPLE
 from tasks.config.fields import Number, ledger_database
+from tasks.config.templates import EXAMPLE
 
 REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93")
 

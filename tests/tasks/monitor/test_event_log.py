@@ -9,8 +9,8 @@ from tasks.monitor.notify import (
     line_of,
     log_transitions,
 )
-from tasks.monitor.view import Kind, Severity
-from tests.tasks.ui.conftest import AT, FIRST, alarm
+from tasks.monitor.view import Kind
+from tests.tasks.pages.snapshots import AT, FIRST, alarm
 
 LATE, VOID = alarm(node="84"), alarm(Kind.VOID)
 
@@ -36,7 +36,7 @@ def test_a_line_is_a_log_record_of_opentelemetry():
     assert record["body"] == {"stringValue": LATE.words}
     attributes = {one["key"]: one["value"]["stringValue"] for one in record["attributes"]}
     assert attributes == {"optstream.kind": "late", "optstream.day": str(FIRST), "optstream.node": "84"}
-    warning = alarm(Kind.EXPIRING, severity=Severity.WARNING)
+    warning = alarm(Kind.EXPIRING)
     assert record_of("alarm", warning)[1]["severityText"] == "WARN"
     assert record_of("resolved", LATE)[1]["severityText"] == "INFO"
     assert [one["key"] for one in record_of("alarm", alarm(day=None))[1]["attributes"]] == ["optstream.kind"]

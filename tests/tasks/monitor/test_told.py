@@ -4,15 +4,16 @@ import random
 from datetime import UTC, date, datetime, timedelta
 
 from optstream.stream import Hour
+from tasks.monitor import alarms as monitored
 from tasks.monitor.notify import FILE, heard, news_for, read_told, seen, write_told
-from tasks.monitor.view import Alarm, Kind, Severity
+from tasks.monitor.view import Kind
 
 NOW = datetime(2016, 6, 3, tzinfo=UTC)
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 
 
 def alarm(day, kind=Kind.LATE, node=None, suggestion=None):
-    return Alarm(kind, "s", f"{day}: words", day, node, suggestion)
+    return monitored.alarm(kind, "s", f"{day}: words", day, node, suggestion)
 
 
 def test_over_random_nights_every_channel_hears_all_of_it_once():
@@ -86,7 +87,7 @@ STORED = """\
 
 
 def test_what_was_told_is_stored_as_ever(watched):
-    full = Alarm(Kind.EXPIRING, "s", "words", DAYS[0], "84", "11", Severity.WARNING)
+    full = monitored.alarm(Kind.EXPIRING, "s", "words", DAYS[0], "84", "11")
     memory = seen({}, [full], ["a"], NOW)
     write_told(watched.settings, memory)
     assert (watched.settings.watch_folder / FILE).read_text() == STORED

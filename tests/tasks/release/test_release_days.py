@@ -12,8 +12,8 @@ from optstream.catalogue import check_files, read_catalogue
 from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import ReleaseState
 from optstream.noise import simulated_noise
-from tasks.release import estimate, publish
 from tasks.release import pipeline as chunk
+from tasks.release import publish, statement
 from tasks.release import run as release
 from tasks.release.outcomes import budget_of
 from tasks.release.stages import Status
@@ -126,7 +126,7 @@ def test_a_run_that_dies_after_staging_publishes_the_same_bytes(installation, mo
     staged = place.read_bytes()
     installation.later(hours=1)
     # Another version of the code would encode other bytes.
-    monkeypatch.setattr(estimate, "published_rows", None)
+    monkeypatch.setattr(statement, "published_rows", None)
     works = installation.release(FIRST)
     assert status(works, FIRST) is Status.PUBLISHED
     assert (installation.folder / "published" / works[FIRST].outcome.file).read_bytes() == staged

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from optstream.catalogue.about import NodeFacts
-from tasks.config.example import EXAMPLE
+from tasks.config.templates import EXAMPLE
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from tasks.ingest import validate
-from tasks.release import estimate
 from tasks.release import pipeline as steps
 from tasks.release import run as release
+from tasks.release import statement
 from tasks.release.stages import Status
 
 DAY = date(2016, 6, 1)
@@ -28,7 +28,7 @@ def panics_on(day, real, days_of):
 STEPS = {
     "ingest": (steps, "ingest", lambda settings, dumps, *_: [dump.day for dump in dumps]),
     "validate": (validate, "validate", lambda settings, days, **_: [one.day for one in days]),
-    "estimate": (estimate, "published_rows", lambda settings, day, *_: [day]),
+    "estimate": (statement, "published_rows", lambda settings, day, *_: [day]),
     "look up": (release, "look_up", lambda run, work: [work.day]),
 }
 

@@ -7,14 +7,13 @@ from datetime import UTC, date, datetime
 import pytest
 from starlette.testclient import TestClient
 
-from flows.ui.application import application
-from flows.ui.looking import Looks
+from flows.web.app import application
+from flows.web.poll import Looks
 from optstream.stream import Hour
-from tasks.monitor.document import status_document
-from tasks.monitor.view import watch
+from tasks.monitor.view import status_document, watch
+from tasks.pages.snapshot import take_snapshot
 from tasks.release.publish import close_over
-from tasks.ui.snapshot import take_snapshot
-from tests.flows.ui.conftest import AUTHORIZED, SECRET
+from tests.flows.web.conftest import AUTHORIZED, SECRET
 from tests.tasks.test_schemas import validator
 
 LATE_HOURS = "4 hours, 2016-06-02T01 to 2016-06-02T04"
@@ -65,5 +64,5 @@ def test_the_application_has_a_page_for_the_stream_each_hour_and_each_node(watch
     assert page(f"{home}/days/{NEXT}")[1] == page(f"{home}/days/{Hour(NEXT, 1)}")[1]
     assert page(f"{home}/days/2016-06-05")[0] == page(f"{home}/days/2016-06-01T24")[0] == 404
     assert page(f"{home}/nodes/84?from={DAY}&to={DAY}")[0] == 200
-    curve = json.loads(page(f"{home}/nodes/84/data?from={DAY}&to={DAY}")[1])
-    assert len(curve["at"]) == 48
+    curve = re.search(r'application/json">(.*)</script>', page(f"{home}/nodes/84?from={DAY}&to={DAY}")[1])
+    assert len(json.loads(curve[1])["spans"][0]["at"]) == 48

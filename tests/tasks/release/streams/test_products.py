@@ -19,12 +19,12 @@ from optstream.errors import LedgerError
 from optstream.privacy import worst_window
 from tasks.ledger.export import export
 from tasks.ledger.verify import verify
-from tasks.monitor.days import Kind
+from tasks.monitor.alarms import Kind
 from tasks.monitor.view import watch
+from tasks.pages.public import deployment_of
+from tasks.pages.write import write_pages, write_public_page
 from tasks.release.run import terms_of
 from tasks.release.stages import Status
-from tasks.reports.deployment import deployment_of
-from tasks.reports.write import write_pages, write_public_page
 from tests.optstream.ledger.brute_force import Charged, above
 from tests.tasks.two_regions import CONFIGURATION, Installation
 

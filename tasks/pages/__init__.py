@@ -1,0 +1,1 @@
+"""Every page that people read, live or written out: frozen values in, HTML out."""

@@ -1,0 +1,117 @@
+"""What plots show, as JSON that `static/chart.js` draws with uPlot: one format for every page and size.
+
+A document has names of nodes to choose from, spans of time to choose from, and for each of both the lines.
+Times are seconds since 1970; of zone "UTC" they may be local clock times.
+"""
+
+import json
+from collections.abc import Sequence
+from datetime import date, timedelta
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from optstream.catalogue.about import called
+from optstream.stream import Hour, day_of
+from tasks.pages.published import PublicFacts, Values
+from tasks.pages.words import counted
+
+Z = 1.96
+"""Standard deviations on each side of a band: 95 % of normal noise."""
+DIGITS = 6
+"""Significant ones of a drawn value: files have the published numbers unrounded."""
+DAY = 86_400
+Numbers = Sequence[float | None]
+Chart = dict[str, Any]
+
+
+def chart(
+    quantity: str, unit: str, spans: Sequence[Chart], *, nodes: Sequence[str] = (), zone: str = "UTC",
+    least: float | None = None, few: bool = False,
+) -> Chart:  # fmt: skip
+    """Return a document. spans: of `span`. nodes: names, one for each list of lines of a span. least: the
+    least possible value, at which bands end. few: whether points are drawn as well.
+    """
+    return {
+        "quantity": quantity[:1].upper() + quantity[1:], "unit": unit, "z": Z, "least": least, "zone": zone,
+        "nodes": list(nodes), "spans": list(spans), "few": few,
+    }  # fmt: skip
+
+
+def span(label: str, at: Sequence[int], lines: Sequence[Sequence[Chart]]) -> Chart:
+    """Return a span of time. lines: of `line`, as many as `at`, for each node."""
+    return {"label": label, "at": list(at), "lines": [list(own) for own in lines]}
+
+
+def line(
+    label: str, values: Numbers, kind: str = "value", *,
+    error: Numbers | None = None, noise: Numbers | None = None,
+) -> Chart:  # fmt: skip
+    """Return a line. kind: how it is drawn: "value", "several", "child" (stacked), "day-before",
+    "week-before", "replaced", "stairs", "limit", "bars". error, noise: half widths of bands, divided by `Z`.
+    """
+    bands = {name: own for name, own in (("error", error), ("noise", noise)) if own and any(map(_known, own))}
+    return {"label": label, "kind": kind, "values": rounded(values)} | {
+        name: rounded(own) for name, own in bands.items()
+    }
+
+
+def rounded(values: Numbers) -> list[float | None]:
+    """Return six significant digits of each, None where it is not known."""
+    return [float(f"{one:.{DIGITS}g}") if one is not None and isfinite(one) else None for one in values]
+
+
+def _known(one: float | None) -> bool:
+    return one is not None and isfinite(one)
+
+
+def seconds(period: date) -> int:
+    """Return the local clock time at which a day or an hour begins, as if it were UTC's."""
+    hour = period.hour if isinstance(period, Hour) else 0
+    return (day_of(period) - date(1970, 1, 1)).days * DAY + 3600 * hour
+
+
+def published_chart(facts: PublicFacts, unit: str, quantity: str) -> Chart | None:
+    """Return the drawn nodes' curves: each step of the last days, and the means of all days; None where
+    nothing can be drawn.
+    """
+    if facts.daily is None or facts.recent is None:
+        return None
+    daily, recent = facts.daily, facts.recent
+    days = [seconds(daily.first + timedelta(days=number)) for number in range(daily.n_days)]
+    columns = {day: number for number, day in enumerate(recent.days)}
+    n_recent = (recent.last - recent.first).days + 1
+    times, values, errors = [], [], []
+    for day in (recent.first + timedelta(days=number) for number in range(n_recent)):
+        number = columns.get(day)
+        gap = np.full((facts.n_drawn, 1), np.nan)
+        own = gap if number is None else recent.values[number]
+        times += [seconds(day) + DAY * step // own.shape[1] for step in range(own.shape[1])]
+        values.append(own)
+        errors.append(gap if number is None else recent.errors[number])
+    names = [called(node.name, facts.about.nodes) for node in facts.nodes[: facts.n_drawn]]
+
+    def lines(of_nodes: Values, errors_of_nodes: Values) -> list[list[Chart]]:
+        each = zip(names, of_nodes.tolist(), errors_of_nodes.tolist(), strict=True)
+        return [[line(name, own, error=errors)] for name, own, errors in each]
+
+    steps = lines(np.concatenate(values, axis=1), np.concatenate(errors, axis=1))
+    return chart(
+        quantity,
+        unit,
+        [
+            span(f"each step of the last {counted(n_recent, 'day')}", times, steps),
+            span("daily means of all days", days, lines(daily.mean, daily.error)),
+        ],
+        nodes=names,
+        least=facts.least,
+    )
+
+
+def as_json(document: Chart) -> str:
+    """JSON that no name can end: without "<", and without "/", so that no name looks like a file's."""
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&/":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text

@@ -1,0 +1,298 @@
+"""The page of a day: its curve, what happened in order, its cost, its lineage, and what can be done now."""
+
+import json
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from fractions import Fraction
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from optstream.catalogue.backends import Location
+from optstream.errors import PublicationError
+from optstream.ledger import ReleaseEvent, ReleaseRecord, Vintage
+from optstream.privacy import PrivacyModel, worst_window
+from optstream.stream import day_of
+from tasks.config import Settings
+from tasks.ingest import Arrival, arrivals_of
+from tasks.ingest.arrivals import parts_of
+from tasks.ingest.formats import FileFacts, facts_of
+from tasks.ledger.open import ledger_if_any
+from tasks.monitor.alarms import DEPENDS
+from tasks.monitor.facts import Suspect
+from tasks.monitor.view import DayState, State
+from tasks.pages.calendar import marks_of_days
+from tasks.pages.charts import Chart
+from tasks.pages.node import Span, node_chart
+from tasks.pages.snapshot import RunLink, Snapshot, StreamRun
+from tasks.pages.stream import MOST_ALARMS
+from tasks.pages.words import counted, share_in_percent, size_in_words
+from tasks.trusted.verdicts import ResultFile, result_files
+
+KINDS = {
+    "reserved": "Its plan was charged to the privacy budget",
+    "taken over": "Another run took it over, for the one before had died",
+    "adopted": "Another run took up the finished draw",
+    "draw begun": "The draw of noise began",
+    "draw called off": "The draw was called off before the first sample",
+    "drawn": "It was measured with noise, once",
+    "staged": "Its rows were staged",
+    "published": "It was published",
+    "lease released": "The run gave it back",
+    "void": "It became void, and stays charged",
+    "withdrawn": "It was withdrawn",
+    "compromised": "Its noise was declared known to others",
+    "vintage staged": "A new estimate was staged",
+    "vintage published": "A new estimate was published",
+}
+"""The ledger's events in words."""
+
+
+@dataclass(frozen=True)
+class DayFacts:
+    """What ledger and folders know of one day.
+
+    arrival: None where the input folder cannot be listed. files: those of each complete part of its dump.
+    results: contract results, the newest first; objected: names of those in which something did not hold.
+    records: its releases by revision, with the `vintages` of each and all `events`. curve: of the root.
+    """
+
+    arrival: Arrival | None = None
+    files: Mapping[str, tuple[FileFacts, ...]] = field(default_factory=dict)
+    results: tuple[ResultFile, ...] = ()
+    objected: frozenset[str] = frozenset()
+    records: tuple[ReleaseRecord, ...] = ()
+    vintages: Mapping[int, tuple[Vintage, ...]] = field(default_factory=dict)
+    events: tuple[ReleaseEvent, ...] = ()
+    curve: Chart | None = None
+
+
+def read_day(settings: Settings, day: date) -> DayFacts:
+    """Return what is known of one day; opens no dump. Raises LedgerError if the database refuses."""
+    arrival = None
+    with suppress(OSError):
+        arrival = arrivals_of(settings, [day]).get(day)
+    files = {} if arrival is None else {part: _facts(own) for part, own in arrival.files.items()}
+    results = tuple(
+        one
+        for one in result_files(settings)
+        if one.first <= day <= one.last and one.path.suffix == ".json" and not one.path.name.startswith(".")
+    )
+    objected = frozenset(one.path.name for one in results if not _holds(one))
+    stream, period = settings.stream.name, day.isoformat()
+    with ledger_if_any(settings) as ledger:
+        newest = None if ledger is None else ledger.latest(stream, period)
+        if ledger is None or newest is None:
+            return DayFacts(arrival, files, results, objected)
+        revisions = range(newest.revision + 1)
+        records = tuple(filter(None, (ledger.find(stream, period, one) for one in revisions)))
+        vintages = {one: ledger.vintages_of(stream, period, one) for one in revisions}
+        events = ledger.events_of(stream, period)
+    return DayFacts(arrival, files, results, objected, records, vintages, events, _curve(settings, day))
+
+
+def _curve(settings: Settings, day: date) -> Chart | None:
+    with suppress(PublicationError, OSError):
+        found = node_chart(settings, settings.tree_of(day).nodes[0], Span(day_of(day), day_of(day)))
+        if found["spans"][0]["at"]:
+            return found
+    return None
+
+
+def _holds(result: ResultFile) -> bool:
+    """Whether nothing that the suite expects failed, as far as the file can be read."""
+    with suppress(OSError, ValueError, AttributeError):
+        return json.loads(result.path.read_bytes()).get("success") is not False
+    return True
+
+
+def _facts(files: Iterable[Location]) -> tuple[FileFacts, ...]:
+    """A file that is gone since it was listed is left out."""
+    found = []
+    for file in files:
+        with suppress(OSError):
+            found.append(facts_of(file))
+    return tuple(found)
+
+
+def day_page(
+    snapshot: Snapshot, facts: DayFacts, day: date, runs: Sequence[StreamRun] = ()
+) -> dict[str, Any] | None:
+    """Return the values of the template, by name; None for a day that is not on the calendar. Pure.
+
+    runs: those that had it, as far as they are known.
+    """
+    view, settings = snapshot.view, snapshot.settings
+    days = {} if view is None else {one.day: one for one in view.days}
+    if view is None or settings is None or day not in days:
+        return None
+    (mark,), page = marks_of_days([days[day]], settings.called), view.facts.page
+    model = settings.model if page is None else page.terms.model
+    before, after = (settings.calendar.after(day, number) for number in (-1, 1))
+    alarms = tuple(alarm for alarm in view.alarms if alarm.day == day)
+    docs = {one.path.name for one in snapshot.docs}
+    dumps = list(_dumps(facts, parts_of(settings, day), settings.called, view.facts.suspect.get(day, {})))
+    return {
+        "name": snapshot.stream,
+        "mark": mark,
+        "before": before if before in days else None,
+        "after": after if after in days else None,
+        "curve": facts.curve,
+        # the node whose figures of the day lead to all others
+        "root": settings.tree_of(day).nodes[0] if days[day].listed is not None else "",
+        "alarms": alarms,
+        "actions": list(_actions(days[day], facts, settings, snapshot.file, bool(alarms))),
+        "happened": sorted(_happened(facts, runs, docs, settings.called), key=lambda one: one.at),
+        "lineage": list(_lineage(days[day], facts)),
+        "revisions": [_revision(one, facts, model) for one in facts.records],
+        "lacking": [one for one in dumps if not one.is_complete],
+        "complete": [one for one in dumps if one.is_complete],
+        "has_shares": any(one.replaced for one in dumps),
+        "depends": DEPENDS,
+        "most": MOST_ALARMS,
+    }
+
+
+def _revision(
+    record: ReleaseRecord, facts: DayFacts, model: PrivacyModel
+) -> tuple[int, str, Fraction | float, int, str]:
+    """Number, state, the most that it takes from any window, number of estimates, and a note."""
+    epsilon: Fraction | float = inf
+    if record.compromised is None:
+        epsilon = worst_window(record.spends, model.window_length).epsilon
+    note = "; ".join(filter(None, (record.reason, record.withdrawn, record.compromised)))
+    n_estimates = len(facts.vintages.get(record.revision, ())) + (record.staged_hash is not None)
+    return record.revision, str(record.state).lower(), epsilon, n_estimates, note
+
+
+def _lineage(day: DayState, facts: DayFacts) -> Iterator[tuple[str, str]]:
+    """From dumps to readers, as far as the day came: a name, and a line about it."""
+    arrival = facts.arrival
+    there = 0 if arrival is None else len(arrival.files)
+    yield "Dumps", f"{there} complete now"
+    if not facts.records:
+        return
+    newest = facts.records[-1]
+    yield "Charged", f"revision {newest.revision}"
+    if newest.measurements_hash is None:
+        return
+    yield "Measured", "once, with noise"
+    if newest.staged_hash is None:
+        return
+    estimates = facts.vintages.get(newest.revision, ())
+    yield "Estimated", f"{f'{1 + len(estimates)} times' if estimates else 'once'}, nodes add up"
+    if day.file is not None:
+        yield "Published", day.file
+
+
+def _actions(
+    day: DayState, facts: DayFacts, settings: Settings, file: Path, has_alarms: bool
+) -> Iterator[tuple[str, str]]:
+    """What helps, the first thing first: in words, and a command to copy or ""."""
+    config, on = shlex.quote(str(file)), f"--date {day.day}"
+    run = f"optstream run --config {config} {on}"
+    restate = (
+        "It can be measured once more, from the share that `[budget] restatement_share` keeps back",
+        f"{run} --restate",
+    )
+    if not settings.budget.restatement_share:
+        restate = ("It cannot be measured once more: `[budget] restatement_share` keeps nothing back", "")
+    withdraw = (
+        "It can be withdrawn from readers, and stays charged",
+        f"optstream withdraw --config {config} {on} --reason 'why, without any value'",
+    )
+    match day.state:
+        case State.PUBLISHED | State.RESTATED:
+            if not has_alarms:
+                yield "Nothing needs to be done: readers have it", ""
+            yield from (withdraw, restate)
+        case State.LOST:
+            yield "Write its published file again, for free", f"optstream publish --config {config} {day.day}"
+        case State.WITHDRAWN | State.VOID:
+            yield restate
+        case State.MISSING:
+            yield "Release it", run
+        case State.FAILED:
+            first = "Have the dump delivered again, then release it"
+            yield ("Let the next run continue it, or continue now" if facts.records else first), run
+        case State.LATE:
+            yield "Ask the supplier of the dump; the next run releases it, or release it then", run
+        case State.HELD | State.WAITING:
+            yield "Nothing: the next run releases it", ""
+        case State.RUNNING:
+            yield "Nothing: a run processes it; if that hangs, end it, and the next run continues", ""
+    yield "See what would be charged, without charging it", f"{run} --dry-run"
+
+
+@dataclass(frozen=True)
+class Happening:
+    """An event. runs: each run followed by the one that started it. doc: the file of its page; "" without."""
+
+    at: datetime
+    words: str
+    runs: tuple[RunLink, ...] = ()
+    doc: str = ""
+
+
+def _happened(
+    facts: DayFacts, runs: Sequence[StreamRun], docs: Collection[str], called: Callable[[str], str]
+) -> Iterator[Happening]:
+    """The events of a day, in no order. docs: the files of Great Expectations' pages that can be shown."""
+    for run in runs:
+        started_by = () if run.parent is None else (run.parent,)
+        yield Happening(run.begins, "A run of it began", (run.link, *started_by))
+        if run.ends is not None:
+            yield Happening(run.ends, f"A run of it ended, {run.state.lower()}", (run.link,))
+    written = [(one.written, part) for part, own in facts.files.items() for one in own if one.written]
+    if written:
+        at, part = max(written)
+        of = called(part) if part else "all regions"
+        yield Happening(at, f"The last file of its dump was written, of {of}")
+    many = len(facts.records) > 1
+    for event in facts.events:
+        words = KINDS.get(event.kind, event.kind.capitalize())
+        yield Happening(event.at, f"{words} (revision {event.revision})" if many else words)
+    for result in reversed(facts.results):
+        doc = result.path.with_suffix(".html").name
+        words = f"The suite {result.suite or 'of contracts'} judged it"
+        if result.path.name in facts.objected:
+            words += ", and objects to it" + (
+                "" if result.first == result.last else " or to another day of its run"
+            )
+        yield Happening(result.at, words, doc=doc if doc in docs else "")
+
+
+@dataclass(frozen=True)
+class DumpRow:
+    """A region's dump. written: of its last file. replaced: shares of its readings; "" where not known."""
+
+    region: str
+    words: str
+    is_complete: bool = False
+    size: str = ""
+    written: datetime | None = None
+    replaced: str = ""
+
+
+def _dumps(
+    facts: DayFacts, parts: Sequence[str], called: Callable[[str], str], suspect: Mapping[str, Suspect]
+) -> Iterator[DumpRow]:
+    """A row for each part of the day's dump; none where the input folder cannot be listed."""
+    arrival = facts.arrival
+    for part in () if arrival is None else parts:
+        assert arrival is not None
+        region, known = called(part) if part else "all", facts.files.get(part, ())
+        shares = suspect[part].shares if part in suspect else ()
+        replaced = ", ".join(f"{share_in_percent(share)} {kind}" for kind, share in shares if share)
+        replaced = replaced or ("none" if shares else "")
+        if part in arrival.files:
+            size = size_in_words(sum(one.size for one in known)) if known else ""
+            newest = max((one.written for one in known if one.written is not None), default=None)
+            words = f"complete, {counted(len(arrival.files[part]), 'file')}"
+            yield DumpRow(region, words, True, size, newest, replaced)
+        else:
+            words = arrival.broken.get(part) or arrival.waiting.get(part) or "not there"
+            yield DumpRow(region, words, replaced=replaced)

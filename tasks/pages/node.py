@@ -1,0 +1,210 @@
+"""The page of a node: its published curve with bands, days before, children, and replaced releases."""
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import Any
+from unicodedata import combining, normalize
+from zoneinfo import ZoneInfo
+
+import polars as pl
+
+from optstream.catalogue import Entry, error_columns, read_catalogue
+from optstream.catalogue.backends import Storage, open_storage
+from optstream.catalogue.layout import SUPERSEDED, folder_of, is_release_name
+from optstream.catalogue.read import read_columns, read_statement
+from optstream.errors import PublicationError
+from optstream.stream import AggregationTree, day_of, days_from
+from tasks.config import Settings
+from tasks.pages import charts
+from tasks.pages.charts import Chart, chart, line
+from tasks.pages.words import quantity_of, unit_of
+
+COLUMNS = {
+    "at": pl.Int64(),
+    "node": pl.String(),
+    "value": pl.Float64(),
+    "noise": pl.Float64(),
+    "error": pl.Float64(),
+}
+MOST_REPLACED = 40
+"""Files of a day that are read: a page must answer, however many there are."""
+MOST_CHILDREN = 20
+"""That are stacked each by itself; the rest together."""
+MOST_FOUND = 100
+SPANS = (1, 7, 28)
+"""Days that a page shows; the first is where it begins."""
+MOST_DAYS = 92
+MOST_DAYS_REPLACED = 7
+"""Of a longer span only the newest figures are shown: each day may have been estimated many times."""
+LINES = {
+    "error": ("band of the total error", "the files do not state it"),
+    "noise": ("band of the noise alone", "the files do not state it"),
+    "day-before": ("the day before", "nothing is published of it"),
+    "week-before": ("a week before", "nothing is published of it"),
+    "replaced": ("earlier vintages and revisions", f"none of up to {MOST_DAYS_REPLACED} days"),
+    "child": ("children, stacked", "the node has none"),
+}  # fmt: skip
+"""What can be shown next to the curve: its name, and why it cannot be where it is not there."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """Days from the first to the last."""
+
+    first: date
+    last: date
+
+    @property
+    def n_days(self) -> int:
+        """How many they are."""
+        return (self.last - self.first).days + 1
+
+    def moved(self, days: int) -> "Span":
+        """Return as many days, so many later."""
+        return Span(self.first + timedelta(days=days), self.last + timedelta(days=days))
+
+    def of_length(self, n_days: int) -> "Span":
+        """Return so many days that end with the same."""
+        return Span(self.last - timedelta(days=n_days - 1), self.last)
+
+
+def find_nodes(settings: Settings, text: str) -> tuple[tuple[str, str], ...]:
+    """Return codes and names of the nodes whose name or code holds a text, whatever its case and accents.
+
+    In the tree's order, at most `MOST_FOUND`; an empty text finds all.
+    """
+    named = ((node, settings.called(node)) for node in settings.dated_hierarchy.nodes())
+    return tuple(islice((one for one in named if _plain(text) in _plain(one[1])), MOST_FOUND))
+
+
+def _plain(text: str) -> str:
+    letters = (one for one in normalize("NFD", text) if not combining(one))
+    return "".join(letters).casefold().strip()
+
+
+def node_page(settings: Settings, node: str, span: Span) -> dict[str, Any]:
+    """Return the values of the template, by name. Raises PublicationError as `read_nodes`."""
+    tree = _tree_with(settings, node, span)
+    above, children = tree.parents[tree.nodes.index(node)], tree.children_of(node)
+    curve = node_chart(settings, node, span, children)
+    own = curve["spans"][0]["lines"][0]
+    there = {one["kind"] for one in own} | {key for one in own for key in ("error", "noise") if key in one}
+    band = next((kind for kind in ("error", "noise") if kind in there), None)
+    return {
+        "node": node,
+        "called": settings.called,
+        "parent": tree.nodes[above] if above >= 0 else None,
+        "children": children,
+        "span": span,
+        "earlier": span.moved(-span.n_days),
+        "later": span.moved(span.n_days),
+        "spans": [span.of_length(n_days) for n_days in SPANS],
+        "curve": curve,
+        # kind, name, whether it is shown at first, and why it cannot be
+        "shown": [
+            (kind, name, kind == band, "" if kind in there else why) for kind, (name, why) in LINES.items()
+        ],
+    }
+
+
+def node_chart(settings: Settings, node: str, span: Span, children: Sequence[str] = ()) -> Chart:
+    """Return the published curve of a node, and next to it what there is of `LINES`.
+
+    children: in the order of the stack. Raises PublicationError as `read_nodes`.
+    """
+    called, days = settings.called, days_from(span.first - timedelta(days=7), span.last)
+    stacked = children[:MOST_CHILDREN]
+    rows = read_nodes(settings, {node, *stacked}, days)
+    begin = datetime.combine(span.first, time(), ZoneInfo(settings.stream.time_zone)).timestamp()
+    by_node = {name: rows.filter(pl.col("node") == name) for name in (node, *stacked)}
+    own = by_node[node].filter(pl.col("at") >= int(begin))
+    at, value = own["at"].to_list(), own["value"].to_list()
+
+    def on_times(other: pl.DataFrame, days_later: int = 0) -> list[float | None]:
+        values = dict(other.select("at", "value").iter_rows())
+        return [values.get(one - days_later * charts.DAY) for one in at]
+
+    lines = [line(called(node), value, error=own["error"].to_list(), noise=own["noise"].to_list())]
+    for kind, n_days in (("day-before", 1), ("week-before", 7)):
+        before = on_times(by_node[node], n_days)
+        if any(one is not None for one in before):
+            lines.append(line(LINES[kind][0], before, kind))
+    stack = [line(called(child), on_times(by_node[child]), "child") for child in stacked]
+    if n_others := len(children) - len(stack):
+        parts = [on_times(by_node[child]) for child in stacked]
+        lists = zip(value, *parts, strict=True)
+        left = [None if None in known else whole - sum(known) for whole, *known in lists]
+        stack.append(line(f"{n_others} others", left, "child"))
+    if span.n_days <= MOST_DAYS_REPLACED:
+        replaced = read_replaced(settings, node, days_from(span.first, span.last))
+        lines += [line(label, on_times(old), "replaced") for label, old in replaced.items()]
+    return chart(
+        quantity_of(settings.published.value),
+        unit_of(settings.published.value),
+        [charts.span("each step", at, [[*lines, *stack]])],
+        nodes=[called(node)],
+        zone=settings.stream.time_zone,
+        least=0.0 if settings.counts_known else None,
+    )
+
+
+def _tree_with(settings: Settings, node: str, span: Span) -> AggregationTree:
+    """The tree of the span's last day; where the node is none of it, the nearest one that has it."""
+    periods = settings.dated_hierarchy.periods
+    later = [tree for first, tree in periods if first is not None and first > span.last]
+    upto = [tree for first, tree in periods if first is None or first <= span.last]
+    return next(tree for tree in (*reversed(upto), *later) if node in tree.nodes)
+
+
+def read_nodes(settings: Settings, nodes: Collection[str], days: Collection[date]) -> pl.DataFrame:
+    """Return what is published of these nodes on these local days; days without a release have no rows.
+
+    `COLUMNS`, sorted by node and time. at: the step's start in seconds since 1970; noise: the standard
+    deviation of the noise alone; error: of the whole error; both null where the file does not say. Raises
+    PublicationError if there is no catalogue, or a file is not the one that it lists.
+    """
+    place = open_storage(settings.published_folder)
+    catalogue = read_catalogue(place)
+    frames = [pl.DataFrame(schema=COLUMNS)]
+    for entry in catalogue.listed:
+        if day_of(entry.period) in days:
+            frames.append(_rows(place, entry, catalogue.value_column, nodes))
+    return pl.concat(frames).sort("node", "at")
+
+
+def read_replaced(settings: Settings, node: str, days: Collection[date]) -> dict[str, pl.DataFrame]:
+    """Return what was published of a node before a newer vintage or revision took its place.
+
+    `COLUMNS` by "revision 0, vintage 1", the oldest first, of the first 40 files of a day; one that cannot be
+    read is left out. Raises PublicationError if there is no catalogue.
+    """
+    place = open_storage(settings.published_folder)
+    value = read_catalogue(place).value_column
+    found: dict[tuple[int, int], list[pl.DataFrame]] = {}
+    for day in days:
+        names = [PurePosixPath(name) for name in place.names_below(folder_of(SUPERSEDED, day))]
+        for name in [one for one in names if is_release_name(one.name)][:MOST_REPLACED]:
+            old = Entry(day, 0, 0, name.stem.removeprefix("release-"), "", "")
+            with suppress(PublicationError):
+                stated, rows = read_statement(place, old), _rows(place, old, value, {node})
+                found.setdefault((stated.revision, stated.vintage), []).append(rows)
+    return {
+        f"revision {revision}, vintage {vintage}": pl.concat(frames).sort("at")
+        for (revision, vintage), frames in sorted(found.items())
+    }
+
+
+def _rows(place: Storage, entry: Entry, value: str, nodes: Collection[str]) -> pl.DataFrame:
+    errors = error_columns(value)
+    rows = read_columns(place, entry, {"timestamp", "node", value, *errors}, {"timestamp", *errors})
+    return rows.filter(pl.col("node").is_in(list(nodes)) & pl.col("timestamp").is_not_null()).select(
+        pl.col("timestamp").dt.epoch("s").alias("at"),
+        "node",
+        pl.col(value).alias("value"),
+        pl.col(errors[0]).alias("noise"),
+        pl.col(errors[1]).alias("error"),
+    )

@@ -1,0 +1,351 @@
+"""One look at a stream for the operators' pages: the watch's view, and what folders and ledger add."""
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any, get_args
+from zoneinfo import ZoneInfo
+
+import polars as pl
+
+from optstream.errors import OptStreamError
+from optstream.ledger import Ledger
+from optstream.privacy import PrivacyModel
+from optstream.stream import period_from
+from tasks.config import Settings, load_settings
+from tasks.config.fields import ledger_database
+from tasks.config.schema import next_fire
+from tasks.ingest import arrivals_of
+from tasks.ingest.formats import facts_of
+from tasks.ledger.open import ledger_if_any
+from tasks.ledger.show import Horizon
+from tasks.monitor.alarms import Key
+from tasks.monitor.facts import (
+    LEAST_DAYS,
+    MOST_DAYS,
+    SUSPECT_DAYS,
+    Comparison,
+    compare,
+    kept_figures,
+    max_runtime,
+)
+from tasks.monitor.notify import read_told
+from tasks.monitor.records import LONGEST_WATCH, Work, last_end
+from tasks.monitor.view import StreamView, watch
+from tasks.operate.permissions import check_trusted
+from tasks.plan.dry_run import level_warnings
+from tasks.plan.nightly import looks_of
+from tasks.trusted.failures import unexpected
+from tasks.trusted.verdicts import ResultFile, result_files
+
+MOST_DOCS = 300
+NEW = timedelta(days=30)
+EVERY = timedelta(hours=1)
+"""A look at all files takes a moment: until then the older one is shown."""
+ARRIVAL_DAYS, MOST_ARRIVING = 28, 200
+"""Days whose dumps' times are read, and regions beyond which none are."""
+
+
+# Runs as the orchestrator knows them.
+
+
+@dataclass(frozen=True)
+class RunStep:
+    """A step of a run. ends: None where it is under way."""
+
+    name: str
+    begins: datetime
+    ends: datetime | None = None
+
+
+@dataclass(frozen=True)
+class RunLink:
+    """A run by its name. page: its address on the orchestrator's pages."""
+
+    name: str
+    page: str
+
+
+@dataclass(frozen=True)
+class StreamRun:
+    """A run of a stream. page: its address on the orchestrator's pages; ends: None where it is under way.
+
+    parent: The run that started it, if one did and is known.
+    """
+
+    name: str
+    state: str
+    begins: datetime
+    ends: datetime | None
+    steps: tuple[RunStep, ...]
+    page: str = ""
+    parent: RunLink | None = None
+
+    @property
+    def link(self) -> RunLink:
+        """Its name and address."""
+        return RunLink(self.name, self.page)
+
+
+def length_of(one: StreamRun | RunStep, now: datetime) -> timedelta:
+    """Return how long a run or a step took, or takes until now."""
+    return max((one.ends or now) - one.begins, timedelta())
+
+
+# The stream.
+
+
+@dataclass(frozen=True)
+class Night:
+    """When a day's newest release was reserved and published. published: None where it is not."""
+
+    reserved: datetime
+    published: datetime | None = None
+
+    @property
+    def took(self) -> timedelta | None:
+        """From the reservation to the publication; None where there is none."""
+        return None if self.published is None else max(self.published - self.reserved, timedelta())
+
+
+@dataclass(frozen=True)
+class Surprises:
+    """The newest days next to the days before them, by published figures alone.
+
+    files: hashes of the listed files that were compared. newest: the regions of the newest listed day, the
+    farthest from their history first. far: regions that were far from it, of the last 28 listed days, the
+    newest first.
+    """
+
+    files: tuple[str, ...] = ()
+    newest: tuple[Comparison, ...] = ()
+    far: tuple[Comparison, ...] = ()
+
+
+@dataclass(frozen=True)
+class Disk:
+    """What the files say, by their own times. parts: name, bytes, and bytes of the last 30 days, of the
+    published folder, the ledger and each trusted folder, the largest first. arrived: by region, on which day
+    how many hours after its end the last file of its dump was written.
+    """
+
+    at: datetime
+    parts: tuple[tuple[str, int, int], ...] = ()
+    arrived: Mapping[str, tuple[tuple[date, float], ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What one look at a stream found.
+
+    at: when the stream was last seen. settings, view: None where it never was. problem: why the newest look
+    failed: then all else is as old as `at`. since: when the watch first saw an alarm. figures: as
+    `tasks.monitor.facts.kept_figures`. curves: as `kept_curves`. guarantees: by number, the highest for new
+    days. warnings: of the configuration, as a dry run has them. docs: Great Expectations' pages. runs:
+    None where no orchestrator was asked. ended: when the last look of a night and the last watch ended.
+    horizons: loss over longer spans, where a night composed it. unwritten: why data users have no new page.
+    """
+
+    file: Path
+    stream: str
+    at: datetime
+    settings: Settings | None = field(default=None, repr=False)
+    view: StreamView | None = field(default=None, repr=False)
+    problem: str | None = None
+    since: Mapping[Key, datetime] = field(default_factory=dict)
+    nights: Mapping[date, Night] = field(default_factory=dict)
+    figures: pl.DataFrame | None = field(default=None, repr=False, compare=False)
+    curves: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    guarantees: Mapping[int, PrivacyModel] = field(default_factory=dict, repr=False)
+    warnings: tuple[str, ...] = ()
+    surprises: Surprises | None = None
+    disk: Disk | None = None
+    docs: tuple[ResultFile, ...] = ()
+    runs: tuple[StreamRun, ...] | None = None
+    runs_problem: str | None = None
+    ended: Mapping[Work, datetime] = field(default_factory=dict)
+    horizons: tuple[Horizon, ...] = ()
+    unwritten: str | None = None
+
+
+def take_snapshot(file: Path, now: datetime, before: Snapshot | None = None) -> Snapshot:
+    """Look at the stream of a configuration as `optstream status` does; a failure is part of the answer.
+
+    before: the look before this one, which is shown on where this one fails. Nothing is raised: one stream's
+    trouble must not hide the others.
+    """
+    try:
+        settings = load_settings(file)
+        check_trusted(settings)
+        with ledger_if_any(settings) as ledger:
+            found = snapshot_of(settings, ledger, now, before)
+        return replace(found, file=file, warnings=_warnings(settings, now.date(), before))
+    except OptStreamError as error:
+        problem = str(error)
+    except Exception as error:  # noqa: BLE001 - the page of twenty streams outlives a defect in one
+        problem = unexpected(error)
+    before = before or Snapshot(file, file.stem, now)
+    ended = before.ended if before.settings is None else _ended(before.settings)
+    return replace(before, problem=problem, ended=ended)
+
+
+def snapshot_of(
+    settings: Settings, ledger: Ledger | None, now: datetime, before: Snapshot | None = None
+) -> Snapshot:
+    """Look at a stream; opens no dump. Raises LedgerError as `watch`, and OSError as folders do."""
+    view, name = watch(settings, ledger, now, live=settings.watch is not None), settings.stream.name
+    figures = kept_figures(settings)
+    return Snapshot(
+        settings.file,
+        name,
+        now,
+        settings,
+        view,
+        since={key: told.since for key, told in read_told(settings).items() if told.lasts},
+        nights={} if ledger is None else _nights(ledger, name),
+        figures=figures,
+        curves=kept_curves(settings),
+        guarantees={} if ledger is None else ledger.guarantees(name),
+        surprises=surprises_of(settings, view, figures, before.surprises if before else None),
+        disk=_disk(settings, view, now, before.disk if before else None),
+        docs=_docs(settings, now),
+        ended=_ended(settings),
+    )
+
+
+def kept_curves(settings: Settings) -> Mapping[str, Any]:
+    """Return what the last night wrote: the digest of the `catalogue`, the `chart`, by day what is wrong with
+    files that are `lost`, and in words the `faint` levels, as good as nothing. Empty without one.
+    """
+    with suppress(OSError, ValueError):
+        found: dict[str, Any] = json.loads(settings.curves_file.read_bytes())
+        return found
+    return {}
+
+
+def overdue(found: Snapshot, now: datetime) -> tuple[Work, ...]:
+    """The scheduled works that ended once, and by their crons should have again.
+
+    A look has [watch] max_runtime from the hour at which it is due, a watch twice its longest time.
+    """
+    settings = found.settings
+    if settings is None:
+        return ()
+    crons = {"look": looks_of(settings), "watch": (settings.scheduling.watch_cron,)}
+    patience = {"look": max_runtime(settings), "watch": 2 * LONGEST_WATCH}
+    zone = ZoneInfo(settings.stream.time_zone)
+    due = {work: next_fire(crons[work], at.astimezone(zone)) for work, at in found.ended.items()}
+    return tuple(work for work, at in due.items() if at + patience[work] < now)
+
+
+def surprises_of(
+    settings: Settings, view: StreamView, kept: pl.DataFrame | None, before: Surprises | None = None
+) -> Surprises:
+    """Compare each of the last listed days with the days before it, by published figures alone. Pure.
+
+    kept: the figures that the pages keep; None where there are none. before: of an earlier look, returned
+    again while the same files are listed and known. Empty before a week is listed.
+    """
+    catalogue = view.facts.catalogue
+    if catalogue is None or kept is None:
+        return Surprises()
+    hashes = set(kept["file_hash"].unique())
+    listed = [one for one in catalogue.listed if one.file_hash in hashes][-2 * MOST_DAYS :]
+    files = tuple(one.file_hash for one in listed)
+    if before is not None and before.files == files:
+        return before
+    kept = kept.filter(pl.col("file_hash").is_in(files))
+    days = [
+        compare(kept, listed[: end + 1], settings.tree_of(listed[end].period).leaves)
+        for end in range(max(LEAST_DAYS, len(listed) - MOST_DAYS), len(listed))
+    ]
+    return Surprises(
+        files,
+        tuple(sorted(days[-1] if days else (), key=lambda one: -one.distance)),
+        tuple(one for day in reversed(days) for one in day if one.is_far),
+    )
+
+
+def _ended(settings: Settings) -> dict[Work, datetime]:
+    found = {work: last_end(settings, work) for work in get_args(Work)}
+    return {work: at for work, at in found.items() if at is not None}
+
+
+def _warnings(settings: Settings, day: date, before: Snapshot | None) -> tuple[str, ...]:
+    """The configuration's warnings, worked out once for each configuration."""
+    if before is not None and before.settings == settings:
+        return before.warnings
+    try:
+        return level_warnings(settings, day)
+    except OptStreamError:
+        return ()  # a run of that day says why
+
+
+def _nights(ledger: Ledger, stream: str) -> dict[date, Night]:
+    """Of each day the newest revision's times."""
+    reserved, published = (ledger.event_times(stream, kind) for kind in ("reserved", "published"))
+    return {period_from(key[0]): Night(at, published.get(key)) for key, at in sorted(reserved.items())}
+
+
+def _docs(settings: Settings, now: datetime) -> tuple[ResultFile, ...]:
+    """Great Expectations' pages of the last weeks, the newest first."""
+    oldest = now - timedelta(days=SUSPECT_DAYS)
+    return tuple(
+        one
+        for one in result_files(settings)
+        if one.at >= oldest and one.path.suffix == ".html" and not one.path.name.startswith(".")
+    )[:MOST_DOCS]
+
+
+def _disk(settings: Settings, view: StreamView, now: datetime, before: Disk | None) -> Disk:
+    if before is not None and now - before.at < EVERY:
+        return before
+    since, parts = (now - NEW).timestamp(), []
+    for name, paths in _places(settings):
+        sizes = [(one.st_size, one.st_mtime) for path in paths for one in _files(path)]
+        parts.append((name, sum(size for size, _ in sizes), sum(size for size, at in sizes if at >= since)))
+    # of an archive the files' times say when somebody copied them
+    days = [one.day for one in view.days[-ARRIVAL_DAYS:]] if view.facts.live else []
+    return Disk(now, tuple(sorted(parts, key=lambda part: -part[1])), _arrived(settings, days))
+
+
+def _places(settings: Settings) -> Iterator[tuple[str, list[Path]]]:
+    if isinstance(settings.published_folder, Path):
+        yield "published folder", [settings.published_folder]
+    ledger = ledger_database(settings.ledger_url)
+    if ledger is not None:
+        yield "ledger", [ledger.with_name(f"{ledger.name}{end}") for end in ("", "-wal", "-shm")]
+    trusted = settings.trusted_folder
+    for path in sorted(trusted.iterdir()) if trusted.is_dir() else ():
+        if path.is_dir() and not path.is_symlink():
+            yield f"trusted folder, {path.name}", [path]
+
+
+def _files(path: Path) -> Iterator[os.stat_result]:
+    """Of a file, or of all files below a folder, without following links; those that go meanwhile are left
+    out.
+    """
+    below = (Path(top, name) for top, _, names in os.walk(path) for name in names)
+    for one in below if path.is_dir() else [path]:
+        with suppress(OSError):
+            yield one.lstat()
+
+
+def _arrived(settings: Settings, days: Iterable[date]) -> Mapping[str, tuple[tuple[date, float], ...]]:
+    """Of a folder on this machine: a store would be asked for each file."""
+    found: defaultdict[str, list[tuple[date, float]]] = defaultdict(list)
+    if not isinstance(settings.input_folder, Path) or len(settings.dated_hierarchy.nodes()) > MOST_ARRIVING:
+        return {}
+    with suppress(OSError):
+        for day, arrival in arrivals_of(settings, list(days)).items():
+            ended = settings.calendar.ends_at(day)
+            for part, files in () if arrival is None else arrival.files.items():
+                written = [at for file in files if (at := facts_of(file).written) is not None]
+                if written:
+                    found[part].append((day, (max(written) - ended) / timedelta(hours=1)))
+    return {part: tuple(sorted(own)) for part, own in found.items()}

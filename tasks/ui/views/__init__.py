@@ -1,1 +1,0 @@
-"""What each of the operators' pages shows, as frozen values made of a snapshot."""

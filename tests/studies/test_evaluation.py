@@ -1,0 +1,147 @@
+"""Experiments: what each contender costs, the same draws as ever, results that resume, findings checked."""
+
+import json
+import stat
+from datetime import date, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+from optstream.errors import ParameterError
+from studies.evaluation import run as evaluation
+from studies.evaluation.experiments import LEVELS_APART, MECHANISMS, RAW, Cell
+from studies.evaluation.findings import FINDINGS, Means, ahead, checked
+from studies.evaluation.series import LOAD, Load, read_load
+from studies.evaluation.trials import run_trial
+from tests.studies.command import invoke
+
+FEBRUARY, SEED = "2016-02", 5
+HALF_HOUR = timedelta(minutes=30)
+
+
+@pytest.fixture(scope="module")
+def load() -> Load:
+    generator = np.random.default_rng(0)
+    shape = 1 + 0.3 * np.sin((np.arange(48) / 2 - 9) * np.pi / 12)
+    sizes = np.array([2000.0, 5000.0])[:, None]
+    return Load(sizes * shape * generator.normal(1.0, 0.02, (61, 2, 48)), ("a", "b"), date(2016, 1, 1))
+
+
+def contenders():
+    """Two of them in `make studies`, all others in the nightly checks."""
+    for name in MECHANISMS:
+        if name != RAW:
+            often = name in ("OptStream ES", LEVELS_APART)
+            yield pytest.param(name, marks=pytest.mark.slow if often else pytest.mark.nightly)
+
+
+@pytest.mark.parametrize("name", [*contenders()])
+def test_no_contender_costs_more_than_was_asked(load, name):
+    study = "hierarchy" if name == LEVELS_APART else "regions"
+    result = run_trial(Cell(study, name, "1", "1", FEBRUARY, 0), load, SEED)
+    assert result.drawn <= result.plan <= 1
+
+
+@pytest.mark.slow
+def test_only_the_unfitted_tree_is_inconsistent(load):
+    def violation(name):
+        return run_trial(Cell("hierarchy", name, "1", "10", FEBRUARY, 1), load, SEED).metrics["violation"]
+
+    assert violation(LEVELS_APART) > 100
+    assert all(violation(name) < 1e-6 for name in ("Laplace", "DFT", "OptStream ES", "OptStream L1"))
+
+
+@pytest.mark.parametrize(
+    ("study", "name", "entropy"),
+    [
+        ("regions", "OptStream L1", [5, 4018048117, 1414455845, 3840282915, 3780588657, 2]),
+        ("stream", "HistoryInformed", [5, 1526286811, 1790110832, 1697826719, 2793533203, 2]),
+    ],
+)  # fmt: skip
+def test_trials_draw_what_version_0_2_0_drew(study, name, entropy):
+    assert Cell(study, name, "0.1", "1", FEBRUARY, 2).entropy(SEED) == entropy
+
+
+@pytest.mark.slow
+def test_results_are_parquet_and_a_stopped_run_goes_on(load, tmp_path):
+    run = evaluation.Run(tmp_path / "trusted", {"regions": load}, SEED, public=False)
+    cells = [Cell("regions", name, "1", "1", FEBRUARY, 0) for name in ("Laplace", RAW)]
+    assert [*evaluation.run_cells(cells, run, 1)] == [run.file(cell) for cell in cells]
+    frame = pl.read_parquet(run.folder / "*.parquet")
+    assert set(frame["mechanism"]) == {"Laplace", RAW}
+    assert frame.filter(mechanism="Laplace")["epsilon_plan"].unique().to_list() == [1.0]
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in run.folder.iterdir()}
+    assert (stat.S_IMODE(run.folder.stat().st_mode), modes) == (0o700, {0o600})
+    other = evaluation.Run(run.folder, {"regions": load}, SEED + 1, public=False)
+    assert not other.file(cells[0]).exists()
+
+
+@pytest.mark.nightly
+def test_a_short_run_from_the_command_line(tmp_path):
+    words = ["evaluate", "--into", str(tmp_path / "r"), "--only", "4", "--short", "--trials", "1", "--json"]
+    assert json.loads(invoke(*words).stdout)["experiments"] == [4]
+    written = {path: path.stat().st_mtime_ns for path in (tmp_path / "r").iterdir()}
+    invoke(*words)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "r").iterdir()} == written
+
+
+def test_an_experiment_that_went_is_refused():
+    with pytest.raises(ParameterError, match="1, 2, 4, 10, 11, 12"):
+        evaluation.chosen_blocks([3], short=False, trials=None)
+
+
+def results(**values: float) -> Means:
+    rows = [
+        {
+            "study": "regions", "mechanism": name.replace("_", " "), "epsilon": epsilon, "alpha": "1",
+            "span": FEBRUARY, "metric": "mae", "value": value + trial, "epsilon_plan": 1.0,
+        }
+        for name, value in values.items()
+        for epsilon in ("1", "0.1", "0.01")
+        for trial in (0, 1)
+    ]  # fmt: skip
+    return Means.of(pl.DataFrame(rows))
+
+
+def test_findings_hold_do_not_hold_or_lack_figures():
+    def holds(**values):
+        found = checked({4: results(**values)})
+        return found["holds"].to_list()
+
+    assert holds(OptStream_ES=5) == [None]
+    means = results(Laplace=9, OptStream_ES=5)
+    assert ahead("OptStream ES", "Laplace")(means)
+    assert not ahead("Laplace", "OptStream ES")(means)
+    assert means.mean("Laplace", epsilon="0.1") == 9.5
+    assert set(means.table()["mae"]) == {"9.5 ± 0.5", "5.5 ± 0.5"}
+    assert len({one[:2] for one in FINDINGS}) == len(FINDINGS)
+
+
+def test_every_reading_lands_at_its_day_leaf_and_step(tmp_path):
+    """Two regions, three days of 48 slots, 32-bit, out of order; the second day lacks an hour."""
+    first, offsets = datetime(2016, 3, 26), {"84": 0.1, "11": 1000.0}
+    rows = [
+        {
+            "timestamp_local": first + timedelta(minutes=30 * slot),
+            "region_code": code,
+            "load_mw": slot + offset,
+        }
+        for slot in reversed(range(3 * 48))
+        for code, offset in offsets.items()
+    ]
+    types = {"load_mw": pl.Float32, "timestamp_local": pl.Datetime("us")}
+    pl.DataFrame(rows, schema_overrides=types).write_parquet(tmp_path / LOAD)
+    names, values = read_load(tmp_path / LOAD, date(2016, 3, 26), date(2016, 3, 28))
+    assert names == ("11", "84")
+    steps = [[48 * day + step for step in range(48)] for day in range(3)]
+    assert values.tolist() == [
+        [[round(step + offset, 1) for step in day] for offset in (1000.0, 0.1)] for day in steps
+    ]
+
+
+@pytest.mark.slow
+def test_the_real_series_are_read(real_data):
+    names, values = read_load(real_data / LOAD, date(2016, 1, 1), date(2016, 12, 31))
+    assert values.shape == (366, 12, 48)
+    assert values[:, names.index("84")].mean() == pytest.approx(7717.58, rel=0.01)  # Table 2 of OptStream

@@ -1,0 +1,59 @@
+"""Published folders of a few simulated days, and a browser to look at their pages."""
+
+import shutil
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from optstream.catalogue import read_catalogue, withdraw
+from optstream.catalogue.about import About, NodeFacts, put_about
+from optstream.catalogue.backends import open_storage
+from tasks.pages.published import PublicFacts, public_facts
+from tasks.pages.summaries import Summaries
+from tasks.pages.write import write_public_page
+from tests.tasks.pages.published_days import lay_out_published
+from tests.tasks.pages.snapshots import settings, snapshot
+
+__all__ = ["settings", "snapshot"]
+
+FIRST = date(2016, 1, 1)
+N_DAYS = 40
+GONE = FIRST + timedelta(days=30)
+HOSTILE = "<img src=x onerror='window.hit = 1'></script><b>\"&"
+NAMES = {
+    "FR": NodeFacts("France"), "11": NodeFacts("Île-de-France"), "53": NodeFacts("Bretagne", 48.2, -2.9),
+    "24": NodeFacts(HOSTILE), "84": NodeFacts("=1+1", 45.5, 4.5),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def forty_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A published folder of forty days with the noise column, one of them withdrawn. Not to be changed."""
+    folder = tmp_path_factory.mktemp("forty") / "published"
+    lay_out_published(folder, FIRST, N_DAYS)
+    withdraw(folder, GONE, lambda _entry, _known: "withdrawn", stream="simulated-load")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def without_noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three days without the noise column."""
+    folder = tmp_path_factory.mktemp("plain") / "published"
+    lay_out_published(folder, FIRST, 3, with_noise_column=False)
+    return folder
+
+
+def facts_of(folder: Path) -> PublicFacts:
+    place = open_storage(folder)
+    return public_facts(place, read_catalogue(place), Summaries.empty())[0]
+
+
+@pytest.fixture(scope="module")
+def published(forty_days: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The forty days with names, one of them hostile, and their page."""
+    folder = tmp_path_factory.mktemp("explored") / "published"
+    shutil.copytree(forty_days, folder)
+    put_about(folder, "simulated-load", About("Example Grid", "CC BY 4.0", NAMES))
+    write_public_page(folder)
+    return folder
