@@ -12,6 +12,7 @@ import polars as pl
 
 from optstream.catalogue.backends import Location, Readable
 from optstream.catalogue.layout import HIERARCHY
+from optstream.catalogue.rows import HIERARCHY_COLUMNS
 from optstream.catalogue.signing import Signer, put_fact
 from optstream.errors import OptStreamError, PublicationError
 from optstream.storage.parquet import Limits, decode_table
@@ -24,18 +25,7 @@ FIRST, LAST = ((date(year, 1, 1) - date(1970, 1, 1)).days for year in (2, 9999))
 """Days since 1970 of the first and the last date that may be in it: Python has the days beside them."""
 SEPARATOR = ";"
 """Between the codes that a unit became; no node of a configuration has one in its name."""
-COLUMNS: dict[str, pl.DataType] = {
-    "node": pl.String(),
-    "parent": pl.String(),
-    "name": pl.String(),
-    "valid_from": pl.Date(),
-    "valid_until": pl.Date(),
-    "became": pl.String(),
-}
-"""node; parent: null at the root; name: null where none is given. valid_from, valid_until: the first and the
-last local day, null where the oldest tree had it already, and where no change ends it. became: the codes that
-the unit has from the day after on, separated by semicolons; null where it has none.
-"""
+COLUMNS = {one.name: one.type for one in HIERARCHY_COLUMNS}
 
 
 def hierarchy_rows(hierarchy: DatedHierarchy, names: Callable[[str], str | None]) -> pl.DataFrame:

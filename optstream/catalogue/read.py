@@ -2,7 +2,7 @@
 
 import hashlib
 import warnings
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from fractions import Fraction
@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import polars as pl
 
-from optstream.catalogue.about import read_about
+from optstream.catalogue.about import NodeFacts, read_about
 from optstream.catalogue.backends import Location, Readable, Storage, open_storage
 from optstream.catalogue.hierarchy_table import find_hierarchy
-from optstream.catalogue.index import Catalogue, DayEntry, Entry
+from optstream.catalogue.index import Catalogue, DayEntry, Entry, read_catalogue
 from optstream.catalogue.layout import (
     CATALOGUE,
     ERRORS,
@@ -26,7 +26,6 @@ from optstream.catalogue.layout import (
     folder_of,
     superseded_file,
 )
-from optstream.catalogue.parquet import Footer, decode, encode
 from optstream.catalogue.rows import (
     MAY_BE_NULL,
     band_columns,
@@ -39,10 +38,9 @@ from optstream.catalogue.rows import (
     schema,
 )
 from optstream.catalogue.signing import GivenKeys, check_signature, read_public_keys
-from optstream.catalogue.stage import dated_rows, statement_in
+from optstream.catalogue.stage import Footer, dated_rows, decode, encode, statement_in
 from optstream.catalogue.statement import ReleaseStatement
-from optstream.catalogue.untrusted import read_catalogue
-from optstream.errors import PublicationError
+from optstream.errors import ParameterError, PublicationError
 from optstream.stream import AggregationTree, DatedHierarchy
 from optstream.stream.changes import TreeMap
 from optstream.stream.period import day_of
@@ -464,3 +462,60 @@ def read_statement(storage: Readable, entry: Entry) -> ReleaseStatement:
     if isinstance(entry, DayEntry):
         return read_statement(storage, entry.own[-1])
     return statement_in(read_file(storage, entry, verify=True))
+
+
+# Some nodes and some days of a published folder.
+
+AsOf = tuple[date, DatedHierarchy | None]
+
+
+def rows_of(
+    storage: Storage,
+    catalogue: Catalogue,
+    nodes: Collection[str] = (),
+    first: date | None = None,
+    last: date | None = None,
+    *,
+    verify: bool = False,
+    as_of: AsOf | None = None,
+) -> pl.DataFrame:
+    """Return the published rows of some nodes (all by default) from a first to a last day, from these days'
+    files alone; as_of: as for `read_published`, with the hierarchies as read.
+
+    Raises ParameterError where no published day of the span has a node of one of these names, or none is
+    published; PublicationError as `read_published`.
+    """
+    entries = [
+        entry
+        for entry in catalogue.listed
+        if (first or date.min) <= day_of(entry.period) <= (last or date.max)
+    ]
+    if not entries:
+        raise ParameterError(
+            "no day of this span is published; see the page or catalogue.json for those that are"
+        )
+    wanted = pl.col("node").is_in(list(nodes)) if nodes else pl.lit(True)
+    early = wanted if as_of is None else pl.lit(True)  # units of today are sums of those of other names
+    parts = [read_rows(storage, catalogue, entry, verify).filter(early) for entry in entries]
+    rows = joined_rows(parts, catalogue.value_column)
+    if as_of is not None:
+        day, hierarchy = as_of
+        rows = rows_as_of(rows, hierarchy, day, catalogue.value_column).filter(wanted)
+    if nodes and (unknown := sorted(set(nodes) - set(rows["node"].unique()))):
+        raise ParameterError(
+            f"no published day of this span has a node {unknown[0]!r}; names are as in the files"
+        )
+    return rows
+
+
+def with_names(rows: pl.DataFrame, facts: Mapping[str, NodeFacts]) -> pl.DataFrame:
+    """Return rows with a column `name` after `node`: what each node is called, null of one without a name.
+
+    The same rows where no node has a name, or the values' column is called so.
+    """
+    names = {node: told.name for node, told in facts.items() if told.name is not None}
+    if not names or "name" in rows.columns:
+        return rows
+    told = pl.col("node").replace_strict(names, default=None, return_dtype=pl.String()).alias("name")
+    after = rows.columns.index("node") + 1
+    return rows.select(*rows.columns[:after], told, *rows.columns[after:])

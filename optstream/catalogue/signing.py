@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from optstream.catalogue.backends import Location, Readable, Storage, Transaction, change_folder
 from optstream.catalogue.index import LARGEST_SEQUENCE, Catalogue, Entry
 from optstream.catalogue.layout import CATALOGUE, LARGEST_RELEASE, signature_file
-from optstream.catalogue.parquet import decode
+from optstream.catalogue.stage import decode
 from optstream.catalogue.times import settle_signature_time
 from optstream.errors import ParameterError, PublicationError
 
@@ -212,12 +212,12 @@ def put_catalogue(
     """
     if signer is None:
         if catalogue.sequence is not None:
-            catalogue = replace(catalogue, sequence=min(catalogue.sequence + 1, LARGEST_SEQUENCE - 1))
+            catalogue = catalogue.changed(sequence=min(catalogue.sequence + 1, LARGEST_SEQUENCE - 1))
         transaction.replace_catalogue(catalogue.to_bytes())
         return catalogue
     was_signed = found is not None and signer.has_signed(transaction, found, **signer.earlier)
     number = found.sequence if was_signed and found is not None else None
-    catalogue = replace(catalogue, sequence=signer.next_number(number or 0))
+    catalogue = catalogue.changed(sequence=signer.next_number(number or 0))
     data = catalogue.to_bytes()
     signer.sign(transaction, data)
     transaction.replace_catalogue(data)

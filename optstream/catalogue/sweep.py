@@ -12,7 +12,7 @@ from datetime import date
 from itertools import groupby
 
 from optstream.catalogue.backends import Location, Transaction, change_folder, open_storage
-from optstream.catalogue.index import Entry
+from optstream.catalogue.index import Entry, find_catalogue
 from optstream.catalogue.layout import (
     ANSWERS,
     ANSWERS_INDEX,
@@ -30,9 +30,8 @@ from optstream.catalogue.layout import (
     measurements_name,
     release_name,
 )
-from optstream.catalogue.parquet import decode
+from optstream.catalogue.stage import decode
 from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest, ReleaseStatement
-from optstream.catalogue.untrusted import find_catalogue
 from optstream.errors import PublicationError
 from optstream.stream.period import Hour, day_of
 

@@ -1,17 +1,16 @@
 """Take a published day back: a tombstone in the catalogue first, then its files out of the folder."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 
 from optstream.catalogue.backends import Location, Transaction, change_folder
 from optstream.catalogue.hours import remove_left, reopened
-from optstream.catalogue.index import Catalogue, Entry, check_ledger_head
+from optstream.catalogue.index import Catalogue, Entry, find_catalogue
 from optstream.catalogue.page import blank_page
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.sweep import delete_answers, delete_files
 from optstream.catalogue.times import settle_times
-from optstream.catalogue.untrusted import find_catalogue
 from optstream.errors import PublicationError
 
 
@@ -121,7 +120,6 @@ def _withdraw_in_transaction(transaction: Transaction, order: _Order) -> Withdra
         raise PublicationError("to withdraw a day of a folder without a catalogue, name its value column")
     entry = catalogue.entry(order.period) if catalogue else None
     ledger_head = order.tell_ledger(entry, catalogue.ledger_head if catalogue else None)
-    check_ledger_head(ledger_head)
     if order.signer is not None and catalogue is not None:
         order.signer.take_up(transaction, catalogue)
     if catalogue is None or entry is None:
@@ -134,11 +132,11 @@ def _withdraw_in_transaction(transaction: Transaction, order: _Order) -> Withdra
     changed = not entry.withdrawn
     if changed:
         opened, left = reopened(transaction, catalogue, [entry.period])
-        entry = replace(entry, ledger_head=ledger_head, withdrawn=True, closed_in=None)
+        entry = entry.changed(ledger_head=ledger_head, withdrawn=True, closed_in=None)
         catalogue = put_catalogue(transaction, catalogue, opened.with_entries([entry]), order.signer)
         remove_left(transaction, left)
     elif order.signer is not None and not order.signer.has_signed(transaction, catalogue):
-        changed, signed = True, replace(catalogue, ledger_head=ledger_head)
+        changed, signed = True, catalogue.changed(ledger_head=ledger_head)
         catalogue = put_catalogue(transaction, catalogue, signed, order.signer)
     elif transaction.is_alone:
         transaction.confirm_catalogue()
@@ -157,9 +155,11 @@ def _relist(
 
     One that carries the head already was replaced after the ledger was told, so nobody has an older one.
     """
-    old = catalogue or Catalogue(order.stream, str(order.value_column), "", ())
-    new = replace(old, ledger_head=ledger_head)
-    if new == old:
+    if catalogue is None:
+        new = Catalogue(stream=order.stream, value_column=str(order.value_column), ledger_head=ledger_head)
+    else:
+        new = catalogue.changed(ledger_head=ledger_head)
+    if new == catalogue:
         transaction.confirm_catalogue()
     else:
         new = put_catalogue(transaction, catalogue, new, order.signer)

@@ -135,7 +135,7 @@ def _facts_of(
         try:
             facts[row["node"]] = NodeFacts(**given)
         except ParameterError as error:
-            problems.append(f"hierarchy: of node {shown} {error}")
+            problems.append(f"hierarchy: node {shown}: {error}")
     return facts, problems[:5]
 
 

@@ -95,9 +95,14 @@ def _write_public(
         return None
     own = settings.published
     lost = ledger.known_noise(settings.stream.name)
-    told = About(nodes=settings.node_facts, known_noise=lost, **own.about)
+    about = About(
+        stream=settings.stream.name,
+        nodes=settings.node_facts,
+        known_noise=lost,
+        **own.about,  # type: ignore[arg-type]  # texts alone
+    )
     delete_answers(folder)
-    put_about(folder, settings.stream.name, told, signer)
+    put_about(folder, about, signer)
     put_hierarchy(folder, settings.dated_hierarchy, settings.name_of, signer)
     kept, made = settings.summaries_file, []
 
@@ -114,7 +119,7 @@ def _write_public(
         return public_page(facts)
 
     replace_page(settings.published_folder, make)
-    put_metadata(folder, told, signer, card_files(deployment_of(settings, ledger, made[-1].terms)))
+    put_metadata(folder, about, signer, card_files(deployment_of(settings, ledger, made[-1].terms)))
     return made[-1]
 
 

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from optstream.catalogue import read_catalogue
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.export import rows_of
 from optstream.catalogue.layout import CATALOGUE
+from optstream.catalogue.read import rows_of
 from optstream.errors import DumpError, OptStreamError
 from optstream.storage.parquet import Limits, claims_of
 from optstream.stream import AggregationTree

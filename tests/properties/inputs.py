@@ -10,7 +10,7 @@ import polars as pl
 from hypothesis import strategies as st
 
 from optstream.catalogue import check_files, read_published
-from optstream.catalogue.untrusted import parse_catalogue
+from optstream.catalogue.index import parse_catalogue
 from optstream.stream import Measured
 from tasks.config import load_settings
 from tasks.config.templates import EXAMPLE

@@ -133,7 +133,7 @@ def banded(forty_days):
         facts,
         recent=replace(recent, errors=tuple(np.full_like(one, 10_000.0) for one in recent.values)),
         daily=replace(daily, error=np.full_like(daily.mean, 1000.0)),
-        about=replace(facts.about, nodes=NAMES),
+        about=facts.about.changed(nodes=NAMES),
     )
 
 
