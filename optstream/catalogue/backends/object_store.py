@@ -91,6 +91,7 @@ class ObjectTransaction:
         """Do nothing: a store has no folders, and an object is put whole or not at all."""
 
     def create_new(self, name: str, data: bytes) -> bool:
+        """Create the file; False if other bytes are there."""
         for _ in range(MOST_TRIES):
             if self._store.put_new(name, data):
                 return True
