@@ -30,10 +30,9 @@ from flows.cli.output import Terminal
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.about import About, read_about
 from optstream.catalogue.backends import Storage, open_storage
-from optstream.catalogue.export import rows_of, with_names
 from optstream.catalogue.hierarchy_table import find_hierarchy
 from optstream.catalogue.layout import ABOUT, HIERARCHY
-from optstream.catalogue.read import catalogue_reader
+from optstream.catalogue.read import catalogue_reader, rows_of, with_names
 from optstream.catalogue.signing import check_signature, read_public_keys
 from optstream.catalogue.sums import Period, errors_of_days, period_sums
 from optstream.errors import PublicationError

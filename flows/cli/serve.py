@@ -192,13 +192,17 @@ def _tell(
     password = settings.serve_folder / "password"
     if own and password.exists():
         terminal.say(f"user and password: {password}")
+
+    def next_of(crons: Sequence[str], one: Settings) -> datetime:
+        return next_fire(crons, datetime.now(ZoneInfo(one.stream.time_zone)))
+
+    def say_next(what: str, fire: datetime, one: Settings) -> None:
+        zone = one.stream.time_zone
+        terminal.say(f"{what}: next at {fire.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})")
+
+    say_next(deployment, min(next_of(looks_of(one), one) for one in streams), settings)
     for one in streams:
-        for what, crons in (
-            (deployment, looks_of(one)),
-            (f"watch of {one.stream.name}", [one.scheduling.watch_cron]),
-        ):
-            fire = next_fire(crons, datetime.now(ZoneInfo(one.stream.time_zone)))
-            terminal.say(f"{what}: next at {fire:%Y-%m-%d %H:%M} ({one.stream.time_zone})")
+        say_next(f"watch of {one.stream.name}", next_of([one.scheduling.watch_cron], one), one)
     seconds = MISSED_HEARTBEATS * heartbeat
     terminal.say(f"work pool {pool}; a run that is silent for {seconds} s is taken for dead, marked Crashed")
     for one in streams:

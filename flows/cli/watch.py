@@ -17,11 +17,10 @@ from optstream.errors import OptStreamError
 from optstream.stream import follows
 from tasks.config import Settings, load_settings
 from tasks.ledger.open import ledger_if_any
-from tasks.monitor.alarms import DEPENDS, but_for_dates, day_or_hour, lines_of
-from tasks.monitor.days import by_day
-from tasks.monitor.document import status_document
+from tasks.monitor.alarms import DEPENDS, but_for_dates, lines_of
+from tasks.monitor.days import by_day, day_or_hour
 from tasks.monitor.facts import MOST_SHOWN, SUSPECT_DAYS, newest_day, replaced
-from tasks.monitor.view import DayState, State, StreamView
+from tasks.monitor.view import DayState, State, StreamView, status_document
 from tasks.monitor.view import watch as watch_stream
 
 # How a stream's calendar and alarms look on a terminal: a letter a day, then only what is not fine.

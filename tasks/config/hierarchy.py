@@ -135,7 +135,7 @@ def _facts_of(
         try:
             facts[row["node"]] = NodeFacts(**given)
         except ParameterError as error:
-            problems.append(f"hierarchy: of node {shown} {error}")
+            problems.append(f"hierarchy: node {shown}: {error}")
     return facts, problems[:5]
 
 
@@ -159,6 +159,8 @@ def _read_file(path: Path) -> pl.DataFrame | str:
     try:
         if path.suffix == ".csv":
             table = pl.read_csv(path, infer_schema=False, glob=False)
+            if twice := [name for name in table.columns if f"{name}_duplicated_0" in table.columns]:
+                return f"must have each column once; {twice[0]!r:.80} is there twice: take one out"
         else:
             table = pl.read_parquet(path, glob=False, hive_partitioning=False)
         if not all(_names_nodes(table.schema.get(one)) for one in ("node", "parent")):

@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from optstream import mechanisms
-from optstream.catalogue.about import LONGEST_LINE, About
+from optstream.catalogue.about import LONGEST_LINE, TEXTS, About
 from optstream.errors import ParameterError
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, TreeChange
@@ -831,8 +831,6 @@ def _metered(source: Input, stream: Stream | None = None) -> Iterator[str]:
 # [published] and the other zones.
 
 RESERVED = ("date", "step", "timestamp", "node", "parent", "level", "revision", "vintage")
-TEXTS = tuple(field.name for field in fields(About) if field.name not in ("nodes", "known_noise"))
-"""What may be told of a published folder, in words."""
 
 
 def _texts(given: dict[str, str]) -> dict[str, str]:

@@ -15,43 +15,39 @@ from tasks.ingest.arrivals import Dump, parts_of, place_of
 from tasks.ingest.customers import DROPPED, dropped_of, nobody_of, seen_of
 from tasks.ingest.formats import UNREADABLE, SourceFile, fits_in_footer, inspect
 from tasks.ingest.rows import (
-    Place,
     Places,
     by_step_of,
     cells_of,
-    is_readable,
     metrics_of,
     places_of,
+    rows_of,
+    scan,
     with_days,
 )
 
+Units = NDArray[np.int64]
+"""Raw sums of a day in units of the resolution, (n_leaves, n_steps)."""
 
-@dataclass(frozen=True)
-class Summed:
-    """What the leaves of a chunk of days have: the raw frame with the indices of day and leaf; by day their
-    units, int64, (n_leaves, n_steps), and what was first found where.
+
+def _summed(
+    files: Sequence[SourceFile], dumps: Sequence[Dump], settings: Settings
+) -> tuple[pl.DataFrame, list[Units], Mapping[int, Places]]:
+    """What the sound files of a chunk hold of all leaves: the raw frame, with the index of the day and of the
+    leaf; of each day the units, less those of rows that do not count; of each day what was first found where.
+    Raises polars' errors.
     """
-
-    metrics: pl.DataFrame = field(repr=False)
-    units: Mapping[int, NDArray[np.int64]] = field(repr=False)
-    places: Mapping[int, Places] = field(repr=False)
-
-
-def summed(files: Sequence[SourceFile], dumps: Sequence[Dump], settings: Settings) -> Summed:
-    """What the sound files of a chunk hold of all leaves. Raises polars' errors."""
     cells, dropped = cells_of(sound(files), settings), _people(files, settings)
     by_step, days = by_step_of(cells), [dump.day for dump in dumps]
     metrics = metrics_of(files, by_step, dropped, days, settings)
     places = places_of(files, cells, by_step, dropped, metrics, settings)
-    units = {}
+    units = []
     for number, day in enumerate(days):
-        shape = len(settings.tree_of(day).leaves), settings.calendar.n_steps(day)
-        units[number] = np.zeros(shape, dtype=np.int64)
+        of_day = np.zeros((len(settings.tree_of(day).leaves), settings.calendar.n_steps(day)), dtype=np.int64)
         for change, rows in ((np.add, by_step), (np.subtract, with_days(dropped, files))):
             own = rows.filter(pl.col("day") == number, pl.col("step") >= 0)
-            place = own["leaf"].to_numpy(), own["step"].to_numpy()
-            change.at(units[number], place, own["units"].to_numpy())
-    return Summed(metrics, units, places)
+            change.at(of_day, (own["leaf"].to_numpy(), own["step"].to_numpy()), own["units"].to_numpy())
+        units.append(of_day)
+    return metrics, units, places
 
 
 def sound(files: Sequence[SourceFile]) -> list[SourceFile]:
@@ -60,13 +56,12 @@ def sound(files: Sequence[SourceFile]) -> list[SourceFile]:
 
 def can_be_read(file: SourceFile, settings: Settings) -> bool:
     """Whether the passes over readings and over customers can read this file by itself."""
-    if not is_readable(file, settings):
-        return False
-    if settings.metered:
-        try:
+    try:
+        rows_of(file, settings, scan(file)).select(pl.all().count()).collect(engine="streaming")
+        if settings.metered:
             dropped_of([file], seen_of([file], settings), settings)
-        except UNREADABLE:
-            return False
+    except UNREADABLE:
+        return False
     return True
 
 
@@ -98,7 +93,7 @@ class IngestedDay:
     day: date
     period: PrivatePeriod | None
     metrics: pl.DataFrame = field(repr=False)
-    places: Mapping[tuple[str, str], Place] = field(repr=False)
+    places: Places = field(repr=False)
     fits_clock: bool = True
 
 
@@ -108,12 +103,12 @@ Reader = Callable[[Settings, Sequence[Dump]], list[IngestedDay]]
 
 @dataclass(frozen=True)
 class ReadDay:
-    """As `IngestedDay`, before the raw sums are sealed in a period: int64 units, (n_leaves, n_steps)."""
+    """As `IngestedDay`, before the raw sums are sealed in a period."""
 
     day: date
-    units: NDArray[np.int64] | None = field(repr=False)
+    units: Units | None = field(repr=False)
     metrics: pl.DataFrame = field(repr=False)
-    places: Mapping[tuple[str, str], Place] = field(repr=False)
+    places: Places = field(repr=False)
     fits_clock: bool = True
 
 
@@ -139,18 +134,18 @@ def read_days(settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
     """
     files = inspected(settings, dumps)
     try:
-        found = summed(files, dumps, settings)
+        metrics, units, places = _summed(files, dumps, settings)
     except UNREADABLE:
         broken = {file.number for file in sound(files) if not can_be_read(file, settings)}
         files = [replace(file, broken="unreadable") if file.number in broken else file for file in files]
-        found = summed(files, dumps, settings)
+        metrics, units, places = _summed(files, dumps, settings)
     result = []
     for number, dump in enumerate(dumps):
-        own = found.metrics.filter(pl.col("day") == number).drop("day", "leaf")
+        own = metrics.filter(pl.col("day") == number).drop("day", "leaf")
         whole = own["file_fault"].null_count() == own.height
-        units = found.units[number] if whole else None
         fits = all(file.fits_clock for file in files if file.day == number)
-        result.append(ReadDay(dump.day, units, own, found.places.get(number, {}), fits))
+        found = places.get(number, {})
+        result.append(ReadDay(dump.day, units[number] if whole else None, own, found, fits))
     return result
 
 

@@ -1,6 +1,7 @@
 """How a file of a dump is reached: by its path, or in an object store by its URL."""
 
 import hashlib
+import json
 import math
 import os
 import re
@@ -9,14 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cache, lru_cache
 from typing import IO, Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from data_contracts.frames import LIMITS
 from optstream.catalogue.backends import Location, StoreUrl
@@ -25,7 +25,6 @@ from optstream.storage.store import open_store
 from optstream.stream.private_period import quantise
 from tasks.config import Layout, Settings
 from tasks.ingest.clock import fits_clock, start_of
-from tasks.ingest.spilling import forbid_spilling
 
 HASHED_AT_ONCE = 2**23
 """Bytes of one request while an object is read from end to end."""
@@ -151,6 +150,16 @@ def claims_in(file: Location) -> Claims | None:
     return claims_of(file)
 
 
+@cache
+def forbid_spilling() -> None:
+    """Keep rows that Polars holds off the disk from now on, here and in processes that this one starts.
+
+    Where four fifths of the memory are taken, Polars writes rows in clear below /var/tmp, and a process that
+    is killed leaves them there. Without that, a dump that is too large ends the process that reads it.
+    """
+    pl.Config.load(json.dumps({"environment": {"POLARS_OOC_SPILL_MIN_BYTES": str(2**63 - 1)}}))
+
+
 def scan_file(file: Location, **how: Any) -> pl.LazyFrame:
     """The file alone as a lazy frame, whatever its name looks like. how: as `pl.scan_parquet` takes it.
 
@@ -162,84 +171,6 @@ def scan_file(file: Location, **how: Any) -> pl.LazyFrame:
             **open_store(file.parent).for_polars(file.name), glob=False, hive_partitioning=False, **how
         )
     return pl.scan_parquet(file, glob=False, hive_partitioning=False, **how)
-
-
-# Columns of floats become exact integers; and where floating point alone leaves no doubt of them.
-
-LARGEST_EXACT = 10**15
-"""Below it two decimals of one scale are never the same float64, so the one that fits is the shortest."""
-Numbers = NDArray[np.floating[Any]]
-
-
-@dataclass(frozen=True)
-class FloatCounter:
-    """Counts readings of one float type: clamped to the public bounds, rounded half up to the resolution."""
-
-    number: type[np.float32] | type[np.float64]
-    bounds: tuple[Fraction, Fraction]
-    resolution: Fraction
-
-    @cached_property
-    def limits(self) -> tuple[int, int]:
-        """The bounds in units."""
-        low, high = (math.floor(bound / self.resolution + Fraction(1, 2)) for bound in self.bounds)
-        return low, high
-
-    @cached_property
-    def doubt(self) -> float:
-        """How near to a tie a quotient may be that floating point cannot decide.
-
-        The errors of the decimal's float, of the resolution's and its inverse's, and of two operations are
-        together below 4 eps of the largest quotient; `quantise` itself allows as much.
-        """
-        largest = max(abs(limit) for limit in self.limits) + 1.0
-        return 4 * float(np.finfo(self.number).eps) * largest + 1e-9
-
-    def quotient(self, value: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-        """The rounded quotient of a reading within the bounds, float64, and whether it is beyond doubt."""
-        shifted = value.cast(pl.Float64) / float(self.resolution) + 0.5
-        rounded = shifted.floor()
-        return rounded, (shifted - rounded).is_between(self.doubt, 1 - self.doubt, closed="none")
-
-    @cached_property
-    def digits(self) -> int:
-        """The most decimals at which readings within the bounds are short and their quotients fit int64."""
-        largest = max(abs(bound) for bound in self.bounds) + 1
-        top, bottom = self.resolution.as_integer_ratio()
-        fits = (
-            digits
-            for digits in range(15, -1, -1)
-            if largest * 10**digits < LARGEST_EXACT
-            and 2 * largest * 10**digits * bottom + 10**digits * top < 2**62
-        )
-        return next(fits, -1)
-
-    def count(self, raw: Numbers) -> NDArray[np.int64]:
-        """The units of each reading, (n,) int64, exactly; 0 where it is NaN."""
-        low, high = (self.number(float(bound)) for bound in self.bounds)
-        # a little outside the bounds, so that what lies beyond is in range and stays beyond
-        below = np.nextafter(low, self.number(-np.inf))
-        above = np.nextafter(high, self.number(np.inf))
-        absent = np.isnan(raw)
-        cut = np.clip(np.where(absent, self.number(0), raw), below, above)
-        units, decided = self._short_decimals(cut)
-        units[~decided] = quantise(cut[~decided], self.resolution)
-        return np.where(absent, 0, np.clip(units, *self.limits))
-
-    def _short_decimals(self, values: Numbers) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Units of the float64 values that are whole numbers of 10^-digits, in integers; and which those are.
-
-        Of fewer than 16 digits, one decimal at most is read as a given float64: if dividing the integer gives
-        the value back, it is the value's shortest decimal, for which the value stands.
-        """
-        if self.number is not np.float64 or self.digits < 0:
-            return np.zeros(len(values), dtype=np.int64), np.zeros(len(values), dtype=np.bool_)
-        scale = 10**self.digits
-        mantissas = np.rint(values * float(scale))
-        decided = mantissas / float(scale) == values
-        top, bottom = self.resolution.as_integer_ratio()
-        whole = np.where(decided, mantissas, 0.0).astype(np.int64)
-        return (2 * bottom * whole + scale * top) // (2 * scale * top), decided
 
 
 # One reading becomes an exact integer: absent, clamped, rounded, by the type of its column.
@@ -289,30 +220,35 @@ def reading(column: str, dtype: pl.DataType, bounds: Bounds, resolution: Fractio
     Rounding never decreases, so clamping the integers to the rounded bounds gives the same as clamping the
     readings; the readings are first cut a little outside the bounds, to keep them in range.
     """
-    if dtype in FLOATS:
-        return _floats(pl.col(column).cast(dtype), dtype, bounds, resolution)
     limits = [math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds]
+    if dtype in FLOATS:
+        return _floats(pl.col(column).cast(dtype), dtype, bounds, limits, resolution)
     return _integers(pl.col(column), dtype, bounds, limits, resolution)
 
 
-def _floats(value: pl.Expr, dtype: pl.DataType, bounds: Bounds, resolution: Fraction) -> Reading:
+def _floats(
+    value: pl.Expr, dtype: pl.DataType, bounds: Bounds, limits: list[int], resolution: Fraction
+) -> Reading:
     """Floats: by the rounded quotient, in the same pass exactly where that leaves a doubt.
 
     What is decided exactly costs some microseconds a row, and nobody else's row is read again for it: a
     customer's readings move the time that ingestion takes by their own rows alone.
     """
     number = FLOATS[dtype]
-    low, high = (number(float(bound)) for bound in bounds)
-    counter = FloatCounter(number, bounds, resolution)
+    least, most = (pl.lit(float(number(float(bound))), dtype) for bound in bounds)
+    # so near to a tie floating point cannot decide: the errors of the decimal's float, of the resolution's
+    # and its inverse's, and of two operations are together below 4 eps of the largest quotient
+    doubt = 4 * float(np.finfo(number).eps) * (max(map(abs, limits)) + 1.0) + 1e-9
 
     def count(values: pl.Series) -> pl.Series:
-        units = np.zeros(len(values), dtype=np.int64)
-        if values.null_count() < len(values):
-            units[values.is_not_null().to_numpy()] = counter.count(values.drop_nulls().to_numpy())
+        units, doubtful = np.zeros(len(values), dtype=np.int64), values.drop_nulls()
+        if len(doubtful):
+            exact = np.clip(quantise(doubtful.to_numpy(), resolution), limits[0], limits[1])
+            units[values.is_not_null().to_numpy()] = exact
         return pl.Series(values.name, units)
 
-    quotient, sure = counter.quotient(value)
-    least, most = pl.lit(float(low), dtype), pl.lit(float(high), dtype)
+    shifted = value.cast(pl.Float64) / float(resolution) + 0.5
+    sure = (shifted - shifted.floor()).is_between(doubt, 1 - doubt, closed="none")
     infinite = value.is_infinite().fill_null(False)
     absent = value.is_null() | value.is_nan().fill_null(False)
     sound = value.is_between(least, most).fill_null(False)
@@ -327,17 +263,16 @@ def _floats(value: pl.Expr, dtype: pl.DataType, bounds: Bounds, resolution: Frac
         .then(ABOVE)
         .otherwise(BELOW)
     )
-    in_doubt = pl.when(sound & ~sure).then(value)
     units = (
         pl.when(absent)
         .then(0)
         .when(value > most)
-        .then(counter.limits[1])
+        .then(limits[1])
         .when(value < least)
-        .then(counter.limits[0])
+        .then(limits[0])
         .when(sure)
-        .then(quotient.cast(pl.Int64, strict=False))
-        .otherwise(_each(in_doubt, count))
+        .then(shifted.floor().cast(pl.Int64, strict=False))
+        .otherwise(_each(pl.when(sound & ~sure).then(value), count))
     )
     return Reading(units.cast(pl.Int64), kind.cast(pl.Int64))
 

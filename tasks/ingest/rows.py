@@ -12,7 +12,7 @@ from optstream.stream.lattice import BETWEEN
 from tasks.config import Settings
 from tasks.config.fields import LONGEST_COLUMN
 from tasks.ingest import formats as kinds
-from tasks.ingest.formats import KINDS, UNREADABLE, Reading, SourceFile, reading, scan_file, size_of
+from tasks.ingest.formats import KINDS, Reading, SourceFile, reading, scan_file, size_of
 
 OUTSIDE, OFF_GRID, NO_TIMESTAMP, NO_LEAF = -1, -2, -3, -4
 NO_STEP = 4
@@ -109,15 +109,6 @@ def rows_of(
     if numbered:
         wanted["row"] = pl.col(ROW)
     return source.select(**wanted)
-
-
-def is_readable(file: SourceFile, settings: Settings) -> bool:
-    """Whether every needed page of the file can be read, which its footer does not tell."""
-    try:
-        rows_of(file, settings, scan(file)).select(pl.all().count()).collect(engine="streaming")
-    except UNREADABLE:
-        return False
-    return True
 
 
 # Rows become cells: what each file holds of a leaf at each step. All in polars, streaming.

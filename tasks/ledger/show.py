@@ -12,7 +12,7 @@ from typing import Literal
 from optstream.errors import LedgerError, OptStreamError, ParameterError
 from optstream.ledger import GuaranteeLoss, Ledger, ReleaseState, StreamTerms, Stretch
 from optstream.ledger.accounting import SharedWindow
-from optstream.ledger.dated_trees import continues
+from optstream.ledger.records import continues
 from optstream.ledger.terms import OF_GRANT
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.privacy.accountant import Compose, composed

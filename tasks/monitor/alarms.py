@@ -12,10 +12,10 @@ from pydantic import ConfigDict, Field
 
 from optstream.catalogue.documents import Part, Period, Text
 from optstream.ledger import ReleaseState
-from optstream.stream import Hour, follows
+from optstream.stream import follows
 from tasks.config import Settings
 from tasks.ingest import Arrival
-from tasks.monitor.days import DayState, State
+from tasks.monitor.days import DayState, State, day_or_hour
 from tasks.monitor.facts import Facts, days_left, late_from, max_runtime, nearest, renamed, shown
 
 Key = tuple[str, str, str]
@@ -379,11 +379,6 @@ def _of_budget(settings: Settings, facts: Facts, days: Sequence[DayState]) -> It
 
 MOST_LINES = 40
 _DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}B?|/hour=[0-9]{2}B?| [0-9]{2}:[0-9]{2})?")
-
-
-def day_or_hour(period: date) -> str:
-    """Return what a period is: "day" or "hour"."""
-    return "hour" if isinstance(period, Hour) else "day"
 
 
 def _periods(n_periods: int, first: date, last: date) -> str:

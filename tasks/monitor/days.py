@@ -110,6 +110,11 @@ class DayState(Part):
         return self.model_copy(update=changes)
 
 
+def day_or_hour(period: date) -> str:
+    """Return what a period is: "day" or "hour"."""
+    return "hour" if isinstance(period, Hour) else "day"
+
+
 def by_day(states: Sequence[DayState]) -> tuple[DayState, ...]:
     """Return the local days of a calendar, rising: days as they are, of hours the worst of each day.
 

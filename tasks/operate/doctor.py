@@ -6,7 +6,7 @@ import os
 import stat
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -23,8 +23,8 @@ from urllib.request import ProxyHandler, build_opener
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from optstream.catalogue import Catalogue, find_catalogue
-from optstream.catalogue.backends import Location, StoreUrl
+from optstream.catalogue import find_catalogue
+from optstream.catalogue.backends import StoreUrl
 from optstream.catalogue.backends.object_store import check_conditions
 from optstream.errors import (
     ConfigurationError,
@@ -34,7 +34,7 @@ from optstream.errors import (
     OptStreamError,
     PublicationError,
 )
-from optstream.ledger import Ledger, ReleaseState
+from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
 from optstream.ledger.records import LONGEST_LEASE
 from optstream.noise import NoiseSource, secure_noise
 from optstream.storage.store import open_store
@@ -58,8 +58,6 @@ from tasks.release.draw import make_ready
 from tasks.release.lineage import told_releases
 from tasks.release.witness import behind
 from tasks.trusted.files import read_verified
-
-# What the doctor says: a place, the rule that it breaks, the remedy.
 
 
 class Severity(StrEnum):
@@ -85,16 +83,22 @@ class Finding:
         return self.severity is not Severity.NOTE
 
 
-def wrong(place: object, rule: str, remedy: str) -> Finding:
-    return Finding(Severity.WRONG, str(place), rule, remedy)
+Line = tuple[Severity, object, str, str]
+"""As the fields of a finding."""
+Lines = Iterator[Line]
+Ask = Callable[[str], Mapping[str, Any] | None]
+"""A server's settings, asked without credentials at its API's address; None if it gives none."""
+WRONG, WARNING, NOTE = Severity
 
 
-def warning(place: object, rule: str, remedy: str) -> Finding:
-    return Finding(Severity.WARNING, str(place), rule, remedy)
+@dataclass(frozen=True)
+class Case:
+    """What checks look at. environment: the operator's variables, before OptStream set its own."""
 
-
-def note(place: object, rule: str, remedy: str) -> Finding:
-    return Finding(Severity.NOTE, str(place), rule, remedy)
+    settings: Settings
+    environment: Mapping[str, str]
+    now: datetime
+    ask: Ask
 
 
 # Folders, files and stores: who may open them, what lies in what, what file systems and stores can do.
@@ -104,56 +108,36 @@ LONGEST_WALK = 100_000
 """Entries of the input folder that are looked at."""
 
 
-def places(settings: Settings) -> Iterator[Finding]:
-    """Findings about the zones and the files in them."""
-    for place, mode, remedy in exposed(settings):
-        yield wrong(place, f"only its owner may open it; its mode is {mode:04o}", remedy)
-    yield from _nested(settings)
-    yield from _public(settings)
-    yield from _raw(settings)
-    yield from _configuration(settings)
-    yield from _abilities(settings)
-    yield from _stores(settings)
+def exposed_files(case: Case) -> Lines:
+    for place, mode, remedy in exposed(case.settings):
+        yield WRONG, place, f"only its owner may open it; its mode is {mode:04o}", remedy
 
 
-def _nested(settings: Settings) -> Iterator[Finding]:
+def nested_folders(case: Case) -> Lines:
     """The reverse, private inside public, no configuration loads with."""
-    public = settings.published_folder
+    settings, public = case.settings, case.settings.published_folder
     for name, folder in (("trusted", settings.trusted_folder), ("input", settings.input_folder)):
         if lies_within(public, folder):
-            yield wrong(
-                public,
-                f"published.folder lies in {name}.folder: readers would have to be let into the {name} one",
-                "move it beside, set published.folder, and keep its files",
-            )
+            rule = f"published.folder lies in {name}.folder: readers would have to be let into the {name} one"
+            yield WRONG, public, rule, "move it out, set published.folder, and keep its files"
     if lies_within(settings.trusted_folder, settings.input_folder):
-        yield warning(
-            settings.trusted_folder,
-            "trusted.folder lies in input.folder, into which suppliers write",
-            "move it beside, and set trusted.folder",
-        )
+        rule = "trusted.folder lies in input.folder, into which suppliers write"
+        yield WARNING, settings.trusted_folder, rule, "move it out, and set trusted.folder"
 
 
-def _public(settings: Settings) -> Iterator[Finding]:
-    for place, mode, remedy in writable(settings, stat.S_IWOTH):
-        rule = f"anybody may write here, and replace what is published; its mode is {mode:04o}"
-        yield wrong(place, rule, remedy)
-    for place, mode, remedy in writable(settings, stat.S_IWGRP):
-        rule = f"its group may write here, and replace what is published; its mode is {mode:04o}"
-        yield warning(place, rule, f"{remedy}, unless all its members are meant to")
+def writable_public(case: Case) -> Lines:
+    for bit, who, severity in ((stat.S_IWOTH, "anybody", WRONG), (stat.S_IWGRP, "its group", WARNING)):
+        for place, mode, remedy in writable(case.settings, bit):
+            rule = f"{who} may write here, and replace what is published; its mode is {mode:04o}"
+            more = ", unless all its members are meant to" if severity is WARNING else ""
+            yield severity, place, rule, remedy + more
 
 
-def _raw(settings: Settings) -> Iterator[Finding]:
-    folder = settings.input_folder
-    if not isinstance(folder, Path):
-        return
-    readable = _readable_by_all(folder)
-    if readable is not None:
-        yield warning(
-            readable,
-            "raw readings that everybody on this machine may read",
-            f"chmod -R o-rwx {quoted(folder)}",
-        )
+def readable_dumps(case: Case) -> Lines:
+    folder = case.settings.input_folder
+    if isinstance(folder, Path) and (readable := _readable_by_all(folder)) is not None:
+        rule = "raw readings that everybody on this machine may read"
+        yield WARNING, readable, rule, f"chmod -R o-rwx {quoted(folder)}"
 
 
 def _readable_by_all(folder: Path) -> Path | None:
@@ -175,18 +159,14 @@ def _readable_by_all(folder: Path) -> Path | None:
     return None
 
 
-def _configuration(settings: Settings) -> Iterator[Finding]:
-    mode = mode_of(settings.file) or 0
-    if mode & (stat.S_IRGRP | stat.S_IROTH) and _holds_password(settings.file):
-        yield wrong(
-            settings.file,
-            "it holds the password of the ledger's database, and others may read it",
-            f"chmod 600 {quoted(settings.file)}, or put the URL into OPTSTREAM_LEDGER_URL",
-        )
+def configuration_file(case: Case) -> Lines:
+    file, url_remedy = case.settings.file, "or put the URL into OPTSTREAM_LEDGER_URL"
+    mode = mode_of(file) or 0
+    if mode & (stat.S_IRGRP | stat.S_IROTH) and _holds_password(file):
+        rule = "it holds the password of the ledger's database, and others may read it"
+        yield WRONG, file, rule, f"chmod 600 {quoted(file)}, {url_remedy}"
     if mode & stat.S_IWOTH:
-        yield wrong(
-            settings.file, "anybody may change the configuration", f"chmod o-w {quoted(settings.file)}"
-        )
+        yield WRONG, file, "anybody may change the configuration", f"chmod o-w {quoted(file)}"
 
 
 def _holds_password(file: Path) -> bool:
@@ -198,28 +178,19 @@ def _holds_password(file: Path) -> bool:
         return False
 
 
-def _abilities(settings: Settings) -> Iterator[Finding]:
+def file_systems(case: Case) -> Lines:
     """Publishing needs hard links and locks, drawing needs space held beforehand, SQLite its own host."""
-    database = ledger_database(settings.ledger_url)
+    settings, database = case.settings, ledger_database(case.settings.ledger_url)
     folders = {settings.trusted_folder, settings.published_folder, *([database.parent] if database else [])}
     for folder in sorted(folder for folder in folders if isinstance(folder, Path) and folder.is_dir()):
         if not os.access(folder, os.W_OK | os.X_OK):
-            yield warning(folder, "this user may not write here", "run the doctor as who runs the stream")
-            continue
-        lacking = _lacking(folder)
-        if lacking:
-            yield wrong(
-                folder,
-                f"its file system has no {' and no '.join(lacking)}, which keep a crash from tearing files",
-                "move it to a local file system",
-            )
-    system = _network_file_system(database.parent) if database else None
-    if system:
-        yield wrong(
-            database,
-            f"an SQLite ledger on {system} can be torn",
-            "move it to a local disk, or use PostgreSQL",
-        )
+            yield WARNING, folder, "this user may not write here", "run the doctor as who runs the stream"
+        elif lacking := _lacking(folder):
+            rule = f"its file system has no {' and no '.join(lacking)}, which keep a crash from tearing files"
+            yield WRONG, folder, rule, "move it to a local file system"
+    if database and (system := _network_file_system(database.parent)):
+        rule = f"an SQLite ledger on {system} can be torn"
+        yield WRONG, database, rule, "move it to a local disk, or use PostgreSQL"
 
 
 def _lacking(folder: Path) -> list[str]:
@@ -260,44 +231,35 @@ def _network_file_system(folder: Path) -> str | None:
     return kind if kind.startswith(("nfs", "cifs", "smb", "9p", "fuse.sshfs", "ceph", "glusterfs")) else None
 
 
-def _stores(settings: Settings) -> Iterator[Finding]:
-    """Findings about places that are URLs; the store itself says who may read what, and is not asked."""
-    if isinstance(settings.input_folder, StoreUrl):
-        yield from _input_store(settings.input_folder)
-    if isinstance(settings.published_folder, StoreUrl):
-        yield from _published_store(settings, settings.published_folder)
-
-
-def _input_store(url: StoreUrl) -> Iterator[Finding]:
+def stores(case: Case) -> Lines:
+    """Places that are URLs; the store itself says who may read what, and is not asked."""
+    inputs, published = case.settings.input_folder, case.settings.published_folder
+    if isinstance(inputs, StoreUrl):
+        try:
+            open_store(inputs).list_folder()
+        except OSError as error:
+            rule = f"the input folder cannot be listed: {error.strerror}"
+            yield WARNING, inputs, rule, "mend that; every day waits"
+    if not isinstance(published, StoreUrl):
+        return
     try:
-        open_store(url).list_folder()
-    except OSError as error:
-        yield warning(
-            url, f"the input folder cannot be listed: {error.strerror}", "mend that; every day waits"
-        )
-
-
-def _published_store(settings: Settings, url: StoreUrl) -> Iterator[Finding]:
-    try:
-        check_conditions(open_store(url))
+        check_conditions(open_store(published))
     except PublicationError as error:
-        yield wrong(url, str(error), "name another place in published.folder")
+        yield WRONG, published, str(error), "name another place in published.folder"
     except OSError as error:
-        yield warning(
-            url,
-            f"this user may not write here: {error.strerror}",
-            "run the doctor as who runs the stream, and see the rights of its credentials",
-        )
-    if settings.published.not_before is None:
-        yield note(
-            url,
+        rule = f"this user may not write here: {error.strerror}"
+        remedy = "run the doctor as who runs the stream, and see the rights of its credentials"
+        yield WARNING, published, rule, remedy
+    if case.settings.published.not_before is None:
+        rule = (
             "an object store tells its readers when each object was put, which follows from how long the "
-            "night took",
-            'set published.not_before, such as "06:00", so that a clock decides when',
+            "night took"
         )
+        remedy = 'set published.not_before, such as "06:00", so that a clock decides when'
+        yield NOTE, published, rule, remedy
 
 
-# Ledger, published folder and dumps beside each other: clock, seeded noise, markers.
+# Ledger, published folder and dumps: clock, leases, seeded noise, markers.
 
 CLOCK_SLACK = timedelta(minutes=5)
 MOST_LOOKED_AT = 100_000
@@ -306,47 +268,43 @@ NEWEST_DAYS = 31
 """Whose dumps are looked at as a run does."""
 
 
-def record(settings: Settings, now: datetime) -> Iterator[Finding]:
-    """Findings about what was recorded, published and delivered."""
-    yield from _markers(settings)
-    yield from _files_ahead(settings)
+def record(case: Case) -> Lines:
+    """What was recorded, published and delivered: what needs the ledger."""
+    settings = case.settings
     try:
         catalogue = find_catalogue(settings.published_folder)
     except OptStreamError as error:
-        yield wrong(settings.published_folder, str(error), "restore the catalogue from a copy")
+        yield WRONG, settings.published_folder, str(error), "restore the catalogue from a copy"
         return
     try:
         ledger = find_ledger(settings)
     except LedgerError as error:
-        yield wrong("ledger.url", str(error), "see that the database is there and answers")
+        yield WRONG, "ledger.url", str(error), "see that the database is there and answers"
         return
     yield from _clock_ahead(settings, ledger)
     if ledger is None:
-        yield from _without_ledger(catalogue, ledger_database(settings.ledger_url))
-        yield from _refused(settings, now, set())
+        database = ledger_database(settings.ledger_url)
+        if catalogue is None:
+            yield NOTE, database, "there is no ledger yet", "the first run makes it"
+        else:
+            rule = "days are published and the ledger is gone: what was spent would be forgotten"
+            yield WRONG, database, rule, "restore it from a backup before the next run, or correct ledger.url"
+        yield from _refused(settings, case.now, set())
         return
     with closing(ledger):
-        yield from _clock(settings, ledger, now)
-        yield from _leases(settings, ledger, now)
-        yield from _heads(settings, ledger, catalogue)
-        yield from _restored(settings, ledger)
+        outlines = [*ledger.outlines(settings.stream.name)]
+        yield from _clock(settings, ledger, case.now)
+        yield from _leases(ledger, settings.stream.name, outlines, ledger.lease_time(case.now))
+        if catalogue is not None and ledger.missing_heads([catalogue.ledger_head]):
+            rule = "its catalogue was written with another ledger than the configured one, or a newer copy"
+            remedy = "bring that ledger back; no day will be released before"
+            yield WRONG, settings.published_folder, rule, remedy
+        yield from _restored(settings, ledger, outlines)
         yield from _seeded(settings, ledger)
-        known = {period_from(one.period) for one in ledger.outlines(settings.stream.name)}
-        yield from _refused(settings, now, known)
+        yield from _refused(settings, case.now, {period_from(one.period) for one in outlines})
 
 
-def _without_ledger(catalogue: Catalogue | None, database: object) -> Iterator[Finding]:
-    if catalogue is None:
-        yield note(database, "there is no ledger yet", "the first run makes it")
-    else:
-        yield wrong(
-            database,
-            "days are published and the ledger is gone: what was spent would be forgotten",
-            "restore it from a backup before the next run, or correct ledger.url",
-        )
-
-
-def _clock_ahead(settings: Settings, ledger: Ledger | None) -> Iterator[Finding]:
+def _clock_ahead(settings: Settings, ledger: Ledger | None) -> Lines:
     """What the calendar of two years will refuse: after the newest release, or from the first dump on."""
     newest = ledger.last_release(settings.stream.name) if ledger else None
     if ledger and newest:
@@ -356,93 +314,75 @@ def _clock_ahead(settings: Settings, ledger: Ledger | None) -> Iterator[Finding]
         ahead = clock_before_ingest(settings, day) if day else None
     if ahead is not None:
         rule, _, remedy = ahead.rpartition(": ")
-        yield warning("stream.day", rule, remedy)
+        yield WARNING, "stream.day", rule, remedy
 
 
-def _clock(settings: Settings, ledger: Ledger, now: datetime) -> Iterator[Finding]:
+def _clock(settings: Settings, ledger: Ledger, now: datetime) -> Lines:
     last = ledger.last_event_at(settings.stream.name)
     if last is not None and last > now + CLOCK_SLACK:
-        yield wrong(
-            "the clock of this machine",
-            f"the ledger's newest event is of {last:%Y-%m-%d %H:%M} UTC, which lies ahead: leases and held "
-            "days go by the clock",
-            "set it (NTP); if it was ahead before, wait for the leases to end",
-        )
+        rule = f"the ledger's newest event is of {_minute(last)}, which lies ahead: leases go by it"
+        remedy = "set it (NTP); if it was ahead before, wait for the leases to end"
+        yield WRONG, "the clock of this machine", rule, remedy
 
 
-def _leases(settings: Settings, ledger: Ledger, now: datetime) -> Iterator[Finding]:
-    """Leases that end later than any lease can, and days that nobody has taken up for longer than that."""
-    clock, stream = ledger.lease_time(now), settings.stream.name
-    for one in ledger.outlines(stream):
+def _leases(ledger: Ledger, stream: str, outlines: Iterable[ReleaseOutline], clock: datetime) -> Lines:
+    """Leases that end later than any lease can, and days that no run has processed for longer than that."""
+    for one in outlines:
         record = ledger.find(stream, one.period, one.revision) if one.state.is_under_way else None
         if record is None:
             continue
-        place, until = f"{one.period} revision {one.revision}", f"{record.lease_until:%Y-%m-%d %H:%M} UTC"
+        place, until = f"{one.period} revision {one.revision}", _minute(record.lease_until)
         if record.lease_until > clock + LONGEST_LEASE:
-            yield wrong(
-                place,
-                f"{record.owner} holds it until {until}, and no lease lasts over a day: its clock ran ahead",
-                f"if that run is gone, `optstream ledger release-lease {one.period} --why …` frees it",
+            rule = (
+                f"{record.owner} holds it until {until}, and no lease lasts over a day: its clock ran ahead"
             )
+            remedy = f"if that run is gone, `optstream ledger release-lease {one.period} --why …` frees it"
+            yield WRONG, place, rule, remedy
         elif record.lease_until < clock - LONGEST_LEASE:
-            yield warning(
-                place,
-                f"it is {one.state.value.lower()}, and the lease of its last run ended {until}",
-                f"`optstream run --date {one.period}` finishes it",
-            )
+            rule = f"it is {one.state.value.lower()}, and the lease of its last run ended {until}"
+            yield WARNING, place, rule, f"`optstream run --date {one.period}` finishes it"
 
 
-def _files_ahead(settings: Settings) -> Iterator[Finding]:
+def _minute(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def files_from_the_future(case: Case) -> Lines:
     """Files of the trusted folder from the future, by this machine's clock: what goes by age keeps them."""
     latest, found = time.time() + CLOCK_SLACK.total_seconds(), list[Path]()
-    for path in islice(settings.trusted_folder.rglob("*"), MOST_LOOKED_AT):
+    for path in islice(case.settings.trusted_folder.rglob("*"), MOST_LOOKED_AT):
         with suppress(OSError):
             if path.lstat().st_mtime > latest:
                 found.append(path)
     if found:
         first = min(found)
-        yield warning(
-            first,
-            f"it was written {datetime.fromtimestamp(first.lstat().st_mtime, UTC):%Y-%m-%d %H:%M} UTC, which "
-            "lies ahead" + (f"; so were {len(found) - 1} more" if len(found) > 1 else ""),
-            f"set the clock (NTP); if it was ahead before, `touch {quoted(first)}`",
-        )
+        more = f"; so were {len(found) - 1} more" if len(found) > 1 else ""
+        written = datetime.fromtimestamp(first.lstat().st_mtime, UTC)
+        rule = f"it was written {_minute(written)}, which lies ahead{more}"
+        yield WARNING, first, rule, f"set the clock (NTP); if it was ahead before, `touch {quoted(first)}`"
 
 
-def _heads(settings: Settings, ledger: Ledger, catalogue: Catalogue | None) -> Iterator[Finding]:
-    if catalogue is not None and ledger.missing_heads([catalogue.ledger_head]):
-        yield wrong(
-            settings.published_folder,
-            "its catalogue was written with another ledger than the configured one, or a newer copy",
-            "bring that ledger back; no day will be released before",
-        )
-
-
-def _restored(settings: Settings, ledger: Ledger) -> Iterator[Finding]:
+def _restored(settings: Settings, ledger: Ledger, outlines: Iterable[ReleaseOutline]) -> Lines:
     """What witnesses, trusted folder and lineage know and the ledger does not."""
     for said in behind(settings, ledger):
-        yield wrong("ledger.url", said, "no day will be released before (docs/recover.md)")
-    # files first: whoever wrote them had told the ledger before
+        yield WRONG, "ledger.url", said, "no day will be released before (docs/recover.md)"
     folders = {
         key: folder
         for parent in (settings.staging_folder, settings.measurements_folder)
         for key, folder in release_folders(parent / settings.stream.name)
     }
-    told = dict.fromkeys(told_releases(settings), settings.lineage_folder) | folders
-    known = {(one.period, one.revision) for one in ledger.outlines(settings.stream.name)}
-    unknown = sorted(set(told) - known)
+    known = dict.fromkeys(told_releases(settings), settings.lineage_folder) | folders
+    unknown = sorted(known.keys() - {(one.period, one.revision) for one in outlines})
     if unknown:
         (period, revision), others = unknown[0], len(unknown) - 1
-        yield wrong(
-            told[unknown[0]],
-            f"it knows a release of {period} revision {revision}"
-            + (f", and there are {others} more," if others else "")
-            + " that the ledger does not: the ledger is an older copy, or another one",
-            "bring the newest ledger back; no such day will be released before (docs/recover.md)",
-        )
+        rule = f"it knows a release of {period} revision {revision}"
+        rule += f", and there are {others} more," if others else ""
+        rule += " that the ledger does not: the ledger is an older copy, or another one"
+        remedy = "bring the newest ledger back; no such day will be released before (docs/recover.md)"
+        yield WRONG, known[unknown[0]], rule, remedy
 
 
-def _seeded(settings: Settings, ledger: Ledger) -> Iterator[Finding]:
+def _seeded(settings: Settings, ledger: Ledger) -> Lines:
     """Simulated noise costs the privacy budget like any other, and the publisher refuses it."""
     for release in ledger.releases(settings.stream.name):
         if release.state is not ReleaseState.DRAWN:
@@ -451,34 +391,32 @@ def _seeded(settings: Settings, ledger: Ledger) -> Iterator[Finding]:
         folder = settings.measurements_of(day, release.revision)
         with suppress(OptStreamError, OSError):
             if Measured.from_bytes(read_verified(folder, release.measurements_hash)).simulated:
-                yield wrong(
-                    folder,
+                rule = (
                     f"{day} was drawn with seeded noise, which protects nobody: it is charged, and will "
-                    "never be published",
-                    "find who runs this stream with simulated_noise, and stop that",
+                    "never be published"
                 )
+                yield WRONG, folder, rule, "find who runs this stream with simulated_noise, and stop that"
 
 
-def _markers(settings: Settings) -> Iterator[Finding]:
-    """Find markers that the supplier never sets: those days would wait without end."""
+def markers(case: Case) -> Lines:
+    """Markers that the supplier never sets: those days would wait without end."""
     delivered: dict[Layout, bool] = {}
-    for day, folder in dated_folders(settings):
-        layout = settings.input_of(day)
-        names = set() if delivered.get(layout) else _names(folder)
+    for day, folder in dated_folders(case.settings):
+        layout, names = case.settings.input_of(day), set[str]()
+        if not delivered.get(layout):
+            with suppress(OSError):  # another check names it
+                names = set(entries_of(folder, MOST_FILES))
         if any(name.endswith(".parquet") for name in names):
             delivered[layout] = layout.announcement in names
     for layout in (layout for layout, is_announced in delivered.items() if not is_announced):
         since = "" if layout.valid_from is None else f" of {layout.valid_from} and later"
-        yield warning(
-            settings.input_folder,
-            f"dumps{since} are there, and none has {layout.announcement}: every such day will wait",
-            "have the supplier write it last, or correct "
-            + layout.key("marker" if layout.file_list is None else "file_list"),
-        )
+        rule = f"dumps{since} are there, and none has {layout.announcement}: every such day will wait"
+        key = layout.key("marker" if layout.file_list is None else "file_list")
+        yield WARNING, case.settings.input_folder, rule, f"have the supplier write it last, or correct {key}"
 
 
-def _refused(settings: Settings, now: datetime, known: set[date]) -> Iterator[Finding]:
-    """What the next run will refuse of the newest days that none has taken, as it looks for their dumps."""
+def _refused(settings: Settings, now: datetime, known: set[date]) -> Lines:
+    """What the next run will refuse of the newest unreleased days, as it looks for their dumps."""
     there = days_with_dumps(settings)
     after = settings.calendar.after(max(there)) if there else settings.calendar.period_at(now)
     refused: dict[str, list[date]] = {}
@@ -487,132 +425,96 @@ def _refused(settings: Settings, now: datetime, known: set[date]) -> Iterator[Fi
             refused.setdefault(str(found).removeprefix(f"{day}: "), []).append(day)
     for message, days in refused.items():
         more = f" and {len(days) - 1} more" if len(days) > 1 else ""
-        yield warning(
-            settings.input_folder,
-            f"the next run refuses {days[0]}{more}: {message}",
-            "nothing is charged for it; once it is mended, the next run takes it",
-        )
-
-
-def _names(folder: Location) -> set[str]:
-    """Of what lies in a folder; none where it cannot be listed, which is told of elsewhere."""
-    try:
-        return set(entries_of(folder, MOST_FILES))
-    except OSError:
-        return set()
+        rule = f"the next run refuses {days[0]}{more}: {message}"
+        remedy = "nothing is charged for it; once it is mended, the next run takes it"
+        yield WARNING, settings.input_folder, rule, remedy
 
 
 # The environment: telemetry, the Prefect server, variables that reach into a run.
 
+PERSIST = "PREFECT_RESULTS_PERSIST_BY_DEFAULT"
 # as Prefect and pydantic take them
 TRUE, FALSE = {"1", "true", "t", "yes", "y", "on"}, {"0", "false", "f", "no", "n", "off", ""}
 DEFAULT_PORT = 4200
 SECONDS = 3
 LISTENING = "0A"
 
-Ask = Callable[[str], Mapping[str, Any] | None]
-"""A server's settings, asked without credentials at its API's address; None if it does not tell."""
 
+def telemetry(case: Case) -> Lines:
+    def wants(name: str, values: set[str]) -> bool:
+        return name in case.environment and case.environment[name].lower() in values
 
-def surroundings(settings: Settings, environment: Mapping[str, str], ask: Ask) -> Iterator[Finding]:
-    """Findings about variables and the server that they name."""
-    yield from _telemetry(environment)
-    yield from _home(environment)
-    yield from _own_server(environment)
-    if environment.get("PREFECT_API_URL"):
-        yield from _named_server(environment, environment["PREFECT_API_URL"].rstrip("/"), ask)
-    yield from _ledger(settings, environment)
-
-
-def _telemetry(environment: Mapping[str, str]) -> Iterator[Finding]:
     rule = "telemetry is asked for; OptStream turns it off in its own runs, a server of yours would send it"
     for name in ("PREFECT_SERVER_ANALYTICS_ENABLED", "GX_ANALYTICS_ENABLED"):
-        if environment.get(name, "").lower() in TRUE:
-            yield wrong(name, rule, f"set {name}=false")
-    if "DO_NOT_TRACK" in environment and environment["DO_NOT_TRACK"].lower() in FALSE:
-        yield wrong("DO_NOT_TRACK", rule, "set DO_NOT_TRACK=1")
-    if environment.get("PREFECT_RESULTS_PERSIST_BY_DEFAULT", "").lower() in TRUE:
-        yield warning(
-            "PREFECT_RESULTS_PERSIST_BY_DEFAULT",
-            "results would be written to disk; OptStream's never are, those of other flows may be",
-            "set PREFECT_RESULTS_PERSIST_BY_DEFAULT=false",
-        )
+        if wants(name, TRUE):
+            yield WRONG, name, rule, f"set {name}=false"
+    if wants("DO_NOT_TRACK", FALSE):
+        yield WRONG, "DO_NOT_TRACK", rule, "set DO_NOT_TRACK=1"
+    if wants(PERSIST, TRUE):
+        rule = "results would be written to disk; OptStream's never are, those of other flows may be"
+        yield WARNING, PERSIST, rule, f"set {PERSIST}=false"
 
 
-def _home(environment: Mapping[str, str]) -> Iterator[Finding]:
+def prefect_home(case: Case) -> Lines:
     """Prefect's own folder, where the operator chose it; else it is in the trusted one."""
-    home = Path(environment.get("PREFECT_HOME", ""))
-    mode = mode_of(home) if "PREFECT_HOME" in environment else None
+    home = Path(case.environment.get("PREFECT_HOME", ""))
+    mode = mode_of(home) if "PREFECT_HOME" in case.environment else None
     if mode is not None and mode & OTHERS:
-        yield wrong(
-            home,
-            f"Prefect keeps flow parameters, logs and errors here, and its mode is {mode:04o}",
-            f"chmod 700 {quoted(home)}",
-        )
+        rule = f"Prefect keeps flow parameters, logs and errors here, and its mode is {mode:04o}"
+        yield WRONG, home, rule, f"chmod 700 {quoted(home)}"
 
 
-def _own_server(environment: Mapping[str, str]) -> Iterator[Finding]:
+def own_server(case: Case) -> Lines:
     """What `prefect server start` would do in this environment."""
-    host = environment.get("PREFECT_SERVER_API_HOST", "")
-    if host and not is_loopback(host) and not environment.get("PREFECT_SERVER_API_AUTH_STRING"):
-        yield wrong(
-            "PREFECT_SERVER_API_HOST",
-            f"a server on {host} is open to the network without a password: flow parameters, logs and errors",
-            "set it to 127.0.0.1, or set PREFECT_SERVER_API_AUTH_STRING as well",
+    host = case.environment.get("PREFECT_SERVER_API_HOST", "")
+    if host and not is_loopback(host) and not case.environment.get("PREFECT_SERVER_API_AUTH_STRING"):
+        rule = (
+            f"a server on {host} is open to the network without a password: flow parameters, logs and errors"
         )
+        remedy = "set it to 127.0.0.1, or set PREFECT_SERVER_API_AUTH_STRING as well"
+        yield WRONG, "PREFECT_SERVER_API_HOST", rule, remedy
 
 
-def _named_server(environment: Mapping[str, str], url: str, ask: Ask) -> Iterator[Finding]:
-    host, near = urlsplit(url).hostname or "", is_loopback(urlsplit(url).hostname or "")
+def named_server(case: Case) -> Lines:
+    name = "PREFECT_API_URL"
+    url = urlsplit(case.environment.get(name, "").rstrip("/"))
+    host, near = url.hostname or "", is_loopback(url.hostname or "")
+    if not url.geturl():
+        return
     if host.rstrip(".").endswith("prefect.cloud"):
-        yield wrong(
-            "PREFECT_API_URL",
-            "flow parameters, logs and error messages would leave your own machines",
-            "name a server of your own, or none",
-        )
+        rule = "flow parameters, logs and error messages would leave your own machines"
+        yield WRONG, name, rule, "name a server of your own, or none"
         return
-    if not near and urlsplit(url).scheme != "https":
-        yield wrong("PREFECT_API_URL", f"what is said to {host} goes over the network in clear", "use https")
-    told = ask(url)
-    if told is None:
+    if not near and url.scheme != "https":
+        yield WRONG, name, f"what is said to {host} goes over the network in clear", "use https"
+    answer = case.ask(url.geturl())
+    if answer is None:
         return
-    wide = not near or listens_beyond_loopback(urlsplit(url).port or DEFAULT_PORT)
-    if wide:
-        yield wrong(
-            "PREFECT_API_URL",
-            "the server answers anybody on the network: flow parameters, logs, errors; and it takes orders",
+    if not near or listens_beyond_loopback(url.port or DEFAULT_PORT):
+        rule = "the server answers anybody on the network: flow parameters, logs, errors; and it takes orders"
+        remedy = (
             "start it with --host 127.0.0.1, or with PREFECT_SERVER_API_AUTH_STRING (and "
-            "PREFECT_API_AUTH_STRING here)",
+            "PREFECT_API_AUTH_STRING here)"
         )
+        yield WRONG, name, rule, remedy
     else:
-        yield note(
-            "PREFECT_API_URL",
-            "every user of this machine may ask the server: it has no password",
-            "set PREFECT_SERVER_API_AUTH_STRING for it, and PREFECT_API_AUTH_STRING here",
-        )
-    if dict(told.get("server") or {}).get("analytics_enabled"):
-        yield wrong(
-            "PREFECT_API_URL",
-            "the server sends telemetry",
-            "start it with PREFECT_SERVER_ANALYTICS_ENABLED=false",
-        )
+        rule = "every user of this machine may ask the server: it has no password"
+        remedy = "set PREFECT_SERVER_API_AUTH_STRING for it, and PREFECT_API_AUTH_STRING here"
+        yield NOTE, name, rule, remedy
+    if dict(answer.get("server") or {}).get("analytics_enabled"):
+        remedy = "start it with PREFECT_SERVER_ANALYTICS_ENABLED=false"
+        yield WRONG, name, "the server sends telemetry", remedy
 
 
-def _ledger(settings: Settings, environment: Mapping[str, str]) -> Iterator[Finding]:
-    if environment.get("OPTSTREAM_LEDGER_URL"):
-        yield note(
-            "OPTSTREAM_LEDGER_URL",
-            "it replaces [ledger] url of the configuration: who runs without it meets another ledger",
-            "set it wherever the stream is run, or nowhere",
-        )
-    url = settings.ledger_url
+def ledger_url(case: Case) -> Lines:
+    if case.environment.get("OPTSTREAM_LEDGER_URL"):
+        rule = "it replaces [ledger] url of the configuration: who runs without it meets another ledger"
+        yield NOTE, "OPTSTREAM_LEDGER_URL", rule, "set it wherever the stream is run, or nowhere"
+    url = case.settings.ledger_url
     over_network = url.get_backend_name() == "postgresql" and not is_loopback(url.host or "localhost")
     if over_network and url.query.get("sslmode") not in ("require", "verify-ca", "verify-full"):
-        yield warning(
-            "ledger.url",
-            "the database is on another machine, and its connection need not be encrypted",
-            "add ?sslmode=verify-full to the URL",
-        )
+        rule = "the database is on another machine, and its connection need not be encrypted"
+        yield WARNING, "ledger.url", rule, "add ?sslmode=verify-full to the URL"
 
 
 def is_loopback(host: str) -> bool:
@@ -660,11 +562,23 @@ def ask_server(url: str) -> Mapping[str, Any] | None:
     return told if isinstance(told, dict) else {}
 
 
-# All examinations in a row. Each looks and changes nothing, but for a probe file that it removes again.
-#
-# In an object store it puts the probe that publishing puts there as well, and that stays.
+def noise_library(source: NoiseSource) -> Lines:
+    """Whether the source gives noise here; a sample is drawn and thrown away."""
+    try:
+        make_ready(source)
+    except NoiseError as error:
+        remedy = "mend the installation; no day can be drawn before"
+        yield WRONG, "the library of the noise", str(error), remedy
 
-ORDER = list(Severity)
+
+CHECKS: tuple[Callable[[Case], Lines], ...] = (
+    exposed_files, nested_folders, writable_public, readable_dumps, configuration_file, file_systems, stores,
+    telemetry, prefect_home, own_server, named_server, ledger_url, markers, files_from_the_future, record,
+    lambda case: noise_library(secure_noise()),
+)  # fmt: skip
+"""Each looks and changes nothing, but for a probe file that it removes again, and in an object store the
+probe that publishing puts there as well.
+"""
 
 
 def examine(
@@ -672,32 +586,19 @@ def examine(
 ) -> list[Finding]:
     """Return what is wrong around a stream, the worst first. A ledger that is there is opened, as `status`
     does; none is made.
-
-    environment: the operator's variables, before OptStream set its own. ask: how a Prefect server is asked
-    for its settings.
     """
+    case = Case(settings, environment, now, ask)
     found = [
-        *places(settings),
-        *surroundings(settings, environment, ask),
-        *record(settings, now),
-        *noise(secure_noise()),
+        Finding(severity, str(place), rule, remedy)
+        for check in CHECKS
+        for severity, place, rule, remedy in check(case)
     ]
-    return sorted(found, key=lambda finding: ORDER.index(finding.severity))
-
-
-def noise(source: NoiseSource) -> Iterator[Finding]:
-    """A finding if the source gives no noise here; a sample is drawn and thrown away."""
-    try:
-        make_ready(source)
-    except NoiseError as error:
-        yield wrong(
-            "the library of the noise", str(error), "mend the installation; no day can be drawn before"
-        )
+    return sorted(found, key=lambda finding: [*Severity].index(finding.severity))
 
 
 def unusable(place: object, error: ConfigurationError) -> list[Finding]:
     """Return the finding for a configuration file that does not load: its zones may be nested, too."""
-    return [wrong(place, str(error), "correct the configuration, then ask the doctor again")]
+    return [Finding(WRONG, str(place), str(error), "correct the configuration, then ask the doctor again")]
 
 
 __all__ = ["Finding", "Severity", "examine", "unusable"]

@@ -55,25 +55,33 @@ class PurgeContext:
         """What was recorded earlier than this is past a retention of so many days."""
         return self.now - timedelta(days=days)
 
+    def over(self, parent: Path, days: int) -> Iterator[tuple[ReleaseOutline, Path]]:
+        """Releases that are over for longer than so many days, each with its folder below the parent."""
+        for key, folder in release_folders(parent / self.stream):
+            release = self.releases.get(key)
+            if release is None or release.state.is_under_way:
+                continue
+            if self.ended.get(key, self.now) < self.before(days):
+                yield release, folder
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in files_in(folder) if path.is_file())
+
 
 def staged(context: PurgeContext, notes: list[str]) -> Iterator[Path]:
     """The bytes of releases that are over, if they are published as they should be."""
-    folders = list(release_folders(context.settings.staging_folder / context.stream))
-    if not folders:
-        return
-    catalogue = find_catalogue(context.settings.published_folder)
-    oldest = context.before(context.settings.trusted.retention_days)
-    for key, folder in folders:
-        release, ended = context.releases.get(key), context.ended.get(key)
-        if release is None or release.state.is_under_way or ended is None or ended >= oldest:
-            continue
+    settings = context.settings
+    found = list(context.over(settings.staging_folder, settings.trusted.retention_days))
+    catalogue = find_catalogue(settings.published_folder) if found else None
+    for release, folder in found:
         if release.state is ReleaseState.PUBLISHED and not _is_published(context, catalogue, release):
             notes.append(
                 f"{folder} is kept: the published folder does not hold its release; see "
                 "`optstream ledger verify`"
             )
             continue
-        yield from (path for path in files_in(folder) if path.is_file())
+        yield from _files(folder)
 
 
 def _is_published(context: PurgeContext, catalogue: Catalogue | None, release: ReleaseOutline) -> bool:
@@ -101,30 +109,26 @@ def verdicts(context: PurgeContext) -> Iterator[Path]:
 
 
 def inputs(context: PurgeContext) -> Iterator[Path]:
-    """The keyed hashes of the files that old releases came from: they go with the lineage that tells them."""
-    oldest = context.before(context.settings.trusted.lineage_retention_days)
-    for key, folder in release_folders(context.settings.inputs_folder / context.stream):
-        release, ended = context.releases.get(key), context.ended.get(key)
-        if release is not None and not release.state.is_under_way and ended is not None and ended < oldest:
-            yield from (path for path in files_in(folder) if path.is_file())
+    """The keyed hashes of the files that old releases came from: they go with the lineage that names them."""
+    settings = context.settings
+    for _, folder in context.over(settings.inputs_folder, settings.trusted.lineage_retention_days):
+        yield from _files(folder)
 
 
 def raw_states(context: PurgeContext, *, everything: bool) -> Iterator[Path]:
     """Raw state that no later day would take, and the last day's once it is old."""
-    folders = list(release_folders(context.settings.measurements_folder / context.stream))
-    held = [(key, sorted(folder.glob(f"*{RAW}"))) for key, folder in folders]
-    held = [(key, paths) for key, paths in held if paths]
+    folders = release_folders(context.settings.measurements_folder / context.stream)
+    held = {key: paths for key, folder in folders if (paths := sorted(folder.glob(f"*{RAW}")))}
     if not held:
         return
     drawn = context.ledger.event_times(context.stream, "drawn")
     oldest = context.before(min(context.settings.trusted.retention_days, RAW_STATE_DAYS))
     wanted = _may_be_taken(context)
-    for key, paths in held:
+    for key, paths in held.items():
         release = context.releases.get(key)
         if release is None or release.state.is_under_way:
             continue
-        old = key in drawn and drawn[key] < oldest
-        if everything or old or key not in wanted:
+        if everything or drawn.get(key, oldest) < oldest or key not in wanted:
             yield from paths
 
 
@@ -132,18 +136,15 @@ def _may_be_taken(context: PurgeContext) -> frozenset[Key]:
     """Releases from which a day to come might go on: what follows them, void days aside, is undrawn."""
     # nothing goes on from a restatement
     firsts = {one.first_step: one for one in context.releases.values() if one.revision == 0}
-    drawn = {
-        first: one
-        for first, one in firsts.items()
-        if one.state not in (ReleaseState.RESERVED, ReleaseState.VOID)
-    }
-    wanted = []
+    undrawn = (ReleaseState.RESERVED, ReleaseState.VOID)
+    drawn = {first: one for first, one in firsts.items() if one.state not in undrawn}
+    wanted = set()
     for one in drawn.values():
         end = one.end
         while (after := firsts.get(end)) is not None and after.state is ReleaseState.VOID:
             end = after.end  # never drawn any more: who comes after it goes on from the day before it
         if end not in drawn:
-            wanted.append((one.period, one.revision))
+            wanted.add((one.period, one.revision))
     return frozenset(wanted)
 
 
@@ -224,14 +225,12 @@ def _is_old(line: bytes, job: str, oldest: datetime) -> bool:
 
 def _sync(context: PurgeContext) -> None:
     """Make the removals durable, and take away the folders that are empty now."""
-    staging = context.settings.staging_folder / context.stream
-    inputs_folder = context.settings.inputs_folder / context.stream
-    for parent in (staging, inputs_folder):
-        for _, folder in release_folders(parent):
-            with suppress(OSError):  # not empty: its release is not over
-                folder.rmdir()
-    for _, folder in release_folders(context.settings.measurements_folder / context.stream):
-        sync_folder(folder)
-    for folder in (staging, inputs_folder, context.settings.validation_folder / context.stream):
+    settings, stream = context.settings, context.stream
+    parents = [settings.staging_folder / stream, settings.inputs_folder / stream]
+    for folder in (folder for parent in parents for _, folder in release_folders(parent)):
+        with suppress(OSError):  # not empty: its release is not over
+            folder.rmdir()
+    measured = [folder for _, folder in release_folders(settings.measurements_folder / stream)]
+    for folder in (*measured, *parents, settings.validation_folder / stream):
         if folder.is_dir():
             sync_folder(folder)

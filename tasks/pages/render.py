@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from tasks.monitor.alarms import day_or_hour
+from tasks.monitor.days import day_or_hour
 from tasks.pages import words
 from tasks.pages.charts import as_json
 

@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from jsonschema import Draft202012Validator
 
-from tasks.monitor.document import status_document
 from tasks.monitor.records import keep_audit
+from tasks.monitor.view import status_document
 from tasks.schemas import schema_of
 from tests.tasks.monitor.conftest import WATCH, Watched
 from tests.tasks.two_regions import CONFIGURATION, STEPS

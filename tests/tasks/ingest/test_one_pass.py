@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
+from tasks.ingest import formats
 from tasks.ingest import rows as cells
-from tasks.ingest.formats import FloatCounter
 
 SOUND, TIE, NEAR_TIE = 1.25, 1.0005, 1.00050000000001
 
@@ -13,18 +13,18 @@ SOUND, TIE, NEAR_TIE = 1.25, 1.0005, 1.00050000000001
 def work(monkeypatch):
     """How many files were scanned for readings, and how many readings were decided exactly."""
     done = {"scans": 0, "exact": 0}
-    scan, count = cells.scan, FloatCounter.count
+    scan, quantise = cells.scan, formats.quantise
 
     def counted_scan(file):
         done["scans"] += 1
         return scan(file)
 
-    def counted(self, raw):
+    def counted(raw, resolution):
         done["exact"] += len(raw)
-        return count(self, raw)
+        return quantise(raw, resolution)
 
     monkeypatch.setattr(cells, "scan", counted_scan)
-    monkeypatch.setattr(FloatCounter, "count", counted)
+    monkeypatch.setattr(formats, "quantise", counted)
     return done
 
 

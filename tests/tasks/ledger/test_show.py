@@ -101,7 +101,7 @@ def test_streams_of_one_grant_share_a_page_and_others_have_their_own(released):
     ledger, terms = released.ledger, terms_of(released.settings)
     ledger.enrol(StreamTerms(**{**terms.__dict__, "stream": "second"}), released.now)
     model = PrivacyModel(epsilon="2", window_length=4, alpha="1")
-    ledger.enrol(StreamTerms("third", "others", model, "tree", "strict", "words of another"), released.now)
+    ledger.enrol(StreamTerms("third", "others", model, "tree", "words of another"), released.now)
     plan = (StepSpend(0, "samples", 8, (1,) * 6, Fraction(4), 1),)
     ledger.reserve("third", "one", 0, plan, "owner", released.now, LATER)
     pages = {page.name: page for page in read_book(released.settings, ledger)}

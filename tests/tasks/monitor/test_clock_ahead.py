@@ -7,7 +7,7 @@ import pytest
 
 from optstream.stream import Calendar
 from tasks.ingest.clock import clock_ahead, foresee
-from tasks.operate.doctor import record
+from tasks.operate.doctor import examine
 from tasks.plan.dry_run import dry_run
 from tasks.release.stages import Status
 
@@ -43,7 +43,11 @@ def test_wall_clock_dumps_are_warned_of_until_the_change_is_delivered_in_utc(wat
         rows.with_columns(local).write_parquet(path)
 
     def doctor():
-        return [one.rule for one in record(watched.settings, watched.now) if one.place == "stream.day"]
+        return [
+            one.rule
+            for one in examine(watched.settings, {}, watched.now, lambda url: None)
+            if one.place == "stream.day"
+        ]
 
     def alarms():
         return [one.words for one in watched.watch(live=False).alarms if one.kind == "clock-ahead"]

@@ -48,8 +48,8 @@ def test_names_and_places_are_carried_and_shape_no_release(load, tmp_path):
     """A configuration without names has the hash that it had, and names change no hash."""
     named, bare = load(), load((NAMES, ""))
     placed = load((NAMES, NAMES + "[hierarchy.places]\n84 = [45.5, 4]\n"))
-    assert named.node_facts["84"] == NodeFacts("Auvergne-Rhône-Alpes")
-    assert placed.node_facts["84"] == NodeFacts("Auvergne-Rhône-Alpes", 45.5, 4.0)
+    assert named.node_facts["84"] == NodeFacts(name="Auvergne-Rhône-Alpes")
+    assert placed.node_facts["84"] == NodeFacts(name="Auvergne-Rhône-Alpes", latitude=45.5, longitude=4.0)
     assert bare.node_facts == {}
     assert named.configuration_hash == bare.configuration_hash == placed.configuration_hash
     old = load((NAMES, ""), ('restatement_share = "1/10"', 'restatement_share = "0"  '))
@@ -69,4 +69,4 @@ def test_a_file_of_the_hierarchy_may_have_names_and_places(load, tmp_path, endin
     table.write_csv(file) if ending == "csv" else table.write_parquet(file)
     start, stop = EXAMPLE.index("[hierarchy.parents]"), EXAMPLE.index("[budget]")
     settings = load((EXAMPLE[start:stop], f'[hierarchy]\nfile = "tree.{ending}"\n'))
-    assert settings.node_facts == {"01": NodeFacts("Ain", 46.1, 5.3)}
+    assert settings.node_facts == {"01": NodeFacts(name="Ain", latitude=46.1, longitude=5.3)}

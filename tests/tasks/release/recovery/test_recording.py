@@ -8,9 +8,9 @@ import pytest
 from optstream.errors import LedgerError, LedgerUnavailableError
 from optstream.ledger import ReleaseState
 from optstream.noise import secure_noise
-from tasks.operate.doctor import noise as noise_findings
+from tasks.operate.doctor import noise_library
 from tasks.release import draw as draw_module
-from tasks.release.inputs import drawn_inputs
+from tasks.release.inputs import record_of_draw
 from tasks.release.run import let_go, release_lease
 from tasks.release.stages import Status
 from tests.failing import raising
@@ -74,7 +74,7 @@ def test_a_database_that_stays_away_loses_nothing(either, monkeypatch):
     record = either.record(DAY)
     assert (record.state, record.redraws) == (ReleaseState.PUBLISHED, 0)
     assert measurements(either) == drawn
-    assert drawn_inputs(either.settings, DAY, 0, record.measurements_hash)
+    assert record_of_draw(either.settings, DAY, 0, record.measurements_hash).inputs()
     assert either.ledger.verify() == []
 
 
@@ -142,8 +142,8 @@ def test_a_library_that_does_not_load_costs_no_day(either):
         assert not either.record(DAY).drawing
         either.later(minutes=1)
     assert either.record(DAY).redraws == 0
-    assert [finding.severity for finding in noise_findings(missing)] == ["wrong"]
-    assert list(noise_findings(secure_noise())) == []
+    assert [severity for severity, *_ in noise_library(missing)] == ["wrong"]
+    assert list(noise_library(secure_noise())) == []
     assert status(either.release(DAY)) is Status.PUBLISHED
 
 

@@ -11,8 +11,7 @@ from optstream.catalogue import find_catalogue, read_catalogue, read_published
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.storage.store import S3Store
 from tasks.ledger.export import export
-from tasks.monitor.document import status_document
-from tasks.monitor.view import watch
+from tasks.monitor.view import status_document, watch
 from tasks.operate.doctor import examine
 from tasks.operate.simulate import simulate
 from tasks.release.outcomes import budget_of, outcomes_document

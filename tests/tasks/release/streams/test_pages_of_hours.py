@@ -10,8 +10,7 @@ from starlette.testclient import TestClient
 from flows.web.app import application
 from flows.web.poll import Looks
 from optstream.stream import Hour
-from tasks.monitor.document import status_document
-from tasks.monitor.view import watch
+from tasks.monitor.view import status_document, watch
 from tasks.pages.snapshot import take_snapshot
 from tasks.release.publish import close_over
 from tests.flows.web.conftest import AUTHORIZED, SECRET

@@ -19,7 +19,12 @@ from tests.optstream.catalogue.conftest import make_rows, make_statement
 
 DAY = date(2016, 2, 1)
 KEY = Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
-TOLD = About("Example Grid", "CC BY 4.0", licence_address="https://creativecommons.org/licenses/by/4.0/")
+TOLD = About(
+    stream="../french load",
+    publisher="Example Grid",
+    licence="CC BY 4.0",
+    licence_address="https://creativecommons.org/licenses/by/4.0/",
+)
 
 
 @pytest.fixture
@@ -28,7 +33,7 @@ def folder(tmp_path):
     statement, signer = make_statement(DAY), Signer(KEY, lambda _entries: None)
     release = (stage(make_rows(DAY), statement), statement)
     publish(tmp_path / "published", [release], lambda _: "h1", signer)
-    put_about(tmp_path / "published", "../french load", TOLD, signer)
+    put_about(tmp_path / "published", TOLD, signer)
     return tmp_path / "published"
 
 
@@ -38,8 +43,8 @@ def call(folder):
 
 
 def test_names_stand_beside_codes_where_the_publisher_tells_them(folder, call, tmp_path):
-    told = About(nodes={"84": NodeFacts(name="Auvergne")})
-    put_about(folder, "../french load", told, Signer(KEY, lambda _entries: None))
+    told = About(stream="../french load", nodes={"84": NodeFacts(name="Auvergne")})
+    put_about(folder, told, Signer(KEY, lambda _entries: None))
     for words in ((), ("--daily",)):
         output = tmp_path / f"named{len(words)}"
         assert call("--output", f"{output}.parquet", "--as", "parquet", *words).exit_code == 0
