@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 import typer
 import uvicorn
 
-from flows.cli.options import DEFAULT_CONFIG, Configs, asks, examples, files_of, new_app, read_streams
+from flows.cli.options import DEFAULT_CONFIG, Configs, asks, every_stream, examples, files_of, new_app
 from flows.cli.output import Terminal
 from flows.orchestration.environment import LOOPBACK, connect, heartbeat_seconds, password_of, served
 from flows.orchestration.listening import BOUNDED, listen, raise_open_files
@@ -92,7 +92,8 @@ def serve(
     """
     before = dict(os.environ)
     systemd = systemd_address()
-    streams, terminal = _streams(config), Terminal()
+    # a service that started without one of them would be taken for one that has it
+    streams, terminal = every_stream(files_of(config)), Terminal()
     for one in streams:
         check_trusted(one)
         looks_of(one)
@@ -143,19 +144,6 @@ def serve(
 
 def _have_grown(children: Sequence[Child]) -> bool:
     return any(child.memory > MOST_MEMORY for child in children)
-
-
-def _streams(config: Sequence[Path] | None) -> list[Settings]:
-    """The streams, in the order of their nights. Raises ConfigurationError if one cannot be read: a service
-    that starts without it would be taken for one that has it.
-    """
-    files = files_of(config)
-    if len(files) == 1:
-        return [load_settings(files[0])]
-    streams, broken = read_streams(files)
-    for why in broken.values():
-        raise ConfigurationError(why)
-    return streams
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> None:

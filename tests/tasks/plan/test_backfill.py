@@ -1,4 +1,4 @@
-"""What a span lacks and would cost, before anything is done; and what a run of it then does."""
+"""What a span lacks and would cost, what a stopped run leaves, and when nothing is left to do."""
 
 import threading
 from datetime import date, timedelta
@@ -9,8 +9,9 @@ import pytest
 from optstream.catalogue.backends.local import LocalTransaction
 from optstream.errors import LedgerError
 from tasks.config import load_settings
-from tasks.plan.backfill import cost_of, plan_backfill
+from tasks.plan.backfill import cost_of, over_already, plan_backfill, words_of_left
 from tasks.release import run as release
+from tasks.release.due import due
 from tasks.release.reserve import look_at_folders
 from tasks.release.stages import Status
 from tests.tasks.two_regions import STEPS
@@ -127,3 +128,74 @@ def test_data_whose_catalogue_was_lost_are_refused(installation, there):
     (installation.folder / "published/catalogue.json").unlink()
     with pytest.raises(LedgerError, match="holds data but no catalogue"):
         look_at_folders(installation.run())
+
+
+def test_a_stopped_run_says_what_is_left_and_until_when_it_is_held(installation, there):
+    installation.release(there[0], steps=STEPS[:6])
+    now, again = installation.now, "optstream run …"
+    until = now + timedelta(minutes=15)
+
+    def words(at):
+        return words_of_left(installation.settings, installation.ledger, there[:2], at, again)
+
+    first, held, last = words(now)
+    assert "of 2 days 1 are under way and 1 were not begun" in first
+    assert held == f"  {there[0]} DRAWN: held by the stopped run until {until:%Y-%m-%d %H:%M:%S} UTC"
+    assert f"go on after {until:%H:%M:%S} UTC with `{again}`" in last
+    assert f"release-lease {there[0]} " in last
+    assert words(until)[1:] == [f"  {there[0]} DRAWN: free", f"go on at any time with `{again}`"]
+
+
+DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+
+
+@pytest.fixture
+def published(installation):
+    installation.released(DAY)
+    installation.write_pages()
+    return installation
+
+
+def test_a_published_day_is_over_and_nothing_changes(published):
+    before = published.files("published", "trusted/report")
+    (ended,) = over_already(published.run(), [DAY])
+    assert ended.outcome.status is Status.UNCHANGED
+    assert published.files("published", "trusted/report") == before
+
+
+def test_a_day_that_is_missing_under_way_or_asked_for_again_is_not(published):
+    assert over_already(published.run(), [DAY, NEXT]) is None
+    assert over_already(published.run(restate=True), [DAY]) is None
+    published.release(NEXT, steps=STEPS[:6])  # drawn
+    assert over_already(published.run(), [NEXT]) is None
+
+
+def test_a_page_that_a_run_left_behind_is_still_to_be_made(published):
+    (published.folder / "published/index.html").write_text("of another day")
+    assert over_already(published.run(), [DAY]) is None
+    published.write_pages()
+    assert over_already(published.run(), [DAY]) is not None
+    published.settings.report_file.unlink()
+    assert over_already(published.run(), [DAY]) is None
+
+
+def test_an_estimate_that_is_due_is_still_to_be_made(learning):
+    days = [date(2016, 6, 1), date(2016, 6, 2)]
+    learning.released(*days)
+    learning.write_pages()
+    assert over_already(learning.run(), days) is None
+
+
+def test_a_day_that_another_mechanism_measured_stays_due_and_is_no_work(installation):
+    """But where its measurements are gone, which a run tells."""
+    days = [DAY, NEXT]
+    installation.simulate(*days)
+    installation.released(DAY)
+    installation.change_mechanism("HistoryInformed")
+    installation.released(NEXT)
+    installation.write_pages()
+    assert [one.day for one in due(installation.run())] == [DAY]
+    assert len(over_already(installation.run(), days)) == 2
+    for path in installation.settings.measurements_of(DAY, 0).iterdir():
+        path.unlink()
+    assert over_already(installation.run(), days) is None
