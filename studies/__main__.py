@@ -8,6 +8,8 @@ import sys
 import typer
 
 from optstream.errors import OptStreamError
+from studies import leakage_of_stream
+from studies.audit import run as audit
 from studies.benchmarks import (
     bounded_program,
     history_cost,
@@ -17,7 +19,6 @@ from studies.benchmarks import (
     small_counts,
     sum_coverage,
 )
-from studies.commands import audit, leakage
 from studies.evaluation import run as evaluate
 
 app = typer.Typer(
@@ -28,8 +29,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="Studies beside the product: nothing is released.",
 )
-for module in (audit, leakage):
-    app.registered_commands += module.app.registered_commands
+app.command("audit", help=audit.__doc__)(audit.main)
+app.command("leakage", help=leakage_of_stream.__doc__)(leakage_of_stream.main)
 app.command("evaluate", help=evaluate.__doc__)(evaluate.main)
 BENCHMARKS = {
     "mechanisms": mechanisms,

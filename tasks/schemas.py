@@ -9,9 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from optstream.catalogue.about import About
 from optstream.catalogue.documents import json_schema
+from optstream.catalogue.index import Catalogue
 from optstream.catalogue.statement import Manifest
-from optstream.catalogue.untrusted import ListedCatalogue, NumberedCatalogue
 from optstream.errors import ParameterError
 from tasks.monitor.view import Status
 
@@ -26,13 +27,18 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str, str]] = {
         "The manifest of a published release",
         "What a release is, protects and cost. Public.",
     ),
+    "optstream.about/1": (
+        About,
+        "about.json of a published folder",
+        "Publisher, licence, names and places of nodes, and noise that became known. Public.",
+    ),
     "optstream.catalogue/1": (
-        ListedCatalogue,
+        Catalogue,
         "catalogue.json of a published folder",
         "Which file is the release of which day. Public.",
     ),
     "optstream.catalogue/2": (
-        NumberedCatalogue,
+        Catalogue,
         "catalogue.json of a published folder whose catalogues are signed",
         "Which file is the release of which day, numbered. Public. Its signature is in signatures/.",
     ),

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from tasks.config.example import EXAMPLE
 from tasks.config.fields import Section
 from tasks.config.load import LISTS
 from tasks.config.schema import (
@@ -18,6 +17,7 @@ from tasks.config.schema import (
     SECTIONS,
     PublicSeries,
 )
+from tasks.config.templates import EXAMPLE
 
 MEANINGS = Path(__file__).with_name("meanings.toml")
 HEAD = """\
@@ -120,6 +120,6 @@ def _row(key: str, meaning: str, field: FieldInfo) -> str:
 
 
 def _shown(default: Any) -> str:
-    if default is None or default == () or default is PydanticUndefined:
+    if default is PydanticUndefined or default in (None, (), {}):
         return "none"
     return f"`{default}`" if not isinstance(default, str) else f'`"{default}"`'

@@ -7,7 +7,7 @@ from typing import Any
 from data_contracts import frames, private_period, release
 from data_contracts.judge import Contract, columns_of
 from data_contracts.raw import raw_contract
-from optstream.catalogue.rows import empty_rows
+from optstream.catalogue.rows import columns_of as published_columns
 from tasks.ledger.export import COLUMNS
 from tasks.monitor.view import Kind, State
 from tasks.schemas import DOCUMENTS, schema_of
@@ -32,21 +32,6 @@ says. The column `date` is in the path, not in the file.
 | column | type | what it is |
 | --- | --- | --- |
 """
-MEANT = {
-    "date": "the local day",
-    "step": "the step's number in the day, from 0",
-    "timestamp": "its start, UTC; null for a slot that the day does not have",
-    "node": "a node of the hierarchy",
-    "parent": "the node above; null for the root",
-    "level": "the node's depth, root 0",
-    "load_mw": "the private estimate; a node is the sum of its children",
-    "load_mw_noise_se": "its standard error from noise alone: no error band; null where not known",
-    "load_mw_se": "the standard error of its whole error, where the mechanism knows it; else null",
-    "revision": "0 for a first release; each restatement is one more, and was charged",
-    "vintage": "estimates of the same measurements, numbered; they cost nothing",
-}
-
-
 METERED = frames.raw_columns(metered=True)
 STOPPED = "the day stops; nothing is spent"
 UNPUBLISHED = "it is not published; what it spent stays spent"
@@ -62,10 +47,8 @@ def data_page() -> str:
         ("the release", release.CONTRACT, frames.RELEASE, UNPUBLISHED),
     ):
         parts += _contract(heading, contract, metrics, then)
-    rows = empty_rows("load_mw").schema
-    parts += [
-        PUBLISHED + "\n".join(f"| `{name}` | {kind} | {MEANT.get(name, '')} |" for name, kind in rows.items())
-    ]
+    rows = [f"| `{one.name}` | {one.type} | {one.meaning} |" for one in published_columns("load_mw")]
+    parts += [PUBLISHED + "\n".join(rows)]
     parts += ["", "## States of a day\n", "| letter | state | the day … |", "| --- | --- | --- |"]
     parts += [f"| `{one.letter}` | {one.value} | {one.meaning} |" for one in State]
     parts += ["", "## Alarms\n", "| alarm | severity | when |", "| --- | --- | --- |"]

@@ -35,10 +35,10 @@ from flows.cli.output import Terminal, plain_table
 from optstream.privacy.horizon import HorizonLoss
 from optstream.privacy.model import Currency
 from tasks.config import Settings, load_settings
-from tasks.ledger.documents import book_document, horizon_document
 from tasks.ledger.export import export as write
 from tasks.ledger.open import find_ledger, need_ledger
 from tasks.ledger.show import (
+    Book,
     BudgetSummary,
     DayHeadroom,
     Horizon,
@@ -58,15 +58,13 @@ from tasks.release.run import release_lease as release
 # How `optstream ledger show` looks on a terminal.
 
 
-def show_book(
-    pages: tuple[BudgetSummary, ...], horizons: tuple[Horizon, ...], changed: list[str], terminal: Terminal
-) -> None:
+def show_book(book: Book, terminal: Terminal) -> None:
     """A part for each privacy budget: its streams, its days, its windows, and its last month and year."""
     if terminal.as_json:
         return
-    if not pages:
+    if not book.grants:
         terminal.say("the ledger has no stream yet")
-    for page in pages:
+    for page in book.grants:
         model = page.terms.model
         terminal.say(
             f"privacy budget {page.name}: "
@@ -84,12 +82,13 @@ def show_book(
         if page.shared_words:
             terminal.say(f"by stream: {page.shared_words}")
         terminal.say(_free(page))
-        for found in horizons:
+        for found in book.horizons:
             if found.grant == page.name:
                 terminal.say(_horizon(found))
         terminal.say("")
-    if changed:
-        terminal.say(f"the ledger has another {', '.join(changed)} than the configuration: a run is refused")
+    if book.changed_in_configuration:
+        changed = ", ".join(book.changed_in_configuration)
+        terminal.say(f"the ledger has another {changed} than the configuration: a run is refused")
 
 
 DECIMALS: dict[Currency, int] = {"epsilon": 6, "rho": 9}
@@ -229,10 +228,14 @@ def show(
         raise WordsError(f"--to {last} is before --from {first}")
     settings, terminal = load_settings(config), Terminal(as_json)
     ledger = need_ledger(settings)
-    pages, changed = read_book(settings, ledger, first, last), refused_changes(settings, ledger)
-    horizons = read_horizons(settings, ledger)
-    show_book(pages, horizons, changed, terminal)
-    terminal.document(book_document(pages, horizons, settings.stream.name, changed))
+    book = Book(
+        stream=settings.stream.name,
+        changed_in_configuration=refused_changes(settings, ledger),
+        grants=read_book(settings, ledger, first, last),
+        horizons=read_horizons(settings, ledger),
+    )
+    show_book(book, terminal)
+    terminal.document(book.to_json())
 
 
 @app.command(epilog=examples("optstream ledger verify", "optstream ledger verify --config population.toml"))
@@ -280,7 +283,7 @@ def horizon(
     settings, terminal = load_settings(config), Terminal(as_json)
     found = read_horizon(settings, need_ledger(settings), n_days, delta, last)
     show_horizon(found, terminal)
-    terminal.document(horizon_document(found))
+    terminal.document(found.to_json())
 
 
 @app.command(epilog=examples("optstream ledger export --into exported"))

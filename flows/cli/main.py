@@ -15,9 +15,9 @@ from typer.main import get_command
 from flows.cli.activity import reported
 from optstream.errors import ConfigurationError, OptStreamError
 
+DAILY = "Every day"
 START = "Set up"
-RELEASE = "Release"
-LOOK = "Look"
+READ = "Read what is published"
 REPAIR = "Repair and look after"
 
 
@@ -30,21 +30,21 @@ class Row(NamedTuple):
 
 
 COMMANDS = {
+    "run": Row("release", DAILY, "Release days, each once, from dump to published file."),
+    "backfill": Row("release", DAILY, "Release every missing day of a span."),
+    "serve": Row("serve", DAILY, "Run the stream every night, and its watch every hour."),
+    "status": Row("read", DAILY, "Print the calendar, the budget and the alarms."),
+    "watch": Row("read", DAILY, "Print the status, and notify of what is new or over."),
+    "ui": Row("serve", DAILY, "Serve the operators' pages of several streams."),
+    "report": Row("read", DAILY, "Write the pages for operators and for data users."),
+    "ledger": Row("ledger", DAILY, "What was spent: show, horizon, verify, export, amend."),
     "init": Row("setup", START, "Write a configuration: an example, or one for your files."),
     "simulate": Row("setup", START, "Write made-up dumps to try things out."),
     "advise": Row("advise", START, "Propose how to release, from public facts alone."),
     "doctor": Row("operate", START, "Check security and configuration."),
     "keys": Row("read", START, "Signatures: make the key that signs."),
-    "run": Row("release", RELEASE, "Release days, each once, from dump to published file."),
-    "backfill": Row("release", RELEASE, "Release every missing day of a span."),
-    "serve": Row("serve", RELEASE, "Run the stream every night, and its watch every hour."),
-    "status": Row("watch", LOOK, "Print the calendar, the budget and the alarms."),
-    "watch": Row("watch", LOOK, "Print the status, and notify of what is new or over."),
-    "ui": Row("serve", LOOK, "Serve the operators' pages of several streams."),
-    "report": Row("read", LOOK, "Write the pages for operators and for data users."),
-    "ledger": Row("ledger", LOOK, "What was spent: show, horizon, verify, export, amend."),
-    "verify-published": Row("read", LOOK, "Check a published folder, also by its signatures."),
-    "export": Row("read", LOOK, "Write some nodes and days of a published folder to a file."),
+    "export": Row("read", READ, "Write some nodes and days of a published folder to a file."),
+    "verify-published": Row("read", READ, "Check a published folder, also by its signatures."),
     "withdraw": Row("operate", REPAIR, "Take days back out of the catalogue; they stay charged."),
     "publish": Row("operate", REPAIR, "Write lost or damaged published files again, for free."),
     "purge": Row("operate", REPAIR, "Remove what is past its retention."),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from csv import reader
 from datetime import date
 from fractions import Fraction
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -11,11 +12,11 @@ import typer
 
 from flows.cli.activity import work
 from flows.cli.output import Terminal
-from optstream.errors import OptStreamError, ParameterError
+from optstream.errors import ConfigurationError, OptStreamError, ParameterError
 from optstream.privacy.exact import exact
 from optstream.stream import Hour, days_from, period_from
 from tasks.config import Settings, load_settings, stream_files
-from tasks.plan.streams import in_order
+from tasks.config.fields import absolute
 
 
 def new_app(help: str | None = None) -> typer.Typer:
@@ -45,28 +46,20 @@ def names_in(text: str | None) -> tuple[str, ...]:
 
 def parse_day(text: str) -> date:
     """The date. Raises typer.BadParameter unless it is one as 2016-02-01, between 1970 and 2199."""
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        hint = ", which stands for all its hours" if "T" in text else ""
-        raise typer.BadParameter(
-            f"a date looks like 2016-02-01{hint}, and is in the calendar; got {text!r}"
-        ) from None
-    return _in_range(day, text)
+    hint = ", which stands for all its hours" if "T" in text else ""
+    return _parse(text, date.fromisoformat, f"a date looks like 2016-02-01{hint}")
 
 
 def parse_period(text: str) -> date:
     """The day or the hour. Raises typer.BadParameter unless it is one as 2016-02-01 or 2016-02-01T13."""
+    return _parse(text, period_from, "a date looks like 2016-02-01, an hour like 2016-02-01T13")
+
+
+def _parse(text: str, read: Callable[[str], date], looks: str) -> date:
     try:
-        period = period_from(text)
+        period = read(text)
     except ValueError:
-        raise typer.BadParameter(
-            f"a date looks like 2016-02-01, an hour like 2016-02-01T13, and is in the calendar; got {text!r}"
-        ) from None
-    return _in_range(period, text)
-
-
-def _in_range(period: date, text: str) -> date:
+        raise typer.BadParameter(f"{looks}, and is in the calendar; got {text!r}") from None
     if not 1970 <= period.year <= 2199:
         raise typer.BadParameter(f"a date lies between 1970 and 2199; got {text!r}")
     return period
@@ -252,7 +245,49 @@ def read_streams(files: Sequence[Path]) -> tuple[list[Settings], dict[Path, str]
         if name in streams:
             raise WordsError(f"{streams[name].file} and {settings.file} are both of stream {name}: name one")
         streams[name] = settings
-    return in_order(list(streams.values())), broken
+    return _in_order(list(streams.values())), broken
+
+
+def _in_order(streams: Sequence[Settings]) -> list[Settings]:
+    """Return the streams, no two of one name, by name, but those first whose published folder is a covariate
+    of another; always in the same order. Where streams read each other, all are by name: of the later ones
+    the earlier know the day before.
+    """
+    by_name = {one.stream.name: one for one in streams}
+    folders = {
+        place.resolve(): name
+        for name, one in by_name.items()
+        if isinstance(place := one.published_folder, Path)
+    }
+    reads = {name: _read_by(one, folders) - {name} for name, one in sorted(by_name.items())}
+    sorter = TopologicalSorter(reads)
+    try:
+        sorter.prepare()
+    except CycleError:
+        return [by_name[name] for name in reads]
+    found: list[str] = []
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        found += ready
+        sorter.done(*ready)
+    return [by_name[name] for name in found]
+
+
+def _read_by(settings: Settings, folders: dict[Path, str]) -> set[str]:
+    places = (absolute(one.path, settings.folder).resolve() for one in settings.covariates.given)
+    return {folders[place] for place in places if place in folders}
+
+
+def every_stream(files: Sequence[Path]) -> list[Settings]:
+    """Return the streams in their order. Raises ConfigurationError if one cannot be read, WordsError as
+    `read_streams`.
+    """
+    if len(files) == 1:
+        return [load_settings(files[0])]
+    streams, broken = read_streams(files)
+    for why in broken.values():
+        raise ConfigurationError(why)
+    return streams
 
 
 def _tried(settings: Settings, terminal: Terminal, command: Callable[[Settings, Terminal], Done]) -> Done:

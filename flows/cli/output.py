@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,14 @@ MARKS = {
     Status.VOID: "[red]void[/]",
     Status.FAILED: "[red]failed[/]",
 }
+
+MOST_LISTED = 20
+
+
+def listed(days: Sequence[date]) -> str:
+    """Return days with commas between, the first ones where there are many."""
+    more = f" and {len(days) - MOST_LISTED} more" if len(days) > MOST_LISTED else ""
+    return ", ".join(map(str, days[:MOST_LISTED])) + more
 
 
 class Terminal:

@@ -11,7 +11,7 @@ from math import inf, isfinite
 from pathlib import Path
 from textwrap import fill
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -32,15 +32,15 @@ from flows.cli.options import (
     asks,
     days_between,
     each_stream,
+    every_stream,
     examples,
     files_of,
     flag,
     new_app,
     periods_asked,
     periods_of_span,
-    read_streams,
 )
-from flows.cli.output import Terminal, plain_table
+from flows.cli.output import Terminal, listed, plain_table
 from flows.orchestration.environment import connect
 from flows.orchestration.serve import own_server
 from optstream.errors import ConfigurationError, OptStreamError
@@ -54,22 +54,19 @@ from tasks.plan.backfill import (
     BackfillPlan,
     backfill_document,
     cost_of,
-    left_behind,
     over_already,
     pages_are_made,
     plan_backfill,
     plan_document,
-    words_of,
+    words_of_left,
 )
-from tasks.plan.expected import DryRun, Level, Period, dry_run_document
+from tasks.plan.dry_run import DryRun, Level, Period, SharedBudget, price_products
+from tasks.plan.dry_run import dry_run as price
 from tasks.release.due import due
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of, outcomes_document
 from tasks.release.run import asking
 from tasks.release.stages import Ended, Status
-
-if TYPE_CHECKING:
-    from tasks.plan.dry_run import SharedBudget
 
 # How `optstream run --dry-run` shows what it found.
 
@@ -79,7 +76,7 @@ WIDTH = 80
 def show_dry_run(found: DryRun, terminal: Terminal) -> None:
     """Tables for people, or the one document of `--json`."""
     if terminal.as_json:
-        terminal.document(dry_run_document(found))
+        terminal.document(found.to_json())
         return
     terminal.say(f"{found.stream}: a dry run; no reading is read, nothing is drawn or charged")
     for period in found.periods:
@@ -184,7 +181,7 @@ def told_if_interrupted(settings: Settings, days: Sequence[date], again: str) ->
     except KeyboardInterrupt:
         try:
             with closing(open_ledger(settings.ledger_url)) as ledger:
-                lines = words_of(left_behind(settings, ledger, days, datetime.now(UTC)), again)
+                lines = words_of_left(settings, ledger, days, datetime.now(UTC), again)
         except (OptStreamError, OSError):
             lines = [IN_GENERAL]  # the ledger is away
         for line in lines:
@@ -278,8 +275,6 @@ def _over(settings: Settings, days: list[date]) -> list[Ended] | None:
 def _price(settings: Settings, days: list[date], terminal: Terminal) -> Done:
     """Show what the days would cost; code 1 if the plan does not fit the privacy budget."""
     with work("compute noise and expected errors of every node"):
-        from tasks.plan.dry_run import dry_run as price  # it loads the mechanisms
-
         found = price(settings, days)
     show_dry_run(found, terminal)
     return Done(0, "the plan fits") if found.fits else Done(1, "the plan does not fit")
@@ -287,20 +282,13 @@ def _price(settings: Settings, days: list[date], terminal: Terminal) -> Done:
 
 def _price_together(files: list[Path], days: list[date], terminal: Terminal) -> int:
     """Show what the days of several streams would cost together; 1 if they do not fit a privacy budget."""
-    # what compares streams takes half a second
-    from tasks.plan.dry_run import price_products
-
-    streams, broken = read_streams(files)
-    for why in broken.values():
-        raise ConfigurationError(why)  # what one plans with is taken from the others
+    streams = every_stream(files)  # what one plans with is taken from the others
     budgets = price_products(streams, [periods_asked(one, days) for one in streams])
     show_products(budgets, terminal)
     return 0 if all(budget.fits for budget in budgets) else 1
 
 
 # `optstream backfill`: plan, price, run, and say at the end what is left.
-
-MOST_LISTED = 20
 
 
 @app.command(
@@ -532,18 +520,16 @@ def _show_end(
 
 def _list_days(heading: str, days: Sequence[date], terminal: Terminal) -> None:
     if days:
-        more = f", and {len(days) - MOST_LISTED} more" if len(days) > MOST_LISTED else ""
-        terminal.say(f"{heading} ({len(days)}): {', '.join(str(day) for day in days[:MOST_LISTED])}{more}")
+        terminal.say(f"{heading} ({len(days)}): {listed(days)}")
 
 
 # How `optstream run --dry-run` shows several streams: shares and expected errors side by side.
 
 
-def show_products(budgets: Sequence["SharedBudget"], terminal: Terminal) -> None:
+def show_products(budgets: Sequence[SharedBudget], terminal: Terminal) -> None:
     """A table for each population, or the one document of `--json`."""
-    from tasks.plan.dry_run import products_document  # it loads the mechanisms
-
-    terminal.document(products_document(budgets))
+    populations = [budget.to_json() for budget in budgets]
+    terminal.document({"format": "optstream.dry-runs/1", "populations": populations})
     if terminal.as_json:
         return
     terminal.say("a dry run; nothing is read, drawn or charged")
@@ -551,9 +537,9 @@ def show_products(budgets: Sequence["SharedBudget"], terminal: Terminal) -> None
         terminal.say(f"\n{budget.population}: expected errors, each in the unit of its stream's readings")
         terminal.console.print(_errors(budget))
         for one in budget.products:
-            for warning in one.found.warnings:
-                terminal.say("\n" + fill(f"{one.found.stream}: {warning}", WIDTH))
-        first = budget.products[0].found
+            for warning in one.warnings:
+                terminal.say("\n" + fill(f"{one.stream}: {warning}", WIDTH))
+        first = budget.products[0]
         verdict = "they fit" if budget.fits else "they do not fit: the ledger will refuse days"
         terminal.say(
             f"\nany {first.model.window_length} steps lose at most {first.currency} "
@@ -562,12 +548,12 @@ def show_products(budgets: Sequence["SharedBudget"], terminal: Terminal) -> None
         )
 
 
-def _errors(budget: "SharedBudget") -> Table:
-    plan = f"{budget.products[0].found.currency} of its plan"
+def _errors(budget: SharedBudget) -> Table:
+    plan = f"{budget.products[0].currency} of its plan"
     table = plain_table("stream", "share", plan, "level", "nodes", "error", "typical size", n_texts=1)
     for one in budget.products:
-        begins = [escape(one.found.stream), str(one.share), f"{float(one.found.epsilon):.6g}"]
-        for level in one.found.periods[0].levels:
+        begins = [escape(one.stream), str(one.share), f"{float(one.epsilon):.6g}"]
+        for level in one.periods[0].levels:
             figures = ["depends on the draw", ""]
             if level.expected is not None:
                 size = level.expected.size

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 import typer
 import uvicorn
 
-from flows.cli.options import DEFAULT_CONFIG, Configs, asks, examples, files_of, new_app, read_streams
+from flows.cli.options import DEFAULT_CONFIG, Configs, asks, every_stream, examples, files_of, new_app
 from flows.cli.output import Terminal
 from flows.orchestration.environment import LOOPBACK, connect, heartbeat_seconds, password_of, served
 from flows.orchestration.listening import BOUNDED, listen, raise_open_files
@@ -92,7 +92,8 @@ def serve(
     """
     before = dict(os.environ)
     systemd = systemd_address()
-    streams, terminal = _streams(config), Terminal()
+    # a service that started without one of them would be taken for one that has it
+    streams, terminal = every_stream(files_of(config)), Terminal()
     for one in streams:
         check_trusted(one)
         looks_of(one)
@@ -145,19 +146,6 @@ def _have_grown(children: Sequence[Child]) -> bool:
     return any(child.memory > MOST_MEMORY for child in children)
 
 
-def _streams(config: Sequence[Path] | None) -> list[Settings]:
-    """The streams, in the order of their nights. Raises ConfigurationError if one cannot be read: a service
-    that starts without it would be taken for one that has it.
-    """
-    files = files_of(config)
-    if len(files) == 1:
-        return [load_settings(files[0])]
-    streams, broken = read_streams(files)
-    for why in broken.values():
-        raise ConfigurationError(why)
-    return streams
-
-
 def _stop(_signal: int, _frame: FrameType | None) -> None:
     """End `serve`, and on the way its worker and its server, once."""
     for number in STOPPING:
@@ -192,14 +180,17 @@ def _tell(
     password = settings.serve_folder / "password"
     if own and password.exists():
         terminal.say(f"user and password: {password}")
+
+    def next_of(crons: Sequence[str], one: Settings) -> datetime:
+        return next_fire(crons, datetime.now(ZoneInfo(one.stream.time_zone)))
+
+    def say_next(what: str, fire: datetime, one: Settings) -> None:
+        zone = one.stream.time_zone
+        terminal.say(f"{what}: next at {fire.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})")
+
+    say_next(deployment, min(next_of(looks_of(one), one) for one in streams), settings)
     for one in streams:
-        for what, crons in (
-            (deployment, looks_of(one)),
-            (f"watch of {one.stream.name}", [one.scheduling.watch_cron]),
-        ):
-            fire = next_fire(crons, datetime.now(ZoneInfo(one.stream.time_zone)))
-            when = f"next at {fire:%Y-%m-%d %H:%M}" if fire else "none within a year"
-            terminal.say(f"{what}: {when} ({one.stream.time_zone})")
+        say_next(f"watch of {one.stream.name}", next_of([one.scheduling.watch_cron], one), one)
     seconds = MISSED_HEARTBEATS * heartbeat
     terminal.say(f"work pool {pool}; a run that is silent for {seconds} s is taken for dead, marked Crashed")
     for one in streams:

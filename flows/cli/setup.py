@@ -12,8 +12,8 @@ from flows.cli.read import check_new
 from optstream.errors import OptStreamError
 from optstream.stream import Lattice
 from tasks.config import load_settings
-from tasks.config.example import Kind, example_of
 from tasks.config.schema import MECHANISMS
+from tasks.config.templates import example_of
 from tasks.operate.rte import read_load, rte_configuration, write_loads
 from tasks.operate.simulate import simulate as write_dumps
 
@@ -33,7 +33,7 @@ def init(
     path: Annotated[
         Path, typer.Argument(help="The file to write, or a folder of RTE's yearly files.")
     ] = DEFAULT_CONFIG,
-    mechanism: Annotated[str, asks("NAME", f"One of {', '.join(MECHANISMS)}.")] = Kind.mechanism,
+    mechanism: Annotated[str, asks("NAME", f"One of {', '.join(MECHANISMS)}.")] = "OptStream",
     counts: Annotated[bool, flag("--counts", "Of whole numbers of visits, not a load.")] = False,
     metered: Annotated[bool, flag("--metered", "Of a row a customer and step, not a row a step.")] = False,
     hourly: Annotated[
@@ -50,7 +50,7 @@ def init(
         text, path = _import(path, Terminal()), DEFAULT_CONFIG
         follows = f"optstream run --config {path} --date DAY"
     else:
-        text = example_of(Kind(mechanism, counts, metered, hourly))
+        text = example_of(mechanism, counts, metered, hourly)
         follows = f"optstream simulate --config {path} --from 2016-02-01 --to 2016-02-02"
     try:
         with path.open("x", encoding="utf-8") as file:

@@ -182,20 +182,17 @@ def held_by_others(
     """The outcomes, and until when to wait for days of other runs, None for none. longest: no run takes a
     lease for longer, but one whose clock runs ahead, which is not waited for.
     """
-    told = [_beyond(day, now + longest) for day in days]
-    until = [day.outcome.free_at for day in told if day.outcome.free_at]
-    return told, max(until, default=None)
-
-
-def _beyond(day: Ended, last: datetime) -> Ended:
-    entry = day.outcome
-    if entry.free_at is None or entry.free_at <= last:
-        return day
-    words = (
-        f"{entry.message}; no run takes a day for so long: its clock ran ahead, and this run did not wait; "
-        f"if that run is gone, `optstream ledger release-lease {day.day} --why …` frees the day"
-    )
-    return replace(day, outcome=replace(entry, message=words, free_at=None))
+    told = []
+    for day in days:
+        entry = day.outcome
+        if entry.free_at is not None and entry.free_at > now + longest:
+            words = (
+                f"{entry.message}; no run takes a day for so long: its clock ran ahead, and this run did not "
+                f"wait; if that run is gone, `optstream ledger release-lease {day.day} --why …` frees the day"
+            )
+            day = replace(day, outcome=replace(entry, message=words, free_at=None))
+        told.append(day)
+    return told, max((day.outcome.free_at for day in told if day.outcome.free_at), default=None)
 
 
 class _Progress:

@@ -136,16 +136,13 @@ def repeated(step: Callable[[Run, Sequence[At]], list[Next]]) -> Callable[[Run, 
         for pause in STEP_PAUSES:
             done = step(run, days)
             pairs = zip(days, done, strict=True)
-            if not any(_is_failed(now) and not isinstance(day, Ended) for day, now in pairs):
+            over = [now.outcome.status for day, now in pairs if isinstance(now, Ended) and now is not day]
+            if Status.FAILED not in over:
                 return done
             sleep(pause)
         return step(run, days)
 
     return attempt
-
-
-def _is_failed(day: Stage) -> bool:
-    return isinstance(day, Ended) and day.outcome.status is Status.FAILED
 
 
 def run_name() -> str:
@@ -263,13 +260,12 @@ def revised(run: Run, asked: Sequence[date]) -> list[Ended]:
         done = taken(publish_anew, run, taken(estimate_anew, run, some))
         let_go(run, done)
         ended += done
-    return [_unrevised(day) for day in ended if not day.outcome.status.is_good]
-
-
-def _unrevised(day: Ended) -> Ended:
-    """Its outcome says that only a new estimate failed: the day itself stays published."""
-    words = f"only its new estimate; the day stays published as it was: {day.outcome.message}"
-    return replace(day, outcome=replace(day.outcome, message=words))
+    only = "only its new estimate; the day stays published as it was: "
+    return [
+        replace(day, outcome=replace(day.outcome, message=only + day.outcome.message))
+        for day in ended
+        if not day.outcome.status.is_good
+    ]
 
 
 @flow(name="optstream-release", flow_run_name=run_name, **FLOW)

@@ -375,19 +375,15 @@ def _watch(streams: Sequence[Settings], stop: Event, longest: timedelta) -> None
                 child.end(0)
                 del running[one.file]
             now = datetime.now(UTC)
-            if _is_due(one, seen[one.file], now):
+            # whether its cron fired after the minute in which it was seen last, up to now
+            at = seen[one.file].astimezone(ZoneInfo(one.stream.time_zone))
+            fire = next_fire([one.scheduling.watch_cron], at)
+            if fire is not None and fire <= now:
                 seen[one.file] = now
                 with suppress(OSError):  # no process can be made now: the next watch tells
                     running[one.file] = watch_of(one), time.monotonic()
     for child, _ in running.values():
         child.end(0)
-
-
-def _is_due(settings: Settings, seen: datetime, now: datetime) -> bool:
-    """Whether the cron fired after the minute in which it was seen last, up to now."""
-    at = seen.astimezone(ZoneInfo(settings.stream.time_zone))
-    fire = next_fire([settings.scheduling.watch_cron], at)
-    return fire is not None and fire <= now
 
 
 def watch_of(settings: Settings) -> Child:

@@ -1,6 +1,6 @@
 """The published folder: immutable files, and a catalogue that is replaced in one step."""
 
-from optstream.catalogue.index import Catalogue, Entry
+from optstream.catalogue.index import Catalogue, Entry, check_days, find_catalogue, read_catalogue
 from optstream.catalogue.layout import PAGE
 from optstream.catalogue.page import digest_of, replace_page
 from optstream.catalogue.publish import Publication, publish
@@ -18,7 +18,6 @@ from optstream.catalogue.statement import (
     noise_scales,
 )
 from optstream.catalogue.sweep import finish_listing
-from optstream.catalogue.untrusted import check_days, find_catalogue, read_catalogue
 from optstream.catalogue.verify import check_files
 from optstream.catalogue.withdraw import Withdrawal, withdraw
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from optstream.catalogue.about import About
-from optstream.catalogue.metadata import Dataset, day_after, describe, facts_of
+from optstream.catalogue.metadata import Dataset, day_after, describe
 from optstream.catalogue.statement import decimal_below, plain_number
 from optstream.privacy import PrivacyModel
 from optstream.stream.period import day_of
@@ -55,56 +55,46 @@ class Deployment:
 
 
 def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
-    """Return the record of a stream in the registry's layout, with the version of the catalogue in its notes.
-
-    A function of what is published and of public settings; JSON-ready.
-    """
+    """Return the record of a stream in the registry's layout, of public facts alone; JSON-ready."""
     about, statement, model = dataset.about, dataset.statement, deployment.model
-    mechanism, minutes = "", ""
-    if statement is not None:
-        parameters = {key: value for key, value in statement.mechanism.items() if key != "name"}
-        mechanism = f"{statement.mechanism['name']} {_worded(parameters)}. "
-        minutes = f"{statement.step_minutes} minutes"
+    mechanism, minutes, resolution, code = "", "", "", ""
     worst = max(deployment.guarantees, key=lambda one: one.epsilon)
-    epsilon = worst.epsilon if statement is None else max(worst.epsilon, statement.epsilon_plan)
-    parameters_of = {"epsilon": _rounded_up(epsilon)}
+    epsilon = worst.epsilon
+    if statement is not None:
+        own = {key: value for key, value in statement.mechanism.items() if key != "name"}
+        mechanism = f"{statement.mechanism['name']} {_worded(own)}. "
+        minutes, code = f"{statement.step_minutes} minutes", f" Code version {statement.code_version}."
+        resolution = plain_number(statement.model.resolution)
+        epsilon = max(epsilon, statement.epsilon_plan)
+    parameters = {"epsilon": _rounded_up(epsilon)}
     if worst.rho is not None:
-        parameters_of |= {"delta": float(worst.delta), "rho": float(worst.rho)}
+        parameters |= {"delta": float(worst.delta), "rho": float(worst.rho)}
     # floats decide in the Gaussian draw where they must agree with fractions (Lemma 20a)
     is_gaussian = bool((statement.model if statement else model).delta)
-    most, names = model.leaves_per_step, deployment.sharing
+    names = deployment.sharing
     shares = "other stream shares" if len(names) == 1 else "other streams share"
-    own = {
-        "curator": about.publisher or NOT_TOLD,
-        "curator_type": about.curator_type or None,
-        "intended_use": about.intended_use or NOT_TOLD,
-        "region": about.region or NOT_TOLD,
-        "sector": about.sector or None,
-        "own_description": about.description or f"Series of {dataset.catalogue.value_column}.",
-        "often": f" Every {minutes}," if minutes else "",
-        "of_minutes": f" of {minutes}" if minutes else "",
-        "first_published": day_after(day_of(dataset.catalogue.entries[0].period)),
-        "variant": "Zero-concentrated DP" if model.delta else "Pure DP",
-        "who": "One customer's readings" if model.unit == "customer" else "One roaming device's readings",
-        "window": model.window_length,
-        "where": f"at each step in {'one leaf' if most == 1 else f'at most {most} leaves'}",
-        "larger": "c^2 times rho" if model.delta else "c times epsilon",
-        # no number holds for all windows once noise is known
-        "parameters": None if about.known_noise else parameters_of,
-        "losses": " ".join(filter(None, _losses(dataset, deployment))),
-        "to_resolution": f" to {plain_number(statement.model.resolution)}" if statement else "",
-        "mechanism": mechanism,
-        "law": "discrete Gaussian"
-        if is_gaussian
-        else "discrete Laplace (or joint, as each release's manifest says)",
-        "not_drawn": "rounding" if is_gaussian else "floating point",
-        "code": f" Code version {statement.code_version}." if statement else "",
-        "sharing": f" {len(names)} {shares} the budget: {', '.join(names)}." if names else "",
-        "to_fill_in": _to_fill_in(about),
-        "folder": {"title": "The published folder: catalogue.json, manifests/ and data/"}
-        | ({"url": about.address} if about.address else {}),
-    }
-    return describe("deployment-card.json", facts_of(dataset) | own)
+    law = (
+        "discrete Gaussian" if is_gaussian else "discrete Laplace (or joint, as each release's manifest says)"
+    )
+    return describe(
+        "deployment-card.json.jinja",
+        dataset,
+        NOT_TOLD=NOT_TOLD,
+        model=model,
+        curator=about.publisher or NOT_TOLD,
+        own_description=about.description or f"Series of {dataset.catalogue.value_column}.",
+        first_published=day_after(day_of(dataset.catalogue.entries[0].period)),
+        minutes=minutes,
+        parameters=parameters,
+        losses=" ".join(filter(None, _losses(dataset, deployment))),
+        resolution=resolution,
+        mechanism=mechanism,
+        is_gaussian=is_gaussian,
+        law=law,
+        code=code,
+        sharing=f" {len(names)} {shares} the budget: {', '.join(names)}." if names else "",
+        to_fill_in=_to_fill_in(about),
+    )
 
 
 def _to_fill_in(about: About) -> str:

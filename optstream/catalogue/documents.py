@@ -127,8 +127,11 @@ class Document(BaseModel):
             super().__init__(**given)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"])) or "a value"
-            raise ParameterError(f"{place} of {type(self).__name__}: {first['msg']}") from error
+            # without the names that pydantic gives to the members of a union
+            place = ".".join(part for part in map(str, first["loc"]) if not set("[-") & set(part))
+            rule = first["msg"].removeprefix("Value error, ")
+            where = " of ".join(filter(None, (place, self.called)))
+            raise ParameterError(f"{where}: {rule}" if place else rule) from error
 
     # pydantic makes parts, and what it reads, without calling this
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ import polars as pl
 
 from optstream.catalogue.backends import Location, Readable
 from optstream.catalogue.layout import HIERARCHY
+from optstream.catalogue.rows import HIERARCHY_COLUMNS
 from optstream.catalogue.signing import Signer, put_fact
 from optstream.errors import OptStreamError, PublicationError
 from optstream.storage.parquet import Limits, decode_table
@@ -24,25 +25,11 @@ FIRST, LAST = ((date(year, 1, 1) - date(1970, 1, 1)).days for year in (2, 9999))
 """Days since 1970 of the first and the last date that may be in it: Python has the days beside them."""
 SEPARATOR = ";"
 """Between the codes that a unit became; no node of a configuration has one in its name."""
-COLUMNS: dict[str, pl.DataType] = {
-    "node": pl.String(),
-    "parent": pl.String(),
-    "name": pl.String(),
-    "valid_from": pl.Date(),
-    "valid_until": pl.Date(),
-    "became": pl.String(),
-}
-"""node; parent: null at the root; name: null where none is given. valid_from, valid_until: the first and the
-last local day, null where the oldest tree had it already, and where no change ends it. became: the codes that
-the unit has from the day after on, separated by semicolons; null where it has none.
-"""
+COLUMNS = {one.name: one.type for one in HIERARCHY_COLUMNS}
 
 
 def hierarchy_rows(hierarchy: DatedHierarchy, names: Callable[[str], str | None]) -> pl.DataFrame:
-    """Return the columns `COLUMNS`, a row for each unit while its code and its parent stay the same.
-
-    names: what people call a node; None where it has no name.
-    """
+    """Return a row for each unit while its code and its parent stay the same; names: of a node, or None."""
     rows = [
         (
             one.code,
@@ -63,11 +50,7 @@ def put_hierarchy(
     names: Callable[[str], str | None],
     signer: Signer | None = None,
 ) -> bool:
-    """Put `hierarchy.parquet` in the place of the one that is there, in one step, signed if there is a key.
-
-    Where the hierarchy has no changes and no file is there, none is made. names: as for `hierarchy_rows`.
-    Returns whether anything changed. Raises as `put_fact`.
-    """
+    """Atomically replace `hierarchy.parquet`, signed if there is a key; none is made without changes."""
     buffer = io.BytesIO()
     hierarchy_rows(hierarchy, names).write_parquet(buffer, compression="zstd", statistics=False)
     return put_fact(folder, HIERARCHY, buffer.getvalue(), bool(hierarchy.changes), LARGEST_HIERARCHY, signer)
@@ -76,11 +59,8 @@ def put_hierarchy(
 def find_hierarchy(
     storage: Readable, check: Callable[[bytes], object] | None = None
 ) -> DatedHierarchy | None:
-    """Return the dated hierarchy of a published folder, without the public sizes of split units.
-
-    None where there is no such file, because it never changed. check: called with the file's bytes before
-    they are parsed; raises where they are not signed as they should. Raises PublicationError where it cannot
-    be read, or is not as OptStream writes it.
+    """Return the dated hierarchy of a published folder, None where it never changed; check: as for
+    `read_about`.
     """
     try:
         data = storage.read(HIERARCHY, LARGEST_HIERARCHY)

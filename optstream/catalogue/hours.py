@@ -8,13 +8,12 @@ Readers who have an older catalogue find these there. What changes an hour of a 
 import hashlib
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import date
 from functools import partial
 from itertools import groupby
 
 from optstream.catalogue.backends import Location, Transaction, change_folder, open_storage
-from optstream.catalogue.index import Catalogue, Entry
+from optstream.catalogue.index import Catalogue, Entry, find_catalogue
 from optstream.catalogue.layout import (
     DATA,
     LARGEST_RELEASE,
@@ -28,7 +27,6 @@ from optstream.catalogue.read import encode_day, read_file, read_rows
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.sweep import clear_superseded, finish_listing
 from optstream.catalogue.times import settle_times
-from optstream.catalogue.untrusted import find_catalogue
 from optstream.stream.period import Hour, day_of
 
 
@@ -50,24 +48,17 @@ def _is_open(entry: Entry) -> bool:
 def close_days(
     folder: Location | str, days: Collection[date], signer: Signer | None = None
 ) -> tuple[date, ...]:
-    """Put each of these days into one file, all in one transaction; safe to repeat. Costs no privacy.
+    """Put each of these days into one file, all in one transaction; return the days that were closed.
 
-    days: of which no hour is to be published any more; one that is all the same opens its day. Returns the
-    days that were closed: not those that have no published hour, are closed already, or whose hours have
-    different columns. Raises PublicationError where an hour's file is missing or altered, or the folder
-    cannot be written; what is listed is whole.
+    A day without a published hour, closed already, or whose hours have different columns is left. Raises
+    PublicationError where an hour's file is missing or altered, or the folder cannot be written.
     """
     work = partial(_close, days=days, signer=signer)
     return change_folder(folder, work, "the published folder", "what is listed is whole")
 
 
 def finish_closing(folder: Location | str, catalogue: Catalogue, since: date) -> None:
-    """Move out of data/ what a close left there that was cut short after it had replaced the catalogue: the
-    hours' own files, which whoever reads data/ without the catalogue would count twice.
-
-    since: the first day that is looked at. Raises OSError or PublicationError where the folder cannot be read
-    or written; what is listed is whole.
-    """
+    """Move out of data/ the hours' own files that an interrupted close left there, from a first day on."""
     closed = (one for one in catalogue.entries if one.closed_in and day_of(one.period) >= since)
     for _, own in groupby(closed, key=lambda entry: day_of(entry.period)):
         entries = [*own]
@@ -97,20 +88,15 @@ def _close(transaction: Transaction, days: Collection[date], signer: Signer | No
         data = encode_day(own, frames)
         digest = hashlib.sha256(data).hexdigest()
         transaction.create_new(closed_file(day, digest), data)
-        fresh |= {entry.period: replace(entry, closed_in=digest) for entry in own}
+        fresh |= {entry.period: entry.changed(closed_in=digest) for entry in own}
     if not fresh:
         return ()
-    catalogue = put_catalogue(transaction, known, _with(known, fresh), signer)
+    catalogue = put_catalogue(transaction, known, known.changed(periods=known.periods | fresh), signer)
     for entry in fresh.values():
         clear_superseded(transaction, entry)
         transaction.remove(folder_of(DATA, entry.period), ())
     settle_times(transaction, catalogue, fresh.values())
     return tuple(sorted({day_of(period) for period in fresh}))
-
-
-def _with(catalogue: Catalogue, fresh: dict[date, Entry]) -> Catalogue:
-    """The same under the same head, with other entries of some periods."""
-    return replace(catalogue, entries=tuple(fresh.get(one.period, one) for one in catalogue.entries))
 
 
 Left = tuple[tuple[str, str], ...]
@@ -120,11 +106,8 @@ Left = tuple[tuple[str, str], ...]
 def reopened(
     transaction: Transaction, catalogue: Catalogue, periods: Iterable[date]
 ) -> tuple[Catalogue, Left]:
-    """Put the hours of closed days back into data/, each in its own file, byte by byte as it was.
-
-    Returns the catalogue as it is then, which the caller puts with what changes, and what is to be removed
-    after that (`remove_left`). The same catalogue where none of the periods lies in a closed day. Raises
-    PublicationError if an hour's own file is missing or altered: nothing was listed.
+    """Put the hours of closed days back into data/; return the catalogue as it is then, and what to remove
+    after.
     """
     days = {day_of(period) for period in periods}
     own = [one for one in catalogue.entries if one.closed_in and day_of(one.period) in days]
@@ -134,10 +117,8 @@ def reopened(
         transaction.create_new(data_file(entry.period, entry.file_hash), data)
     names = [(folder_of(SUPERSEDED, one.period), release_name(one.file_hash)) for one in own]
     files = {one.shown_in.rpartition("/")[::2] for one in own}
-    return _with(catalogue, {one.period: replace(one, closed_in=None) for one in own}), (
-        *names,
-        *sorted(files),
-    )
+    opened = {one.period: one.changed(closed_in=None) for one in own}
+    return catalogue.changed(periods=catalogue.periods | opened), (*names, *sorted(files))
 
 
 def remove_left(transaction: Transaction, left: Left) -> None:

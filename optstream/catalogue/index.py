@@ -1,88 +1,146 @@
-"""The catalogue: which file is the release of which period."""
+"""The catalogue: which file is the release of which period. Anyone may have written what is read."""
 
 import hashlib
 import json
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from datetime import date
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property, lru_cache
 from itertools import groupby
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, NoReturn
 
-from optstream.catalogue.layout import closed_file, data_file, manifest_file, superseded_file
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
+
+from optstream.catalogue.backends import Location, Readable, StoreUrl, open_storage
+from optstream.catalogue.documents import Count, Document, Hash, Name, OrAbsent, Period, absent
+from optstream.catalogue.layout import CATALOGUE, closed_file, data_file, manifest_file, superseded_file
+from optstream.catalogue.statement import ValueColumn
 from optstream.errors import PublicationError
-from optstream.stream.period import Hour, day_of
+from optstream.stream.period import Hour, day_of, period_from
 
-FORMAT = "optstream.catalogue/1"
-NUMBERED = "optstream.catalogue/2"
-"""Of a stream whose catalogues are signed: one key more, `sequence`."""
+FORMATS = ("optstream.catalogue/1", "optstream.catalogue/2")
+"""Of catalogues that are not signed, and of signed ones, which are numbered."""
 LARGEST_SEQUENCE = 2**53
-_HEAD = re.compile(r"[0-9A-Za-z:_-]{1,128}")
+LARGEST_CATALOGUE = 64 * 2**20
+"""Bytes; about a hundred thousand periods."""
+FIRST_YEAR, LAST_YEAR = 1970, 2199
+"""Of days, as the command line takes them: who shows every day of a span shows no more than these."""
+
+Head = Annotated[str, Field(pattern="^[0-9A-Za-z:_-]{1,128}$", description="hash of the ledger's last event")]
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Document):
     """The current release of one period, or what is left of it.
 
     Attributes:
         period: The local day, or hour.
         revision: 0 for the first release of the day, from 1 on for restatements.
         vintage: 0 for the first estimate, from 1 on for new estimates of the same measurements.
+        file: Where its own Parquet file is, relative to the published folder.
         file_hash: SHA-256 of the Parquet file, in hexadecimal.
         rows_hash: SHA-256 of its rows, whatever file carries them.
+        manifest: Where the manifest is, relative to the published folder.
         ledger_head: Hash of the ledger's last event when the release was published.
+        closed_in: Of an hour of a closed day, the SHA-256 of the day's file, which has its rows.
         withdrawn: Whether this is a tombstone: what it names is no longer published, and only a higher
             revision takes its place.
-        closed_in: Of an hour of a closed day, the SHA-256 of the day's file, which has its rows.
     """
 
-    period: date
-    revision: int
-    vintage: int
-    file_hash: str
-    rows_hash: str
-    ledger_head: str
-    withdrawn: bool = False
-    closed_in: str | None = None
+    called: ClassVar[str] = "an entry of a catalogue"
+    period: Period = Field(exclude=True)
+    revision: Count
+    vintage: Count
+    file: str = Field("", description="relative to the published folder, as its date and file_hash give it")
+    file_hash: Hash
+    rows_hash: Hash
+    manifest: str = Field("", description="likewise")
+    ledger_head: Head
+    closed_in: OrAbsent[Hash] = absent("of an hour of a closed day: the SHA-256 of the day's file")
+    withdrawn: bool = absent(
+        "a tombstone: what it names is no longer published", False, json_schema_extra={"const": True}
+    )
 
-    @property
-    def file(self) -> str:
-        """Where its own Parquet file is, relative to the published folder."""
-        if self.closed_in is not None:
-            return superseded_file(self.period, self.file_hash)
-        return data_file(self.period, self.file_hash)
+    def _derived(self) -> Mapping[str, Any]:
+        place = data_file if self.closed_in is None else superseded_file
+        return {"file": place(self.period, self.file_hash), "manifest": manifest_file(self.file_hash)}
 
     @property
     def shown_in(self) -> str:
         """The file of data/ with its rows, relative to the published folder."""
         return self.file if self.closed_in is None else closed_file(day_of(self.period), self.closed_in)
 
-    @property
-    def manifest(self) -> str:
-        """Where the manifest is, relative to the published folder."""
-        return manifest_file(self.file_hash)
+
+def _keyed(periods: Any) -> Any:
+    """Return the entries of a catalogue by their periods, each with its own."""
+    if isinstance(periods, tuple):
+        return {one.period: one for one in periods}
+    if not isinstance(periods, Mapping):
+        return periods
+    found = {}
+    for text, listed in periods.items():
+        period = text
+        if isinstance(text, str) and isinstance(listed, dict):
+            try:
+                period = period_from(text)
+            except ValueError:
+                period = None
+            if period is None or period.isoformat() != text:
+                raise ValueError(f"period {text:.40} is not a date YYYY-MM-DD, nor an hour YYYY-MM-DDTHH")
+            if not FIRST_YEAR <= period.year <= LAST_YEAR:
+                raise ValueError(f"has a period outside the years {FIRST_YEAR} to {LAST_YEAR}")
+            listed = {**listed, "period": period}
+        found[period] = listed
+    return found
 
 
-@dataclass(frozen=True)
-class Catalogue:
+class Catalogue(Document):
     """The published periods of one stream.
 
     A folder holds one stream: with two, (date, step, node) would not be a key of `data/`.
 
     Attributes:
+        format: Of which kind the document is.
+        sequence: How many signed catalogues there were, this one counted; None where none was signed.
         stream: Name of the stream.
         value_column: Name of the published values, which also tells their unit ("load_mw").
         ledger_head: The head that the last publication carried.
-        entries: One for each period that was ever published, rising.
-        sequence: How many signed catalogues there were, this one counted; None where none was signed.
+        periods: An entry for each period that was ever published, rising; a tuple of entries is taken, too.
     """
 
-    stream: str
-    value_column: str
-    ledger_head: str
-    entries: tuple[Entry, ...]
-    sequence: int | None = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"properties": {"format": {"const": FORMATS[0]}}, "not": {"required": ["sequence"]}},
+                {"properties": {"format": {"const": FORMATS[1]}}, "required": ["sequence"]},
+            ]
+        }
+    )
+    called: ClassVar[str] = CATALOGUE
+    format: Literal["optstream.catalogue/1", "optstream.catalogue/2"] = "optstream.catalogue/1"
+    sequence: OrAbsent[Annotated[int, Field(ge=1, lt=LARGEST_SEQUENCE)]] = absent(
+        "how many signed catalogues there were, this one counted: an older one has less"
+    )
+    stream: Name
+    value_column: ValueColumn
+    ledger_head: Head
+    periods: Annotated[
+        dict[Period, Entry],
+        BeforeValidator(_keyed),
+        Field(json_schema_extra={"additionalProperties": False}),
+    ] = Field(default_factory=dict)
+
+    def _derived(self) -> Mapping[str, Any]:
+        if len({isinstance(period, Hour) for period in self.periods}) > 1:
+            raise ValueError("lists days and hours")
+        return {
+            "format": FORMATS[self.sequence is not None],
+            "periods": {period: self.periods[period] for period in sorted(self.periods)},
+        }
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """One for each period that was ever published, rising."""
+        return tuple(self.periods.values())
 
     @property
     def ledger_heads(self) -> frozenset[str]:
@@ -103,7 +161,7 @@ class Catalogue:
         Returns:
             The entry; None if nothing of the period was ever published.
         """
-        return next((entry for entry in self.entries if entry.period == period), None)
+        return self.periods.get(period)
 
     def with_entries(self, entries: Iterable[Entry]) -> "Catalogue":
         """Return the catalogue as it is after these entries are published, all under one head.
@@ -118,11 +176,9 @@ class Catalogue:
         Raises:
             ValueError: There is no entry, or their heads differ.
         """
-        known = {entry.period: entry for entry in self.entries}
         fresh = {entry.period: entry for entry in entries}
         (head,) = {entry.ledger_head for entry in fresh.values()}
-        ordered = sorted((known | fresh).values(), key=lambda entry: entry.period)
-        return replace(self, ledger_head=head, entries=tuple(ordered))
+        return self.changed(ledger_head=head, periods=self.periods | fresh)
 
     def to_bytes(self) -> bytes:
         """Return the catalogue as JSON.
@@ -135,71 +191,26 @@ class Catalogue:
     @cached_property
     def _encoded(self) -> bytes:
         """The bytes that it was read from (`parse_catalogue`), or those of a new one, worked out once."""
-        numbered = self.sequence is not None
-        facts = {
-            "format": NUMBERED if numbered else FORMAT,
-            **({"sequence": self.sequence} if numbered else {}),
-            "stream": self.stream,
-            "value_column": self.value_column,
-            "ledger_head": self.ledger_head,
-        }
-        periods = ",\n".join(map(_to_text, self.entries))
-        periods = f"{{\n{periods}\n }}" if periods else "{}"
-        return f'{json.dumps(facts, indent=1)[:-2]},\n "periods": {periods}\n}}\n'.encode()
-
-
-_encode = json.JSONEncoder(separators=(",\n   ", ": "), allow_nan=False).encode
-"""Of an entry, laid out as `indent=1` does at its depth: asked to indent, the library takes much longer."""
-
-
-def _to_text(entry: Entry) -> str:
-    document: dict[str, Any] = {
-        "revision": entry.revision,
-        "vintage": entry.vintage,
-        "file": entry.file,
-        "file_hash": entry.file_hash,
-        "rows_hash": entry.rows_hash,
-        "manifest": entry.manifest,
-        "ledger_head": entry.ledger_head,
-    }
-    if entry.closed_in is not None:
-        document["closed_in"] = entry.closed_in
-    if entry.withdrawn:
-        document["withdrawn"] = True
-    return f'  "{entry.period.isoformat()}": {{\n   {_encode(document)[1:-1]}\n  }}'
-
-
-def check_ledger_head(head: object) -> None:
-    """Raise PublicationError unless `head` can stand in a catalogue."""
-    if not isinstance(head, str) or not _HEAD.fullmatch(head):
-        raise PublicationError("a ledger head is 1 to 128 letters, digits, colons, hyphens or underscores")
+        return f"{self.model_dump_json(indent=1, ensure_ascii=True)}\n".encode()
 
 
 # A day of hours as one entry: for what shows or describes days, whatever periods they are published by.
 
 
-@dataclass(frozen=True)
 class DayEntry(Entry):
     """The published hours of a day, or the tombstones of all of them.
 
     `file_hash` is that of the closed day's file; of a day that is open, the hash of its hours' hashes: it
-    names what the rows are made of, and no file.
+    names what the rows are made of, and no file. `file` is the day's, or that of its last hour.
 
     Attributes:
         own: The entries of its hours, rising: the published ones if there are any.
     """
 
-    own: tuple[Entry, ...] = ()
+    own: tuple[Entry, ...] = Field(exclude=True)
 
-    @property
-    def file(self) -> str:
-        """The day's file, or that of its last hour, relative to the published folder."""
-        return self.own[-1].shown_in
-
-    @property
-    def manifest(self) -> str:
-        """Where the manifest of its last hour is, relative to the published folder."""
-        return self.own[-1].manifest
+    def _derived(self) -> Mapping[str, Any]:
+        return {"file": self.own[-1].shown_in, "manifest": self.own[-1].manifest}
 
 
 def day_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
@@ -220,7 +231,7 @@ def _of(day: date, own: list[Entry]) -> list[Entry]:
     (named,) = closed if len(closed) == 1 else {None}
     return [
         DayEntry(
-            day,
+            period=day,
             revision=max(entry.revision for entry in shown),
             vintage=max(entry.vintage for entry in shown),
             file_hash=named or _together(entry.file_hash for entry in shown),
@@ -240,3 +251,114 @@ def _together(hashes: Iterable[str]) -> str:
 def files_of(entry: Entry) -> frozenset[str]:
     """Return the files of data/ with the rows of an entry, relative to the published folder."""
     return frozenset(one.shown_in for one in (entry.own if isinstance(entry, DayEntry) else (entry,)))
+
+
+def find_catalogue(
+    folder: Location | str | Readable, check: Callable[[bytes], object] | None = None
+) -> Catalogue | None:
+    """Return the catalogue of a published folder, if there is one.
+
+    Args:
+        folder: A path, the URL of a folder in an object store, or storage that can be read.
+        check: Called with the catalogue's bytes before they are parsed; raises to refuse them.
+
+    Returns:
+        The catalogue; None where there is none.
+
+    Raises:
+        ParameterError: The URL cannot be one.
+        PublicationError: The catalogue cannot be read, or is not as OptStream writes it; names the rule.
+    """
+    source = open_storage(folder) if isinstance(folder, Path | StoreUrl | str) else folder
+    try:
+        data = source.read(CATALOGUE, LARGEST_CATALOGUE)
+    except FileNotFoundError:
+        return None
+    if check is not None:
+        check(data)
+    return parse_catalogue(data)
+
+
+def read_catalogue(
+    folder: Location | str | Readable, check: Callable[[bytes], object] | None = None
+) -> Catalogue:
+    """Return the catalogue of a published folder, as `find_catalogue`, which must be there.
+
+    Args:
+        folder: A path, the URL of a folder such as s3://bucket/folder, or storage that can be read.
+        check: Called with the catalogue's bytes before they are parsed; raises to refuse them.
+
+    Returns:
+        The catalogue.
+
+    Raises:
+        ParameterError: The URL cannot be one.
+        PublicationError: There is no catalogue, it cannot be read, or it is not as OptStream writes it; names
+            the rule.
+    """
+    catalogue = find_catalogue(folder, check)
+    if catalogue is None:
+        raise PublicationError(
+            f"{str(folder)!r} is no published folder: there is no {CATALOGUE} in it; check the path, or "
+            "publish there first"
+        )
+    return catalogue
+
+
+def check_days(catalogue: Catalogue, now: datetime) -> None:
+    """Refuse a catalogue that lists a day which is still to come, anywhere on earth.
+
+    Args:
+        catalogue: As it was read.
+        now: An instant with a time zone.
+
+    Raises:
+        PublicationError: The newest day is after tomorrow's date in UTC.
+    """
+    tomorrow = now.astimezone(UTC).date() + timedelta(days=1)
+    newest = max((day_of(entry.period) for entry in catalogue.entries), default=tomorrow)
+    if newest > tomorrow:
+        _refuse(f"lists {newest}, which is still to come")
+
+
+@lru_cache(maxsize=2)
+def parse_catalogue(data: bytes) -> Catalogue:
+    """Return the catalogue of these bytes, kept for the next call. Raises PublicationError."""
+    if len(data) > LARGEST_CATALOGUE:
+        _refuse(f"is larger than {LARGEST_CATALOGUE} bytes")
+    try:
+        document = json.loads(data, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise PublicationError(
+            f"{CATALOGUE} is not JSON with unique keys; restore it from a copy, or remove it: its publisher "
+            "lists the days again with `optstream publish --from DAY --to DAY`"
+        ) from error
+    try:
+        catalogue = Catalogue.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        _refuse(f"has a wrong {place!r:.120}: {first['msg']}")
+    if document.get("format") != catalogue.format or "periods" not in document:
+        _refuse(f"must have periods, and be of format {FORMATS[0]}, or with a sequence {FORMATS[1]}")
+    for text, entry in zip(sorted(document["periods"]), catalogue.entries, strict=True):
+        listed, place = document["periods"][text], f"period {text}"
+        if null := sorted(name for name, value in listed.items() if value is None or value is False):
+            _refuse(f"{place}: {null[0]} must be left out where it has no value")
+        if entry.closed_in is not None and (entry.withdrawn or not isinstance(entry.period, Hour)):
+            _refuse(f"{place}: closed_in is of an hour that is there")
+        if (listed.get("file"), listed.get("manifest")) != (entry.file, entry.manifest):
+            # no other path is ever followed
+            _refuse(f"{place}: file and manifest must be the relative names that its date and file_hash give")
+    catalogue.__dict__["_encoded"] = data  # a cached property: hashes and signatures are of what was read
+    return catalogue
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    if len({name for name, _ in pairs}) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return dict(pairs)
+
+
+def _refuse(rule: str) -> NoReturn:
+    raise PublicationError(f"{CATALOGUE} {rule}; it was not written by this OptStream")

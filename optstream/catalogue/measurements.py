@@ -3,19 +3,21 @@
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import Field, Strict
 
 import optstream.mechanisms as mechanisms
 from optstream.catalogue.backends import Location, Storage, open_storage
+from optstream.catalogue.documents import Count, Document, Hash, Period
 from optstream.catalogue.index import Catalogue
 from optstream.catalogue.layout import (
     LARGEST_MEASUREMENTS,
@@ -77,28 +79,21 @@ LONGEST_RANGE = 2**12
 
 
 def describe(mechanism: Mechanism) -> dict[str, Any] | None:
-    """Return a mechanism as a JSON-ready document, fractions exact; None for one with a part that no document
-    holds, such as a kernel of one's own.
-    """
-    try:
-        document: dict[str, Any] = _described(mechanism)
-    except ParameterError:
-        return None
-    return document
+    """Return a mechanism as a JSON-ready document, fractions exact; None where a part has none."""
+    with suppress(ParameterError):
+        document: Json = _described(mechanism)
+        return document
+    return None
 
 
 def mechanism_from(document: Mapping[str, Any]) -> Mechanism:
-    """Return the mechanism that `describe` was given, with all its checks made again.
-
-    document: anyone may have written it. Raises PublicationError where it is something else, or has numbers
-    beyond what any stream has.
-    """
+    """Return the mechanism that `describe` was given, all its checks made again. Raises PublicationError."""
     try:
         found = _made(document, _kinds())
+        if not isinstance(found, Mechanism):
+            raise TypeError
     except (OptStreamError, *WRITTEN_OTHERWISE) as error:
         raise PublicationError("the file of measurements describes no mechanism of this version") from error
-    if not isinstance(found, Mechanism):
-        raise PublicationError("the file of measurements describes no mechanism of this version")
     return found
 
 
@@ -155,9 +150,7 @@ def _made(document: Any, kinds: Mapping[str, Callable[..., Any]]) -> Any:
 
 
 def _check_tree(nodes: Any, parents: Any) -> None:
-    """Raise ParameterError unless each node has a name and, but for the root, a parent that stands before it:
-    a tree itself takes their order as it is.
-    """
+    """Raise ParameterError unless each node has a name and, but for the root, a parent before it."""
     known = isinstance(nodes, tuple) and isinstance(parents, tuple) and len(nodes) == len(parents) > 0
     if not known or not all(isinstance(name, str) for name in nodes) or len(set(nodes)) < len(nodes):
         raise ParameterError("a tree has nodes, each with a name of its own and a parent")
@@ -168,7 +161,7 @@ def _check_tree(nodes: Any, parents: Any) -> None:
 
 # Measurements as rows, a noisy integer each: which sum of which node's readings it is, and its noise.
 
-Document = dict[str, Any]
+Json = dict[str, Any]
 SCHEMA = {
     "level": pl.Int32(),
     "node": pl.String(),
@@ -189,52 +182,24 @@ above, so that few others stand beside it.
 """
 
 
-@dataclass(frozen=True)
-class _Query:
-    """One array of noisy numbers: (n_nodes, n_columns). spans: for each column (first step, steps). joint:
-    the levels whose noise was drawn jointly.
-    """
-
-    kind: str
-    feature: str | None
-    spans: Sequence[tuple[int, int]]
-    values: NDArray[np.int64]
-    variances: NDArray[np.float64]
-    joint: frozenset[int]
-
-    @property
-    def measured(self) -> NDArray[np.bool_]:
-        """Where something was drawn: noise is finite."""
-        return np.isfinite(self.variances)
-
-
 def levels_of(mechanism: Mechanism) -> tuple[int, ...]:
     """Return the depths in the tree of the parts of a mechanism's measurements; (0,) without parts."""
     return tuple(level for level, _ in mechanism.levels) if isinstance(mechanism, Hierarchical) else (0,)
 
 
-def rows_of(document: Document, mechanism: Mechanism) -> pl.DataFrame:
-    """Return a row for each noisy integer that was drawn, of columns `SCHEMA`. Pure.
-
-    Part after part, array after array, node after node, in the order of time. document: of one period, as
-    `Measured.to_bytes` writes it. mechanism: what measured it, on a tree. Raises PublicationError where the
-    measurements are not what that mechanism draws.
+def rows_of(document: Json, mechanism: Mechanism) -> pl.DataFrame:
+    """Return a row for each noisy integer that was drawn, part after part, array after array, node after
+    node.
     """
     tree: AggregationTree = getattr(mechanism, "tree")  # noqa: B009
-    frames = []
+    frames = [pl.DataFrame(schema=SCHEMA)]
     for level, part in _leveled(document, levels_of(mechanism)):
         nodes = tree.levels[level] if document["parts"] else range(len(tree.nodes))
-        for query in _queries(part, getattr(mechanism, "features", ())):
-            if query.values.shape != (len(nodes), len(query.spans)):
-                raise PublicationError(
-                    "the stored measurements have other nodes or steps than the configured mechanism: "
-                    "publish with the configuration of their draw, or without [published] measurements"
-                )
-            frames.append(_frame(query, tree, nodes))
-    return pl.concat([pl.DataFrame(schema=SCHEMA), *frames])
+        frames += _frames(part, getattr(mechanism, "features", ()), tree, nodes)
+    return pl.concat(frames)
 
 
-def without_numbers(document: Document) -> Document:
+def without_numbers(document: Json) -> Json:
     """Return the document with the shapes of its noisy numbers in their place, for `with_numbers`. Pure."""
     bare = {
         **document,
@@ -244,11 +209,9 @@ def without_numbers(document: Document) -> Document:
     return bare | {"parts": [without_numbers(part) for part in document["parts"]]}
 
 
-def with_numbers(document: Document, rows: pl.DataFrame) -> Document:
-    """Return what `without_numbers` was given, with the numbers of `rows_of`; where nothing was drawn stands
-    0.
-
-    Raises ValueError where there are other numbers than the shapes have, or far more entries than numbers.
+def with_numbers(document: Json, rows: pl.DataFrame) -> Json:
+    """Return what `without_numbers` was given, with 0 where nothing was drawn. Raises ValueError where there
+    are other numbers than the shapes have, or far more entries than numbers.
     """
     left = rows["value"].to_numpy()
     allowed = MOST_ENTRIES + ENTRIES_A_ROW * left.size
@@ -267,7 +230,7 @@ def with_numbers(document: Document, rows: pl.DataFrame) -> Document:
         nested: list[Any] = values.tolist()
         return nested
 
-    def full(one: Document) -> Document:
+    def full(one: Json) -> Json:
         points = filled(one["points"][SHAPE], one["point_variances"])
         variances = one["sum_variances"] or [None] * len(one["sums"])
         sums = [filled(entry[SHAPE], known) for entry, known in zip(one["sums"], variances, strict=True)]
@@ -279,7 +242,7 @@ def with_numbers(document: Document, rows: pl.DataFrame) -> Document:
     return found
 
 
-def _leveled(document: Document, levels: Sequence[int]) -> Iterator[tuple[int, Document]]:
+def _leveled(document: Json, levels: Sequence[int]) -> Iterator[tuple[int, Json]]:
     parts = document["parts"] or [document]
     if len(parts) != len(levels):
         raise PublicationError(
@@ -289,70 +252,73 @@ def _leveled(document: Document, levels: Sequence[int]) -> Iterator[tuple[int, D
     return zip(levels, parts, strict=True)
 
 
-def _queries(part: Document, features: Sequence[Feature]) -> Iterator[_Query]:
+def _frames(
+    part: Json, features: Sequence[Feature], tree: AggregationTree, nodes: Sequence[int]
+) -> Iterator[pl.DataFrame]:
+    """Yield the rows of each array of a part."""
     spends = [spend_from_document(one) for one in part["spends"]]
-    joint = [spend for spend in spends if isinstance(spend, JointSpend)]
     stages = {spend.stage for spend in spends}
     others = {BlockSums.stage, FourierCoordinates.stage, *(feature_stage(one) for one in features)}
+    depths = np.array([tree.depths[one] for one in nodes], dtype=np.int32)
+    names = pl.Series([tree.nodes[one] for one in nodes], dtype=pl.String)
+    for kind, feature, stage, spans, values, variances in _arrays(part, features, stages):
+        numbers = np.array(values, dtype=np.int64).reshape(len(values), len(spans))
+        if len(numbers) != len(nodes):
+            raise PublicationError(
+                "the stored measurements have other nodes or steps than the configured mechanism: "
+                "publish with the configuration of their draw, or without [published] measurements"
+            )
+        noise = np.broadcast_to(_floats(variances), numbers.shape)
+        node, column = np.nonzero(np.isfinite(noise))
+        of_column = np.array(spans, dtype=np.int32).reshape(-1, 2)[column]
+        joint = [
+            spend.level
+            for spend in spends
+            if isinstance(spend, JointSpend)
+            and (spend.stage not in others if stage is None else spend.stage == stage)
+        ]
+        yield pl.DataFrame(
+            {
+                "level": depths[node],
+                "node": names.gather(node),
+                "kind": pl.repeat(kind, len(node), dtype=pl.String(), eager=True),
+                "feature": pl.repeat(feature, len(node), dtype=pl.String(), eager=True),
+                "number": column.astype(np.int32),
+                "first_step": of_column[:, 0],
+                "n_steps": of_column[:, 1],
+                "value": numbers[node, column],
+                "noise_variance": noise[node, column],
+                "joint": np.isin(depths[node], joint),
+            },
+            schema=SCHEMA,
+        )
+
+
+def _arrays(part: Json, features: Sequence[Feature], stages: Collection[str | None]) -> Iterator[Any]:
+    """Yield each array of a part: kind, feature, stage (None for points), (first step, steps) of each column,
+    values and variances.
+    """
     points = [(step, 1) for step in part["positions"]]
     if points:
-        together = frozenset(spend.level for spend in joint if spend.stage not in others)
-        yield _query("point", None, points, part["points"], part["point_variances"], together)
+        yield "point", None, None, points, part["points"], part["point_variances"]
     variances = part["sum_variances"] or [None] * len(part["sums"])
     for place, (sums, known) in enumerate(zip(part["sums"], variances, strict=True)):
-        feature: str | None = None
-        stage: str | None
         if BlockSums.stage in stages:
-            kind, stage = "block", BlockSums.stage
             spans = [(first, stop - first) for first, stop in part["choices"]["blocks"]]
+            yield "block", None, BlockSums.stage, spans, sums, known
         elif FourierCoordinates.stage in stages:
-            kind, stage = "coordinate", FourierCoordinates.stage
             spans = [(0, part["n_steps"])] * (len(sums[0]) if sums else 0)
+            yield "coordinate", None, FourierCoordinates.stage, spans, sums, known
         else:
-            kind, feature = "feature", features[place].name
-            stage = feature_stage(features[place])
-            spans = [(one.start, len(one)) for one in features[place].parts]
-        together = frozenset(spend.level for spend in joint if spend.stage == stage)
-        yield _query(kind, feature, spans, sums, known, together)
-
-
-def _query(
-    kind: str,
-    feature: str | None,
-    spans: Sequence[tuple[int, int]],
-    values: Any,
-    variances: Any,
-    joint: frozenset[int],
-) -> _Query:
-    numbers = np.array(values, dtype=np.int64).reshape(len(values), len(spans))
-    return _Query(kind, feature, spans, numbers, np.broadcast_to(_floats(variances), numbers.shape), joint)
+            feature = features[place]
+            spans = [(one.start, len(one)) for one in feature.parts]
+            yield "feature", feature.name, feature_stage(feature), spans, sums, known
 
 
 def _floats(nested: Any) -> NDArray[np.float64]:
     """Return variances of a document, infinite where it has null."""
     given = np.array([[np.inf]] if nested is None else nested, dtype=np.float64)
     return np.where(np.isnan(given), np.inf, given)
-
-
-def _frame(query: _Query, tree: AggregationTree, nodes: Sequence[int]) -> pl.DataFrame:
-    node, column = np.nonzero(query.measured)
-    spans = np.array(query.spans, dtype=np.int32).reshape(-1, 2)[column]
-    depths = np.array([tree.depths[one] for one in nodes], dtype=np.int32)
-    return pl.DataFrame(
-        {
-            "level": depths[node],
-            "node": pl.Series([tree.nodes[one] for one in nodes], dtype=pl.String).gather(node),
-            "kind": pl.repeat(query.kind, len(node), dtype=pl.String(), eager=True),
-            "feature": pl.repeat(query.feature, len(node), dtype=pl.String(), eager=True),
-            "number": column.astype(np.int32),
-            "first_step": spans[:, 0],
-            "n_steps": spans[:, 1],
-            "value": query.values[query.measured],
-            "noise_variance": query.variances[query.measured],
-            "joint": np.isin(depths[node], sorted(query.joint)),
-        },
-        schema=SCHEMA,
-    )
 
 
 # What a day remembers of days before: left out of its own file of measurements, and put back from theirs.
@@ -367,28 +333,20 @@ Block = tuple[int, int, int, float]
 HISTORY, SUMS, SERIES = "history", "sums", "n_series"
 
 
-def without_sums(document: Document, levels: Sequence[int]) -> Document:
-    """Return a document of measurements, each history with the number of its series in place of the sums.
-    Pure.
+def without_sums(document: Json, levels: Sequence[int]) -> Json:
+    """Return a document of measurements, each history with the number of its series in place of the sums."""
 
-    levels: of its parts, in their order. The given document stays.
-    """
-
-    def bare(history: Mapping[str, Any], level: int) -> Document:
+    def bare(history: Mapping[str, Any], level: int) -> Json:
         kept = {key: value for key, value in history.items() if key != SUMS}
         return {**kept, SERIES: n_series_of(history)}
 
     return _with_histories(document, levels, bare)
 
 
-def with_sums(document: Document, levels: Sequence[int], known: Mapping[Block, Sequence[int]]) -> Document:
-    """Return what `without_sums` was given.
+def with_sums(document: Json, levels: Sequence[int], known: Mapping[Block, Sequence[int]]) -> Json:
+    """Return what `without_sums` was given. Raises KeyError for a block that is not known."""
 
-    known: the sums of every block, one for each node of its level (`blocks_of`). Raises KeyError for a block
-    that is not known.
-    """
-
-    def full(history: Mapping[str, Any], level: int) -> Document:
+    def full(history: Mapping[str, Any], level: int) -> Json:
         columns = [known[block] for block in _blocks(history, level)]
         kept = {key: value for key, value in history.items() if key != SERIES}
         sums = np.array(columns, dtype=np.float64).reshape(len(columns), history[SERIES]).T
@@ -397,11 +355,11 @@ def with_sums(document: Document, levels: Sequence[int], known: Mapping[Block, S
     return _with_histories(document, levels, full)
 
 
-def remembered(document: Document, levels: Sequence[int]) -> set[Block]:
+def remembered(document: Json, levels: Sequence[int]) -> set[Block]:
     """Return the blocks that the histories of a document hold."""
     found: set[Block] = set()
 
-    def seen(history: Mapping[str, Any], level: int) -> Document:
+    def seen(history: Mapping[str, Any], level: int) -> Json:
         found.update(_blocks(history, level))
         return dict(history)
 
@@ -428,10 +386,10 @@ def _blocks(history: Mapping[str, Any], level: int) -> Iterator[Block]:
     return ((level, start, length, scale) for start, length, scale in columns)
 
 
-def _with_histories(document: Document, levels: Sequence[int], change: Any) -> Document:
+def _with_histories(document: Json, levels: Sequence[int], change: Any) -> Json:
     """Return the document with every history of its states, and of its parts', changed."""
 
-    def states(one: Document, level: int) -> Document:
+    def states(one: Json, level: int) -> Json:
         return {**one, **{key: _changed(one[key], level, change) for key in ("state", "before")}}
 
     if not document["parts"]:
@@ -452,36 +410,34 @@ def _changed(state: Any, level: int, change: Any) -> Any:
     return found
 
 
-FORMAT = "optstream.measurements/1"
+FORMAT: Final = "optstream.measurements/1"
 KEY = b"optstream.measurements"
 LIMITS = Limits(rows=2**28, columns=len(SCHEMA), group_rows=2**28, group_bytes=2**34)
 LONGEST_PERIOD, FARTHEST_STEP = 2**12, 2**40
 """Steps of a day, of a minute at least; running index of its first, which anyone may have written."""
-_KEYS = {"period", "revision", "levels", "measured", "measured_hash", "mechanism", "rounding", "least_units"}
 
 
-@dataclass(frozen=True)
-class Found:
-    """What a file of measurements says, read back; sums of earlier days that it rests on are not in it.
+class Found(Document):
+    """A file of measurements, but for its rows; sums of earlier days that it rests on are not in it.
 
     Attributes:
-        period: The local day.
-        revision: As the ledger counts it.
         levels: Of the parts of the measurements.
-        document: The measurements, histories without sums (`shared_history`).
+        document: The measurements, histories without sums; in the file without their numbers, too.
         measured_hash: SHA-256 of the measurements with them (`Measured.to_bytes`), which the ledger has.
         mechanism: Its document; None where it has none.
-        rounding: How values are rounded, "nearest" or "unbiased".
+        rounding: How values are rounded.
         least_units: Units of the resolution that every leaf has at least; None for no bound.
     """
 
-    period: date
-    revision: int
-    levels: tuple[int, ...]
-    document: dict[str, Any]
-    measured_hash: str
+    called: ClassVar[str] = "a file of measurements"
+    format: Literal["optstream.measurements/1"] = FORMAT
+    period: Period
+    revision: Count
+    levels: Annotated[tuple[int, ...], Strict(False)]
+    document: dict[str, Any] = Field(alias="measured")
+    measured_hash: Hash
     mechanism: dict[str, Any] | None
-    rounding: str
+    rounding: Literal["nearest", "unbiased"]
     least_units: int | None
 
     @property
@@ -494,9 +450,7 @@ class Found:
 
 @contextmanager
 def as_written() -> Iterator[None]:
-    """Raise PublicationError where what is read in the block, and anyone may have written, is not as
-    OptStream writes it, whatever a library raises over it.
-    """
+    """Raise PublicationError where what is read in the block is not as OptStream writes it."""
     try:
         yield
     except WRITTEN_OTHERWISE as error:
@@ -512,28 +466,24 @@ def encode_measurements(
     rounding: str,
     least_units: int | None,
 ) -> bytes:
-    """Return the Parquet file of a day's measurements. Costs no privacy: they are noisy, and paid for.
-
-    The same arguments give the same bytes, and another pyarrow may encode differently. mechanism: what
-    measured it, on a tree. Others: as in `Found`. Raises PublicationError where the measurements are not what
-    the mechanism draws, or could not be read back.
-    """
+    """Return the Parquet file of a day's measurements, which was read back. Raises PublicationError."""
     data, levels = measured.to_bytes(), levels_of(mechanism)
     document = json.loads(data)
     rows = rows_of(document, mechanism)
     shared = without_sums(document, levels)
-    footer = {
-        "format": FORMAT,
-        "period": period.isoformat(),
-        "revision": revision,
-        "levels": list(levels),
-        "measured": without_numbers(shared),
-        "measured_hash": hashlib.sha256(data).hexdigest(),
-        "mechanism": describe(mechanism),
-        "rounding": rounding,
-        "least_units": least_units,
-    }
-    text = json.dumps(footer, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    footer = Found.read(
+        {
+            "period": period,
+            "revision": revision,
+            "levels": levels,
+            "measured": without_numbers(shared),
+            "measured_hash": hashlib.sha256(data).hexdigest(),
+            "mechanism": describe(mechanism),
+            "rounding": rounding,
+            "least_units": least_units,
+        }
+    )
+    text = json.dumps(footer.to_json(), separators=(",", ":"), sort_keys=True, allow_nan=False)
     encoded = encode_table(rows, {KEY: text.encode()})
     if decode_measurements(encoded).document != shared:
         raise PublicationError("the measurements cannot be read back from their file: nothing is published")
@@ -541,23 +491,15 @@ def encode_measurements(
 
 
 def decode_measurements(data: bytes) -> Found:
-    """Return what a file of measurements says, which anyone may have written.
-
-    Raises PublicationError for what is no such file, or claims more than `LIMITS`.
-    """
+    """Return a file of measurements, which anyone may have written. Raises PublicationError."""
     rows, metadata = decode_table(data, LIMITS, "a file of measurements")
     with as_written():
         footer = json.loads(metadata[KEY])
-        if footer["format"] != FORMAT or dict(rows.schema) != SCHEMA:
+        if "format" not in footer or dict(rows.schema) != SCHEMA:
             raise ValueError
-        given = {key: footer[key] for key in _KEYS}
-        _check_steps(given["measured"])
-        return Found(
-            period=period_from(given.pop("period")),
-            levels=tuple(given.pop("levels")),
-            document=with_numbers(given.pop("measured"), rows),
-            **given,
-        )
+        found = Found.model_validate(footer, extra="ignore")
+        _check_steps(found.document)
+        return found.changed(document=with_numbers(found.document, rows))
 
 
 def _check_steps(document: dict[str, Any]) -> None:
@@ -571,11 +513,9 @@ def _check_steps(document: dict[str, Any]) -> None:
 
 
 @as_written()
-def completed(found: Found, earlier: dict[tuple[int, int, int, float], tuple[int, ...]]) -> Measured:
-    """Return the whole measurements, of which the ledger has the hash, with what they rest on put back.
-
-    earlier: sums of blocks of earlier days (`blocks_of`). Raises PublicationError where a block is missing,
-    or one is of another measurement of its day, and for a document of another form.
+def completed(found: Found, earlier: dict[Block, tuple[int, ...]]) -> Measured:
+    """Return the whole measurements, of which the ledger has the hash, with the sums of earlier days' blocks
+    (`blocks_of`). Raises PublicationError where one is missing, or of another measurement of its day.
     """
     known = earlier | blocks_of(found.measured, found.levels)
     missing = remembered(found.document, found.levels) - known.keys()
@@ -682,21 +622,25 @@ def read_measurements(
     storage = open_storage(folder)
     catalogue = catalogue_reader(storage, public_key)()
     found, later_days = _listed(storage, catalogue, day)
+    later = [_listed(storage, catalogue, one)[0] for one in later_days]
+    for one in later:
+        if one.revision:  # new estimates are made of first measurements alone
+            raise PublicationError(
+                f"the estimate of {day} rests on the first measurements of {one.period}, which has others by "
+                "now"
+            )
     return DayMeasurements(
         period=day,
         measured=_whole(storage, found),
         mechanism=None if found.mechanism is None else mechanism_from(found.mechanism),
-        later=tuple(_whole(storage, _first(storage, catalogue, day, one)) for one in later_days),
+        later=tuple(_whole(storage, one) for one in later),
         rounding=found.rounding,
         least_units=found.least_units,
     )
 
 
 def read_found(storage: Storage, period: date, revision: int, file_hash: str) -> Found:
-    """Return what the file of measurements with this hash says.
-
-    Raises PublicationError where it is missing, has other bytes, or is of another day.
-    """
+    """Return the file of measurements with this hash. Raises PublicationError where it is not that."""
     name = measurements_file(period, revision, file_hash)
     found = decode_measurements(read_beside(storage, period, name, file_hash, LARGEST_MEASUREMENTS))
     if (found.period, found.revision) != (period, revision):
@@ -715,16 +659,6 @@ def _listed(storage: Storage, catalogue: Catalogue, day: date) -> tuple[Found, t
             f"{day} is published without measurements: its publisher had [published] measurements off"
         )
     return read_found(storage, day, entry.revision, stated.file_hash), stated.later
-
-
-def _first(storage: Storage, catalogue: Catalogue, day: date, later: date) -> Found:
-    """Return the measurements of a later day: new estimates are made of first ones alone."""
-    found, _ = _listed(storage, catalogue, later)
-    if found.revision:
-        raise PublicationError(
-            f"the estimate of {day} rests on the first measurements of {later}, which has others by now"
-        )
-    return found
 
 
 def _whole(storage: Storage, found: Found) -> Measured:

@@ -13,13 +13,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cached_property
-from importlib import resources
 from typing import Any
+
+import polars as pl
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from optstream.catalogue.about import About
 from optstream.catalogue.backends import Location, Readable, Transaction, change_folder, open_storage
 from optstream.catalogue.hierarchy_table import find_hierarchy
-from optstream.catalogue.index import Catalogue, Entry, day_entries, files_of
+from optstream.catalogue.index import Catalogue, Entry, day_entries, files_of, find_catalogue
 from optstream.catalogue.layout import (
     CATALOGUE,
     CROISSANT,
@@ -36,7 +38,6 @@ from optstream.catalogue.rows import ERROR_COLUMNS, HIERARCHY_COLUMNS, Column, c
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.statement import ReleaseStatement
 from optstream.catalogue.times import settle_page_time
-from optstream.catalogue.untrusted import find_catalogue
 from optstream.errors import PublicationError
 
 # What every description of a published folder is made of, read from the folder and from nothing else.
@@ -47,14 +48,8 @@ MOST_TRIED = 28
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a published folder, of which all descriptions are made.
-
-    Attributes:
-        title, description: What a row is, and where it is.
-        place: The file, or the folder of a folder for each day.
-        files: The one file, or those of the listed days as far as the folder was listed.
-        columns: The day among them, which is in the files' paths.
-        keys: The columns that name a row.
+    """A table of a published folder: a file, or a folder (`place`) of a folder for each day, the day among
+    its columns.
     """
 
     name: str
@@ -68,14 +63,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A published folder as its descriptions tell of it.
-
-    Attributes:
-        catalogue: As published.
-        about: What the publisher tells of itself and of nodes.
-        statement: Of the newest listed release that can be read; None where there is none.
-        has_hierarchy: Whether the hierarchy changes, and `hierarchy.parquet` tells how.
-        errors: The files of errors of the listed days, rising, as far as the folder was listed.
+    """What descriptions are made of: the statement of the newest release that can be read, whether there is a
+    table of the hierarchy, and the files of errors of the listed days, as far as the folder was listed.
     """
 
     catalogue: Catalogue
@@ -117,6 +106,12 @@ class Dataset:
         return version_of(self.catalogue)
 
     @property
+    def citation(self) -> str:
+        """How the folder is to be cited."""
+        publisher = f"{self.about.publisher}: " if self.about.publisher else ""
+        return self.about.citation or f"{publisher}{self.title}. Version {self.version}."
+
+    @property
     def slug(self) -> str:
         """The stream's name in lower-case letters, digits, '.', '_' and '-'."""
         return re.sub(r"[^a-z0-9._]", "-", self.catalogue.stream.lower()).strip("-.") or "series"
@@ -131,7 +126,7 @@ class Dataset:
             "The local day is in the path, date=YYYY-MM-DD.",
             f"{DATA}/",
             list(self.files),
-            columns_of(self.catalogue.value_column, bands),
+            columns_of(self.catalogue.value_column, with_bands=bands),
             ("date", "step", "node"),
         )
         errors = Table(
@@ -140,7 +135,7 @@ class Dataset:
             "A file for each published day that has one; in terms, nodes times steps.",
             f"{ERRORS}/",
             list(self.errors),
-            (Column("date", "date", "The local day."), *ERROR_COLUMNS),
+            (Column("date", pl.Date(), "The local day."), *ERROR_COLUMNS),
         )
         hierarchy = Table(
             "hierarchy",
@@ -168,11 +163,7 @@ def day_after(day: date) -> str:
 
 
 def read_dataset(storage: Readable, about: About) -> Dataset | None:
-    """Return what a folder's descriptions are made of, which anyone may have written.
-
-    about: what its publisher tells. None without a catalogue; raises PublicationError where that is not as
-    OptStream writes it.
-    """
+    """Return what a folder's descriptions are made of; None without a catalogue. Raises PublicationError."""
     catalogue = find_catalogue(storage)
     return None if catalogue is None else dataset_of(storage, catalogue, about)
 
@@ -190,7 +181,7 @@ def dataset_of(storage: Readable, catalogue: Catalogue, about: About) -> Dataset
     return Dataset(catalogue, about, statement, has_hierarchy)
 
 
-# The descriptions: templates in templates/*.json, filled with what is known of a folder.
+# The descriptions: templates in templates/*.json.jinja, filled with what is known of a folder.
 #
 # Croissant 1.1: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html. Data Package 2:
 # https://datapackage.org. DCAT 3: https://www.w3.org/TR/vocab-dcat-3/ and
@@ -212,81 +203,51 @@ FILES = {"releases": "files", "errors": "error-files", "hierarchy": HIERARCHY}
 """What Croissant calls the files of each table."""
 LISTING = "Which file is the release of which day, with its SHA-256"
 _LICENCE = re.compile(r"[-a-zA-Z0-9._]+")
-_PLACE = re.compile(r"\{(\w+)\}")
 
 
-def describe(template: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a template with facts in the place of their names in braces; JSON-ready.
-
-    What names facts that are None and no other has no place in it: a text, a key, an object.
-    """
-    text = (resources.files(__package__) / "templates" / template).read_text(encoding="utf-8")
-    filled: dict[str, Any] = _filled(json.loads(text), facts)
-    return filled
-
-
-def _filled(part: Any, facts: Mapping[str, Any]) -> Any:
-    names = _PLACE.findall(json.dumps(part))
-    if names and all(facts[name] is None for name in names):
-        return None
-    if isinstance(part, dict):
-        filled = {key: _filled(value, facts) for key, value in part.items()}
-        return {key: value for key, value in filled.items() if value is not None}
-    if isinstance(part, list):
-        return [_filled(value, facts) for value in part]
-    if names and part == f"{{{names[0]}}}":
-        return facts[names[0]]
-    return part.format_map(facts) if names else part
-
-
-def facts_of(dataset: Dataset) -> dict[str, Any]:
-    """Return what all templates are filled with; what is not known is None."""
-    about, statement = dataset.about, dataset.statement
-    first, last = (dataset.listed[0].period, dataset.listed[-1].period) if dataset.listed else (None, None)
-    short, contact = (about.licence or "").replace(" ", "-"), about.contact or ""
-    is_email, is_url = "@" in contact, contact.startswith(("http://", "https://"))
-    return {
-        "slug": dataset.slug,
-        "title": dataset.title,
-        "description": dataset.description,
-        "version": dataset.version,
-        "value": dataset.catalogue.value_column,
-        "citation": about.citation
-        or f"{f'{about.publisher}: ' if about.publisher else ''}{dataset.title}. Version {dataset.version}.",
-        "own_citation": about.citation or None,
-        "address": about.address or None,
-        "here": about.address or "./",
-        "base": (about.address or ".").rstrip("/"),
-        "licence": about.licence or None,
-        "licence_address": about.licence_address or None,
+def describe(template: str, dataset: Dataset, **facts: Any) -> dict[str, Any]:
+    """Return a template filled with a dataset and more facts, without what is null; JSON-ready."""
+    environment = Environment(
+        loader=PackageLoader("optstream.catalogue"),
+        autoescape=False,
+        undefined=StrictUndefined,
+    )
+    environment.policies["json.dumps_kwargs"] = {}  # the keys' order stays
+    environment.filters["inside"] = lambda text: json.dumps(text)[1:-1]
+    about, listed = dataset.about, dataset.listed
+    first, last = (listed[0].period, listed[-1].period) if listed else (None, None)
+    contact, short = about.contact or "", (about.licence or "").replace(" ", "-")
+    is_email, reached = "@" in contact, contact if about.publisher else ""
+    known = {
+        "dataset": dataset,
+        "about": about,
+        "is_email": is_email,
+        "is_url": contact.startswith(("http://", "https://")),
+        "email": reached if reached and is_email else None,
+        "link": reached if reached and not is_email else None,
         "licence_name": short if _LICENCE.fullmatch(short) else None,
-        "terms_of_use": about.licence_address or about.licence or None,
-        "publisher": about.publisher or None,
-        "email": contact if about.publisher and is_email else None,
-        "link": contact if about.publisher and contact and not is_email else None,
-        "contact_name": (about.publisher or dataset.title) if contact else None,
-        "contact_email": contact if is_email else None,
-        "contact_url": contact if is_url and not is_email else None,
-        "contact_words": None if is_email or is_url else contact or None,
         "first": first and first.isoformat(),
         "last": last and last.isoformat(),
         "issued": first and day_after(first),
         "modified": last and day_after(last),
-        "step_minutes": statement and statement.step_minutes,
     }
+    filled: dict[str, Any] = _without_nulls(
+        json.loads(environment.get_template(template).render(known | facts))
+    )
+    return filled
+
+
+def _without_nulls(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {key: _without_nulls(value) for key, value in part.items() if value is not None}
+    return [_without_nulls(value) for value in part] if isinstance(part, list) else part
 
 
 def croissant(dataset: Dataset) -> dict[str, Any]:
-    """Return the folder as a live Croissant dataset, which is one of schema.org, too; JSON-ready.
-
-    Its size does not grow with the number of days. The dates are those of the folder's clock: the midnights
-    that end the first and the last day.
-    """
+    """Return the folder as a live Croissant dataset, dated by the midnights that end its days; JSON-ready."""
     tables, json_file = dataset.tables, {"contentUrl": CATALOGUE, "encodingFormat": "application/json"}
     files = [_named("FileObject", CATALOGUE, f"{LISTING}.", **json_file), *map(_files_of, tables)]
-    return describe(
-        "croissant.json", facts_of(dataset) | {"files": files, "records": [*map(_records_of, tables)]}
-    )
+    return describe("croissant.json.jinja", dataset, files=files, records=[*map(_records_of, tables)])
 
 
 def _named(kind: str, name: str, description: str, **more: Any) -> dict[str, Any]:
@@ -322,8 +283,8 @@ def data_package(dataset: Dataset) -> dict[str, Any]:
     listing |= {"format": "json", "mediatype": "application/json"}
     tables = [_resource_of(table) for table in dataset.tables if table.files]
     kind = {"$schema": f"{PROFILES}/dataresource.json"}
-    facts = facts_of(dataset) | {"resources": [kind | one for one in (*tables, listing)]}
-    return describe("datapackage.json", facts)
+    resources = [kind | one for one in (*tables, listing)]
+    return describe("datapackage.json.jinja", dataset, resources=resources)
 
 
 def _resource_of(table: Table) -> dict[str, Any]:
@@ -348,17 +309,8 @@ def _resource_of(table: Table) -> dict[str, Any]:
 
 
 def dcat(dataset: Dataset) -> dict[str, Any]:
-    """Return the folder as a DCAT Dataset: files of releases and of errors, and the hierarchy's table;
-    JSON-ready.
-
-    Addresses are relative to the file where the publisher tells none. Its size does not grow with the days.
-    """
-    facts = facts_of(dataset)
-    several = [
-        describe("dcat-distribution.json", facts | {"table_title": table.title, "place": table.place})
-        for table in dataset.tables
-    ]
-    return describe("dcat.json", facts | {"distributions": several})
+    """Return the folder as a DCAT Dataset of its tables, whatever the number of days; JSON-ready."""
+    return describe("dcat.json.jinja", dataset)
 
 
 LARGEST_METADATA = 2**26
@@ -367,10 +319,7 @@ Describe = Callable[[Dataset], bytes]
 
 
 def to_bytes(document: dict[str, Any]) -> bytes:
-    """Return a JSON-ready description as a file of UTF-8 text, with a line for each entry.
-
-    The same facts give the same bytes: signatures, and whether anything is written, rest on that.
-    """
+    """Return a description as UTF-8 text, a line for each entry; the same facts give the same bytes."""
     return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
@@ -388,13 +337,11 @@ def put_metadata(
     signer: Signer | None = None,
     more: Mapping[str, Describe] | None = None,
 ) -> bool:
-    """Put the descriptions of a folder in the place of those that are there.
+    """Replace the descriptions of a folder; return whether anything changed.
 
-    about: what its publisher tells; not read from the folder, where anyone may have written it. signer: signs
-    them, if one of its keys signed the catalogue that they are made of. more: other files of `DESCRIPTIONS`
-    and what makes them; each must hold the version. Returns whether anything changed; False where there is no
-    catalogue. Raises ParameterError for a URL that cannot be one, PublicationError where the folder cannot be
-    read or written.
+    about: as configured; anyone may have written the folder's own. signer: signs them, if one of its keys
+    signed the catalogue that they are made of. more: what makes other files of `DESCRIPTIONS`; each must hold
+    the version. Raises PublicationError where the folder cannot be read or written.
     """
 
     several = {**OWN, **(more or {})}

@@ -18,10 +18,9 @@ from collections.abc import Callable
 from functools import partial
 
 from optstream.catalogue.backends import Location, Readable, Storage, Transaction, change_folder, open_storage
-from optstream.catalogue.index import Catalogue
+from optstream.catalogue.index import Catalogue, find_catalogue, read_catalogue
 from optstream.catalogue.layout import CATALOGUE, CURVES, PAGE
 from optstream.catalogue.times import settle_blank_page_time, settle_page_time
-from optstream.catalogue.untrusted import find_catalogue, read_catalogue
 from optstream.errors import PublicationError
 
 LARGEST_PAGE = 2**26

@@ -7,15 +7,13 @@ from typing import Any
 
 from optstream.catalogue.backends import Location, Transaction, change_folder
 from optstream.catalogue.hours import remove_left, reopened
-from optstream.catalogue.index import Catalogue, Entry, check_ledger_head
+from optstream.catalogue.index import Catalogue, Entry, find_catalogue
 from optstream.catalogue.layout import MANIFESTS, data_file, release_name
-from optstream.catalogue.parquet import decode
 from optstream.catalogue.signing import Signer, put_catalogue
-from optstream.catalogue.stage import StagedRelease
+from optstream.catalogue.stage import StagedRelease, decode
 from optstream.catalogue.statement import Manifest, ReleaseStatement
 from optstream.catalogue.sweep import clear_superseded, delete_files
 from optstream.catalogue.times import settle_times
-from optstream.catalogue.untrusted import find_catalogue
 from optstream.errors import PublicationError
 
 Releases = Sequence[tuple[StagedRelease, ReleaseStatement]]
@@ -99,9 +97,7 @@ def publish(
 
 @dataclass(frozen=True)
 class _File:
-    """The files that are to be written of one release. document: its statement as the footer has it.
-    beside: the names and the bytes of the files that belong to it.
-    """
+    """The files that are to be written of one release, with its statement as the footer has it."""
 
     entry: Entry
     data: bytes
@@ -125,16 +121,22 @@ def _publish_in_transaction(
             _take_back(transaction, known, releases)
         raise
     head = head_after(known.ledger_head if known else None)
-    check_ledger_head(head)
     if signer is not None:
         signer.take_up(transaction, known)
     files = []
     for (staged, statement), document in zip(releases, documents, strict=True):
-        key = (statement.period, statement.revision, statement.vintage)
         before = known.entry(statement.period) if known else None
         is_same = before is not None and before.file_hash == staged.file_hash
         closed_in = before.closed_in if before is not None and is_same else None
-        entry = Entry(*key, staged.file_hash, staged.rows_hash, head, closed_in=closed_in)
+        entry = Entry(
+            period=statement.period,
+            revision=statement.revision,
+            vintage=statement.vintage,
+            file_hash=staged.file_hash,
+            rows_hash=staged.rows_hash,
+            ledger_head=head,
+            closed_in=closed_in,
+        )
         files.append(_File(entry, staged.data, document, _files_beside(staged, statement)))
     return _put(transaction, known, files, signer)
 
@@ -166,7 +168,9 @@ def _put(
     ]
     first = files[0]
     catalogue = known or Catalogue(
-        first.document["stream"], first.document["value_column"], first.entry.ledger_head, ()
+        stream=first.document["stream"],
+        value_column=first.document["value_column"],
+        ledger_head=first.entry.ledger_head,
     )
     signed_anew = signer is not None and not signer.has_signed(transaction, catalogue)
     if fresh or signed_anew:
@@ -196,11 +200,7 @@ def _write(transaction: Transaction, file: _File, signer: Signer | None) -> bool
 
 
 def _files_beside(staged: StagedRelease, statement: ReleaseStatement) -> tuple[tuple[str, bytes], ...]:
-    """Return where the files beside a release go, and their bytes, which must be those that it states.
-
-    The file of errors may be missing: a release whose errors nobody can make any more to the last digit is
-    worth publishing again.
-    """
+    """Return where the files beside a release go, and their bytes; that of errors may be missing."""
     stated, optional = statement.beside, statement.errors and statement.errors.file_hash
     known = {hashlib.sha256(data).hexdigest(): data for data in staged.beside.values()}
     if {digest for _, digest in stated} - {optional} != known.keys() - {optional}:

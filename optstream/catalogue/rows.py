@@ -36,52 +36,113 @@ def band_columns(value_column: str) -> tuple[str, str]:
     return f"{value_column}_low", f"{value_column}_high"
 
 
-_BEFORE = {
-    "date": pl.Date(),
-    "step": pl.Int32(),
-    "timestamp": pl.Datetime("us", "UTC"),
-    "node": pl.String(),
-    "parent": pl.String(),
-    "level": pl.Int32(),
-}
-_AFTER = {"revision": pl.Int32(), "vintage": pl.Int32()}
-MAY_BE_NULL = frozenset({"timestamp", "parent"})
+KINDS = {pl.Date: "date", pl.Datetime: "datetime", pl.Int32: "integer", pl.Float64: "number"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a published table, of which all descriptions are made."""
+
+    name: str
+    type: pl.DataType
+    meaning: str
+    may_be_null: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The type as Data Packages name it."""
+        return KINDS.get(type(self.type), "string")
+
+
+_BEFORE = (
+    Column("date", pl.Date(), "The local day."),
+    Column("step", pl.Int32(), "Number of the time step within the day, from 0."),
+    Column(
+        "timestamp",
+        pl.Datetime("us", "UTC"),
+        "Start of the step in UTC; empty for a slot the day does not have.",
+        True,
+    ),
+    Column("node", pl.String(), "The node of the hierarchy."),
+    Column("parent", pl.String(), "The node above it; empty at the root.", True),
+    Column("level", pl.Int32(), "Depth of the node, 0 at the root."),
+)
+_AFTER = (
+    Column("revision", pl.Int32(), "From 0; a higher one is a new measurement of the day."),
+    Column("vintage", pl.Int32(), "From 0; a higher one is a new estimate from the same measurements."),
+)
+_TYPES = {one.name: one.type for one in (*_BEFORE, *_AFTER)}
+MAY_BE_NULL = frozenset(one.name for one in _BEFORE if one.may_be_null)
+HIERARCHY_COLUMNS = (
+    Column("node", pl.String(), "The code, as in the rows of these days."),
+    Column("parent", pl.String(), "The code of the unit above it; empty at the root.", True),
+    Column("name", pl.String(), "What people call it.", True),
+    Column("valid_from", pl.Date(), "The first local day; empty for units of the oldest hierarchy.", True),
+    Column("valid_until", pl.Date(), "The last local day; empty where no change ends it.", True),
+    Column("became", pl.String(), "The codes that it has from then on, separated by semicolons.", True),
+)
+"""Of `hierarchy.parquet`."""
+ERROR_COLUMNS = (
+    Column("term", pl.Int32(), "Which term; empty for what bound and rounding changed.", True),
+    Column("node", pl.String(), "A node of a pair, or the node that bound and rounding changed.", True),
+    Column("other_node", pl.String(), "The other node of the pair; empty of a node in a group.", True),
+    Column("step", pl.Int32(), "A step of a pair, or the step that bound and rounding changed.", True),
+    Column("other_step", pl.Int32(), "The other step of the pair, or the number of the node's group.", True),
+    Column("earlier_date", pl.Date(), "A day before this one, with which its errors are correlated.", True),
+    Column("value", pl.Float64(), "The part of the pair or day; or what bound and rounding added."),
+)
+"""Of the files of errors."""
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 KEY = ("date", "step", "node")
 
 
+def columns_of(value: str, with_errors: bool = True, with_bands: bool = False) -> tuple[Column, ...]:
+    """Return the columns of the published rows, in order.
+
+    with_errors: whether standard errors are among them, which old releases lack; with_bands: whether bands
+    are, which releases of counts alone have.
+    """
+    noise, model = error_columns(value)
+    low, high = band_columns(value)
+    kind = pl.Float64()
+    errors = (
+        Column(noise, kind, "Standard deviation of the noise in the value; no error bar.", True),
+        Column(model, kind, "Standard error of the value by the mechanism's own model.", True),
+    )
+    bands = (
+        Column(low, kind, "Lowest count of a band that holds the true count in 95 % of steps.", True),
+        Column(high, kind, "Highest count of that band.", True),
+    )
+    return (
+        *_BEFORE,
+        Column(value, kind, "The published value, with differentially private noise."),
+        *(errors if with_errors else ()),
+        *(bands if with_bands else ()),
+        *_AFTER,
+    )
+
+
 def check_value_column(name: object) -> None:
     """Raise ParameterError unless `name` can be the name of the published values."""
-    if not isinstance(name, str) or not _COLUMN.fullmatch(name) or name.lower() in {*_BEFORE, *_AFTER}:
+    if not isinstance(name, str) or not _COLUMN.fullmatch(name) or name.lower() in _TYPES:
         raise ParameterError(
             "value_column must be letters, digits and underscores, at most 64, and none of the columns "
-            f"{', '.join((*_BEFORE, *_AFTER))}"
+            f"{', '.join(_TYPES)}"
         )
 
 
 def kind_of(name: str) -> pl.DataType:
     """Return the type of a published column; of the value, its standard errors and its band float64."""
-    return {**_BEFORE, **_AFTER}.get(name, pl.Float64())
+    return _TYPES.get(name, pl.Float64())
 
 
 def schema(value_column: str, with_errors: bool = True, with_bands: bool = False) -> dict[str, pl.DataType]:
-    """Return the columns of the published rows, in order.
-
-    date: the local day; step: from 0 within it; timestamp: UTC start of the step, null for a slot that the
-    day does not have; node, its parent (null at the root) and level (root 0); the value; its standard errors
-    (`error_columns`) and its band (`band_columns`), null where not known; revision, vintage. with_errors:
-    whether they are there: releases of before there were any lack them. with_bands: likewise: releases of
-    counts have them.
-    """
-    names = (*(error_columns(value_column) if with_errors else ()),)
-    names += band_columns(value_column) if with_bands else ()
-    return {**_BEFORE, value_column: pl.Float64(), **dict.fromkeys(names, pl.Float64()), **_AFTER}
+    """Return the types of `columns_of` by their names."""
+    return {one.name: one.type for one in columns_of(value_column, with_errors, with_bands)}
 
 
 def joined_rows(frames: Iterable[pl.DataFrame], value_column: str) -> pl.DataFrame:
-    """Return the rows of several releases under one another, with all columns that a release of now has, and
-    bands if one of them has any; null where a release has none.
-    """
+    """Return the rows of several releases under one another, null where a release lacks a column."""
     parts = list(frames)
     bands = any(band_columns(value_column)[0] in part.columns for part in parts)
     wanted = schema(value_column, with_bands=bands)
@@ -114,8 +175,9 @@ def ordered_rows(
     `parent`, standard errors and bands may be null), as stated, and hold every node at every step exactly
     once.
     """
-    wanted = schema(value_column, with_errors, with_bands)
-    may_be_null = {*MAY_BE_NULL, *error_columns(value_column), *band_columns(value_column)}
+    columns = columns_of(value_column, with_errors, with_bands)
+    wanted = {one.name: one.type for one in columns}
+    may_be_null = {one.name for one in columns if one.may_be_null}
     if set(rows.columns) != set(wanted):
         raise PublicationError(
             f"the rows of a release have the columns {', '.join(wanted)}; got {', '.join(rows.columns)}"
@@ -142,10 +204,7 @@ def ordered_rows(
 
 
 def holds_each_once(rows: pl.DataFrame) -> bool:
-    """Return whether rows hold every node at every step exactly once, and at least one.
-
-    rows: with columns step and node, without nulls. Of rows in their published order neighbours tell.
-    """
+    """Return whether rows hold every node at every step exactly once, and at least one."""
     if is_ordered(rows):
         return True
     n_cells = rows["step"].n_unique() * rows["node"].n_unique()
@@ -200,75 +259,7 @@ def _bytes_of(column: pl.Series) -> list[bytes]:
 
 
 def _fits(got: pl.DataType, wanted: pl.DataType) -> bool:
-    """Return whether a column has the right type: whole numbers of any width are taken, and a root without a
-    known parent type.
-    """
+    """Return whether a column has the right type: whole numbers of any width, a root's parent of none."""
     if wanted.is_integer():
         return got.is_integer()
     return got == wanted or (got == pl.Null() and wanted == pl.String())
-
-
-# The columns of published files, in words: releases, errors and the hierarchy's table.
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of the published rows, in words.
-
-    Attributes:
-        name: As in the files.
-        kind: Of its values.
-        meaning: One sentence.
-        may_be_null: Whether a value may be absent.
-    """
-
-    name: str
-    kind: str
-    meaning: str
-    may_be_null: bool = False
-
-
-HIERARCHY_COLUMNS = (
-    Column("node", "string", "The code, as in the rows of these days."),
-    Column("parent", "string", "The code of the unit above it; empty at the root.", True),
-    Column("name", "string", "What people call it.", True),
-    Column("valid_from", "date", "The first local day; empty for units of the oldest hierarchy.", True),
-    Column("valid_until", "date", "The last local day; empty where no change ends it.", True),
-    Column("became", "string", "The codes that it has from then on, separated by semicolons.", True),
-)
-"""Of `hierarchy.parquet`."""
-ERROR_COLUMNS = (
-    Column("term", "integer", "Which term; empty where bound and rounding are told of.", True),
-    Column("node", "string", "A node of a pair, or the node that bound and rounding changed.", True),
-    Column("other_node", "string", "The other node of the pair; empty of a node in a group.", True),
-    Column("step", "integer", "A step of a pair, or the step that bound and rounding changed.", True),
-    Column("other_step", "integer", "The other step of the pair, or the number of the node's group.", True),
-    Column("earlier_date", "date", "A day before this one, with which its errors hang together.", True),
-    Column("value", "number", "The part of the pair or day; or what bound and rounding added to the value."),
-)
-"""Of the files of errors."""
-
-
-def columns_of(value: str, with_bands: bool) -> tuple[Column, ...]:
-    """Return the columns of published rows with their meanings, in the order of the files.
-
-    with_bands: whether releases are of counts, and have bands.
-    """
-    noise, model = error_columns(value)
-    low, high = band_columns(value)
-    meanings = {
-        "date": ("date", "The local day.", False),
-        "step": ("integer", "Number of the time step within the day, from 0.", False),
-        "timestamp": ("datetime", "Start of the step in UTC; empty for a slot the day does not have.", True),
-        "node": ("string", "The node of the hierarchy.", False),
-        "parent": ("string", "The node above it; empty at the root.", True),
-        "level": ("integer", "Depth of the node, 0 at the root.", False),
-        value: ("number", "The published value, with differentially private noise.", False),
-        noise: ("number", "Standard deviation of what the noise alone did to the value; no error bar.", True),
-        model: ("number", "Standard error of the value by the mechanism's own model.", True),
-        low: ("number", "Lowest count of a band that holds the true count in 95 % of steps.", True),
-        high: ("number", "Highest count of that band.", True),
-        "revision": ("integer", "From 0; a higher one is a new measurement of the day.", False),
-        "vintage": ("integer", "From 0; a higher one is a new estimate from the same measurements.", False),
-    }
-    return tuple(Column(name, *meanings[name]) for name in schema(value, with_bands=with_bands))

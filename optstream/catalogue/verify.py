@@ -8,7 +8,7 @@ from itertools import groupby
 from optstream.catalogue.about import LARGEST_ABOUT, read_about
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.hierarchy_table import LARGEST_HIERARCHY, find_hierarchy
-from optstream.catalogue.index import Catalogue, Entry
+from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import (
     ABOUT,
     CATALOGUE,
@@ -28,13 +28,14 @@ from optstream.catalogue.layout import (
 )
 from optstream.catalogue.metadata import LARGEST_METADATA, check_metadata
 from optstream.catalogue.page import check_page
-from optstream.catalogue.parquet import decode
 from optstream.catalogue.read import is_of, listed_errors, lost, read_beside, read_day, read_file, read_rows
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
+from optstream.catalogue.stage import decode
 from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest
-from optstream.catalogue.untrusted import LARGEST_CATALOGUE, read_catalogue
 from optstream.errors import PublicationError
-from optstream.stream.period import partition_of
+
+AGAIN = "publish or withdraw its day again, or remove it"
+WITHDRAWN = "is of a day that was withdrawn; withdraw it again, which removes it"
 
 
 def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> list[str]:
@@ -73,10 +74,7 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
     strays = [name for name in storage.names_below(DATA) if name not in listed]
     return [
         *problems,
-        *(
-            f"{name!r} is not listed in the catalogue; publish or withdraw its day again, or remove it"
-            for name in strays
-        ),
+        *(f"{name!r} is not listed in the catalogue; {AGAIN}" for name in strays),
         *_superseded(storage, catalogue),
         *_measurements(storage, catalogue),
         *_errors(storage, catalogue, stated),
@@ -117,19 +115,12 @@ def _closed(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
 
 
 def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> Iterator[str]:
-    """Yield manifests that should be signed and are not. A manifest need not be signed: of a listed day, the
-    file and the signed catalogue tell whether it is right.
-    """
+    """Yield files that should be signed and are not; a listed day's manifest need not be signed."""
     keys = read_public_keys(public_key)
-    names = [(CATALOGUE, LARGEST_CATALOGUE)]
-    always = {CATALOGUE, ABOUT, HIERARCHY, *DESCRIPTIONS}
-    names += [
-        (ABOUT, LARGEST_ABOUT),
-        (HIERARCHY, LARGEST_HIERARCHY),
-        *((name, LARGEST_METADATA) for name in DESCRIPTIONS),
-    ]
-    names += [(entry.manifest, LARGEST_MANIFEST) for entry in catalogue.entries]
-    for name, largest in names:
+    always = {CATALOGUE: LARGEST_CATALOGUE, ABOUT: LARGEST_ABOUT, HIERARCHY: LARGEST_HIERARCHY}
+    always |= dict.fromkeys(DESCRIPTIONS, LARGEST_METADATA)
+    manifests = {entry.manifest: LARGEST_MANIFEST for entry in catalogue.entries}
+    for name, largest in (always | manifests).items():
         try:
             data = storage.read(name, largest)
             if name in always or has_signature(storage, data, keys):
@@ -171,40 +162,41 @@ def _differs(entry: Entry) -> str:
 
 def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
     """Yield which replaced releases are not what their names say, or are of a withdrawn day."""
-    gone = {folder_of(SUPERSEDED, entry.period) for entry in catalogue.entries if entry.withdrawn}
     for name in storage.names_below(SUPERSEDED):
-        if name.rpartition("/")[0] in gone:
-            yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"
-            continue
-        try:
-            digest = hashlib.sha256(storage.read(name, LARGEST_RELEASE)).hexdigest()
-        except (OSError, PublicationError):
-            digest = ""
-        if name.rpartition("/")[2] != release_name(digest):
+        if _is_of_withdrawn(name, SUPERSEDED, catalogue):
+            yield f"{name!r} {WITHDRAWN}"
+        elif name.rpartition("/")[2] != release_name(_digest(storage, name, LARGEST_RELEASE)):
             yield f"{name!r} is not what its name says; restore it from a copy, or remove it"
+
+
+def _is_of_withdrawn(name: str, part: str, catalogue: Catalogue) -> bool:
+    days = {folder_of(part, entry.period) for entry in catalogue.entries if entry.withdrawn}
+    return name.rpartition("/")[0] in days
+
+
+def _digest(storage: Storage, name: str, largest: int) -> str:
+    """Return the SHA-256 of a file; "" where it cannot be read."""
+    try:
+        return hashlib.sha256(storage.read(name, largest)).hexdigest()
+    except (OSError, PublicationError):
+        return ""
 
 
 def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
     """Yield what is wrong with files of measurements: under names that are their hashes, of listed days."""
-    days = {partition_of(entry.period) for entry in catalogue.listed}
+    days = {folder_of(MEASUREMENTS, entry.period) for entry in catalogue.listed}
     for name in storage.names_below(MEASUREMENTS):
         folder, _, last = name.rpartition("/")
-        told = measurements_name(last)
-        if told is None or folder.removeprefix(f"{MEASUREMENTS}/") not in days:
-            yield f"{name!r} is of no listed day; publish or withdraw its day again, or remove it"
-            continue
-        try:
-            is_whole = hashlib.sha256(storage.read(name, LARGEST_MEASUREMENTS)).hexdigest() == told[1]
-        except (OSError, PublicationError):
-            is_whole = False
-        if not is_whole:
+        named = measurements_name(last)
+        if named is None or folder not in days:
+            yield f"{name!r} is of no listed day; {AGAIN}"
+        elif _digest(storage, name, LARGEST_MEASUREMENTS) != named[1]:
             yield f"{name!r} is not what its name says; `optstream publish` of its day puts it back"
 
 
 def _errors(storage: Storage, catalogue: Catalogue, stated: Mapping[date, set[str]]) -> Iterator[str]:
-    """Yield which files of errors are of no listed release: who reads them all would count errors twice.
-
-    stated: the files beside each listed release that is whole.
+    """Yield which files of errors are of no listed release, whose files `stated` names where it is whole: a
+    reader of all of them would count errors twice.
     """
     names = storage.names_below(ERRORS)
     listed, known = set(listed_errors(names, catalogue)), set().union(*stated.values())
@@ -212,8 +204,7 @@ def _errors(storage: Storage, catalogue: Catalogue, stated: Mapping[date, set[st
     for name in names:
         is_stated = name in known or name.rpartition("/")[0] in not_whole
         if name not in listed or not is_stated:
-            yield f"{name!r} is of no listed release; publish or withdraw its day again, or remove it"
-    gone = {folder_of(SUPERSEDED_ERRORS, entry.period) for entry in catalogue.entries if entry.withdrawn}
+            yield f"{name!r} is of no listed release; {AGAIN}"
     for name in storage.names_below(SUPERSEDED_ERRORS):
-        if name.rpartition("/")[0] in gone:
-            yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"
+        if _is_of_withdrawn(name, SUPERSEDED_ERRORS, catalogue):
+            yield f"{name!r} {WITHDRAWN}"

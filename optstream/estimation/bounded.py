@@ -1,4 +1,4 @@
-"""The bounded estimate at any size: Newton's method on what the inner nodes pull."""
+"""The bounded estimate at any size: Newton's method on the inner nodes' multipliers."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -196,7 +196,7 @@ MOST_ROUNDS = 100
 SHORTEST = 2.0**-60
 """Of a Newton step, before the search gives up."""
 LEAST_RISE = 1e-4
-"""Of what a step promises: less is no success."""
+"""Of a step's predicted gain: less is no success."""
 CLOSE = 1e-7
 """In standard errors: how far any linear function of the answer may be from the optimum's."""
 

@@ -1,4 +1,4 @@
-"""A compact form of how errors hang together: a few terms, each a part of nodes times a part of steps."""
+"""A compact form of error covariances: a few terms, each a factor of nodes times one of steps."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -158,10 +158,10 @@ def wholes(half: Floats, size: int) -> Floats:
     return found
 
 
-# How the errors of a period hang together, as estimates tell it: by weighted sums of leaves and of times.
+# The error covariance of a period's estimate, by weighted sums of leaves and of times.
 
 MOST_EARLIER = 34
-"""Days before a day with which its errors are said to hang together, where the estimate looks at them."""
+"""Days before a day in its error covariance, where the estimate reads them."""
 
 
 class CovarianceOfSums(Protocol):
@@ -198,7 +198,7 @@ class SumsOfTimes:
         return self.inner.of_nodes
 
     def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
-        """Return what the covariance of sums adds up from."""
+        """Return the covariance of sums, as a sum of products."""
         return self.inner.products(leaves, times @ self.times).scaled(self.factor)
 
 
@@ -218,7 +218,7 @@ class ErrorTimes:
 
     @property
     def of_steps(self) -> Floats:
-        """The weights of single steps, (n_times, n_asked), from the first that is asked for to the last."""
+        """The weights of single steps, (n_times, n_steps), from the first to the last of the runs."""
         first = int(self.starts.min())
         found = np.zeros((len(self.weights), int((self.starts + self.lengths).max()) - first))
         for weights, start, length in zip(self.weights.T, self.starts - first, self.lengths, strict=True):
@@ -261,20 +261,20 @@ def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) 
 
 Integers = NDArray[np.int64]
 TOLERANCE = 2e-4
-"""Relative: by how much a variance of those that are compared may differ from the exact one."""
+"""Largest relative difference of a compared variance from the exact one."""
 TOLERANCE_OF_COUNTS = 0.01
 """The same of nodes of counts: each leaf varies by a shape of its own, and few terms do not have all."""
 LEAST_OF_COUNTS = 1e-3
 """A variance of counts below it is compared as this: rounding to whole numbers alone has 1/12."""
 PART, PART_OF_COUNTS = 0.2, 0.4
-"""Of what is allowed: what matrices of times of nodes in groups may miss; the rest is left to squares."""
+"""Of the tolerance: the part of matrices of times of nodes in groups; the rest is for squares."""
 MOST_TERMS = 128
 COMPARED = 24
 """Sets of leaves, and spans of steps, of which the variances are compared."""
 MOST_FAMILIES = 64
 """Nodes of which all children, and every second one, are such sets."""
 MOST_LOOKED_AT = 200
-"""Nodes, of many, of which is seen how their errors hang together over time."""
+"""Nodes, of many, whose error covariance over time is sampled."""
 LEAST_SQUARES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 """Relative: squares of groups that count for less are left out; the first that gives the variances."""
 
@@ -352,7 +352,7 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
     own = np.eye(n_steps, spans.shape[1])
     every = eye_array(len(tree.nodes), format="csr") if covariance.of_nodes else leaves_below(tree)
     if covariance.of_nodes or covariance.products(np.zeros((1, every.shape[1])), spans[:1]).groups:
-        # a day before counts as one step: what such days have in common no term need tell
+        # a day before counts as one step: no term need have the covariance of two such days
         lengths = np.r_[np.ones(n_steps), np.full(covariance.n_earlier, np.sqrt(n_steps))]
         products = covariance.products(every, np.diag(1.0 / lengths))
         return _in_groups(products.groups, tree, spans, n_steps, covariance.of_nodes)
@@ -430,7 +430,7 @@ def _in_groups(
 def _n_terms(
     parts: Sequence[Part], times: Floats, spans: Floats, exact: Floats, allowed: Floats
 ) -> int | None:
-    """Return how many of the matrices of times give the variances to what is allowed; None if not all."""
+    """Return how many of the matrices of times give the variances to the tolerance; None if not all."""
     of_nodes = np.sum([part.parts_of_times(times) for part in parts], axis=0)
     of_spans, left = ((spans @ times) * spans).sum(axis=2), exact.copy()
     for number, (nodes, of_times) in enumerate(zip(of_nodes.T, of_spans, strict=True), 1):

@@ -1,4 +1,4 @@
-"""A series with what the noise leaves of doubt."""
+"""A series with its variances."""
 
 import math
 from collections.abc import Iterable

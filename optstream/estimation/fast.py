@@ -1,4 +1,4 @@
-"""When to measure next, decided from what was measured: a predictor, its errors, and an interval law."""
+"""The time of the next measurement, by earlier ones: a predictor, its errors, and an interval law."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from optstream.estimation.estimate import UNKNOWN, Estimate
 from optstream.stream import Measured
 
-# A Kalman filter of a constant state: what was measured at some steps, and what it says of the others.
+# A Kalman filter of a constant state, measured at some steps.
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class ConstantState:
         return StateEstimate(step, last.mean, variance, last.noise)
 
     def correct(self, step: int, noisy: NDArray[np.float64]) -> StateEstimate:
-        """Take in the measured values of a later step, (n_series,), and return what is believed of it now."""
+        """Take in the measured values of a later step, (n_series,), and return its posterior."""
         prior = self.prior(step)
         if prior is None:
             self._posterior = StateEstimate(step, noisy, self._noise_variance, self._noise_variance)
@@ -70,11 +70,11 @@ class ConstantState:
         return self._posterior
 
     def before_first(self, steps: int, noisy: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """Return what the first measured values say of a step that many steps earlier: mean and variance."""
+        """Return mean and variance, by the first measured values, of a step that many steps earlier."""
         return noisy, self._noise_variance + steps * self._process_variance
 
     def memory(self) -> dict[str, Any]:
-        """Return the state as a JSON-ready document: what the next filter needs."""
+        """Return the state, JSON-ready, for the next filter."""
         last = self._posterior
         if last is None:
             return {"belief": None}
@@ -100,7 +100,7 @@ class StraightLine:
         self._measured = [(step, np.array(values, np.float64)) for step, values in memory.get("measured", ())]
 
     def prior(self, step: int) -> StateEstimate | None:
-        """Return what the line says of a step after the last measured one; None where nothing is known."""
+        """Return the line's value at a step after the last measured one; None without measurements."""
         if len(self._measured) < 2:
             known = self._noise_variance
             return next((StateEstimate(step, held, known, known) for _, held in self._measured), None)
@@ -119,14 +119,14 @@ class StraightLine:
         return noisy, self._noise_variance
 
     def memory(self) -> dict[str, Any]:
-        """Return the state as a JSON-ready document: what the next predictor needs."""
+        """Return the state, JSON-ready, for the next predictor."""
         return {"measured": [[step, values.tolist()] for step, values in self._measured]}
 
 
 # How long to wait until the next sample: FAST's feedback and interval law, and a fixed rate.
 
 LARGEST_EXPONENT = 100.0
-"""Of the law: far beyond what it takes to reach the shortest interval, and far from overflow."""
+"""Of the law: far beyond the exponent of the shortest interval, and far from overflow."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ class SamplingController:
         return self._next_step is None or step >= self._next_step
 
     def saw(self, step: int, noisy: NDArray[np.int64]) -> StateEstimate:
-        """Take in the noisy values of a measured step, (n_series,), and return what is believed of it."""
+        """Take in the noisy values of a measured step, (n_series,), and return its posterior."""
         prior = self.predictor.prior(step)
         posterior = self.predictor.correct(step, noisy.astype(np.float64))
         if prior is not None and self._law.n_errors:

@@ -133,7 +133,7 @@ class Groups:
         return replace(self, times=factor * self.times)
 
     def of_first(self, times: Floats) -> "Groups":
-        """Return what the first time has with each, spread over other times, (q, n_times, n_times)."""
+        """Return the part of the first time with each, spread over other times, (q, n_times, n_times)."""
         return replace(self, matrices=np.tensordot(self.times[:, 0].T, self.matrices, axes=1), times=times)
 
     def divided(self, sizes: Floats) -> "tuple[Groups, ...]":
@@ -186,7 +186,7 @@ def in_few(parts: Sequence[InGroups], leaves: "csr_array", least: float) -> list
         basis, rest = np.linalg.qr(own / scales[which, None])
         sizes, axes = np.linalg.eigh(rest @ form @ rest.T)
         axes = axes[:, np.abs(sizes) > least]
-        if not axes.size:  # all that it is of is known, or nothing is beside what counts vary
+        if not axes.size:  # all of it is known, or nothing but the variation of counts
             continue
         span = axes.T @ rest
         forms = np.tensordot(np.tensordot(span, one.forms, axes=1), span, axes=(2, 1)).transpose(0, 1, 3, 2)
@@ -268,7 +268,7 @@ def _above(tree: AggregationTree, some: Integers) -> "csr_array":
 # Covariances of many leaves: of the square of one sum over each group, which has times of its own.
 
 NEARLY = 1e-4
-"""Relative: what rows of times are not told apart by."""
+"""Relative difference below which rows of times are equal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,7 +330,7 @@ class Squares:
 
 
 Part = Groups | Squares
-"""Of what the covariances of many leaves add up from."""
+"""A part of the covariance of many leaves."""
 
 
 # Terms of the errors of many nodes: of each node alone, and what nodes of a group share.

@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 REFINED = 2
-"""How often what is left of the equations is solved for: rounding errors of a matrix with held nodes go."""
+"""Rounds of iterative refinement, against rounding errors of a matrix with fixed nodes."""
 MOST_APART = 2.0**36
 """How much larger a cell's variance may be than the least of a node above: a sum of both must show both."""
 
@@ -201,7 +201,7 @@ def _solved(matrices: Floats, right: Floats) -> Floats:
 def _adding(rows: Sequence[Integers], n_rows: int) -> "csr_array":
     n_leaves = len(rows[0])
     columns = np.tile(np.arange(n_leaves), len(rows))
-    # a command that tells its help needs none of it
+    # the help of a command needs none of it
     from scipy.sparse import csr_array
 
     return csr_array((np.ones(columns.size), (np.concatenate(rows), columns)), shape=(n_rows, n_leaves))
@@ -359,7 +359,7 @@ class _Through:
         return np.asarray(found + _form(self.free @ twice, self.free))
 
     def _at_cells(self, of_families: Floats, of_rest: Floats, of_two: Floats) -> Floats:
-        """Return for each cell what is its family's, its margin's, and of both, (n_leaves, b, k, k)."""
+        """Return each cell's part by its family, by its margin's node, and by both, (n_leaves, b, k, k)."""
         family, member = self.parts.family, self.parts.member
         b, n, k, _ = of_families.shape
         both = of_rest.reshape(b, n, k, -1, k)[:, family, :, member]
@@ -367,7 +367,7 @@ class _Through:
         return np.asarray(at + both + _turned(both) + self.blocks(of_two)[:, member, :, member])
 
     def of_above(self) -> Floats:
-        """Return the variances of the nodes above, those that were measured and those that are sums."""
+        """Return the variances of the nodes above, measured ones and sums."""
         scaled, first, second = self.system.scaled, self.first, self.second
         once = self._at_above(self.system.gain + scaled @ first[:, None] @ _turned(scaled), first)
         if self.is_weighed:

@@ -24,11 +24,11 @@ MOST_ENTRIES = 2**24
 MOST_DRAWN = 2**17
 """Numbers, of which a separable factor is made: 2,730 nodes at half-hours."""
 APART = 1e-3
-"""Relative: columns are told apart by what they do to the steps, where more than this is their own."""
+"""Relative: columns whose own effect on the steps is less than this are dependent."""
 SAME = 1e-6
 """Relative: variances that differ by less are one."""
 PUSH = 2.0**20
-"""Units of the resolution by which a number is moved: large beside its rounding, small beside 2^53."""
+"""Units of the resolution by which a number is moved: far above its rounding, far below 2^53."""
 
 
 def noise_factor(estimate: Estimator, measured: Measured, variances: Floats) -> ErrorFactor | None:

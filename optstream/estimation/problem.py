@@ -1,4 +1,4 @@
-"""The least-squares problem of a period: which linear functions were seen, and what each is worth."""
+"""The least-squares problem of a period: its linear functions, and the weight of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ def least_squares(
     _check_shapes(measured, tree, features)
     known = _is_measured(measured)
     if not np.all(known[tree.leaf_indices]):
-        raise ParameterError("every leaf must be measured: nothing else tells how its parent splits")
+        raise ParameterError("every leaf must be measured: nothing else shows how its parent splits")
     n_steps, matrices = measured.n_steps, [feature.matrix for feature in features]
     rows = np.concatenate([np.eye(n_steps), *matrices])
     targets = targets_of(measured)
@@ -101,7 +101,7 @@ def _step_weights(measured: Measured, unit: float) -> NDArray[np.float64]:
     sums = measured.answers_of(FeatureSums).variances
     if sums:
         spread = np.max([1.0 / (variances.mean(axis=-1) * unit) for variances in sums], axis=0)
-    # A node without a point is spread from its sums: worth little beside them.
+    # A node without a point is spread from its sums: its weight is small next to theirs.
     small = INTERPOLATION_WEIGHT * np.where(seen.any(axis=-1), mean, spread)
     if not measured.positions and not sums:
         small = np.ones_like(mean)

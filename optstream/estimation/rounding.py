@@ -65,7 +65,7 @@ def rounded_lattice(whole: Integers, rests: Integers, lattice: Lattice, bits: in
 
 def _corner(costs: NDArray[np.float64], sums: LinearConstraint) -> Integers:
     """Return which cells go up, 0 or 1: the program's corner that costs least. Raises ParameterError."""
-    for whole in (0, 1):  # an answer of the linear program that is no corner is asked for in whole numbers
+    for whole in (0, 1):  # where the linear program's answer is no corner, the integer program is solved
         answer = milp(costs, constraints=sums, bounds=Bounds(0, 1), integrality=np.full(costs.size, whole))
         if answer.success and np.all(np.abs(answer.x - np.rint(answer.x)) < WHOLE):
             found: Integers = np.rint(answer.x).astype(np.int64)
@@ -155,7 +155,7 @@ def _push(
 
 
 def _odds(step: int) -> Iterator[float]:
-    """Yield numbers that fill [0, 1) evenly and tell nothing of each other: the same for a step each time."""
+    """Yield pseudo-random numbers in [0, 1), the same for a step each time."""
     for number in count():
         digest = sha256(f"{step} {number}".encode()).digest()
         yield int.from_bytes(digest[:8], "big") / 2.0**64

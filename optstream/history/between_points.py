@@ -25,7 +25,7 @@ from optstream.stream import AggregationTree, Feature, Measured
 Floats = NDArray[np.float64]
 
 EXPECTED, DEVIATION = 0.6, 0.5
-"""Mean and standard deviation of what is believed of c: by the medians alone it would be 1."""
+"""Prior mean and standard deviation of c: by the medians alone it would be 1."""
 CLEAR = 3.0
 """A node whose squared size is not so many times the variance of its noise tells nothing: noise that makes it
 look large makes it look restless, too.
@@ -158,7 +158,7 @@ def _strength(
     """
     unit = float(measured.resolution)
     taken = np.concatenate([measured.point_values, *measured.feature_sums], axis=-1)
-    noise = np.where(spread < UNKNOWN, spread, 0.0) * unit**2  # of what was not measured no contrast is made
+    noise = np.where(spread < UNKNOWN, spread, 0.0) * unit**2  # no contrast without a measurement
     gram, right = np.diag([DEVIATION**-2.0, 0.0]), np.array([EXPECTED * DEVIATION**-2.0, 0.0])
     for group in groups:
         nodes = group.nodes[is_clear[group.nodes]]

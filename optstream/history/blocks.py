@@ -40,7 +40,7 @@ class Blocks:
         events: NDArray[np.int64] | None = None,
         weight: Floats | None = None,
     ) -> "Blocks":
-        """Return single steps of alike days, but for what is given."""
+        """Return single steps of one kind of day, unless given otherwise."""
         zeros, ones = np.zeros(clock.size, dtype=np.int64), np.ones(clock.size, dtype=np.int64)
         return cls(
             clock,

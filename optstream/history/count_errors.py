@@ -1,4 +1,4 @@
-"""How the errors of counts hang together: of what is expected, and of how counts vary around it."""
+"""Error covariances of counts: of their expectations, and of their variation around them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ from optstream.stream.public_days import PublicDays
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-# How the errors of small leaves hang together, which are shares of their parents.
+# The error covariance of small leaves, which are shares of their parents.
 
 Floats = NDArray[np.float64]
 
@@ -50,9 +50,9 @@ class SmallLeafErrors:
 
     Attributes:
         estimate: Of the leaves.
-        families: At the asked steps.
-        alone: (n_asked, n_asked), covariance of the own parts at the asked steps without blocks.
-        shapes: (n_parents, n_asked), the parents' series over their means.
+        families: At the target steps.
+        alone: (n_asked, n_targets), covariance of the own parts at the target steps without blocks.
+        shapes: (n_parents, n_targets), the parents' series over their means.
         parents: (n_leaves,), rows of these.
     """
 
@@ -107,20 +107,20 @@ def small_leaf_errors(
     parents: Floats,
     first: int,
     now: Floats,
-    asked: range,
+    targets: range,
     prior: TemporalPrior,
     days: PublicDays,
 ) -> SmallLeafErrors:
     """Return the error covariance of an estimate of `estimate_leaves` at some of its steps.
 
-    `now`, (n_parents, n_asked), are the parents' means there.
+    `now`, (n_parents, n_targets), are the parents' means there.
     """
     means, shape = shapes_of(parents)
     cover = block_sums(shape, blocks, first)
-    families = families_of(blocks, cover, np.zeros_like(blocks.sums), asked, prior, days)
-    steps = np.arange(asked.start, asked.stop)
-    wanted = Blocks.at(days.clock(steps), kinds=days.kinds(steps))
-    alone = own_parts(prior).covariances(wanted, wanted)[1]
+    families = families_of(blocks, cover, np.zeros_like(blocks.sums), targets, prior, days)
+    steps = np.arange(targets.start, targets.stop)
+    single = Blocks.at(days.clock(steps), kinds=days.kinds(steps))
+    alone = own_parts(prior).covariances(single, single)[1]
     shapes = np.maximum(now / means[:, None], LEAST_SHAPE)
     return SmallLeafErrors(estimate, families, alone, shapes, blocks.parents)
 
@@ -149,11 +149,11 @@ class CountErrors:
 
     Attributes:
         shared: The posterior of the levels that share blocks.
-        doubt: Of the leaves of these levels.
-        trust: (n_parts, n_nodes), (n_parts, n_asked): the factor of each node's deviation at each time, as a
-            sum of products.
-        sizes: (n_nodes, n_asked), the weight of the error of a size at each time.
-        unsure: (n_nodes, n_shared_nodes), nodes' errors by those of these levels' sizes.
+        leaf_errors: Of the leaves of these levels.
+        trust: (n_parts, n_nodes), (n_parts, n_targets): the factor of each node's deviation at each time,
+            as a sum of products.
+        sizes: (n_nodes, n_targets), the weight of the error of a size at each time.
+        size_errors: (n_nodes, n_shared_nodes), nodes' errors by those of these levels' sizes.
         variation: Of the counts of these levels in the period.
         expected: (n_leaves, n_steps), variance of each leaf's count, in the period alone.
         below: (n_nodes, n_leaves), which leaves lie below each node, times their factor of that variance.
@@ -166,7 +166,7 @@ class CountErrors:
     leaf_errors: LeafErrors
     trust: tuple[Floats, Floats]
     sizes: Floats
-    unsure: "csr_array"
+    size_errors: "csr_array"
     variation: Variation
     expected: Floats
     below: "csr_array"
@@ -176,7 +176,7 @@ class CountErrors:
     of_nodes: ClassVar[bool] = True
 
     def products(self, leaves: "Floats | csr_array", times: Floats) -> ErrorProducts:
-        """Return the covariance of sums, by weights of nodes, (p, n_nodes), and of times, (q, n_asked)."""
+        """Return the covariance of sums, by weights of nodes, (p, n_nodes), and of times, (q, n_targets)."""
         from scipy.sparse import csr_array
 
         nodes, n_shared = csr_array(leaves), len(self.shared.tree.nodes)
@@ -184,10 +184,10 @@ class CountErrors:
         shared_leaves = csr_array(nodes[:, :n_shared] @ leaves_below(self.shared.tree))
         erring = csr_array(nodes @ self.erring)
         counted = Squares(csr_array(nodes @ self.below), self.expected, outer_squares(period.T))
-        unsure = csr_array(nodes @ self.unsure)
+        size_errors = csr_array(nodes @ self.size_errors)
         parts: list[Part] = [
             *self._expectations(erring, times),
-            Squares.of_rows(unsure, self.sizes @ times.T),
+            Squares.of_rows(size_errors, self.sizes @ times.T),
             counted,
             *self.variation.explained(shared_leaves, period),
         ]
@@ -196,7 +196,7 @@ class CountErrors:
         return ErrorProducts.of_groups(parts, nodes.shape[0], len(times))
 
     def _expectations(self, nodes: "csr_array", times: Floats) -> list[Groups]:
-        """Return what the errors of expectations add up from, each node and time trusted as it is."""
+        """Return the covariance of expectations, by each node's and time's factor."""
         from scipy.sparse import csr_array
 
         below, (of_nodes, of_times) = leaves_below(self.shared.tree).tocoo(), self.trust
@@ -204,7 +204,7 @@ class CountErrors:
         pairs = csr_array(
             (np.ones(below.nnz), (below.row, np.arange(below.nnz))), (below.shape[0], below.nnz)
         )
-        asked, found, n, q = nodes @ pairs, [], len(of_nodes), len(times)
+        sums, found, n, q = nodes @ pairs, [], len(of_nodes), len(times)
         for one in self.leaf_errors.in_groups((times * of_times[:, None]).reshape(n * q, -1)):
             columns = of_nodes[:, below.row, None] * one.columns[below.col]
             c = columns.shape[2]
@@ -213,7 +213,7 @@ class CountErrors:
             )
             of = one.of[below.col]
             found.append(InGroups(of, columns.transpose(1, 0, 2).reshape(-1, n * c), forms))
-        return in_few(found, asked, LEAST)
+        return in_few(found, sums, LEAST)
 
 
 def count_errors(
@@ -221,40 +221,40 @@ def count_errors(
     histories: Mapping[int, BlockHistory],
     tree: AggregationTree,
     small: int | None,
-    asked: range,
+    targets: range,
     n_steps: int,
 ) -> CountErrors | None:
     """Return the error covariance of counts; None where leaves were not measured.
 
-    `asked` are running steps, the period's n_steps the last ones of them.
+    `targets` are running steps, the period's n_steps the last ones of them.
     """
     from scipy.sparse import csr_array, diags_array, eye_array, vstack
 
-    days, n_before = shared.days, len(asked) - n_steps
-    steps = asked[n_before:]
-    blocks = step_blocks(asked, days, shared.events)
+    days, n_before = shared.days, len(targets) - n_steps
+    steps = targets[n_before:]
+    blocks = step_blocks(targets, days, shared.events)
     means = shared.of_nodes + shared.found.published_means(blocks)
     now = means[:, n_before:]
     varied = count_variation(shared.tree, now, shared.measured, steps)
     below, leaves, erring = leaves_below(tree), None, eye_array(len(means), format="csr")
     found, of_sizes = now + varied.moved, np.sqrt(shared.excess_variances)
-    unsure = diags_array(of_sizes[:, 0], format="csr")
+    size_errors = diags_array(of_sizes[:, 0], format="csr")
     if small is not None:
         known = shared.leaf_blocks(tree, small, histories[small], steps)
         if known is None:
             return None
         prior = shared.found.posterior.prior
         estimate = estimate_leaves(*known, steps, prior, days, 1.0)
-        leaves = small_leaf_errors(estimate, *known, shared.means(asked), asked, prior, days)
+        leaves = small_leaf_errors(estimate, *known, shared.means(targets), targets, prior, days)
         shares = shares_of_parents(estimate, known[0].parents, len(means))
-        explained = np.sqrt(shared.excess_variances_with(estimate, known[0].parents))
-        unsure = vstack([diags_array(explained[:, 0]), csr_array(shares * of_sizes.T)], format="csr")
+        deviations = np.sqrt(shared.excess_variances_with(estimate, known[0].parents))
+        size_errors = vstack([diags_array(deviations[:, 0]), csr_array(shares * of_sizes.T)], format="csr")
         more = np.where(np.arange(len(tree.nodes)) < len(means), 1.0, np.sqrt(estimate.factor))
         below = diags_array(more, format="csr") @ below
         erring = vstack([erring, csr_array(shares)], format="csr")
         # above small leaves other leaves may lie
         found = np.vstack([found, estimate.means * shared.raised(now, varied)[known[0].parents]])
-    left = np.sqrt(1.0 - count_variation(shared.tree, means, shared.measured, asked).known_expected)
+    left = np.sqrt(1.0 - count_variation(shared.tree, means, shared.measured, targets).known_expected)
     most = min(MOST_TRUSTS, max(MOST_FORMS // n_steps, 1))
     trust = few_products(np.sqrt(shared.factors)[:, None] * left, most)
     leaf_errors = LeafErrors(shared.found, blocks, NEARLY)
@@ -263,7 +263,7 @@ def count_errors(
         leaf_errors,
         trust,
         left * shared.shape(means),
-        unsure,
+        size_errors,
         varied,
         np.maximum(found[tree.leaf_indices], 0.0),
         below,

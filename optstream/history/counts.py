@@ -40,12 +40,12 @@ Floats = NDArray[np.float64]
 
 GRID_POINTS = 80
 LEAST_RATIO, LARGEST_RATIO = 1e-3, 1e3
-"""Of a node's size to the mean of its siblings: what the mixture is spread over, beside 0."""
+"""Ratios of a node's size to the mean of its siblings in the mixture, in addition to 0."""
 WIDTH = 0.1
 """Standard deviation of what an atom stands for, relative to it: half the way to its neighbours."""
 ROUNDS = 300
 BELIEF = 2.0
-"""Nodes' worth of a belief that all ratios of the grid are alike: what few nodes leave open."""
+"""Weight, in nodes, of the prior that all ratios of the grid are equally likely."""
 FINE = 20.0
 """Cells for each standard error, and for each factor e of a typical size: nodes that fall in one are one."""
 
@@ -102,13 +102,13 @@ class Mixture:
 
 
 def _likelihood(observed: Floats, typical: Floats, atoms: Floats) -> Floats:
-    """Return the density of what was observed, in standard errors, (n, n_atoms), up to a factor a row."""
+    """Return the density of the observations, in standard errors, (n, n_atoms), up to a factor a row."""
     spread = 1.0 + (WIDTH * typical[:, None] * atoms) ** 2
     logs = -0.5 * ((observed[:, None] - typical[:, None] * atoms) ** 2 / spread + np.log(spread))
     return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 
-# Sizes of small leaves that add up to what is known of the nodes above them.
+# Sizes of small leaves, joined with those of the nodes above them.
 
 Integers = NDArray[np.int64]
 
@@ -119,7 +119,7 @@ def joined_sizes(
     parents: Integers,
     tree: AggregationTree,
     means: Floats,
-    unsure: Floats,
+    mean_variances: Floats,
 ) -> tuple[Floats, Floats, Floats]:
     """Return leaves' sizes joined with those of the nodes above: sizes, variances and u, (n_leaves,) each.
 
@@ -131,14 +131,14 @@ def joined_sizes(
     total, spread = (
         np.asarray(np.bincount(parents, one, len(means)), float) for one in (sizes, size_variances)
     )
-    others, variances = _by_all_else(tree, means, unsure, total, spread)
+    others, variances = _by_all_else(tree, means, mean_variances, total, spread)
     share = size_variances / (spread + variances)[parents]
     found = np.maximum(sizes + share * (others - total)[parents], 0.0)
     return found, size_variances * (1.0 - share), np.sqrt(size_variances * share)
 
 
 def _by_all_else(
-    tree: AggregationTree, means: Floats, unsure: Floats, total: Floats, spread: Floats
+    tree: AggregationTree, means: Floats, mean_variances: Floats, total: Floats, spread: Floats
 ) -> tuple[Floats, Floats]:
     """Return mean and variance of each node without the leaves below it, (n_nodes,) each.
 
@@ -146,27 +146,27 @@ def _by_all_else(
     siblings. total, spread: (n_nodes,), sums of the leaves right below and their variances.
     """
     above, total, spread = np.array(tree.parents), total.copy(), spread.copy()
-    joined, left = means.copy(), unsure.copy()
+    joined, left = means.copy(), mean_variances.copy()
     for level in reversed(tree.levels):
         at = slice(level.start, level.stop)
         below = np.where(spread[at] > 0.0, spread[at], np.inf)
-        left[at] = 1.0 / (1.0 / unsure[at] + 1.0 / below)
+        left[at] = 1.0 / (1.0 / mean_variances[at] + 1.0 / below)
         joined[at] += left[at] / below * (total[at] - means[at])
         if level.start:
             np.add.at(total, above[at], joined[at])
             np.add.at(spread, above[at], left[at])
-    means_of_others, variances = means.copy(), unsure.copy()
+    means_of_others, variances = means.copy(), mean_variances.copy()
     for level in tree.levels[1:]:
         at, up = slice(level.start, level.stop), above[level.start : level.stop]
         others = variances[up] + spread[up] - left[at]
-        variances[at] = 1.0 / (1.0 / unsure[at] + 1.0 / others)
+        variances[at] = 1.0 / (1.0 / mean_variances[at] + 1.0 / others)
         means_of_others[at] += (
             variances[at] / others * (means_of_others[up] - total[up] + joined[at] - means[at])
         )
     return means_of_others, variances
 
 
-# Leaves that are small beside their noise: shares of a parent that is well known, with days of their own.
+# Leaves that are small next to their noise: shares of a well-known parent, with days of their own.
 
 
 STRENGTHS = np.geomspace(0.25, 16.0, 13)
@@ -174,7 +174,7 @@ STRENGTHS = np.geomspace(0.25, 16.0, 13)
 STRENGTH_DEVIATION = 1.0
 """Standard deviation of the logarithm of that, around 0."""
 LEAST_SHAPE = 0.05
-"""Of a parent's mean: what a step of it counts at least, so that no step's leaves are all known to be 0."""
+"""Least part of a parent's mean at a step, so that no step's leaves are all known to be 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +188,7 @@ class LeafBlocks:
         noise: The variance of each sum.
         parents: (n_leaves,), rows of the parents' series.
         above: The tree of these series.
-        unsure: (n_parents,), variances of the parents' mean values.
+        mean_variances: (n_parents,), variances of the parents' mean values.
     """
 
     starts: Integers
@@ -197,7 +197,7 @@ class LeafBlocks:
     noise: float
     parents: Integers
     above: AggregationTree
-    unsure: Floats
+    mean_variances: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,8 +236,8 @@ class Family:
         leaves: (m,), their rows.
         spectrum: (n_blocks,), variances of the modes.
         residuals: (m, n_blocks), the sums less the sizes' part.
-        across: (n_steps, n_blocks), covariance of the asked steps with each mode.
-        alone: (n_steps,), the asked steps' variance without blocks.
+        across: (n_steps, n_blocks), covariance of the target steps with each mode.
+        alone: (n_steps,), the target steps' variance without blocks.
     """
 
     leaves: Integers
@@ -251,12 +251,12 @@ def estimate_leaves(
     blocks: LeafBlocks,
     parents: Floats,
     first: int,
-    asked: range,
+    targets: range,
     prior: TemporalPrior,
     days: PublicDays,
     count: float,
 ) -> LeafEstimate:
-    """Estimate the leaves at the asked steps from their blocks and their parents' posterior means.
+    """Estimate the leaves at the target steps from their blocks and their parents' posterior means.
 
     A leaf is s_i q_p(t) (1 + a g_i(t)): q_p its parent's series over its mean; s_i its size, by least squares
     of its blocks on q_p, `Mixture` and `joined_sizes`; g_i its own part, with the prior's own components but
@@ -265,7 +265,7 @@ def estimate_leaves(
     better than leaves, or the leaves would be part of their tree's posterior. Time n_blocks^3 for each parent
     and leaves times n_blocks^2.
 
-    parents: (n_parents, n_all), posterior means from running step `first` on, over all blocks and `asked`.
+    parents: (n_parents, n_all), posterior means from running step `first` on, over all blocks and `targets`.
     count: the variance of a count of mean 1; 0 for readings that are no counts.
     """
     means, shape = shapes_of(parents)
@@ -275,22 +275,22 @@ def estimate_leaves(
     observed, spread = (blocks.sums * cover[own]).sum(axis=1) / info[own], blocks.noise / info[own]
     typical = (means / np.maximum(np.bincount(own, minlength=len(means)), 1))[own]
     alone = Mixture.learned(observed, spread, typical).posterior(observed, spread, typical)
-    sizes, size_variances, joined = joined_sizes(*alone, own, blocks.above, means, blocks.unsure)
+    sizes, size_variances, joined = joined_sizes(*alone, own, blocks.above, means, blocks.mean_variances)
     left = blocks.sums - sizes[:, None] * cover[own]
-    families = families_of(blocks, cover, left, asked, prior, days)
+    families = families_of(blocks, cover, left, targets, prior, days)
     noise = blocks.noise + count * sizes * cover.mean(axis=1)[own]
     strength = _strength(families, sizes, noise)
-    bent, unsure = np.zeros((len(sizes), len(asked))), np.zeros((len(sizes), len(asked)))
+    bent, own_variances = np.zeros((len(sizes), len(targets))), np.zeros((len(sizes), len(targets)))
     for one in families:
         power = (strength * sizes[one.leaves, None]) ** 2
         seen = power * one.spectrum + noise[one.leaves, None]
         bent[one.leaves] = (power * one.residuals / seen) @ one.across.T
-        unsure[one.leaves] = power * np.maximum(one.alone - (power / seen) @ (one.across**2).T, 0.0)
-    model_variance = (size_variances[:, None] + unsure.mean(axis=1, keepdims=True)) * cover[own] ** 2
+        own_variances[one.leaves] = power * np.maximum(one.alone - (power / seen) @ (one.across**2).T, 0.0)
+    model_variance = (size_variances[:, None] + own_variances.mean(axis=1, keepdims=True)) * cover[own] ** 2
     factor = _factor(left, blocks.noise, model_variance + (noise - blocks.noise)[:, None])
-    now = shape[:, asked.start - first : asked.stop - first][own]
+    now = shape[:, targets.start - first : targets.stop - first][own]
     found = np.maximum((sizes[:, None] + bent) * now, 0.0)
-    variances = factor * (size_variances[:, None] + unsure) * now**2
+    variances = factor * (size_variances[:, None] + own_variances) * now**2
     measured = noise / info[own]
     return LeafEstimate(found, variances, sizes, size_variances, joined, measured, noise, factor, strength)
 
@@ -323,20 +323,20 @@ def own_parts(prior: TemporalPrior) -> TemporalPrior:
 
 
 def families_of(
-    blocks: LeafBlocks, cover: Floats, left: Floats, asked: range, prior: TemporalPrior, days: PublicDays
+    blocks: LeafBlocks, cover: Floats, left: Floats, targets: range, prior: TemporalPrior, days: PublicDays
 ) -> list[Family]:
-    """Return the families, with what is asked at the steps."""
+    """Return the families at the target steps."""
     own = own_parts(prior)
-    clock, steps = days.clock(blocks.starts), days.clock(np.arange(asked.start, asked.stop))
-    wanted = Blocks.at(steps, kinds=days.kinds(steps))
-    alone, found = own.variances(wanted)[1], []
+    clock, steps = days.clock(blocks.starts), days.clock(np.arange(targets.start, targets.stop))
+    single = Blocks.at(steps, kinds=days.kinds(steps))
+    alone, found = own.variances(single)[1], []
     for parent in np.unique(blocks.parents):
         leaves = np.flatnonzero(blocks.parents == parent)
         seen = Blocks.at(
             clock, blocks.lengths, kinds=days.kinds(clock), weight=cover[parent] / blocks.lengths
         )
         spectrum, basis = np.linalg.eigh(own.covariances(seen, seen)[1])
-        across = own.covariances(wanted, seen)[1] @ basis
+        across = own.covariances(single, seen)[1] @ basis
         found.append(Family(leaves, np.maximum(spectrum, 0.0), left[leaves] @ basis, across, alone))
     return found
 
@@ -352,13 +352,13 @@ def _strength(families: list[Family], sizes: Floats, noise: Floats) -> float:
 
 
 def _factor(left: Floats, noise: float, model_variance: Floats) -> float:
-    """As `calibration.variance_factor`, for residuals of known noise."""
-    unsure = 5.0 * noise**2 + 4.0 * noise * model_variance + 2.0 * model_variance**2
+    """As `self_check.variance_factor`, for residuals of known noise."""
+    square_variance = 5.0 * noise**2 + 4.0 * noise * model_variance + 2.0 * model_variance**2
     first = (
-        float(((left**2 - noise) * model_variance / unsure).sum()) / ALIKE
+        float(((left**2 - noise) * model_variance / square_variance).sum()) / ALIKE
         + EXPECTED_FACTOR / FACTOR_DEVIATION**2
     )
-    second = float((model_variance**2 / unsure).sum()) / ALIKE + 1.0 / FACTOR_DEVIATION**2
+    second = float((model_variance**2 / square_variance).sum()) / ALIKE + 1.0 / FACTOR_DEVIATION**2
     return float(np.clip(first / second, 1.0, LARGEST_FACTOR))
 
 
@@ -429,14 +429,14 @@ def node_sizes(
     size_variances = np.maximum(size_variances, SURE * variances[leaves])
     measured[leaves], precision[leaves] = sizes, 1.0 / size_variances
     found = _joined(tree, measured, precision)[leaves]
-    unsure = variances.copy()
-    unsure[leaves] = size_variances
+    node_variances = variances.copy()
+    node_variances[leaves] = size_variances
     for level in reversed(tree.levels[1:]):
         at = np.arange(level.start, level.stop)
-        below = np.bincount(parents[at], unsure[at], len(parents))
+        below = np.bincount(parents[at], node_variances[at], len(parents))
         inner = np.flatnonzero(below)
-        unsure[inner] = 1.0 / (1.0 / variances[inner] + 1.0 / below[inner])
-    return np.maximum(found, LEAST_SHARE * sizes.sum() + LEAST_SIZE), unsure
+        node_variances[inner] = 1.0 / (1.0 / variances[inner] + 1.0 / below[inner])
+    return np.maximum(found, LEAST_SHARE * sizes.sum() + LEAST_SIZE), node_variances
 
 
 def _joined(tree: AggregationTree, values: Floats, precision: Floats) -> Floats:
@@ -446,7 +446,7 @@ def _joined(tree: AggregationTree, values: Floats, precision: Floats) -> Floats:
 
 
 def _typical(tree: AggregationTree, means: Floats, precision: Floats, scale: float | None) -> Floats:
-    """Return the mean of each node's children, (n_nodes,), above 0: what the parent and the scale tell."""
+    """Return the mean of each node's children, (n_nodes,), above 0, by the parent and the scale."""
     below = tree.add_up(1.0 / precision[tree.leaf_indices][:, None])[:, 0]
     known, pulled = precision + 1.0 / below, means * (precision + 1.0 / below)
     if scale is not None:
@@ -457,12 +457,12 @@ def _typical(tree: AggregationTree, means: Floats, precision: Floats, scale: flo
     return np.asarray(np.maximum(pulled / known, 0.1 / np.sqrt(known)) / np.maximum(children, 1))
 
 
-# How counts varied around what is expected of them, as far as their own measurements tell.
+# The variation of counts around their expectations, by their own measurements.
 
 LEAST_EXPECTED = 1e-9
 """Counts: an expectation of a leaf below it is taken for this."""
 MOST_TOLD = 1.0 - 1e-12
-"""Nothing is known to the last digit: errors are divided by what is open."""
+"""Nothing is known to the last digit: errors are divided by the residual variance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -534,7 +534,7 @@ def count_variation(
     known = pass_over_tree(tree, counted, noise, (surprises,))
     explained = np.clip(1.0 - known.variances / known.prior, 0.0, MOST_TOLD)
     every = tree.add_up(leaves)
-    # blocks are disjoint: what is said of one is that of each of its steps
+    # blocks are disjoint: each of a block's steps has the block's value
     of_blocks = every @ cover @ cover.T
     parts = every / np.where(of_blocks > 0.0, of_blocks, np.inf)
     of_leaves = parts[tree.leaf_indices]
@@ -558,7 +558,7 @@ SHARES = np.array([0.5, 0.68, 0.8, 0.9, 0.95])
 """Of the bands that are looked at."""
 LEAST_FACTOR = 0.4
 BELIEVED, HELD_BELIEF = 1.1, 10.0
-"""The factor that is believed before anything is measured, and how many surprises that is worth."""
+"""The prior factor, and its weight in surprises."""
 HELD_GRID_POINTS = 60
 NORMAL_PARTS = np.linspace(0.005, 0.995, 34)
 """Of a variance, the rest that of Laplace noise: where the bands of the sum of both are worked out."""
@@ -653,7 +653,7 @@ def share_within(edges: Floats, normal: Floats) -> Floats:
 
 
 SHARED_VARIANCE = 0.02
-"""Of a small leaf's own variance as a count: what it gives way to its parent by, where it is sure."""
+"""Of a small leaf's variance as a count: its least variance in the fit with its parent."""
 LEAST_VARIANCE = 1e-9
 
 
@@ -677,7 +677,7 @@ class CountsFit:
 
 
 def tree_above(tree: AggregationTree, level: int) -> AggregationTree:
-    """Return the tree without its levels from this one, above 0, on: nodes in the same order; free."""
+    """Return the tree without its levels from this one, above 0, on: nodes in the same order."""
     stop = tree.levels[level].start
     return AggregationTree(tree.nodes[:stop], tree.parents[:stop])
 
@@ -718,7 +718,7 @@ def fit_counts(
     if known is None:
         return _evenly(above, np.array(tree.parents)[level.start : level.stop])
     leaves = estimate_leaves(*known, steps, found.posterior.prior, days, 1.0)
-    # what leaves tell of nodes above is in the sums that are published, not in what these give way by
+    # the leaves' information on nodes above is in the published sums, not in the variances of their fit
     whole = variances_with(shared.excess_variances_with(leaves, known[0].parents))
     shares = shares_of_parents(leaves, known[0].parents, len(means))
     return CountsFit(
@@ -743,7 +743,7 @@ class SharedFit:
         of_nodes: (n_nodes, 1), sizes.
         factors: (n_nodes,), factors of the posterior's variances, after its own factor.
         excess_variances: (n_nodes, 1), variances of sizes beyond the posterior.
-        unsure: (n_nodes,), variances of each node's size without the nodes below it.
+        own_size_variances: (n_nodes,), variances of each node's size without the nodes below it.
     """
 
     tree: AggregationTree
@@ -754,14 +754,14 @@ class SharedFit:
     of_nodes: Floats
     factors: Floats
     excess_variances: Floats
-    unsure: Floats
+    own_size_variances: Floats
 
     def shape(self, means: Floats) -> Floats:
         """Return the root's expected counts over its size, (n_steps,), of all nodes', (n_nodes, n_steps)."""
         return np.asarray(np.maximum(means[0] / self.of_nodes[0], LEAST_SHAPE))
 
     def raised(self, expected: Floats, varied: Variation) -> Floats:
-        """Return by which factor counts are found above what was expected of them, (n_nodes, n_steps)."""
+        """Return the ratio of estimated counts to their expectations, (n_nodes, n_steps)."""
         return np.maximum(1.0 + varied.moved / np.maximum(expected, LEAST_SHAPE * self.of_nodes), 0.0)
 
     def excess_variances_with(self, leaves: LeafEstimate, parents: Integers) -> Floats:
@@ -795,7 +795,7 @@ class SharedFit:
         level, noise = tree.levels[small], 2.0 * float(history.scales[-1]) ** 2
         parents = np.array(tree.parents)[level.start : level.stop]
         blocks = history.starts, history.lengths, history.sums.astype(np.float64), noise
-        return LeafBlocks(*blocks, parents, self.tree, self.unsure), past, first
+        return LeafBlocks(*blocks, parents, self.tree, self.own_size_variances), past, first
 
 
 def shared_fit(
@@ -832,7 +832,7 @@ def _alike(history: BlockHistory) -> BlockHistory:
 
 
 def _evenly(above: CountsFit, parents: NDArray[np.int64]) -> CountsFit:
-    """Return leaves that were never measured beside what is known above them: even parts, of `UNKNOWN`."""
+    """Return the fit with leaves that were never measured: even parts of their parents, of `UNKNOWN`."""
     even = np.maximum(above.means, 0.0)[parents] / np.bincount(parents)[parents][:, None]
     unknown = np.full(even.shape, UNKNOWN)
     return CountsFit(
@@ -870,9 +870,9 @@ SHARE = 0.95
 SMALLEST = 1e-6
 """An expected count below it is taken for this."""
 FAR_BELOW = 1e4
-"""Standard deviations below 0 that are told apart: beyond, digits end."""
+"""Standard deviations below 0 that floats distinguish."""
 LARGE, KNOWN = 30.0, 0.8
-"""A count that is as good as normal; the part of its variance below which it was told enough to be so."""
+"""A count that is nearly normal; the part of its variance below which its measurement makes it so."""
 LEAST_GAMMA_SHAPE = 0.2
 """Of a squared expectation to its variance: a gamma of less has its mass at 0, so that the less was known of
 a count, the narrower its band would be, down to 0 alone."""
@@ -921,7 +921,7 @@ def _quantiles(tail: float, size: Floats, success: Floats) -> Floats:
     return np.where(betainc(size, 1.0, success) >= tail, 0.0, count)
 
 
-# From what is known of counts to what is published: series that add up, errors, bands of whole numbers.
+# Published counts: series that add up, errors, bands of whole numbers.
 
 
 def published_counts(
@@ -941,7 +941,7 @@ def published_counts(
     known = fit.variances < UNKNOWN * (1.0 - 1e-9)
     variances = np.where(known, fit.variances + fit.count_variances * expected, UNKNOWN)
     model_variance = np.where(known, fit.variances, 0.0)
-    # shares of a parent are expectations of what is not below 0; a normal posterior may be
+    # shares of a parent are not below 0; a normal posterior may be
     normal = np.arange(len(expected)) < fit.n_normal
     below = np.where(fit.means < 0.0, fit.means, expected)
     mean, rest = above_zero(below[normal], np.maximum(model_variance[normal], LEAST_VARIANCE))

@@ -1,4 +1,4 @@
-"""What a stream's past measurements say of its next period: the blocks of the last weeks, a learned prior."""
+"""The estimate of a period from the blocks of the last weeks and a learned prior."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ MOST_FITTED = 336
 MOVED = 168
 """Blocks between the windows of `around`: a window ends at the newest block, the next ones so many before."""
 NEAR_DAYS = 14
-"""A day is estimated anew for so long from what the newest day remembers; later, from its own memory too."""
+"""Days for which a new estimate reads the newest day's state alone; later, its own state too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class FilterState:
         return judged.taught(seen, first_step)
 
     def taught(self, seen: Seen, first_step: int) -> "FilterState":
-        """Return the belief with a prior learned from what was seen and covariates do not explain."""
+        """Return the belief with a prior learned from the measurements less the covariates' effect."""
         left = explained(self.prior, seen, self.covariates, self.days)[0].seen
         return replace(self, prior=learn(self.prior, left), learned=self.day_of(first_step))
 
@@ -174,7 +174,7 @@ class FilterState:
     def events_with(
         self, own: BlockHistory, steps: range, history_days: int, scale: float | None
     ) -> tuple[int, ...]:
-        """Return the days that are called events when `fitted` is asked the same, theirs included; free."""
+        """Return the event days of `fitted` with the same arguments, the steps' included."""
         history = around(self.after(own, history_days).history, steps)
         if not history.n_blocks:
             return self.events
@@ -229,7 +229,7 @@ def latest(history: BlockHistory, most: int) -> BlockHistory:
 
 
 MORE_OF_DAYS = 0.9
-"""How many times more what the prior leaves open of leaves' days counts, beside their shares of the sum."""
+"""Factor of the prior's residual variance of leaves' days, apart from their shares of the sum."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,8 +239,8 @@ class DayMeanErrors:
     The factor of a posterior comes from single blocks, by which single values err. It does not hold for a
     day's mean, whose error is mostly noise, which is known: so an error w of a value becomes w - (1 - 1 /
     sqrt(factor)) u m, m the mean of w over its day, which then has the posterior's own variance. u, of mean 1
-    over the day's steps, is the share of the uncertainty at the step (`in_doubt`): a step that was measured
-    well has little of it. And the prior takes the leaves' own parts for independent and alike, where
+    over the day's steps, is the share of the uncertainty at the step (`uncertainty`): a step that was
+    measured well has little of it. And the prior takes the leaves' own parts for independent and alike, where
     neighbours have the same weather: the prior's residual variance of a leaf's day, apart from its share of
     the sum of all, counts `MORE_OF_DAYS` times more, as an error of its own that goes with u over the day. On
     the French load that is so at every epsilon alike (docs/decisions/0021-errors-of-sums.md).
@@ -260,7 +260,7 @@ class DayMeanErrors:
     of_nodes: ClassVar[bool] = False
 
     def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
-        """Return what the covariance of weighted sums of leaves and of steps adds up from."""
+        """Return the covariance of sums, by weights of leaves and of times."""
         return self.every.of_sums(leaves, times)
 
     def variances(self, leaves: Floats, times: Floats) -> Floats:
@@ -269,10 +269,10 @@ class DayMeanErrors:
 
     @cached_property
     def every(self) -> ErrorProducts:
-        """What the covariance of all leaves at all that is asked adds up from: rows and their file ask it."""
+        """The covariance of all leaves at all times, for rows and their file."""
         n, n_leaves = self.n_steps, len(self.leaf_errors.fitted.posterior.seen.sizes)
-        times = np.eye(self.leaf_errors.asked.clock.size)
-        of_day, before = times[:, :n] @ self.in_doubt, times[:, n:].T
+        times = np.eye(self.leaf_errors.targets.clock.size)
+        of_day, before = times[:, :n] @ self.uncertainty, times[:, n:].T
         even = times.copy()
         even[:, :n] = of_day[:, None] / n
         trusted = times + (self.leaf_errors.fitted.factor**-0.5 - 1.0) * even
@@ -300,7 +300,7 @@ class DayMeanErrors:
         return np.asarray(MORE_OF_DAYS * (known - (noisier - known) / MORE_NOISE))
 
     def _more_in_groups(self, shared: Floats) -> list[Groups]:
-        """Return `more` of many leaves, times matrices of times, (1 + n_runs, n_asked, n_asked)."""
+        """Return `more` of many leaves, times matrices of times, (1 + n_runs, n_asked, n_targets)."""
         sizes, less = self.leaf_errors.fitted.posterior.seen.sizes, MORE_OF_DAYS / MORE_NOISE
         every, known = eye_array(sizes.size, format="csr"), self.leaf_errors.covariance
         parts = (
@@ -313,42 +313,40 @@ class DayMeanErrors:
 
     @property
     def _day_and_runs(self) -> Floats:
-        """Weights of the mean over the day, then of each run of days before it, (1 + n_runs, n_asked)."""
-        n, n_asked = self.n_steps, self.leaf_errors.asked.clock.size
-        times = np.zeros((1 + n_asked - n, n_asked))
-        times[0, :n], times[1:, n:] = 1.0 / n, np.eye(n_asked - n)
+        """Weights of the mean over the day, then of each run of days before it, (1 + n_runs, n_targets)."""
+        n, n_targets = self.n_steps, self.leaf_errors.targets.clock.size
+        times = np.zeros((1 + n_targets - n, n_targets))
+        times[0, :n], times[1:, n:] = 1.0 / n, np.eye(n_targets - n)
         return times
 
     @cached_property
-    def in_doubt(self) -> Floats:
+    def uncertainty(self) -> Floats:
         """The share of the day's uncertainty at each of its steps, (n_steps,), of mean 1.
 
         It is proportional to the mean of leaves' posterior standard deviations there.
         """
-        posterior, steps = (
-            self.leaf_errors.fitted.known.published,
-            self.leaf_errors.asked.between(0, self.n_steps),
-        )
+        posterior = self.leaf_errors.fitted.known.published
+        steps = self.leaf_errors.targets.between(0, self.n_steps)
         found = np.sqrt(posterior.variances(steps, posterior.seen.tree.leaf_indices)).mean(axis=0)
         return np.asarray(found / found.mean() if found.any() else np.ones(self.n_steps))
 
     @cached_property
     def _noisier(self) -> LeafCovariance:
         """The covariance of leaves if the noise were larger by `MORE_NOISE`."""
-        return LeafCovariance(self.leaf_errors.fitted.known.noisier_leaf_spans, self.leaf_errors.asked)
+        return LeafCovariance(self.leaf_errors.fitted.known.noisier_leaf_spans, self.leaf_errors.targets)
 
 
 # From the blocks of every level to every node's series: one posterior over the whole tree.
 
 TreeErrors = LeafErrors | DayMeanErrors
-"""How errors of leaves hang together."""
+"""Error covariances of leaves."""
 SAME = 1e-9
 """Relative: noise scales that differ by less are one."""
 OTHER_PLAN = 1.7
-"""By what factor levels' scales differ where they are of another plan; groups of joint noise beside Laplace
-noise, whose sizes differ by a third, make less of a difference."""
+"""Factor between levels' scales that shows another plan; groups of joint noise next to Laplace noise, whose
+sizes differ by a third, make less of a difference."""
 Look = Callable[..., tuple[Seen, *tuple[Floats, ...]] | None]
-"""What `seen_tree` is, or `counts.tree_sizes.seen_counts`: what was seen, then what is known of sizes."""
+"""`seen_tree` or `counts.seen_counts`: the measurements, then the sizes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,30 +369,27 @@ class TreeFit:
 
     def series(self, steps: range, errors: TreeErrors | None) -> tuple[Floats, Floats]:
         """Return posterior means, which add up, and variances of every node at these steps, in units."""
-        asked = step_blocks(steps, self.days, self.events)
+        targets = step_blocks(steps, self.days, self.events)
         if isinstance(errors, DayMeanErrors):
-            moved, times = (
-                self.found.published_means(asked),
-                np.eye(len(steps), errors.leaf_errors.asked.clock.size),
-            )
+            moved = self.found.published_means(targets)
+            times = np.eye(len(steps), errors.leaf_errors.targets.clock.size)
             many = errors.every.groups
             every = leaves_below(self.tree) if many else self.tree.add_up(np.eye(len(self.means)))
-            variances = errors.variances(every, times)
-            variances = np.maximum(variances, 0.0)  # below it by rounding alone
+            variances = np.maximum(errors.variances(every, times), 0.0)  # below it by rounding alone
         else:
-            moved, variances = series_of(self.found, asked)
+            moved, variances = series_of(self.found, targets)
         return self.tree.add_up(self.means[:, None]) + moved, variances
 
-    def errors(self, asked: ErrorTimes, n_steps: int) -> TreeErrors | None:
+    def errors(self, targets: ErrorTimes, n_steps: int) -> TreeErrors | None:
         """Return the covariance of which `series` has the leaves' variances; None where it would be too
         large.
 
-        `asked` are sums of steps, the period's n_steps first. Where the period is a day of several steps, it
-        is `DayMeanErrors`.
+        `targets` are sums of steps, the period's n_steps first. Of a day of several steps it is
+        `DayMeanErrors`.
         """
         if len(self.tree.nodes) > most_nodes(self.tree, n_steps):
             return None
-        blocks = run_blocks(asked.starts, asked.lengths, self.days, self.events)
+        blocks = run_blocks(targets.starts, targets.lengths, self.days, self.events)
         errors = LeafErrors(self.found, blocks)
         return DayMeanErrors(errors, n_steps) if 1 < self.days.steps_per_day < 2 * n_steps else errors
 
@@ -554,7 +549,7 @@ class PlannedNoise:
         return self.scale**2 * sum(part * (size + 1) * (size + 2) / 3.0 for size, part in self.sizes)
 
     def noise_variance(self, model_variance: float) -> float:
-        """Return the variance of normal noise that would tell as much beside such a doubt."""
+        """Return the variance of normal noise with the same information, at this variance of the model."""
         information = sum(
             part * known_information(model_variance, self.scale, size) for size, part in self.sizes
         )
@@ -584,7 +579,7 @@ class PlannedBlocks:
         return cls(prior, blocks, Rotation.of(prior, blocks), judged)
 
     def posterior(self, tree: AggregationTree, noise: NDArray[np.float64]) -> TreePosterior:
-        """Return what is known of a tree of leaves of size 1 once its nodes are measured with this noise."""
+        """Return the posterior of a tree of leaves of size 1 whose nodes are measured with this noise."""
         shape = (len(tree.nodes), self.blocks.clock.size)
         seen = Seen(tree, self.blocks, np.zeros(shape), noise, np.ones(len(tree.leaves)))
         return TreePosterior(self.prior, seen, self.rotation)

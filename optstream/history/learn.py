@@ -104,7 +104,7 @@ def _weights(posterior: TreePosterior) -> tuple[Floats, Floats]:
     return basis @ shared @ basis.T, basis @ own @ basis.T
 
 
-# From the blocks of the last weeks to what is measured of each series, relative to its size.
+# From the blocks of the last weeks to the measurements of each series, relative to its size.
 
 SCALE_DEVIATION = 0.5
 """How far, relative, a series may lie from the public scale that was given for it."""
@@ -118,7 +118,7 @@ def star(n_series: int) -> AggregationTree:
 
 
 def step_blocks(steps: range, days: PublicDays, events: Iterable[int] = ()) -> Blocks:
-    """Return single steps of one period, as what is asked for. events: days that were called so."""
+    """Return single steps of one period as blocks, given the event days."""
     running = np.arange(steps.start, steps.stop)
     return run_blocks(running, np.ones_like(running), days, events)
 
@@ -126,7 +126,7 @@ def step_blocks(steps: range, days: PublicDays, events: Iterable[int] = ()) -> B
 def run_blocks(
     starts: NDArray[np.int64], lengths: NDArray[np.int64], days: PublicDays, events: Iterable[int] = ()
 ) -> Blocks:
-    """Return sums over so many steps from these on, each within a day, as what is asked for."""
+    """Return sums over so many steps from these on, each within a day, as blocks."""
     clock = days.clock(starts)
     kinds, numbers = days.kinds(clock), event_numbers(clock, events, days)
     return Blocks.at(clock, lengths, kinds=kinds, events=numbers)

@@ -23,7 +23,7 @@ from optstream.stream.public_days import PublicDays
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-# A function that keeps its last answer, and no second one beside it.
+# A function that caches its last result alone.
 
 Asked = TypeVar("Asked", bound=Hashable)
 Answer = TypeVar("Answer")
@@ -54,7 +54,7 @@ HEAVY = 2.5
 its shape tells. From 3 on a surprise is the series' own as often, and nothing is gained."""
 
 MORE_NOISE = 0.1
-"""Relative: by how much noise is raised to see which part of a doubt is its doing."""
+"""Relative increase of the noise by which its part of a variance is found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +73,12 @@ class Conditioned:
 
     @cached_property
     def published(self) -> TreePosterior:
-        """The posterior with the noise taken for what it is."""
+        """The posterior with the exact noise distribution."""
         return with_own_noise(self.posterior)
 
     @cached_property
     def leaf_spans(self) -> LeafSpans:
-        """What is in all doubts that are published about leaves."""
+        """The spans of all published error covariances of leaves."""
         return LeafSpans(self.published)
 
     @cached_property
@@ -120,7 +120,7 @@ class Fitted:
         return self._with_effect(self.posterior.means(steps), steps)
 
     def published_means(self, steps: Blocks) -> Floats:
-        """Return the same of the posterior that is published, the noise taken for what it is."""
+        """Return the same of the published posterior, with the exact noise distribution."""
         return self._with_effect(self.known.published.means(steps), steps)
 
     def _with_effect(self, means: Floats, steps: Blocks) -> Floats:
@@ -180,19 +180,19 @@ def fit(question: Question) -> Fitted:
 
 @last_answer
 def conditioned(question: Question) -> Conditioned:
-    """Condition the prior on what a question has seen, whatever it asks; the last answers are kept."""
+    """Condition the prior on a question's measurements, whatever its days; the last results are cached."""
     posterior, effect = explained(question.prior, question.seen, question.covariates, question.days)
     return Conditioned(posterior, variance_factor(posterior), effect)
 
 
 def with_own_noise(posterior: TreePosterior) -> TreePosterior:
-    """Return the posterior with the noise taken for what it is where it is large beside the doubt; free."""
+    """Return the posterior, with the exact noise distribution where noise outweighs the model's variance."""
     noise = posterior.seen.noise
     known = np.isfinite(noise)
     _, spread = left_out(posterior, 0)
     heavy = np.median(spread[known, 0] / noise[known]) < HEAVY
     found = with_known_noise(posterior) if heavy else posterior
-    posterior.asked.clear()  # of 10,000 nodes 0.1 GB, for which nothing asks again
+    posterior.predictions.clear()  # of 10,000 nodes 0.1 GB, which is not read again
     return found
 
 
@@ -252,13 +252,13 @@ def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicD
     return numbers
 
 
-def series_of(fitted: Fitted, asked: Blocks) -> tuple[Floats, Floats]:
+def series_of(fitted: Fitted, targets: Blocks) -> tuple[Floats, Floats]:
     """Return posterior means less prior means, and variances, of every node at single steps."""
     posterior = fitted.known.published
-    variances = posterior.variances(asked)
+    variances = posterior.variances(targets)
     if fitted.effect is not None:
-        variances = variances + fitted.effect.variances(asked)
-    return fitted.published_means(asked), fitted.factor * variances
+        variances = variances + fitted.effect.variances(targets)
+    return fitted.published_means(targets), fitted.factor * variances
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,12 +267,12 @@ class LeafErrors:
 
     Attributes:
         fitted: The posterior.
-        asked: Single steps, and sums of some.
+        targets: Single steps, and sums of some.
         exact: Relative tolerance of the posterior's rows.
     """
 
     fitted: Fitted
-    asked: Blocks
+    targets: Blocks
     exact: float = EXACT
     n_earlier: ClassVar[int] = 0
     of_nodes: ClassVar[bool] = False
@@ -297,19 +297,19 @@ class LeafErrors:
 
     @cached_property
     def covariance(self) -> LeafCovariance:
-        """Of the posterior alone: neither the factor nor what is open of covariates counted in."""
+        """Of the posterior alone, without the factor and the covariates' variance."""
         known = self.fitted.known
         is_exact = self.exact == EXACT
         return LeafCovariance(
-            known.leaf_spans if is_exact else LeafSpans(known.published, self.exact), self.asked
+            known.leaf_spans if is_exact else LeafSpans(known.published, self.exact), self.targets
         )
 
     @cached_property
     def _left(self) -> tuple[Floats, Floats] | None:
-        """The covariates' part: weights of leaves, (n_leaves, r), and (r, n_columns, n_asked)."""
+        """The covariates' part: weights of leaves, (n_leaves, r), and (r, n_columns, n_targets)."""
         if self.fitted.effect is None:
             return None
-        left = self.fitted.effect.left_open_of_leaves(self.asked)
+        left = self.fitted.effect.left_open_of_leaves(self.targets)
         rows = SpannedRows.of(left.transpose(1, 0, 2).reshape(left.shape[1], -1))
         return rows.weights, rows.span.reshape(-1, left.shape[0], left.shape[2])
 

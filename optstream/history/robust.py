@@ -1,4 +1,4 @@
-"""Laplace and joint noise taken for what they are: a few wild values do not pull the estimate."""
+"""Posteriors by the exact distributions of Laplace and joint noise, robust to a few wild values."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,24 +18,24 @@ DAMPING = 0.8
 GRID = np.linspace(0.0, 12.0, 1201)
 """Of standard deviations, for expectations."""
 IN_TABLE, TABLE = 16, (1e-14, 1e5)
-"""Entries of the table of what Laplace noise tells, for each unit of the logarithm of doubt / scale^2;
+"""Entries of the table of Laplace noise's information, for each unit of log(variance / scale^2);
 its ends, beyond which it does not change."""
 LEAST_DEVIATION = 0.15
-"""Standard deviation, in scales of joint noise, below which a doubt is taken for this: for the grid."""
+"""Least standard deviation of the model, in scales of joint noise, for the grid."""
 FARTHEST = 12.0
 """Standard deviations of the radius, above its mean."""
 BEYOND = 4.0
-"""Standard deviations of the doubt up to which a score is worked out, where that is farther."""
+"""Standard deviations of the model up to which a score is computed, where that is farther."""
 STEPS = 0.25, 0.75
-"""Of the grid of radii, in scales: a quarter of the doubt's standard deviation, within these, or 1.2 of it
-where that is less. Scores are then known to 3e-4, or to 0.003 where the doubt is below half a scale."""
+"""Of the grid of radii, in scales: a quarter of the model's standard deviation, within these, or 1.2 of it
+where that is less. Scores are then known to 3e-4, or to 0.003 where that is below half a scale."""
 LEAST_INSIDE = 1e-250
 REACH = 8.5
-"""Standard deviations beyond which nothing of a normal is left beside 1."""
+"""Standard deviations beyond which a normal's tail is nothing next to 1."""
 NEARLY_NORMAL = 100.0
-"""Variances of joint noise, above which a doubt makes the sum of both as good as normal: within a percent."""
+"""Variances of joint noise, above which the model's makes their sum normal within a percent."""
 MOST_DRAWN, LEAST_DRAWN = 2048, 256
-"""Values of joint noise that stand for all where what they tell is worked out; groups, at least."""
+"""Values of joint noise for the integral of their information; groups, at least."""
 LOG_STEP = 0.5
 """Between the logarithms of variances where that is done; it changes slowly with them."""
 
@@ -125,10 +125,10 @@ def score(surprise: Floats, normal_variance: Floats, scale: Floats) -> Floats:
 
 
 def information(normal_variance: Floats, scale: Floats) -> Floats:
-    """Return E[score^2], between 1 / (doubt + 2 scale^2) and 1 / scale^2.
+    """Return E[score^2], between 1 / (normal_variance + 2 scale^2) and 1 / scale^2.
 
-    Relative to the first of these it depends on doubt / scale^2 alone, smoothly: cubic between the entries of
-    a table that is filled on demand; to 1e-7.
+    Relative to the first of these it is a smooth function of normal_variance / scale^2: cubic between the
+    entries of a table that is filled on demand; to 1e-7.
     """
     place = IN_TABLE * np.log(np.clip(normal_variance / scale**2, *TABLE))
     number = np.floor(place).astype(np.int64)
@@ -146,7 +146,7 @@ def information(normal_variance: Floats, scale: Floats) -> Floats:
 
 @lru_cache(maxsize=2048)
 def _times_normal(number: int) -> float:
-    """Return the information over that of normal noise of its variance, for a table's doubt, at scale 1."""
+    """Return the information over that of normal noise, for a table's variance, at scale 1."""
     normal_variance = float(np.exp(number / IN_TABLE))
     return laplace_information(normal_variance, 1.0) * (normal_variance + 2.0)
 
@@ -174,7 +174,7 @@ def joint_score(surprise: Floats, normal_variance: float, scale: float, size: in
         return surprise / (normal_variance + variance)
     deviation = max(np.sqrt(normal_variance) / scale, LEAST_DEVIATION)
     farthest = size + 1.0 + FARTHEST * np.sqrt(size + 1.0)
-    # farther away than both the noise and the doubt reach the score is that there
+    # beyond the reach of both the noise and the model's variance the score is constant
     away = np.minimum(np.abs(surprise) / scale, max(farthest, BEYOND * deviation))[..., None]
     step = min(1.2 * deviation, float(np.clip(0.25 * deviation, *STEPS)))
     radius = step * np.arange(1, int((farthest + 6.0 * deviation) / step) + 2)

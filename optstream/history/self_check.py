@@ -1,4 +1,4 @@
-"""Measured values beside what all others say of them: one by one, and all of a day together."""
+"""Measured values compared with their predictions by all others: one by one, and a day at a time."""
 
 from collections.abc import Iterator
 
@@ -22,9 +22,9 @@ def left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
     others on both sides, it is the mean of them all, which takes no n x n product. Results are kept with the
     posterior.
     """
-    if exact_for not in posterior.asked:
-        posterior.asked[exact_for] = _left_out(posterior, exact_for)
-    return posterior.asked[exact_for]
+    if exact_for not in posterior.predictions:
+        posterior.predictions[exact_for] = _left_out(posterior, exact_for)
+    return posterior.predictions[exact_for]
 
 
 def _left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
@@ -130,10 +130,13 @@ def variance_factor(posterior: TreePosterior) -> float:
     ordinary[:-EXACT_LATEST] = False
     model_variance = np.maximum(spread - noise, 0.0)[:, ordinary]
     # of a square: Laplace noise has kurtosis 6
-    unsure = 5.0 * noise**2 + 4.0 * noise * model_variance + 2.0 * model_variance**2
+    square_variance = 5.0 * noise**2 + 4.0 * noise * model_variance + 2.0 * model_variance**2
     excess = (surprise**2 - noise)[:, ordinary]
-    first = float((excess * model_variance / unsure).sum()) / ALIKE + EXPECTED_FACTOR * FACTOR_DEVIATION**-2
-    second = float((model_variance**2 / unsure).sum()) / ALIKE + FACTOR_DEVIATION**-2
+    first = (
+        float((excess * model_variance / square_variance).sum()) / ALIKE
+        + EXPECTED_FACTOR * FACTOR_DEVIATION**-2
+    )
+    second = float((model_variance**2 / square_variance).sum()) / ALIKE + FACTOR_DEVIATION**-2
     return float(np.clip(first / second, 1.0, LARGEST_FACTOR))
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 AT_ONCE = 2**18
-"""Entries, of nodes and modes, that are passed over together, for what is needed on the way."""
+"""Entries, of nodes and modes, of one pass, for the memory of its intermediate results."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ def _pass_over_modes(
     measured = np.isfinite(noise)[:, None]
     below = np.zeros((n_nodes, n_modes))
     below[tree.leaf_indices] = leaf_variances
-    # 1 / spread is what a surprise is worth; 0 where nothing was measured
+    # 1 / spread is the weight of a surprise; 0 where nothing was measured
     weight, above = np.empty((n_nodes, n_modes)), np.empty((n_nodes, n_modes))
     sums = np.zeros((len(seen), n_nodes, n_modes))
     surprises, shifts = np.empty_like(sums), np.empty_like(sums)
@@ -227,9 +227,9 @@ def _pass(
 
 
 EXACT = 1e-10
-"""Of a row's length: what the span may leave of it."""
+"""Of a row's length: the largest residual of the span."""
 NEGLIGIBLE = 1e-13
-"""Of a row's length, squared: what a pair of the span may count for and be left out."""
+"""Of a row's length, squared: pairs of the span that count for less are left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,8 +383,8 @@ class TreePosterior:
         rotated = np.where(known, seen.residuals, 0.0) @ self.basis
         loading = np.broadcast_to(np.where(known, self.weights, 0.0), rotated.shape)
         self.passed: Passed = self._passed((rotated, loading))
-        self.asked: dict[int, tuple[Floats, Floats]] = {}
-        """Of `surprises.left_out`: what was asked is kept."""
+        self.predictions: dict[int, tuple[Floats, Floats]] = {}
+        """The results of `self_check.left_out`."""
         self._join_shared()
 
     def _passed(self, sides: tuple[Floats, ...]) -> Passed:
@@ -461,7 +461,7 @@ class TreePosterior:
 
     @cached_property
     def spanned_own_loads(self) -> SpannedRows:
-        """The own parts' loads, likewise: all days that are asked about need them."""
+        """The own parts' loads, likewise: all days of an estimate need them."""
         return SpannedRows.of(self.own_loads())
 
     def means(self, steps: Blocks) -> Floats:
@@ -506,27 +506,27 @@ class TreePosterior:
         return np.asarray(np.maximum(found - 2.0 * self.weights[chosen] * cross - explained, 0.0))
 
 
-# How the doubts about leaves hang together: the posterior covariance of sums of them over steps.
+# The posterior covariance of sums of leaves over steps.
 
 MOST_CORRELATED = 400
-"""Nodes: of more, what is known of their errors is not written as a matrix of them all; of counts of none."""
+"""Nodes: of more, and of counts, the error covariance is not written as a matrix of them all."""
 MOST_GROUPED = 2500
 """Nodes: of more it is not worked out, for the sake of a night's time: at 10,000 it takes over 5 seconds for
 each of 15 estimates."""
 MOST_STEPS = 50
-"""Of a period, beside more than `MOST_CORRELATED` nodes: time grows as their square, and of 1,000 nodes at
+"""Of a period, of more than `MOST_CORRELATED` nodes: time grows as their square, and of 1,000 nodes at
 288 steps it is 50 seconds for each of these estimates.
 """
 
 
 def most_nodes(tree: AggregationTree, n_steps: int) -> int:
-    """Return of how many nodes, at most, it is worked out how the errors of so many steps hang together."""
+    """Return the most nodes for which the error covariance of so many steps is computed."""
     return MOST_CORRELATED if isinstance(tree, Lattice) or n_steps > MOST_STEPS else MOST_GROUPED
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A posterior without what it knows of each node at each block: that is 0.2 GB of 10,000 nodes."""
+    """A posterior without its arrays of nodes and blocks, which are 0.2 GB of 10,000 nodes."""
 
     prior: TemporalPrior
     seen: Seen
@@ -567,7 +567,7 @@ class LeafSpans:
         vectors = (sums * seen.sizes**2).T @ (weight[:, None] * basis)
         lengths = np.linalg.norm(vectors, axis=0)
         lengths[lengths == 0.0] = 1.0
-        # rows are spanned relative to their length: it is to be that of what they explain
+        # rows are spanned relative to their length, which is to be that of the explained part
         explained = lengths**2 / (1.0 + self.posterior.spectrum[:, None] * np.maximum(ratios, 0.0))
         return vectors / lengths, SpannedRows.of(explained, self.exact)
 
@@ -587,20 +587,20 @@ class LeafCovariance:
     part and g_i a leaf's own, given f the modes of g are independent of each other, and in each the leaves
     have the covariance of a Gaussian conditioned on noisy sums; f is joined as there. The leaves' motion with
     modes is a sum of few rows (`SpannedRows`), so that all of it is a sum of few products of leaves and
-    times. Exact to 1e-10 of the prior. Time of a posterior n_nodes^3, of a request m^2 n_asked.
+    times. Exact to 1e-10 of the prior. Time of a posterior n_nodes^3, of a request m^2 n_targets.
 
     Args:
         spans: Of the posterior.
-        asked: Single steps, or sums over blocks of them.
+        targets: Single steps, or sums over blocks of them.
     """
 
     n_earlier, of_nodes = 0, False
 
-    def __init__(self, spans: LeafSpans, asked: Blocks) -> None:
+    def __init__(self, spans: LeafSpans, targets: Blocks) -> None:
         self._spans = spans
         posterior = spans.posterior
-        self._priors = posterior.prior.covariances(asked, asked)
-        shared, own = posterior.prior.covariances(asked, posterior.seen.blocks)
+        self._priors = posterior.prior.covariances(targets, targets)
+        shared, own = posterior.prior.covariances(targets, posterior.seen.blocks)
         self._across = shared @ posterior.basis, own @ posterior.basis
 
     def products(self, leaves: "Floats | csr_array", times: Floats) -> ErrorProducts:
@@ -614,7 +614,7 @@ class LeafCovariance:
         return ErrorProducts(nodes, of_times, columns, forms)
 
     def in_groups(self, times: Floats) -> list[InGroups]:
-        """Return what sums of leaves within groups add, over sums of what is asked, (q, n_asked)."""
+        """Return the covariance of sums of leaves within groups, over sums of targets, (q, n_targets)."""
         spans, seen, q = self._spans, self._spans.posterior.seen, len(times)
         sizes, own = seen.sizes, times @ self._across[1]
         own_prior = (times @ self._priors[1] @ times.T)[None, :, None]

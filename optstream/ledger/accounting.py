@@ -14,7 +14,6 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, or_, select, update
 
 from optstream.ledger.records import GuaranteeLoss, WindowLoss
-from optstream.ledger.release_rows import find_row
 from optstream.ledger.schema import (
     AmendmentRow,
     GrantRow,
@@ -23,6 +22,7 @@ from optstream.ledger.schema import (
     SpendRow,
     StreamRow,
     find_grant,
+    find_row,
     find_stream,
     grant_of,
     insert_row,
@@ -42,7 +42,7 @@ from optstream.privacy.amendment import repriced
 from optstream.privacy.exact import exact_from_text
 from optstream.privacy.spends import check_currency, spend_from_document, spend_to_document
 
-# The privacy guarantees of a budget, amendment by amendment, and what a spend costs under each.
+# The privacy guarantees of a budget, amendment by amendment, and the price of a spend under each.
 
 GUARANTEE_COLUMNS = (
     "epsilon", "window_length", "alpha", "unit", "leaves_per_step", "windows", "delta", "rho",
@@ -147,12 +147,12 @@ def spend_rows(plan: Sequence[Spend]) -> list[PlainSpend]:
 
 
 def spends_hash(grant_id: int, plan: Sequence[Spend]) -> str:
-    """Return sha256 of what is charged, the columns that searches go by included."""
+    """Return sha256 of a privacy budget's number and the spends' rows."""
     return hash_of_lines(grant_id, lines_of(spend_rows(plan)))
 
 
 def lines_of(plan: Iterable[PlainSpend]) -> str:
-    """Return what is hashed of spends, a line each: no document holds a line break."""
+    """Return the hashed text of spends, a line each: no document holds a line break."""
     return "".join([f"{position} {first} {steps} {document}\n" for position, first, steps, document in plan])
 
 
@@ -183,7 +183,7 @@ def charged_rows() -> Select[tuple[str, int, str | None]]:
 
 
 def charged_to_release(connection: Connection, release_id: int) -> tuple[Spend, ...]:
-    """Return what a release was charged when it was planned, by the privacy guarantee of then."""
+    """Return a release's charges, priced by the privacy guarantee of its plan."""
     query = charged_rows().where(SpendRow.release_id == release_id).order_by(SpendRow.position)
     documents = connection.execute(query).scalars()
     return tuple(spend_from_document(json.loads(document)) for document in documents)
@@ -221,7 +221,7 @@ class Charges:
     compromised: tuple[Spend, ...] = ()
 
     def of_windows(self, window_length: int, starts: range) -> list[Fraction | float]:
-        """Return what the window that begins at each of `starts` has lost."""
+        """Return the loss of the window that begins at each of `starts`."""
         lost = charged_to_windows(self.compromised, window_length, starts)
         charged = charged_to_windows(self.spends, window_length, starts)
         return [math.inf if gone else amount for gone, amount in zip(lost, charged, strict=True)]
@@ -300,7 +300,7 @@ def window_reach(guarantee: GrantRow | PrivacyModel, steps: range) -> range:
     return range(steps.start - lead, steps.stop + lead)
 
 
-# Whether every privacy guarantee that days were released under is kept beside a plan (Lemma 12,
+# Whether a plan keeps every privacy guarantee that days were released under (Lemma 12,
 # docs/privacy.md).
 
 
@@ -390,7 +390,7 @@ class _Shape(NamedTuple):
 
 
 class History:
-    """A privacy budget's spends, whole: those that differ only in when they were are priced once."""
+    """All spends of a privacy budget; those that differ in their time alone are priced once."""
 
     def __init__(self) -> None:
         self._first_steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
@@ -447,7 +447,7 @@ class History:
         return self._cost_of_planned(guarantees)
 
     def _cost_of_planned(self, guarantees: Guarantees) -> WindowCost:
-        """Return the worst window with a step of what was planned under the privacy guarantee in force."""
+        """Return the worst window with a step planned under the privacy guarantee in force."""
         number, model = guarantees.now, guarantees.in_force
         written_out = [
             (replace(spend, first_step=spend.first_step + shift), amendment)
@@ -499,7 +499,7 @@ def worst(connection: Connection, grant: str) -> WindowLoss:
     return WindowLoss(cost.epsilon, cost.first_step)
 
 
-# What a plan that is still to be reserved meets: what is charged near it, and what windows would lose.
+# A plan before its reservation: the charges near it, and the losses of windows with it.
 
 
 def window_spent(connection: Connection, grant: str, first_step: int, n_steps: int) -> WindowLoss:
@@ -575,7 +575,7 @@ def judge_plan(
     return losses_with(connection, find_grant(connection, grant), plan, amended=amended)
 
 
-# What each stream of a privacy budget is charged in one window: they add up to what the window lost.
+# The charges of each stream of a privacy budget in one window, which add up to the window's loss.
 
 
 @dataclass(frozen=True)
@@ -719,7 +719,7 @@ def spent_over(connection: Connection, grant: str, steps: range) -> Spent:
     """
     row = find_grant(connection, grant)
     charged = charged_to_grant(connection, row, steps)
-    # what a neighbouring day chose to spend may decide what a day of the span measures
+    # the spends that a neighbouring day chose may decide the measurements of a day of the span
     touching = having_one_of(row, window_reach(row, steps))
     near = select(SpendRow.document).where(*touching, SpendRow.document.contains("capped"))
     window = None

@@ -286,7 +286,7 @@ def _translated(engine: Engine) -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        # SQLite says only what is wrong ("database is locked"); another driver's text may name host and user
+        # SQLite's text has the problem alone ("database is locked"); another driver's may name host and user
         cause = getattr(error, "orig", None) or error
         found = f": {cause}" if engine.dialect.name == "sqlite" else ""
         raise LedgerUnavailableError(
@@ -321,7 +321,7 @@ def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:
     _make_private(file)
     if file.stat().st_nlink > 1:
         raise LedgerError(
-            "the ledger's file must have one name, and has others (hard links): what was spent last is in a "
+            "the ledger's file must have one name, and has others (hard links): the last spends are in a "
             "log next to the name by which it was opened, and not seen under another name. Remove "
             "the others, and keep copies in their place"
         )
@@ -368,7 +368,7 @@ def _postgresql(address: URL, busy_timeout_seconds: float) -> Engine:
     engine = create_engine(address, **KEPT, isolation_level="READ COMMITTED", pool_pre_ping=True)
     settings = text(
         "SELECT set_config('lock_timeout', :milliseconds, true), set_config('synchronous_commit', "
-        # a server may be told to confirm before the disk has it; stricter settings than `on` are left
+        # a server may be set to confirm before the disk has it; stricter settings than `on` are left
         "CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' "
         "ELSE current_setting('synchronous_commit') END, true)"
     )
@@ -390,8 +390,8 @@ def _make_private(file: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
     with suppress(FileExistsError):
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    # A power cut must not lose the name of a file whose content was synced; whoever made it, or its folder,
-    # may have died before that was durable. Who may not read the folder above did not make this one.
+    # A power cut must not lose the name of a file whose content was synced; the process that made it, or its
+    # folder, may have died before that was durable. One that may not read the folder above did not make it.
     sync_folder(file.parent)
     with suppress(PermissionError):
         for path in (file.parent, *missing):

@@ -1,4 +1,4 @@
-"""What is asked of releases and changes nothing: functions of a connection, each a method of `Ledger`."""
+"""Queries: functions of a connection that change nothing, each a method of `Ledger`."""
 
 import json
 from collections.abc import Iterator
@@ -11,23 +11,24 @@ from sqlalchemy import Connection, Row, Select, case, func, select
 from optstream.errors import LedgerError
 from optstream.ledger import transitions as revisions
 from optstream.ledger.accounting import COLUMNS, charged_to_release, guarantees_of
-from optstream.ledger.dated_trees import Entries, trees_said
 from optstream.ledger.hash_chain import check_contains
 from optstream.ledger.records import (
+    Entries,
     ReleaseEvent,
     ReleaseOutline,
     ReleaseRecord,
     ReleaseState,
     StreamTerms,
     check_key,
+    trees_of_event,
 )
-from optstream.ledger.release_rows import find_row
 from optstream.ledger.schema import (
     EventRow,
     GrantRow,
     ReleaseRow,
     SpendRow,
     StreamRow,
+    find_row,
     find_stream,
     grant_of,
     id_of,
@@ -202,7 +203,7 @@ def _outline(row: Row[tuple[object, ...]]) -> ReleaseOutline:
     return ReleaseOutline(**{**row._mapping, "state": ReleaseState(row.state)})
 
 
-# What is asked of streams and changes nothing: functions of a connection, each a method of `Ledger`.
+# Streams.
 
 
 def terms(connection: Connection, stream: str) -> StreamTerms | None:
@@ -234,7 +235,7 @@ def trees(connection: Connection, stream: str) -> dict[int, Entries]:
     """Return the list of trees of each privacy guarantee, by its number (`ReleaseOutline.amendment`)."""
     query = select(EventRow.body).where(EventRow.stream_id == id_of(stream), EventRow.period.is_(None))
     bodies = map(json.loads, connection.execute(query.order_by(EventRow.number)).scalars())
-    return {int(body.get("amendment", 0)): trees_said(body) for body in bodies}
+    return {int(body.get("amendment", 0)): trees_of_event(body) for body in bodies}
 
 
 def guarantee_number(connection: Connection, stream: str) -> int:

@@ -1,18 +1,75 @@
 """What goes into the ledger and what comes out of it: frozen values."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
+from itertools import pairwise
 
 from optstream.errors import ParameterError
-from optstream.ledger.dated_trees import Entries, problem_of
 from optstream.privacy import PrivacyModel, Spend
 
 LONGEST_NAME = 500
 LONGEST_LEASE = timedelta(days=1)
 """A run that lives renews its lease; one that died holds its days no longer than this."""
+
+
+# A stream's trees by the day: first step and hash of each.
+
+Entries = tuple[tuple[int | None, str], ...]
+"""(running index of the first step, hash of the list up to here); None for the oldest tree, then rising."""
+
+
+def continues(known: Entries, wanted: Entries, reserved_until: int) -> bool:
+    """Return whether every step before `reserved_until` has the same tree by both lists (Lemma 18)."""
+    same = 0
+    for ours, theirs in zip(known, wanted, strict=False):
+        if ours != theirs:
+            break
+        same += 1
+    rest = (*known[same:], *wanted[same:])
+    return same > 0 and all(step is not None and step >= reserved_until for step, _ in rest)
+
+
+def hash_at(entries: Entries, first_step: int) -> str:
+    """Return what identifies the tree of a period that begins at this step, and all before it."""
+    return [name for step, name in entries if step is None or step <= first_step][-1]
+
+
+def trees_problem(entries: object, hierarchy_hash: str) -> str | None:
+    """Return in words why this is no list that ends with this hash; None for one."""
+    if not isinstance(entries, tuple) or not entries:
+        return "must be a tuple of (first step, hash), at least one"
+    steps = [step for step, _ in entries]
+    later = steps[1:]
+    if steps[0] is not None or any(type(step) is not int for step in later):
+        return "must have None as the first step of the oldest tree, and integers after it"
+    if any(second <= first for first, second in pairwise(later)):
+        return "must have steps that rise"
+    if entries[-1][1] != hierarchy_hash:
+        return "must end with hierarchy_hash"
+    return None
+
+
+def trees_to_text(entries: Entries) -> str:
+    """Return the list as the ledger keeps it: empty for one tree, which `hierarchy_hash` identifies."""
+    return json.dumps(entries[1:] and [list(one) for one in entries], separators=(",", ":"))
+
+
+def trees_from_list(stored: Sequence[Sequence[int | str | None]], hierarchy_hash: str) -> Entries:
+    """Return what `trees_to_text` wrote, as JSON reads it."""
+    found = tuple((step, str(name)) for step, name in stored)
+    return found or ((None, hierarchy_hash),)  # type: ignore[return-value]  # checked by `trees_problem`
+
+
+def trees_of_event(body: Mapping[str, object]) -> Entries:
+    """Return the list of trees in an event about a stream's terms."""
+    given = body.get("hierarchy", ())
+    if not isinstance(given, list | tuple):
+        raise TypeError("a list of trees is a list")
+    return trees_from_list(given, str(body["hierarchy_hash"]))
 
 
 class ReleaseState(StrEnum):
@@ -43,9 +100,9 @@ class StreamTerms:
         stream_share: The share of epsilon that the stream plans with, where it was chosen from public facts;
             None where the operator wrote it.
         hierarchy_hash: Identifies the aggregation tree, or the list of trees by the days on which they hold.
-        calibration: "strict", or "paper" for the noise scales of the papers.
         calendar: How steps are counted, in the caller's words ("30 min, Europe/Paris, elapsed"); equal step
             indices of one privacy budget must mean the same time.
+        calibration: "strict"; "paper", the noise scales of the papers, occurs in old ledgers alone.
         document: Other facts worth recording, as JSON text; it may change at any time.
         trees: (first step, hash) of each tree of the list, None as the oldest one's step; the hash is of the
             list up to it, the last one `hierarchy_hash`. Empty for one tree.
@@ -59,8 +116,8 @@ class StreamTerms:
     grant: str
     model: PrivacyModel
     hierarchy_hash: str
-    calibration: str
     calendar: str
+    calibration: str = "strict"
     document: str = "{}"
     trees: Entries = ()
     budget_alpha: Fraction | None = None
@@ -69,7 +126,7 @@ class StreamTerms:
     def __post_init__(self) -> None:
         if not self.trees:
             object.__setattr__(self, "trees", ((None, self.hierarchy_hash),))
-        problem = problem_of(self.trees, self.hierarchy_hash)
+        problem = trees_problem(self.trees, self.hierarchy_hash)
         if problem:
             raise ParameterError(f"trees of StreamTerms {problem}")
         if self.budget_alpha is not None and not self.budget_alpha > 0:

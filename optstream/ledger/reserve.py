@@ -21,8 +21,19 @@ from optstream.ledger.records import (
     lease_end,
     stamp,
 )
-from optstream.ledger.release_rows import Key, describe, find_row, giving_up, lease_error
-from optstream.ledger.schema import GrantRow, ReleaseRow, StreamRow, insert_row, lock, terms_of
+from optstream.ledger.schema import (
+    GrantRow,
+    Key,
+    ReleaseRow,
+    StreamRow,
+    describe,
+    find_row,
+    giving_up,
+    insert_row,
+    lease_error,
+    lock,
+    terms_of,
+)
 from optstream.ledger.transitions import give_up
 from optstream.privacy import JointSpend, PeriodSpend, PrivacyModel, Spend
 from optstream.privacy.spends import check_currency
@@ -36,7 +47,7 @@ REDRAWS_THAT_VOID = 3
 
 @dataclass(frozen=True)
 class Request:
-    """What a run asks for: this release, under this plan, for this owner until then."""
+    """The arguments of `reserve`, checked."""
 
     stream: str
     period: str
@@ -59,7 +70,7 @@ class Request:
 
     @property
     def key(self) -> Key:
-        """The release that is asked for."""
+        """The requested release."""
         return self.stream, self.period, self.revision
 
     @property
@@ -135,13 +146,13 @@ def _advice(release: ReleaseRow) -> str:
         case ReleaseState.DRAWN:
             return "run it again, which finishes it from its stored measurements; it is never drawn again"
         case ReleaseState.VOID:
-            return f"it stays charged ({release.reason}); a person may ask for the next revision"
+            return f"it stays charged ({release.reason}); an operator may request the next revision"
         case _:
             return "there is nothing to do; a restatement is a new revision"
 
 
 def _check_guarantee(connection: Connection, stream: StreamRow, request: Request) -> None:
-    """Refuse a plan of another privacy guarantee than the stream's, whoever changed it meanwhile."""
+    """Refuse a plan of another privacy guarantee than the stream's, which may have changed meanwhile."""
     if request.terms is None:
         return
     changed = terms_of(connection, stream).differing(request.terms)
@@ -199,7 +210,7 @@ def _take_over(
     if alive and release.owner != request.owner:
         raise lease_error(release, request.named)
     if alive and release.drawing:
-        # a live owner that asks again did not die: it raised, and a redraw could depend on the draw
+        # a live owner that reserves again did not die: it raised, and a redraw could depend on the draw
         raise LedgerError(
             f"{request.named}: this run began its draw and recorded no outcome; {giving_up(request.period)}"
         )
@@ -215,7 +226,7 @@ def _take_over(
     if (release.drawing or release.redraws) and not same_plan:
         raise LedgerError(
             f"{request.named} was being drawn under another plan when its owner died: run it again under the "
-            f"configuration and history of then, or {giving_up(request.period)}"
+            f"same configuration and history, or {giving_up(request.period)}"
         )
     if release.drawing and request.is_drawn:
         # its owner died between durable measurements and their record: the draw stays begun, and is the one
@@ -229,7 +240,7 @@ def _take_over(
         return LedgerError(f"{request.named} is VOID and stays charged: {reason}; find out what kills it")
     columns = {**_ownership(request, fence=release.fence + 1), "redraws": redraws}
     if not same_plan:
-        # nothing was drawn under the old plan, and whoever held it is fenced off from drawing
+        # nothing was drawn under the old plan, and its owner is fenced off from drawing
         _check_windows(connection, grant, release.stream_id, request, release.id)
         store(connection, grant, release.id, release.generation + 1, request.plan)
         columns |= _charge(grant, request.plan, release.generation + 1)
@@ -307,5 +318,5 @@ def _exactly(amount: Fraction | float) -> str:
 
 
 def _in_epsilon(model: PrivacyModel) -> str:
-    """Return what a budget in rho stands for; nothing for one of epsilon alone."""
+    """Return the epsilon of a budget in rho, as text; nothing for one of epsilon alone."""
     return f" in rho (epsilon {model.epsilon} at delta {float(model.delta):g})" if model.delta else ""

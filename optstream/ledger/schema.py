@@ -6,6 +6,7 @@ Queries go by these classes; `migrations` alone make and change databases, and a
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from itertools import islice
 from sqlite3 import OperationalError
 from typing import Annotated, Any, TypeVar, cast
@@ -29,9 +30,15 @@ from sqlalchemy import (
 from sqlalchemy import UniqueConstraint as Unique
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from optstream.errors import LedgerError
-from optstream.ledger.dated_trees import from_list, to_text
-from optstream.ledger.records import StreamTerms
+from optstream.errors import HeldError, LedgerError
+from optstream.ledger.records import (
+    ReleaseState,
+    Reservation,
+    StreamTerms,
+    check_key,
+    trees_from_list,
+    trees_to_text,
+)  # fmt: skip
 from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import exact_from_text
 from optstream.privacy.model import Unit, Windows
@@ -40,7 +47,7 @@ SCHEMA = "0006"
 """The newest of `migrations`: numbers of four digits, each one more than the one before."""
 
 # SQLite gives a row number of its own only to a column of exactly this type
-Key = Annotated[int, mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)]
+RowId = Annotated[int, mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)]
 Small = Annotated[int, mapped_column(Integer)]
 GrantId = Annotated[int, mapped_column(ForeignKey("grants.id"))]
 StreamId = Annotated[int, mapped_column(ForeignKey("streams.id"))]
@@ -54,7 +61,7 @@ class Row(DeclarativeBase):
 
     type_annotation_map = {str: Text, int: BigInteger, Unit: Text, Windows: Text}  # noqa: RUF012  # read once
 
-    id: Mapped[Key]
+    id: Mapped[RowId]
 
 
 metadata = Row.metadata
@@ -88,7 +95,7 @@ class GrantRow(GuaranteeColumns, Row):
 
 
 class AmendmentRow(GuaranteeColumns, Row):
-    """A guarantee of a privacy budget, from its first terms (number 0) on: old spends are priced anew."""
+    """A guarantee of a privacy budget, from its first terms (number 0) on: old spends are repriced."""
 
     __tablename__ = "amendments"
     __table_args__ = (Unique("grant_id", "number", name="one_amendment"),)
@@ -98,7 +105,7 @@ class AmendmentRow(GuaranteeColumns, Row):
 
 
 class StreamRow(Row):
-    """A stream under its terms, with its list of trees (`dated_trees.to_text`) and the head of its chain."""
+    """A stream under its terms, with its list of trees (`trees_to_text`) and the head of its chain."""
 
     __tablename__ = "streams"
 
@@ -309,7 +316,7 @@ def columns_of(terms: StreamTerms) -> dict[str, str]:
         "calibration": terms.calibration,
         "calendar": terms.calendar,
         "document": terms.document,
-        "hierarchy": to_text(terms.trees),
+        "hierarchy": trees_to_text(terms.trees),
     }
 
 
@@ -334,7 +341,75 @@ def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
         calibration=stream.calibration,
         calendar=stream.calendar,
         document=stream.document,
-        trees=from_list(json.loads(stream.hierarchy), stream.hierarchy_hash),
+        trees=trees_from_list(json.loads(stream.hierarchy), stream.hierarchy_hash),
         budget_alpha=None if budget_alpha is None else exact_from_text(budget_alpha),
         stream_share=None if share is None else exact_from_text(share),
     )
+
+
+# Rows of releases: found, locked, and checked against a reservation and a state.
+
+Key = tuple[str, str, int]
+"""Stream, period and revision."""
+
+_RELEASE = select(ReleaseRow).where(
+    ReleaseRow.stream_id
+    == select(StreamRow.id).where(StreamRow.name == bindparam("stream")).scalar_subquery(),
+    ReleaseRow.period == bindparam("period"),
+    ReleaseRow.revision == bindparam("revision"),
+)
+
+
+def describe(stream: str, period: str, revision: int | None) -> str:
+    """Return how messages name a release."""
+    return f"stream {stream!r}, period {period!r}, revision {revision}"
+
+
+def giving_up(period: str) -> str:
+    """Return the command that gives a release up, as messages name it."""
+    return f"give it up with `optstream withdraw --date {period} --reason WHY`"
+
+
+def find_row(connection: Connection, stream: str, period: str, revision: int) -> ReleaseRow | None:
+    """Return a release's row, or None."""
+    return one_row(connection, _RELEASE, stream=stream, period=period, revision=revision)
+
+
+def lease_error(release: ReleaseRow, named: str) -> HeldError:
+    """Return the error for a release that another run holds until its lease ends."""
+    return HeldError(
+        f"another run ({release.owner}) holds {named} until {release.lease_until}: wait for it, "
+        "or run again after that; if that run is gone and the time is far ahead, free it with `optstream "
+        "ledger release-lease`",
+        datetime.fromisoformat(release.lease_until),
+    )
+
+
+def key_of(reservation: Reservation) -> Key:
+    """Return the release that a reservation is for."""
+    return reservation.stream, reservation.period, reservation.revision
+
+
+def locked_release(
+    connection: Connection, key: Key, reservation: Reservation | None
+) -> tuple[ReleaseRow, GrantRow]:
+    """Return a release's row and its budget's, locked; refuse a reservation that is not the newest."""
+    check_key(*key)
+    _, grant = lock(connection, key[0])
+    release = find_row(connection, *key)
+    if release is None:
+        raise LedgerError(f"{describe(*key)} is not in the ledger: reserve it first")
+    if reservation is not None and key_of(reservation) != key:
+        raise LedgerError(f"{describe(*key)}: the reservation is for {describe(*key_of(reservation))}")
+    if reservation is not None and reservation.fencing_token != release.fence:
+        raise LedgerError(
+            f"{describe(*key)} was taken over by another run ({release.owner}) while this one was away: "
+            "stop here; what this run drew must be destroyed"
+        )
+    return release, grant
+
+
+def require(key: Key, release: ReleaseRow, state: ReleaseState, action: str) -> None:
+    """Raise LedgerError unless the release is in this state."""
+    if release.state != state:
+        raise LedgerError(f"{describe(*key)} cannot be {action}: it is {release.state}, not {state}")

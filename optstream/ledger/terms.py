@@ -9,9 +9,8 @@ from sqlalchemy import Connection, and_, func, or_, select, update
 
 from optstream.errors import LedgerError
 from optstream.ledger.accounting import GUARANTEE_COLUMNS, first_guarantee, next_guarantee
-from optstream.ledger.dated_trees import continues
 from optstream.ledger.hash_chain import GENESIS, append
-from optstream.ledger.records import StreamTerms, check_name
+from optstream.ledger.records import StreamTerms, check_name, continues
 from optstream.ledger.schema import (
     LOCKED_STREAM,
     GrantRow,

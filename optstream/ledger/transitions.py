@@ -21,16 +21,20 @@ from optstream.ledger.accounting import (
 from optstream.ledger.database import lease_time
 from optstream.ledger.hash_chain import append, move
 from optstream.ledger.records import LONGEST_LEASE, ReleaseState, Reservation, check_name, lease_end, stamp
-from optstream.ledger.release_rows import (
+from optstream.ledger.schema import (
+    GrantRow,
     Key,
+    ReleaseRow,
+    VintageRow,
     describe,
     giving_up,
+    id_of,
+    insert_row,
     key_of,
     lease_error,
     locked_release,
     require,
 )
-from optstream.ledger.schema import GrantRow, ReleaseRow, VintageRow, id_of, insert_row
 from optstream.privacy import Spend
 
 # How a release ends but by publication: void, withdrawn, or its noise compromised; all stay charged.
@@ -127,7 +131,7 @@ def begin_draw(connection: Connection, reservation: Reservation, now: datetime) 
     if release.amendment != grant.amendment:
         raise LedgerError(
             f"{describe(*key)} was planned under a privacy guarantee that was amended since: "
-            "run it again to plan anew"
+            "run it again to make another plan"
         )
     _require_unknown_noise(connection, key, release, grant)
     move(connection, release, "draw begun", now, drawing=True)
@@ -158,7 +162,7 @@ def _require_unknown_noise(connection: Connection, key: Key, release: ReleaseRow
     known = ReleaseRow.compromised.is_not(None)
     if not planned_in_reach(connection, grant, guarantees_of(connection, grant), hull(plan), known):
         return  # what all but the rarest days find, without adding anything up
-    # its own spends are among those near, and count twice: what is asked is whether anything lost everything
+    # its own spends count twice, which does not matter: the test is whether anything lost everything
     if any(kept.loss.epsilon == inf for kept in losses_with(connection, grant, plan)):
         raise BudgetError(
             f"{describe(*key)}: noise in its windows was compromised after it was reserved, and they lost "
@@ -204,7 +208,7 @@ def record_drawn(
         reason = "its draw would charge some window more than its plan did"
         give_up(connection, release, reason, now)
         return LedgerError(
-            f"{describe(*key)} is VOID and stays charged for its plan: {reason}; mend the mechanism"
+            f"{describe(*key)} is VOID and stays charged for its plan: {reason}; fix the mechanism"
         )
     columns: dict[str, object] = {
         "state": ReleaseState.DRAWN.value,
@@ -278,7 +282,7 @@ def record_published(
     require(key, release, ReleaseState.DRAWN, "published")
     if release.staged_hash is None:
         raise LedgerError(f"{describe(*key)} cannot be published: nothing was recorded as staged")
-    # nobody holds it any more: who gives it a new estimate takes it anew
+    # nobody holds it any more: a new estimate takes a lease of its own
     columns: dict[str, object] = {"state": ReleaseState.PUBLISHED.value, "lease_until": stamp(now)}
     move(connection, release, "published", now, **columns)
 
@@ -386,7 +390,7 @@ def take_lease(
 
 
 # Vintages: new estimates of a PUBLISHED release from measurements that were charged already. They cost
-# nothing, so nothing here touches a spend; what is recorded is which bytes may be shown, before they are.
+# nothing, so nothing here touches a spend; the bytes that may be shown are recorded before they are.
 
 
 @dataclass(frozen=True)

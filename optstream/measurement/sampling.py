@@ -192,7 +192,7 @@ def choose_points(exact: NDArray[np.int64], choice: Choice, noise: NoiseSource) 
     chosen = [int(free[0])]
     rule.take(chosen[0])
     if scales is None:
-        # Nothing was charged for asking, so nothing is asked: the last steps that may be points are.
+        # No sampling was charged, so nothing is drawn: the last steps that may be points are.
         for step in range(n_steps - (n_points - 1), n_steps):
             if rule.allowed()[step]:
                 rule.take(step)

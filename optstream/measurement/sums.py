@@ -49,7 +49,7 @@ def measure_points_and_sums(
             step spend, or joint spend of samples, whose scale and groups are those of the drawn noise. A
             level without one is not measured: zeros with infinite variance.
         noise: Source of the randomness.
-        state: What the mechanism hands to the next period.
+        state: The mechanism's state for the next period.
 
     Returns:
         Points and feature sums of every node, in the tree's order.
@@ -157,11 +157,11 @@ def spent(plan: StepSpend | CappedSpend, weights: Sequence[int | Fraction]) -> S
     )  # fmt: skip
 
 
-# Laplace measurements of single steps in the order of time, each chosen from what was measured before.
+# Laplace measurements of single steps in the order of time, each chosen from earlier ones.
 
 
 class Controller(Protocol):
-    """What decides which steps are measured, and is told noisy numbers only. Steps are running indices."""
+    """Decides which steps, running indices, are measured, from noisy numbers alone."""
 
     def due(self, step: int) -> bool:
         """Return whether a step, a running index, should be measured, if there is headroom.

@@ -28,7 +28,7 @@ tests of the release run through."""
 
 
 def mechanism_named(name: str) -> Any:
-    """Return the class of a mechanism, which says what is true of it; None for a name that none has."""
+    """Return the class of a mechanism, or None for an unknown name."""
     return __getattr__(name) if name in MECHANISMS else None
 
 

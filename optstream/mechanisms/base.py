@@ -130,7 +130,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def _consistent(self, measured: Measured) -> Consistent:
-        """Return every node's value at every step, from the measurements alone; free."""
+        """Return every node's value at every step, from the measurements alone."""
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
         """Return the variance that the noise of all measurements leaves in each value before the bound.

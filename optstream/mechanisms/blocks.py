@@ -1,4 +1,4 @@
-"""What HistoryInformed measures: its parameters, the rule of blocks and groups, what a window costs."""
+"""The measurements of HistoryInformed: parameters, the rule of blocks and groups, a window's cost."""
 
 import math
 from collections import Counter
@@ -36,7 +36,7 @@ from optstream.stream import State
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 
-# Groups of joint noise over whole blocks: which a period has, and what the worst window then costs.
+# Groups of joint noise over whole blocks: those of a period, and the cost of the worst window.
 
 Lengths = tuple[int, ...]
 
@@ -138,7 +138,7 @@ class BlockGroups:
 
     @cached_property
     def _variance_of_one(self) -> float:
-        """The variance at scale 1, in proportion to what is measured."""
+        """The variance at scale 1, in proportion to the measured part."""
         sizes = np.array(self.sizes, dtype=np.float64)
         return float(((sizes + 1.0) * (sizes + 2.0) / 3.0).mean()) * self.left_out
 
@@ -276,7 +276,7 @@ class Figures:
         """Return the noise of the mean of a block at each level, with so much of epsilon; None without."""
         assert self.relative_noise is not None
         chosen = self.groups(*blocks, shares)
-        # what is not measured for lack of a whole block is as so much more noise, at every level
+        # steps that no whole block covers count as more noise, at every level
         more = math.sqrt(next((groups.left_out for groups in chosen if groups is not None), 1.0))
         found: list[PlannedNoise | None] = []
         for groups, share in zip(chosen, shares, strict=True):
@@ -289,7 +289,7 @@ class Figures:
 
 @lru_cache(maxsize=256)
 def choose_blocks(public: Figures) -> Blocks:
-    """Return (m, L), what is given of them as it is. Costs no privacy."""
+    """Return (m, L), keeping those that are given."""
     if public.relative_noise is None:
         count = public.n_blocks or max(1, round(public.window_length / BLIND_SHARE))
         return count, public.length or max(1, min(2, public.window_length // count))
@@ -297,7 +297,7 @@ def choose_blocks(public: Figures) -> Blocks:
 
 
 def best_blocks(error: Callable[[int, int], float], public: Figures) -> Blocks:
-    """Return (m, L) with the least `error(m, L)`, what is given as it is. Costs what `error` costs."""
+    """Return (m, L) with the least `error(m, L)`, keeping those that are given."""
     window = public.window_length
     counts = (public.n_blocks,) if public.n_blocks else (*(m for m in COUNTS if m < window), window)
     lengths = (public.length,) if public.length else LENGTHS
@@ -351,7 +351,7 @@ PARTS = "parts"
 
 @dataclass(frozen=True)
 class BlockPlan(OnlineMechanism):
-    """The parameters of `HistoryInformed`, checked, and what is measured by them; they are told there."""
+    """The parameters of `HistoryInformed`, where they are listed, checked, and the measured blocks."""
 
     model: PrivacyModel
     n_blocks: int | None = None
@@ -403,7 +403,7 @@ class BlockPlan(OnlineMechanism):
 
     @property
     def blocks(self) -> DriftingBlocks:
-        """The rule of what is measured."""
+        """The rule of the blocks."""
         return _blocks(self)
 
     @property
@@ -413,7 +413,7 @@ class BlockPlan(OnlineMechanism):
 
     @property
     def prior_components(self) -> tuple[Component, ...]:
-        """The `components`, or the general ones of what is measured."""
+        """The `components`, or the general ones of loads or of counts."""
         if self.components or not self.counts:
             return self.components or COMPONENTS
         has_week = self.public_days.first_weekday is not None

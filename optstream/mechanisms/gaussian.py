@@ -56,7 +56,7 @@ class Gaussian(OnlineMechanism):
 
     @property
     def epsilon(self) -> Fraction:
-        """What any window of w steps costs, in rho: w times what a step does."""
+        """The cost of any window of w steps, in rho: w times that of a step."""
         return self.model.window_length * self._spend(1, 0).unit_charge
 
     def plan(

@@ -1,4 +1,4 @@
-"""Blocks measured at drifting times, and everything else learned from what was measured before."""
+"""Blocks measured at drifting times, and all other steps estimated from earlier measurements."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from optstream.stream import Measured, PrivatePeriod, State
 from optstream.stream.covariate import Covariate
 from optstream.stream.state import public_part
 
-# What periods remember of public covariates: the values that a night knew, never those that came after.
+# Public covariates in a period's state: the values that a night knew, never later ones.
 
 MOST_LATE = 3
 """Periods, the last ones, from which a new estimate takes a covariate's values."""
@@ -61,7 +61,7 @@ def used_covariates(*measured: Measured, day: int | None = None) -> dict[str, An
 
 
 def late_part(state: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what a state holds for new estimates of the days before; free."""
+    """Return the part of a state for new estimates of the days before."""
     return {LATE: state[LATE]} if state and LATE in state else {}
 
 
@@ -139,7 +139,7 @@ class HistoryInformed(BlockPlan):
         return self._estimate(measured, belief, BlockHistory.of(measured))
 
     def estimate(self, measured: Measured) -> Release:
-        """Compute the release from its measurements, standard errors included; repeatable, free."""
+        """Compute the release from its measurements, standard errors included; repeatable."""
         belief = self._belief(measured.before, len(measured.points))
         return self._with_errors(measured, self.fitted(measured), belief)
 

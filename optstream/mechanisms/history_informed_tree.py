@@ -62,18 +62,15 @@ from optstream.stream import AggregationTree, BlockSums, Measured, PrivatePeriod
 from optstream.stream.changes import TreeMap
 from optstream.stream.lattice import refuse_margin
 
-# What `HistoryInformedTree` remembers, over a change of its tree: a public, linear map of noisy sums.
+# The state of `HistoryInformedTree` over a change of its tree: a public, linear map of noisy sums.
 #
-# Blocks of the days before were measured at the nodes of then. A node of now that is the same unit has its
-# row;
-# what was merged is added up; a part of what was split has its public share of it; units that came into a
-# node
-# or left it are added to its row or taken from it. A unit that had no readings is, for the days before, as
-# large as a share of what stands beside it. Shares that were guessed are learned again from the blocks
+# Blocks of earlier days were measured at the old nodes. A current node that is the same unit has its
+# row; what was merged is added up; a part of what was split has its public share of it; units that came into
+# a node or left it are added to its row or taken from it. A unit that had no readings is, for the days
+# before, as large as a share of its siblings. Shares that were guessed are learned again from the blocks
 # since.
 #
-# Privacy: none; all of it is computed from noisy sums and the public list of changes (docs/privacy.md,
-# Lemma
+# Privacy: none; all of it is computed from noisy sums and the public list of changes (docs/privacy.md, Lemma
 # 18). Source: none; it is our own.
 
 GUESSED = "guessed"
@@ -147,7 +144,7 @@ def _group(one: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _share(one: Mapping[str, Any], histories: Histories) -> float:
-    """The share that a leaf has of those beside it: what blocks since then say, joined with the guess."""
+    """The share of a leaf in its siblings, by the blocks since the change, joined with the guess."""
     level, row = one["at"]
     guess = float(one["share"])
     if level not in histories:
@@ -162,7 +159,7 @@ def _share(one: Mapping[str, Any], histories: Histories) -> float:
     if whole == 0:
         return guess
     measured = float(own @ weight) / whole
-    # noise of own and of its siblings, over the sum of what they share
+    # noise of own and of its siblings, over the siblings' sum
     noise = 2.0 * float(weight.sum()) * (1 + len(one["beside"]) * measured**2) / whole**2
     variance = (float(one["doubt"]) * guess) ** 2
     return max((measured / noise + guess / variance) / (1.0 / noise + 1.0 / variance), 0.0)
@@ -225,7 +222,7 @@ def _places(tree: AggregationTree) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _carried(histories: Histories, level: int, between: TreeMap) -> BlockHistory | None:
-    """One level's blocks at the nodes of now; None where they cannot be told."""
+    """One level's blocks at the current nodes; None where they do not follow from the old ones."""
     before, after = between.before, between.after
     if level >= after.n_levels:
         return None
@@ -244,7 +241,7 @@ def _carried(histories: Histories, level: int, between: TreeMap) -> BlockHistory
 def _made_of(
     between: TreeMap, node: str, measured: set[int], level_of: Mapping[str, int]
 ) -> dict[str, float]:
-    """The nodes of then whose sums add up to a node of now, each with its weight."""
+    """The old nodes whose sums add up to a current node, each with its weight."""
     below = between.after.leaves_in([node])
     weights: dict[str, float] = {}
     for inside, parts in zip(below.tolist(), between.leaves, strict=True):
@@ -298,7 +295,7 @@ def small_blocks(window_length: int) -> tuple[int, int]:
 
 
 def tree_of_common_blocks(tree: AggregationTree, small: int | None) -> AggregationTree:
-    """Return the tree of the levels that are measured at common blocks: all, or those above `small`; free."""
+    """Return the tree of the levels that are measured at common blocks: all, or those above `small`."""
     return tree if small is None else tree_above(tree, small)
 
 
@@ -321,8 +318,8 @@ def expected_small_error(public: Figures, share: Fraction) -> float:
     at, weights = np.polynomial.hermite_e.hermegauss(NODES_OF_SIZES)
     sizes = np.exp(SIZES_APART * at - SIZES_APART**2 / 2)
     windows = max(SEEN_DAYS * public.steps_per_day / public.window_length, 1.0)
-    unsure = public.noise(SMALL_BLOCKS, float(share)) / windows
-    missed = np.sqrt(sizes / public.count + sizes**2 * unsure / (sizes**2 + unsure))
+    noise = public.noise(SMALL_BLOCKS, float(share)) / windows
+    missed = np.sqrt(sizes / public.count + sizes**2 * noise / (sizes**2 + noise))
     return float(weights @ missed / weights.sum())
 
 
@@ -333,7 +330,7 @@ def expected_small_error(public: Figures, share: Fraction) -> float:
 MOVES = (Fraction(1, 4), Fraction(1, 8), Fraction(1, 16), Fraction(1, 32))
 """Parts of epsilon that are tried in other hands, largest first."""
 LEAST = Fraction(1, 32)
-"""Of a level that holds leaves: nothing else would tell them apart."""
+"""Of a level that holds leaves, which nothing else measures."""
 BETTER, WORTH_IT = 0.01, 0.03
 """Relative: a gain below the first is none; what gains less than the second over equal shares is within what
 a general prior can tell, and equal ones are kept."""
@@ -372,7 +369,7 @@ def choose_level_shares(tree: AggregationTree, public: Figures) -> Shares:
             found = min(
                 ((error(one, blocks), one) for one in _moved(best, move, tree)), default=(least, best)
             )
-            if not found[0] < least * (1.0 - BETTER):  # nor for what is no number
+            if not found[0] < least * (1.0 - BETTER):  # nor for nan
                 break
             # the blocks follow the shares: with them it is no worse
             best, blocks = found[1], blocks_of(found[1])
@@ -485,7 +482,7 @@ def _moved(shares: Shares, move: Fraction, tree: AggregationTree) -> Iterator[Sh
 
 @dataclass(frozen=True)
 class TreeEstimate:
-    """An estimate, and what tells how its errors hang together: None where nothing was measured."""
+    """An estimate and its error covariance, which is None where nothing was measured."""
 
     values: Estimate
     errors: Callable[[], CovarianceOfSums | None] | None = None
@@ -518,20 +515,20 @@ class TreeEstimates:
         if found is None:
             values, variances = nothing_measured(self.tree, len(steps), scale)
         else:
-            asked = self._asked(near, histories, steps)
-            errors = found.errors(asked, len(steps))
+            times = self._error_times(near, histories, steps)
+            errors = found.errors(times, len(steps))
             values, variances = found.series(steps, errors)
         values, variances = values * unit, variances * unit**2
         bound, optimality, unbounded = self.lower_bound, None, None
         if bound is not None and values[self.tree.leaf_indices].min() < bound:
             merged = measured.seen_as(values, variances)
-            # a posterior's leaves tell of their parents too, so none is held
+            # a posterior's leaves inform their parents too, so no parent is fixed
             nearest = consistent(merged, self.tree, [], "variance", bound, "joint")
             values, optimality, unbounded = nearest.values, nearest.optimality, values
         estimate = Estimate(values, variances, optimality=optimality, unbounded=unbounded)
         if errors is None:
             return TreeEstimate(estimate)
-        sums = SumsOfTimes(errors, asked.weights, len(asked.weights) - len(steps), unit**2)
+        sums = SumsOfTimes(errors, times.weights, len(times.weights) - len(steps), unit**2)
         return TreeEstimate(estimate, lambda: sums)
 
     def _errors_of_counts(
@@ -540,14 +537,14 @@ class TreeEstimates:
         """Return the same of counts, of nodes; None also where leaves were not measured."""
         if len(self.tree.nodes) > most_nodes(self.tree, len(steps)):
             return None
-        asked = self._asked(near, histories, steps)
-        every = range(int(asked.starts.min()), steps.stop)
+        times = self._error_times(near, histories, steps)
+        every = range(int(times.starts.min()), steps.stop)
         found = count_errors(shared, near, self.tree, self.small, every, len(steps))
         if found is None:
             return None
-        return SumsOfTimes(found, asked.of_steps, len(asked.weights) - len(steps), unit**2)
+        return SumsOfTimes(found, times.of_steps, len(times.weights) - len(steps), unit**2)
 
-    def _asked(self, near: Histories, histories: Histories, steps: range) -> ErrorTimes:
+    def _error_times(self, near: Histories, histories: Histories, steps: range) -> ErrorTimes:
         """Return the days before a period whose errors correlate with its own: those of the blocks in the
         estimate.
 
@@ -565,7 +562,7 @@ class TreeEstimates:
         return events_of_tree(belief, near, self.above, steps, self._typical, self._look)
 
     def refreshed(self, belief: FilterState, histories: Histories, first_step: int) -> FilterState:
-        """Return what the tree learned so far, learned again when due. histories: as for `events`."""
+        """Return the tree's learned state, learned again when due."""
         tree, scale = self.above, self._typical
         belief = judged_tree(belief, histories, tree, first_step, scale, self._look)
         if not belief.is_due(first_step, self.pattern.relearn_days):
@@ -611,7 +608,7 @@ def chosen_shares(pattern: HistoryInformed, tree: AggregationTree, wanted: str) 
     figures = tree_figures(pattern, tree)
     if wanted != "model" or figures.relative_noise is None:
         raise ParameterError(
-            'level_shares of HistoryInformedTree must be a list of shares, or "model" beside a public '
+            'level_shares of HistoryInformedTree must be a list of shares, or "model" with a public '
             f"`scale`; got {wanted!r}" + ("" if wanted != "model" else " without a scale")
         )
     return choose_level_shares(tree, figures)
@@ -647,7 +644,7 @@ def with_the_same_blocks(
     common: dict[str, Any] = {"n_blocks": count, "block_length": length, "relearn_days": 0, "covariates": ()}
     found = [(level, replace(own, **common) if level != small else _small(own)) for level, own in levels]
     sizes = {own.joint_groups.size for _, own in found if own.joint_groups is not None}
-    if len(sizes) > 1:  # where noise is small beside the grid some level may have smaller groups alone
+    if len(sizes) > 1:  # where noise is small next to the grid some level may have smaller groups alone
         found = [
             (level, replace(own, group_size=min(sizes)) if level != small else own) for level, own in found
         ]
@@ -700,7 +697,7 @@ def states_with_parts(
 
 
 def _layer(levels: Levels, period: range) -> Layer:
-    """Return what levels measure at common blocks: every group by itself, at what they charge together."""
+    """Return the common blocks of levels as a layer: every group by itself, at the levels' total charge."""
     joint = [own for _, own in levels if own.joint_groups is not None]
     apart = [own for _, own in levels if own.joint_groups is None]
     groups = (joint or apart)[0].groups(len(period), period.start)
@@ -711,7 +708,7 @@ def _layer(levels: Levels, period: range) -> Layer:
 ELSEWHERE = "elsewhere"
 """In a state: spends that lie on no level that is measured now."""
 LEARNED = ("prior", "began", "learned", "events", GUESSED, COVARIATES)
-"""What the tree's state holds beside its levels'; covariates on its way to a draw alone."""
+"""The keys of the tree's state besides its levels'; covariates only on the way to a draw."""
 
 
 @dataclass(frozen=True, init=False)
@@ -781,12 +778,12 @@ class HistoryInformedTree(Hierarchical):
         return self.mechanism
 
     def expected_by_level(self) -> NDArray[np.float64]:
-        """Return what the prior expects of each level, as `Mechanism.expected_by_level`."""
+        """Return the expected errors of each level, as `Mechanism.expected_by_level`."""
         figures = tree_figures(self.pattern, self.tree)
         return expected_figures(self.tree, figures, self.level_shares, self.pattern.scale)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
-        """Return each level's state, from that level's spends, and what the tree learned."""
+        """Return each level's state, from that level's spends, and the tree's learned state."""
         charged = list(spends)
         state = super().recall(charged, before)
         assert state is not None  # every level has one
@@ -801,12 +798,12 @@ class HistoryInformedTree(Hierarchical):
         return small_leaf_level(self.tree, self.pattern.figures, self.level_shares)
 
     def carried_over(self, state: State, between: TreeMap, first_step: int) -> State | None:
-        """Return what the tree before had learned and measured, at the nodes of this one (`changed_tree`)."""
+        """Return the state of the tree before at the nodes of this one (`carried_levels`)."""
         if between.is_renaming:
             return state
         levels, known = level_states(state), _guessed(state)
         if known:
-            # what was guessed at an earlier change, as it is known by now
+            # guesses at an earlier change, corrected by later blocks
             histories = {int(level): self._belief(own).history for level, own in levels.items() if own}
             corrected = {str(level): one.to_document() for level, one in refined(known, histories).items()}
             levels = {
@@ -820,7 +817,7 @@ class HistoryInformedTree(Hierarchical):
         return super().plan(n_steps, first_step, self._with_parts(state, n_steps, first_step))
 
     def _with_parts(self, state: State | None, n_steps: int, first_step: int) -> State:
-        """Return the state, each level told which blocks are measured (`states_with_parts`)."""
+        """Return the state with the blocks that each level measures (`states_with_parts`)."""
         states = level_states(state)
         spent = [one for known in states.values() for one in (known or {}).get("spends", ())]
         others = [spend_from_document(one) for one in (*spent, *(state or {}).get(ELSEWHERE, ()))]
@@ -849,7 +846,7 @@ class HistoryInformedTree(Hierarchical):
         return self._estimates.estimate(measured, *self._known(measured)).values
 
     def events(self, measured: Measured) -> tuple[int, ...]:
-        """Return the days that were found unlike all others, as `HistoryInformed.events` does; free."""
+        """Return the days that were found unlike all others, as `HistoryInformed.events` does."""
         belief, histories = self._known(measured)
         dense = {level: histories[level] for level, _ in self._dense}
         return self._estimates.events(measured, belief, dense)
@@ -870,17 +867,17 @@ class HistoryInformedTree(Hierarchical):
         return None
 
     def estimate(self, measured: Measured) -> Release:
-        """Compute the release from its measurements, standard errors included; repeatable, free."""
+        """Compute the release from its measurements, standard errors included; repeatable."""
         return self._with_errors(measured, *self._known(measured))
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """Return the same period estimated again, from what was measured after it too; free."""
+        """Return the same period estimated again, with later measurements."""
         return self._with_errors(measured, *self._known_since(measured, later))
 
     def _known_since(
         self, measured: Measured, later: Sequence[Measured]
     ) -> tuple[FilterState, dict[int, BlockHistory]]:
-        """Return what the tree had learned after the last of the later periods, and each level's blocks."""
+        """Return the tree's state after the last of the later periods, and each level's blocks."""
         last = later[-1] if later else measured
         used = used_covariates(measured, *later, day=self.pattern.public_days.day_of(measured.first_step))
         belief = self.pattern._belief({**_learned(last.state), **used}, 0)
@@ -943,12 +940,12 @@ class HistoryInformedTree(Hierarchical):
         known = self.pattern.known_covariates(first_step)
         if (state or {}).get(READY) == first_step or not (state or known):
             return state
-        asked = {"mechanism": LEVELS, "levels": {}, **(state or {})}
-        learned = _learned(replace(self._refreshed(asked, first_step), covariates=()).to_document())
-        return {**asked, **learned, **known, READY: first_step}
+        given = {"mechanism": LEVELS, "levels": {}, **(state or {})}
+        learned = _learned(replace(self._refreshed(given, first_step), covariates=()).to_document())
+        return {**given, **learned, **known, READY: first_step}
 
     def _refreshed(self, state: State | None, first_step: int) -> FilterState:
-        """Return what the tree learned so far, learned again when due."""
+        """Return the tree's learned state, learned again when due."""
         levels = level_states(state)
         histories = {level: self._belief(levels.get(str(level))).history for level, _ in self._dense}
         known = self.pattern.known_with(histories.values())
@@ -967,7 +964,7 @@ def _guessed(state: State | None) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=1)
 def _left_by(whole: HistoryInformedTree, measured: Measured) -> dict[int, BlockHistory]:
-    """What each level left after a period: all new estimates of a night ask for that of its newest one."""
+    """Each level's state after a period, cached: all new estimates of a night need that of its newest."""
     known = level_states(measured.state)
     return {level: whole._belief(known.get(str(level))).history for level, _ in whole.levels}
 

@@ -17,7 +17,7 @@ from optstream.privacy.rules import Draws, Horizon, cut, errs_less, may_be_joint
 from optstream.privacy.spends import Group
 
 Noise = Literal["joint", "laplace"]
-"""What `noise` may be; None for the one that is expected to err less, of those that are allowed."""
+"""Kinds of noise; None for the allowed one with less expected error."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class JointGroups:
         return self.worst * sum(of_lengths, Fraction(0)) / len(of_lengths)
 
     def draws(self, epsilon: Fraction) -> Draws:
-        """Return what is drawn where a window loses so much. Lengths count alike; free."""
+        """Return the draws where a window loses this epsilon; lengths count alike."""
         of_lengths = [Fraction(len(groups), n_steps) for n_steps, groups in self.by_length]
         return Draws(epsilon / self.worst, sum(of_lengths, Fraction(0)) / len(of_lengths))
 

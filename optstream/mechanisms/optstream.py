@@ -41,7 +41,7 @@ from optstream.privacy.rules import WindowBudget, groups_with_headroom
 from optstream.privacy.sparse_vector import SparseVectorScales, l1_score_change, sparse_vector_scales
 from optstream.stream import AggregationTree, Feature, Lattice, Measured, PrivatePeriod, State
 
-# Checking what a mechanism is made with: every refusal names the parameter, its range and what it got.
+# Checks of a mechanism's parameters: every refusal names the parameter, its range and its value.
 
 MOST_TOGETHER = 3000
 """Beside a margin, with features: its nodes and those above the regions, times steps. The estimate solves a
@@ -80,7 +80,7 @@ def _check_margin(tree: AggregationTree, features: Sequence[Feature]) -> None:
     n_nodes = len(tree.nodes) - len(tree.leaves) - len(tree.tree.levels[-2])
     if n_nodes * features[0].n_steps > MOST_TOGETHER:
         raise ParameterError(
-            f"features of OptStream beside margin {tree.margin!r:.80} are for at most {MOST_TOGETHER:,} of "
+            f"features of OptStream with margin {tree.margin!r:.80} are for at most {MOST_TOGETHER:,} of "
             "steps times nodes of the margin and above the regions, for they hang all steps together; got "
             f"{features[0].n_steps} times {n_nodes}: leave the features out, or let the larger of both "
             "dimensions be the regions"
@@ -171,14 +171,14 @@ class LevelPlan:
         return max(scales)
 
     def sampler_scales(self, n_steps: int) -> SparseVectorScales | None:
-        """Return the sparse vector's noise for a period of this length; None where nothing is asked."""
+        """Return the sparse vector's noise for a period of this length; None where it has no queries."""
         if not isinstance(self.sampling, L1Sampling):
             return None
         window = self.model.window_length
         points = self.sampling.points_of_period(n_steps, window)
         segment = self.sampling.longest_segment(n_steps, window)
         if segment < 2:
-            return None  # no step lies between two points, so nothing private is ever asked
+            return None  # no step lies between two points, so there is no private query
         sensitivity = 2 * self.alpha_units * (segment - 1)
         epsilon = self.epsilon_sampling / _worst_overlap(self)
         return sparse_vector_scales(sensitivity, points - 1, epsilon, self.sampling.allocation)
@@ -267,14 +267,14 @@ class LevelPlan:
         )
 
     def period_scales(self, n_steps: int) -> dict[str, Fraction]:
-        """Return the sampler's scales, by what they are added to."""
+        """Return the sampler's scales, by the name of their draw."""
         sampler = self.sampler_scales(n_steps)
         return {"threshold": sampler.threshold, "scores": sampler.query} if sampler else {}
 
     @property
     def epsilon(self) -> Fraction:
         """What this level's plan, repeated without end, costs any window."""
-        # the sampler's scales were divided for all of it: periods of any lengths, also those that ask more
+        # the sampler's scales were divided for all of it: periods of any lengths, also of more queries
         cost = self.point_charges * self.alpha_units / self.samples_scale + self.epsilon_sampling
         if self.features:
             changes = len(self.features) * self.model.window_length
@@ -321,7 +321,7 @@ def _worst_overlap(plan: LevelPlan) -> Fraction:
     sampling, window = plan.sampling, plan.model.window_length
     assert isinstance(sampling, L1Sampling)
     length = plan.shortest_period
-    # Shorter ones than this ask nothing.
+    # Shorter ones than this have no queries.
     while sampling.longest_segment(length, window) < 2:
         length += 1
     shortest = sampling.longest_segment(length, window) - 1
@@ -333,7 +333,7 @@ def _worst_overlap(plan: LevelPlan) -> Fraction:
     return repeated_cost(tuple(envelope), plan.model)
 
 
-# What a period knows of other periods' points, and what it tells the next: {"points": {level: steps}}.
+# The state: points of other periods that windows of the next can see, {"points": {level: steps}}.
 
 NAME = "OptStream"
 
@@ -359,7 +359,7 @@ def other_plans(levels: Sequence[LevelPlan], spends: Sequence[Spend]) -> State |
 
 
 def measured_points(spends: Iterable[Spend]) -> dict[int, tuple[int, ...]]:
-    """Return each level's measured points of a period, from its start, by what is spent on them."""
+    """Return each level's measured points of a period, from its start, by its spends."""
     return {
         spend.level: tuple(step for step, weight in enumerate(spend.weights) if weight)
         for spend in spends
@@ -513,7 +513,7 @@ class OptStream(Mechanism):
 
     @property
     def adaptive(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
-        """Whether what is measured depends on what was measured before: then periods go one by one."""
+        """Whether measurements depend on earlier ones, so that periods go one by one."""
         return isinstance(self.sampling, L1Sampling)
 
     @property
@@ -537,7 +537,7 @@ class OptStream(Mechanism):
         return {plan.level: plan for plan in self.levels}
 
     def foreseen(self) -> "OptStream":
-        """Return itself, or with equally spaced points in place of those that the draw chooses."""
+        """Return itself, or with equally spaced points where the draw would choose them."""
         if self.noise_is_known:
             return self
         sampling = EquallySpaced(self.sampling.n_samples)
@@ -697,7 +697,7 @@ def _levels(mechanism: OptStream) -> tuple[LevelPlan, ...]:
 
 
 def _groups(mechanism: OptStream, level: int, epsilon: Fraction) -> PointGroups | None:
-    """Return a level's groups of joint noise. Raises ParameterError if it was asked for and cannot be had."""
+    """Return a level's groups of joint noise, which may be required and impossible: ParameterError."""
     n_nodes = len(mechanism.tree.levels[level])
     terms = JointTerms(mechanism.noise, mechanism.period_lengths, n_nodes, mechanism.declared_leaves)
     if not isinstance(mechanism.sampling, EquallySpaced):

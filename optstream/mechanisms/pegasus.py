@@ -238,7 +238,7 @@ class GroupedBelow(Laplace):
     adaptive: ClassVar[bool] = True
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """Return what the period before left."""
+        """Return the state after the period before."""
         return {**memory_of(before, GROUPED_BELOW), "mechanism": GROUPED_BELOW}
 
     def misses_only_noise(self, measured: Measured) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 MOST_PLOTTED = 5
-"""Nodes of a chart, unless others are asked for."""
+"""Nodes of a chart by default."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,12 +135,12 @@ class Release:
 
     @cached_property
     def noise_together(self) -> CovarianceOfSums | None:
-        """How what the noise alone did to the leaves' values hangs together; None where not known."""
+        """The noise's covariance in the leaves' values; None where not known."""
         return self.noise_together_of() if self.noise_together_of else None
 
     @cached_property
     def errors_together(self) -> CovarianceOfSums | None:
-        """How the whole errors of the leaves' values hang together, likewise."""
+        """The covariance of the whole errors of the leaves' values, likewise."""
         return self.errors_together_of() if self.errors_together_of else None
 
     def _rows(self, nodes: Sequence[str] | None) -> tuple[list[int], NDArray[np.float64]]:
@@ -232,7 +232,7 @@ class Release:
         return alt.layer(base.mark_area(opacity=0.2).encode(y="lowest:Q", y2="highest:Q"), line)
 
     def _repr_html_(self) -> str:
-        """Return what notebooks show: what it cost, and its first and last rows."""
+        """Return the release for notebooks: its cost, and its first and last rows."""
         n_nodes, n_steps = self.values.shape
         mark = " Simulated noise: never to be published." if self.simulated else ""
         return (

@@ -53,10 +53,10 @@ def as_column(value: ArrayLike) -> ArrayLike:
 
 
 def check_noise(noise: NoiseSource) -> None:
-    """Raise ParameterError for what is no source of noise, such as 0: nothing is released without noise."""
+    """Raise ParameterError for anything but a source of noise, such as 0."""
     if isinstance(noise, type) or not hasattr(noise, "discrete_laplace"):
         raise ParameterError(
-            "noise must be secure_noise(), or simulated_noise(seed) for what is never published: nothing is "
+            "noise must be secure_noise(), or simulated_noise(seed) for unpublished values: nothing is "
             f"released without noise, and epsilon says how much; got {noise!r:.80}"
         )
 
@@ -70,7 +70,7 @@ def _in_order(values: Any, leaves: Sequence[str] | None) -> ArrayLike:
                 "values must be a numpy array or lists, series in their order, or a polars or pandas frame, "
                 f"leaves by their names; got {type(values).__name__}"
             )
-        # of a masked array what is masked is missing; numpy would take what lies under the mask
+        # masked entries are missing; numpy would take the values under the mask
         array: ArrayLike = values.filled(0) if isinstance(values, np.ma.MaskedArray) else values
         return array
     is_series = _is_of("polars", values, "Series") or _is_of("pandas", values, "Series")

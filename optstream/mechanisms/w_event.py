@@ -78,7 +78,7 @@ class PublishByDistance(OnlineMechanism):
         return self._distance(n_steps, first_step), self._publications(n_steps, first_step, taken)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """Return what all other periods' publications took, and what the period before left to compare."""
+        """Return the spends of all other periods' publications, and the last release before the period."""
         spent = [list(one) for one in self._grains(spends)]
         return memory_of(before, self.name) | {"mechanism": self.name, "spent": spent}
 
@@ -96,7 +96,7 @@ class PublishByDistance(OnlineMechanism):
         """Return the rule for a period, from the state after the period before and all known spends."""
 
     def _memory(self, rule: PublicationRule) -> State:
-        """Return what the rule hands to the next period, beside the spends."""
+        """Return the rule's state for the next period, apart from the spends."""
         return {}
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
@@ -122,7 +122,7 @@ class PublishByDistance(OnlineMechanism):
 
     def _taken(self, memory: State) -> list[tuple[int, int]]:
         if memory and "spent" not in memory:
-            raise ParameterError(f"state of {self.name} must say what was spent, as releases have it")
+            raise ParameterError(f"state of {self.name} must name the spends, as releases do")
         return [(step, grains) for step, grains in memory.get("spent", ())]
 
     @property
@@ -196,7 +196,7 @@ class BudgetAbsorption(PublishByDistance):
         return {"absorbing_from": rule.absorbing_from}
 
 
-# Budget Distribution: half of what is left of a window's budget for every publication.
+# Budget Distribution: half of a window's remaining budget for every publication.
 
 GRAINS = 2**16
 """The parts of a publication budget: sixteen halvings in a row, as many as any window will see of use."""

@@ -67,7 +67,7 @@ def check_joint(scale: float, size: int) -> None:
         )
     if 4 * scale < size:
         raise NoiseError(
-            f"joint noise of scale {scale!r} for {size} measurements would draw most radii in vain: use "
+            f"joint noise of scale {scale!r} for {size} measurements would reject most radii: use "
             "groups of at most four times the scale"
         )
 

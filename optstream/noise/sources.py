@@ -12,7 +12,7 @@ from optstream.noise.laplace import RandomBytes, geometric
 from optstream.noise.source import check_scale
 
 AT_ONCE = 2**14
-"""Samples of one pass: what it works on stays in the processor's cache."""
+"""Samples of one pass, which stay in the processor's cache."""
 
 
 class SecureNoise:

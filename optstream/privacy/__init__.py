@@ -1,4 +1,4 @@
-"""What is protected, and what it costs."""
+"""The privacy guarantee, and its accounting."""
 
 from optstream.privacy.accountant import WindowCost, charged_to_windows, worst_of_repeated, worst_window
 from optstream.privacy.model import PrivacyModel

@@ -270,7 +270,7 @@ def composed(
     """Return the epsilon of these counted draws and pure epsilons at delta, by dp_accounting's pessimistic
     distributions: never less than their loss, infinity where that is beyond a float.
     """
-    from dp_accounting.pld import common  # 1 s: only where it is asked for
+    from dp_accounting.pld import common  # 1 s: only where it is needed
     from dp_accounting.pld import privacy_loss_distribution as library
 
     counts = [(float(shift / scale), count) for (shift, scale), count in draws]
@@ -285,7 +285,7 @@ def composed(
     for epsilon, count in pure:
         alone = common.DifferentialPrivacyParameters(float(epsilon), 0.0)
         known.append((library.from_privacy_parameters(alone, **given), count))
-    # where the sum is beyond what a float holds: infinity, and the plain sum is less
+    # where the sum is beyond a float: infinity, and the plain sum is less
     with np.errstate(all="ignore"):
         whole = library.identity(**given)
         for one, count in known:

@@ -54,7 +54,7 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
         case GaussianSpend():
             # the charge has the square of it
             return replace(spend, alpha_units=spend.alpha_units * factor)
-    raise ParameterError(f"a {type(spend).__name__} cannot be priced anew")
+    raise ParameterError(f"a {type(spend).__name__} cannot be repriced")
 
 
 def _ceil(ratio: Fraction) -> int:

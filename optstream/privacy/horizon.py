@@ -1,4 +1,4 @@
-"""What one customer loses over a span longer than a window: privacy loss distributions of what was drawn."""
+"""The loss of one customer over a span longer than a window, by privacy loss distributions."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ EACH_STEP = ("samples", "perturber")
 NOT_FRESH = ("grouper",)
 """Stages whose noise serves several steps, across periods: their charges are added up."""
 ADAPTIVE = ("distance", "publications")
-"""Stages that are asked, or pay, by what was published before."""
+"""Stages whose measurements or price depend on earlier outputs."""
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**10), Fraction(1, 10)
 
 
@@ -153,7 +153,7 @@ def _least(parts: _Parts, delta: Fraction, whole: Counter[Fraction] | None, comp
     if not LEAST_DELTA <= delta <= LARGEST_DELTA:
         raise ParameterError(f"delta must be a number in [1e-10, 0.1]; got {delta}")
     if parts.rho:
-        # whole windows say less: what a sum over k of them moves by is squared (Lemma 19)
+        # whole windows say less: the move of a sum over k of them is squared (Lemma 19)
         return HorizonLoss(round_up_to_float(epsilon_of(parts.rho, delta)), delta, parts.rho, "rho")
     plain = parts.plain if whole is None else min(parts.plain, sum(whole.elements(), Fraction(0)))
     bounds = [(float(plain), "plain")]
@@ -196,7 +196,7 @@ def _windows_of(spent: Iterable[range], window_length: int) -> list[int]:
 
 
 def _parts_of(spends: Iterable[Spend]) -> _Parts:
-    """Sort the draws of these: once what is alike but for where it begins, which plays no part."""
+    """Sort the draws of these spends, those alike but for their first step once."""
     alike = Counter(replace(one, first_step=0) if isinstance(one, StepSpend) else one for one in spends)
     parts = _Parts()
     for spend, n_alike in alike.items():
@@ -224,7 +224,7 @@ def _add(parts: _Parts, spend: Spend, n_alike: int) -> bool:
             parts.plain += n_alike * spend.n_steps * spend.unit_charge
             return True
         case JointSpend():
-            # a group is told apart no better than one draw of its scale (Lemma 17)
+            # a group is distinguished no better than one draw of its scale (Lemma 17)
             largest, unit = spend.largest_parts, spend.leaves_changed * spend.alpha_units
             parts.plain += n_alike * sum(largest) * spend.unit_charge
             for n_steps in largest:

@@ -113,7 +113,7 @@ class PrivacyModel:
 
     @property
     def budget(self) -> Fraction:
-        """What any window may be charged, in `currency`: what is divided, added up to and compared with."""
+        """The largest charge of any window, in `currency`."""
         return self.epsilon if self.rho is None else self.rho
 
     def to_epsilon(self, amount: Fraction) -> Fraction:

@@ -1,4 +1,4 @@
-"""How measurements are cut into groups of joint noise, where that is allowed, and what a window costs."""
+"""Public rules: groups of joint noise and their cost, headroom, kinds of noise, publications."""
 
 import math
 from abc import ABC, abstractmethod
@@ -299,7 +299,7 @@ class PublicationRule(ABC):
         return grains if grains >= max(self._fewest, 1) else 0
 
     def publish(self, step: int, grains: int) -> None:
-        """Take what was offered at a step of the period: it is published."""
+        """Take the offer at a step of the period, which is published."""
         self._budget.take(step, grains)
 
     @abstractmethod
@@ -308,7 +308,7 @@ class PublicationRule(ABC):
 
 
 class Halving(PublicationRule):
-    """Budget distribution: half of what is left. Source: Kellaris et al. 2014, Algorithm 1."""
+    """Budget distribution: half of the headroom. Source: Kellaris et al. 2014, Algorithm 1."""
 
     def _wanted(self, step: int, headroom: int) -> int:
         return headroom // 2
@@ -330,7 +330,7 @@ class Absorption(PublicationRule):
         self.absorbing_from = absorbing_from
 
     def publish(self, step: int, grains: int) -> None:
-        """Take what was offered, as every rule does; the shares of the steps that follow are used up."""
+        """Take the offer, as every rule does; the shares of the steps that follow are used up."""
         super().publish(step, grains)
         self.absorbing_from = self._first_step + step + grains
 

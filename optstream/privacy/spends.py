@@ -401,7 +401,7 @@ def check_currency(spends: Iterable[Spend], currency: Currency | None = None) ->
     """Raise ParameterError for spends in two currencies, or in another than `currency`: no sum of epsilons
     and rhos is a privacy guarantee.
     """
-    # what is no spend at all, the accountant refuses
+    # the accountant refuses anything else
     found = {getattr(spend, "currency", "epsilon") for spend in spends} | ({currency} if currency else set())
     if len(found) > 1:
         raise ParameterError(
@@ -470,7 +470,7 @@ def _scaled(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        # a whole number is written as one, whatever its type: what is read back is written the same
+        # a whole number is written as one, whatever its type, so that documents are stable
         return [int(entry) if entry == int(entry) else str(entry) for entry in value]
     return str(value) if isinstance(value, Fraction) else value
 

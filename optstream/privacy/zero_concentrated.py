@@ -34,7 +34,7 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """
     check_delta(delta, "delta")
     if not 0 < epsilon <= LARGEST_EPSILON:
-        raise ParameterError(f"epsilon beside a delta must be in (0, {LARGEST_EPSILON}]; got {epsilon}")
+        raise ParameterError(f"epsilon with a delta must be in (0, {LARGEST_EPSILON}]; got {epsilon}")
     target, log_delta = float(epsilon), math.log(delta)
 
     def negative_rho(log_order: float) -> float:
@@ -50,7 +50,7 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     rho = Fraction(low.rounded(low.divide(numerator, low.decimal(a)), KEPT))
     if rho <= 0:
         raise ParameterError(
-            f"epsilon {epsilon} is too small beside delta {float(delta):g}: choose a larger one of either"
+            f"epsilon {epsilon} is too small for delta {float(delta):g}: choose a larger one of either"
         )
     return rho
 

@@ -1,4 +1,4 @@
-"""The stream: its tree, its features, its calendar, its raw periods and what was measured of them."""
+"""The stream: its tree, features, calendar, raw periods and measurements."""
 
 from optstream.stream.calendar import Calendar, days_from
 from optstream.stream.changes import DatedHierarchy, TreeChange, Unit

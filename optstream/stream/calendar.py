@@ -17,7 +17,7 @@ DayKind = Literal["elapsed", "fixed"]
 
 
 FOLLOWS_A_MACHINE = ("localtime", "posixrules", "Factory", "posix/", "right/")
-"""Names of the time zone data that are no zone: what they mean is each machine's, or counts leap seconds."""
+"""Names of the time zone data that are no zone: they depend on the machine, or count leap seconds."""
 
 
 def days_from(first: date, last: date) -> list[date]:

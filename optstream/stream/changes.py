@@ -128,7 +128,7 @@ class TreeChange:
         }
 
     def _named_twice(self) -> Iterator[str]:
-        """A unit has one fate; what is renamed may be moved too. A code begins once."""
+        """A unit has one change, but a renamed one may be moved too. A code begins once."""
         fates = [code for operation, codes in self._named().items() if operation != "moved" for code in codes]
         for codes, rule in (
             (fates, "is named twice: a unit is renamed, split, merged or removed once in a change"),
@@ -172,7 +172,7 @@ def _plain(given: object) -> object:
     return str(given)
 
 
-# The units of a hierarchy that changes: since when and until when each holds, and what it became.
+# The units of a hierarchy that changes: the first and the last day of each, and its successors.
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Features: partitions of a period, whose sums are measured beside single steps."""
+"""Features: partitions of a period, whose sums are measured in addition to single steps."""
 
 import itertools
 from collections.abc import Sequence

@@ -100,7 +100,7 @@ class Lattice(AggregationTree):
         return AggregationTree(self.nodes[:split], self.parents[:split])
 
     def level_name(self, level: int) -> str:
-        """Return what a level is called: the last by the margin's name."""
+        """Return a level's name; the last is the margin's."""
         return self.margin if level == self.tree.n_levels else super().level_name(level)
 
     def children_of(self, node: str) -> tuple[str, ...]:

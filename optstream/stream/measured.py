@@ -1,4 +1,4 @@
-"""Noisy numbers with their meaning: what a measurement gave and what it cost."""
+"""Measurements: noisy numbers with their meaning and their cost."""
 
 import json
 from collections.abc import Mapping, Sequence, Set
@@ -14,7 +14,7 @@ from optstream.privacy.exact import exact_from_text
 from optstream.privacy.spends import Spend, spend_from_document, spend_to_document
 from optstream.stream.state import State, public_part
 
-# Noisy answers to linear queries other than single steps, by what was asked: no kind passes for another.
+# Noisy answers to linear queries other than single steps, a class for each kind of query.
 
 
 @dataclass(frozen=True, eq=False)

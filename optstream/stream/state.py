@@ -46,7 +46,7 @@ class RawState:
 
 
 def open_raw_state(state: RawState) -> Any:
-    """Return what is inside. For `optstream.measurement` alone."""
+    """Return the content. For `optstream.measurement` alone."""
     return json.loads(object.__getattribute__(state, "_RawState__content"))
 
 

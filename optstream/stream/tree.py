@@ -33,7 +33,7 @@ class AggregationTree:
     parents: tuple[int, ...]
 
     def __hash__(self) -> int:
-        """Return a hash that is computed once: trees are keys of what is remembered, and have many nodes."""
+        """Return a hash that is computed once: trees are keys of caches, and have many nodes."""
         return self._shape_hash
 
     @cached_property
@@ -159,7 +159,7 @@ class AggregationTree:
 
         Many times as fast as `np.add.at`, in the same order.
         """
-        # a command that tells its help needs none of it
+        # the help of a command needs none of it
         from scipy.sparse import csr_array
 
         found = []

@@ -19,7 +19,7 @@ from optstream.noise import simulated_noise
 from studies.benchmarks.measure import show
 from studies.benchmarks.streams import stream
 from tasks.config import Settings
-from tasks.config.example import EXAMPLE
+from tasks.config.templates import EXAMPLE
 from tasks.operate.simulate import daily_load, region_of
 from tasks.release.mechanism import mechanism_for
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from optstream import AggregationTree, EquallySpaced, Feature, OptStream, PrivacyModel
 from tasks.config import Settings, load_settings
-from tasks.config.example import EXAMPLE
+from tasks.config.templates import EXAMPLE
 
 STEPS = 48
 """Half-hours of a day, and of the window, in every benchmark's stream."""

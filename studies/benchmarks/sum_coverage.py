@@ -37,7 +37,7 @@ from optstream.stream.public_days import PublicDays
 from studies.benchmarks.measure import Data, show, table
 from studies.benchmarks.small_counts import FIRST, KNOWN_TRIPS, SLOTS, read_trips
 from studies.evaluation.series import LOAD, read_load
-from tasks.config.holidays import public_holidays
+from tasks.config.schema import public_holidays
 
 LOAD_FIRST, WEEKS_APART, LOAD_WEEKS = date(2013, 1, 7), 11, 191
 """Where the load of a seed begins: so many weeks after that of the one before, around again after so many."""

@@ -14,7 +14,7 @@ from optstream.errors import DumpError
 from optstream.stream import AggregationTree, Calendar, days_from
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
-from tasks.config.holidays import public_holidays
+from tasks.config.schema import public_holidays
 from tasks.operate.simulate import FRENCH_REGIONS, daily_load, shared_weather
 
 LOAD, FLU, UNEMPLOYMENT = (

@@ -1,12 +1,13 @@
-"""What keys of the configuration hold: numbers, lengths of time, paths, addresses."""
+"""What keys of the configuration hold: numbers, names, clock times, crons, and places."""
 
 import re
 from collections.abc import Callable
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
+from cronsim import CronSim, CronSimError
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, StringConstraints
 
 from optstream.catalogue.backends import Location, locate
@@ -16,8 +17,6 @@ from optstream.privacy.exact import SIZES, NumberSizeError, exact
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-# What every table of the configuration file has in common.
-
 
 class Section(BaseModel):
     """A table of the file: frozen, strict about types, refusing unknown keys."""
@@ -25,18 +24,20 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
 
-# Types of single configuration values: exact numbers, names, clock times.
+class RuleError(ValueError):
+    """A value breaks a rule that its key's description does not say; the message does."""
+
+
+# Types of single values. A description is the legal range, as errors say it; keys may have one of their own.
 
 LARGEST_BOUND = 10**15
 LONGEST_COLUMN = 200
 LONGEST_INTEGER = 256
 """Bits; a text may have 64 characters."""
-_ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NODE_NAME = re.compile(r"\w[\w .,'()+-]*")
-
-
-class RuleError(ValueError):
-    """A value breaks a rule that its key's description does not say; the message does."""
+_CRON_ITEM = r"(\*(/\d{1,2})?|\d{1,2}(-\d{1,2}(/\d{1,2})?)?)"
+_CRON_FIELD = rf"{_CRON_ITEM}(,{_CRON_ITEM})*"
+_CRON = re.compile(rf"{_CRON_FIELD}( {_CRON_FIELD}){{4}}")
 
 
 def _number(value: object) -> Fraction:
@@ -88,39 +89,22 @@ def _day(value: object) -> date:
     """A date of TOML's own, or its text."""
     if isinstance(value, date) and not isinstance(value, datetime):
         return value
-    if not isinstance(value, str) or not _ISO_DATE.fullmatch(value):
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
         raise ValueError("not a date")
     return date.fromisoformat(value)
 
 
-CRON_FIELDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
-"""The least and the greatest of minute, hour, day of the month, month and day of the week."""
-_CRON_ITEM = re.compile(r"(?:\*|([0-9]{1,2})(?:-([0-9]{1,2}))?)(?:/([0-9]{1,2}))?")
+def _is_cron(text: str) -> bool:
+    """Whether it is five fields of numbers, lists, ranges and steps; no names, no seconds, no nicknames."""
+    try:
+        return _CRON.fullmatch(text) is not None and CronSim(text, datetime.min) is not None
+    except CronSimError:
+        return False
 
 
-def _cron(value: object) -> str:
-    """Five fields of numbers, lists, ranges and steps; no names, no seconds, no nicknames."""
-    fields = value.split(" ") if isinstance(value, str) else []
-    if len(fields) != len(CRON_FIELDS):
-        raise ValueError("not five fields")
-    for field, (least, greatest) in zip(fields, CRON_FIELDS, strict=True):
-        for item in field.split(","):
-            found = _CRON_ITEM.fullmatch(item)
-            if found is None:
-                raise ValueError("not a cron field")
-            first, last, step = (None if part is None else int(part) for part in found.groups())
-            if step == 0 or (step is not None and first is not None and last is None):
-                raise ValueError("a step is of a range or of all")
-            if not all(least <= number <= greatest for number in (first, last) if number is not None):
-                raise ValueError("out of its range")
-            if first is not None and last is not None and first > last:
-                raise ValueError("a range rises")
-    return " ".join(fields)
-
-
-Count = Annotated[int, Field(ge=1, le=10**6, description="an integer in [1, 1000000]")]
-DAYS = "a number of days, an integer in [1, 36500]"
-Days = Annotated[int, Field(ge=1, le=36500, description=DAYS)]
+T = TypeVar("T")
+Listed = Annotated[tuple[T, ...], Field(strict=False)]
+"""A list of the file."""
 Exactly = PlainSerializer(str, return_type=str)
 Number = Annotated[Fraction, PlainValidator(_number), Exactly]
 Positive = Annotated[Fraction, _within(lambda number: number > 0), Exactly]
@@ -128,16 +112,29 @@ NotNegative = Annotated[Fraction, _within(lambda number: number >= 0), Exactly]
 Share = Annotated[Fraction, _within(lambda number: 0 <= number <= 1), Exactly]
 PositiveShare = Annotated[Fraction, _within(lambda number: 0 < number <= 1), Exactly]
 Bound = Annotated[Fraction, _within(lambda number: abs(number) <= LARGEST_BOUND), Exactly]
+Count = Annotated[int, Field(ge=1, le=10**6, description="an integer in [1, 1000000]")]
+DAYS = "a number of days, an integer in [1, 36500]"
+Days = Annotated[int, Field(ge=1, le=36500, description=DAYS)]
 Day = Annotated[date, PlainValidator(_day), PlainSerializer(date.isoformat, return_type=str)]
 NodeName = Annotated[str, _text(is_node_name)]
 FileName = Annotated[str, _text(_is_file_name)]
 LogFile = Annotated[str, _text(_is_log_file)]
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z")]
-Column = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_COLUMN)]
+Name = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z"),
+    Field(description="1 to 64 letters, digits, '_', '.' or '-', starting with a letter or digit"),
+]
+COLUMN = f"the name of a column, of 1 to {LONGEST_COLUMN} characters"
+Column = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_COLUMN), Field(description=COLUMN)]
+Text = Annotated[str, Field(min_length=1)]
 ClockTime = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]\z")]
 Block = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-9]+)*\z")]
 StepLength = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}(min|h)\z")]
-Cron = Annotated[str, PlainValidator(_cron)]
+Cron = Annotated[
+    str,
+    _text(_is_cron),
+    Field(description='five fields of numbers as cron takes them, such as "0 3 * * *"'),
+]
 
 
 def step_minutes(length: str) -> int:
@@ -178,9 +175,15 @@ def resolve_ledger_url(text: str, folder: Path) -> "URL":
 
     It is never text again: a folder whose name has a `?` would be cut off there.
     """
-    url = _parsed(text)
-    if url is None:
-        raise ConfigurationError(f"{LEGAL}; what it got is not a URL (not shown: it may hold a password)")
+    # a process that reads dumps has settings and no ledger, and starts a fifth sooner without this import
+    from sqlalchemy import exc, make_url
+
+    try:
+        url = make_url(text)
+    except (exc.ArgumentError, ValueError):
+        raise ConfigurationError(
+            f"{LEGAL}; what it got is not a URL (not shown: it may hold a password)"
+        ) from None
     backend = url.get_backend_name()
     if backend == "sqlite":
         database = url.database
@@ -202,13 +205,3 @@ def resolve_ledger_url(text: str, folder: Path) -> "URL":
 def ledger_database(url: "URL") -> Path | None:
     """The SQLite file of a resolved URL; None for a server."""
     return Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
-
-
-def _parsed(text: str) -> "URL | None":
-    # a process that reads dumps has settings and no ledger, and starts a fifth sooner without this import
-    from sqlalchemy import exc, make_url
-
-    try:
-        return make_url(text)
-    except (exc.ArgumentError, ValueError):
-        return None

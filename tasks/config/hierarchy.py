@@ -12,7 +12,7 @@ from optstream.catalogue.about import NodeFacts
 from optstream.errors import ParameterError
 from optstream.storage.parquet import Limits, claims_of
 from tasks.config.fields import is_node_name
-from tasks.config.schema import Hierarchy, changes_of, margin_of
+from tasks.config.schema import Hierarchy
 
 LARGEST_TREE_FILE = 64 * 2**20
 MOST_NODES = 2**22
@@ -72,13 +72,13 @@ def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Nodes | None, list
         problems.append(f"{key} must name each node once")
     if problems:
         return None, problems
-    codes = {*parents, *(code for change in changes_of(section.changes) for code in change.beginning)}
-    if (margin := margin_of(section)) is not None:
+    codes = {*parents, *(code for change in section.tree_changes for code in change.beginning)}
+    if (margin := section.margin) is not None:
         codes |= {*margin.nodes, *(cell for leaf in parents for cell in margin.cells_of(leaf))}
     facts, problems = _facts_of(told, codes)
     respelled = {
         new
-        for change in changes_of(section.changes)
+        for change in section.tree_changes
         for old, new in change.renamed.items()
         if _folded(old) == _folded(new)
     }
@@ -135,7 +135,7 @@ def _facts_of(
         try:
             facts[row["node"]] = NodeFacts(**given)
         except ParameterError as error:
-            problems.append(f"hierarchy: of node {shown} {error}")
+            problems.append(f"hierarchy: node {shown}: {error}")
     return facts, problems[:5]
 
 
@@ -159,6 +159,8 @@ def _read_file(path: Path) -> pl.DataFrame | str:
     try:
         if path.suffix == ".csv":
             table = pl.read_csv(path, infer_schema=False, glob=False)
+            if twice := [name for name in table.columns if f"{name}_duplicated_0" in table.columns]:
+                return f"must have each column once; {twice[0]!r:.80} is there twice: take one out"
         else:
             table = pl.read_parquet(path, glob=False, hive_partitioning=False)
         if not all(_names_nodes(table.schema.get(one)) for one in ("node", "parent")):

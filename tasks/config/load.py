@@ -1,11 +1,10 @@
 """Reading the configuration: from bytes to settings, or to one error that lists every problem."""
 
 import difflib
-import itertools
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +12,22 @@ from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 
-from optstream.errors import ConfigurationError, ParameterError
-from tasks.config.checks import cross_checks, trees_of, with_even_shares
-from tasks.config.fields import RuleError, Section, absolute, resolve_ledger_url
+from optstream.catalogue.backends import Location, StoreUrl
+from optstream.errors import ConfigurationError, ParameterError, PublicationError
+from optstream.storage.store import open_store
+from tasks.config.fields import (
+    RuleError,
+    Section,
+    absolute,
+    ledger_database,
+    lies_within,
+    located,
+    resolve_ledger_url,
+)
 from tasks.config.hierarchy import read_hierarchy
 from tasks.config.schema import (
     CHANGES,
     COVARIATES,
-    DEFAULT_FEATURES,
     HIERARCHY_CHANGES,
     MECHANISMS,
     MOST_FEATURES,
@@ -30,13 +37,12 @@ from tasks.config.schema import (
     SECTIONS,
     Change,
     HierarchyChange,
-    Input,
-    Privacy,
     PublicSeries,
-    names_with,
-    section_of,
+    broken_rules,
+    delivered_alpha,
+    guarantee_of,
 )
-from tasks.config.settings import Settings, guarantee_of
+from tasks.config.settings import Settings
 
 # What is wrong with a table, as errors say it: key, legal range, and what it got.
 
@@ -46,29 +52,15 @@ LISTS: dict[tuple[str, str], tuple[str, type[Section]]] = {
     ("covariates", "given"): (COVARIATES, PublicSeries),
 }
 """What heads the tables of a list, and what each of them is."""
-SECRETS = {"ledger.url"}
-LIMITS = {
-    "greater_than": ("more than {}", "gt"),
-    "greater_than_equal": ("at least {}", "ge"),
-    "less_than": ("less than {}", "lt"),
-    "less_than_equal": ("at most {}", "le"),
-    "too_short": ("with at least {} entries", "min_length"),
-    "too_long": ("with at most {} entries", "max_length"),
-    "string_too_short": ("of at least {} characters", "min_length"),
-    "string_too_long": ("of at most {} characters", "max_length"),
-}
-"""What pydantic calls a limit that is broken: how it is said, and where its error has it."""
 LONGEST_SHOWN = 80
 MOST_PROBLEMS = 50
 """Lines of one error; further problems are counted."""
+GUARANTEE = "the privacy guarantee is the same on all days; `optstream ledger amend` declares another one"
 NOT_OF_A_DAY = {
     "schema": "it decides what is protected: each customer's readings, or sums as the supplier states them; "
     "give those days a stream of their own, of the same privacy.population",
     "folder": "all dumps lie below one folder, by region and date",
-    **dict.fromkeys(
-        ("alpha", "bounds", "resolution", "epsilon", "window", "unit"),
-        "the privacy guarantee is the same on all days; `optstream ledger amend` declares another one",
-    ),
+    **dict.fromkeys(("alpha", "bounds", "resolution", "epsilon", "window", "unit"), GUARANTEE),
 }
 """Keys that an entry of [[input.changes]] may not have, and why."""
 REMOVED = {
@@ -88,13 +80,13 @@ REMOVED = {
         "trusted.retention_days holds for staged bytes, validation results and raw state, which is kept for "
         "at most 7 days",
     ),
-    "schedule.port": "`optstream serve` takes a free port, and the same at the next start; "
-    "for another, run `prefect server start --port N` and name it with --api",
+    "schedule.port": "`optstream serve` takes a free port, and the same at the next start; for another, run "
+    "`prefect server start --port N` and name it with --api",
     "schedule.look_every_minutes": "a night looks each half hour until watch.late_after; a schedule.cron "
     "that fires more than once a day is all looks by itself",
     "hierarchy.areas": "no page has a map, so borders of nodes are published no longer; places stay",
-    "sampling.method": 'with sampling.threshold points are where the series bends ("l1"), without it equally '
-    "spaced",
+    "sampling.method": 'with sampling.threshold points are where the series bends ("l1"), without it '
+    "equally spaced",
     "watch.suspect_share": "a twentieth of a region's readings is the share that raises an alarm",
     "covariates.node": "the column of nodes is called node: rename it in the file",
     "covariates.level": "nodes of the deepest level of at most 40 nodes respond each in their own way; with "
@@ -166,38 +158,24 @@ def problems_of(
     return list(problems.values())
 
 
-def _problem(secret: str, key: str, known: Mapping[str, str], entry: Mapping[str, Any], table: Any) -> str:
+def _problem(named: str, key: str, known: Mapping[str, str], entry: Mapping[str, Any], table: Any) -> str:
     """What is wrong with one key of a table, or with the table, where there is no key."""
-    kind = entry["type"]
     if not key:
         return f"must be a table of keys: {', '.join(known)}; got {shown(table)}"
-    if kind == "extra_forbidden":
+    if entry["type"] == "extra_forbidden":
         if known == keys(Change) and key in NOT_OF_A_DAY:
             return f"{key} must be left out: {NOT_OF_A_DAY[key]}"
-        if secret in REMOVED:
-            return f"{key} must be left out: {REMOVED[secret]}"
+        if named in REMOVED:
+            return f"{key} must be left out: {REMOVED[named]}"
         return f"{plain(key)} is not a known key{nearest(key, known)}"
-    if kind == "missing" and key not in table:
+    if entry["type"] == "missing" and key not in table:
         return f"{key} is missing; it must be {known.get(key)}"
-    got = "" if secret in SECRETS else f"; got {shown(table[key])}"
-    if table[key] == "model" and (former := f'{secret} = "model"') in REMOVED:
+    got = "" if named == "ledger.url" else f"; got {shown(table[key])}"
+    if table[key] == "model" and (former := f'{named} = "model"') in REMOVED:
         got += f": {REMOVED[former]}"
-    return f"{key} must be {known.get(key)}{_broken_limit(entry, str(known.get(key)))}{got}"
-
-
-def _broken_limit(entry: Mapping[str, Any], described: str) -> str:
-    """The limit that a value is beyond, where its key's description does not say it."""
-    if entry["type"] == "value_error":
-        error = entry["ctx"]["error"]
-        return f", {error}" if isinstance(error, RuleError) else ""
-    if entry["type"] not in LIMITS:
-        return ""
-    words, name = LIMITS[entry["type"]]
-    limit = entry["ctx"][name]
-    numbers = "|".join(re.escape(one) for one in (str(limit), f"{limit:g}", f"{limit:,}"))
-    if re.search(rf"(?<![\d.,])({numbers})(?!\d|[.,]\d)", described):
-        return ""
-    return f", {words.format(f'{limit:,}')}"
+    broken = entry["ctx"]["error"] if entry["type"] == "value_error" else None
+    rule = f", {broken}" if isinstance(broken, RuleError) else ""
+    return f"{key} must be {known.get(key)}{rule}{got}"
 
 
 def keys(section: type[Section]) -> dict[str, str]:
@@ -251,28 +229,25 @@ def read_toml(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigurationError(f"the configuration {path} must be UTF-8 text; see line {line}") from None
-    except (ValueError, RecursionError) as error:
-        # The parser says what it expected and where; it never repeats a value.
-        reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else _reason(error)
-        raise ConfigurationError(f"the configuration {path} is not TOML: {reason}") from None
-
-
-def _reason(error: ValueError | RecursionError) -> str:
-    """Why it is no TOML, where the parser left it to Python to say so."""
-    return "nested too deeply" if isinstance(error, RecursionError) else "an integer has too many digits"
+    except tomllib.TOMLDecodeError as error:
+        reason = str(error)  # what the parser expected and where; it never repeats a value
+    except RecursionError:
+        reason = "nested too deeply"
+    except ValueError:  # of Python's own, which the parser lets pass
+        reason = "an integer has too many digits"
+    raise ConfigurationError(f"the configuration {path} is not TOML: {reason}")
 
 
 # The file of a population: what its streams say alike is said once, in a file that each of them names.
 
-KEY = "population_file"
-STREAMS = "streams"
-"""A key that only a population file has."""
 OF_POPULATION: Mapping[str, frozenset[str]] = {
     "privacy": frozenset({"population", "epsilon", "delta", "window", "windows", "budget_alpha"}),
     "stream": frozenset({"step", "time_zone", "day", "unit", "leaves_per_step"}),
     "ledger": frozenset({"url"}),
 }
 """What streams of one privacy budget agree on, by table; all else is each one's own."""
+STREAMS = "streams"
+"""A key that only a population file has."""
 MOST_STREAMS = 33
 
 
@@ -286,6 +261,70 @@ class Population:
     tables: Mapping[str, Mapping[str, Any]]
     streams: tuple[Path, ...]
 
+    @classmethod
+    def read(cls, file: Path) -> "Population":
+        """Return what the file says, its keys not judged; raises ConfigurationError for a table or a key that
+        is each stream's own, or no list of streams.
+        """
+        file, document = file.absolute(), read_toml(file)
+        known = (*OF_POPULATION, STREAMS)
+        problems = [
+            f"{plain(key)} is none of its tables{nearest(key, dict.fromkeys(known))}"
+            for key in document.keys() - known
+        ]
+        tables = {name: document.get(name, {}) for name in OF_POPULATION}
+        for name, table in tables.items():
+            own = ", ".join(sorted(OF_POPULATION[name]))
+            if not isinstance(table, dict):
+                problems.append(f"{name} must be a table of keys: {own}")
+                continue
+            problems += [
+                f"{name}.{plain(key)} is each stream's own: write it in their files; here may stand {own}"
+                for key in table.keys() - OF_POPULATION[name]
+            ]
+        streams = document.get(STREAMS, [])
+        if not isinstance(streams, list) or len(streams) > MOST_STREAMS or not all(map(_is_path, streams)):
+            problems.append(
+                f"{STREAMS} must be a list of at most {MOST_STREAMS} paths of configurations; "
+                f"got {shown(streams)}"
+            )
+        if problems:
+            raise refused(f"the population file {file}", problems)
+        return cls(file, tables, tuple((file.parent / path).resolve() for path in dict.fromkeys(streams)))
+
+    def merged(self, document: Mapping[str, Any], file: Path) -> tuple[dict[str, Any], list[str]]:
+        """Return a stream's configuration with what this file says, and a line for each thing that is said
+        twice differently, which shows no secret. file: the stream's own, absolute.
+        """
+        found, problems = dict(document), list[str]()
+        for name, table in self.tables.items():
+            own = document.get(name, {})
+            if not table or not isinstance(own, dict):
+                continue
+            for key in sorted(table.keys() & own.keys()):
+                said, there = own[key], table[key]
+                if name == "ledger" and isinstance(said, str) and isinstance(there, str):
+                    said = resolve_ledger_url(said, file.parent)
+                    there = resolve_ledger_url(there, self.file.parent)
+                if said != there:
+                    shows = "" if name == "ledger" else f"; got {shown(said)} beside {shown(there)}"
+                    problems.append(
+                        f"{name}.{key} is another in {self.file}{shows}: say it once, there, for all "
+                        "streams of the population"
+                    )
+            found[name] = {**own, **table}
+        return found, problems
+
+    def placed(self, problem: str) -> str:
+        """Return the problem, and where its key is said, if that is this file."""
+        said = {f"{name}.{key}" for name, table in self.tables.items() for key in table}
+        is_here = problem.split(" ", 1)[0] in said and str(self.file) not in problem
+        return f"{problem} (in {self.file})" if is_here else problem
+
+
+def _is_path(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and 0 < len(value) < 2**12 and "\0" not in value
+
 
 def stream_files(paths: Sequence[Path]) -> list[Path]:
     """Return the configurations of streams that these files are or, as population files, list; each once.
@@ -293,12 +332,10 @@ def stream_files(paths: Sequence[Path]) -> list[Path]:
     """
     found: dict[Path, Path] = {}
     for path in paths:
-        listed: tuple[Path, ...] = (path,)
         document: dict[str, Any] = {}
-        with suppress(ConfigurationError):  # of a stream's own file it is told where that is loaded
+        with suppress(ConfigurationError):  # a stream's own file is judged where it is loaded
             document = read_toml(path)
-        if STREAMS in document:
-            listed = _read_population(path, document).streams
+        listed = Population.read(path).streams if STREAMS in document else (path,)
         if not listed:
             raise ConfigurationError(f"{path}: streams must list the population's configurations; got none")
         for one in listed:
@@ -306,98 +343,29 @@ def stream_files(paths: Sequence[Path]) -> list[Path]:
     return list(found.values())
 
 
-def with_population(
-    document: dict[str, Any], path: Path
-) -> tuple[dict[str, Any], Population | None, list[str]]:
-    """Return the document with what its population file says, that file, and what is said twice differently.
-    Raises ConfigurationError for a population file in place of a stream's, and for one that is not usable.
+def _population_of(document: Mapping[str, Any], path: Path) -> Population | None:
+    """Return what the population file says that a stream's document names; None where it names none. Raises
+    ConfigurationError for a population file in place of a stream's, and for one that is not usable.
     """
     if STREAMS in document:
         raise ConfigurationError(
             f"{path} is the file of a population: name the configuration of one of its streams"
         )
     table = document.get("privacy")
-    named = table.get(KEY) if isinstance(table, dict) else None
+    named = table.get("population_file") if isinstance(table, dict) else None
     if not _is_path(named):
-        return document, None, []
+        return None
     # resolved, so that places relative to it read the same in every stream's settings
-    file = absolute(named, path.absolute().parent).resolve()
-    population = _read_population(file, read_toml(file))
+    population = Population.read((path.absolute().parent / named).resolve())
     if population.streams and path.resolve() not in population.streams:
         raise ConfigurationError(
-            f"{path} names the population file {file}, whose streams do not list it: add it there, for its "
-            "share of epsilon is theirs too"
+            f"{path} names the population file {population.file}, whose streams do not list it: add it "
+            "there, for its share of epsilon is theirs too"
         )
-    together, twice = _merged(document, population, path.absolute())
-    return together, population, twice
+    return population
 
 
-def _read_population(file: Path, document: Mapping[str, Any]) -> Population:
-    """Return the keys and streams that a population's file says, not judged; raises ConfigurationError for a
-    table or a key that is each stream's own, or no list of streams.
-    """
-    known = (*OF_POPULATION, STREAMS)
-    problems = [
-        f"{plain(key)} is none of its tables{nearest(key, dict.fromkeys(known))}"
-        for key in document
-        if key not in known
-    ]
-    tables: dict[str, dict[str, Any]] = {}
-    for name, own in OF_POPULATION.items():
-        table = document.get(name, {})
-        if not isinstance(table, dict):
-            problems.append(f"{name} must be a table of keys: {', '.join(sorted(own))}")
-            continue
-        problems += [
-            f"{name}.{plain(key)} is each stream's own: write it in their files; here may stand "
-            f"{', '.join(sorted(own))}"
-            for key in table
-            if key not in own
-        ]
-        tables[name] = {key: value for key, value in table.items() if key in own}
-    streams = document.get(STREAMS, [])
-    if not isinstance(streams, list) or len(streams) > MOST_STREAMS or not all(map(_is_path, streams)):
-        problems.append(
-            f"{STREAMS} must be a list of at most {MOST_STREAMS} paths of configurations; "
-            f"got {shown(streams)}"
-        )
-        streams = []
-    if problems:
-        raise refused(f"the population file {file}", problems)
-    folder = file.absolute().parent
-    return Population(
-        file.absolute(), tables, tuple(absolute(path, folder).resolve() for path in dict.fromkeys(streams))
-    )
-
-
-def _is_path(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and 0 < len(value) < 2**12 and "\0" not in value
-
-
-def _merged(
-    document: Mapping[str, Any], population: Population, file: Path
-) -> tuple[dict[str, Any], list[str]]:
-    """Return a stream's configuration with what its population file says, and a line for each thing that is
-    said twice differently, which shows no secret. file: the stream's own, absolute.
-    """
-    found, problems = dict(document), list[str]()
-    for name, table in population.tables.items():
-        own = document.get(name, {})
-        if not table or not isinstance(own, dict):
-            continue
-        for key in sorted(table.keys() & own.keys()):
-            said, there = own[key], table[key]
-            if name == "ledger" and isinstance(said, str) and isinstance(there, str):
-                said = resolve_ledger_url(said, file.parent)
-                there = resolve_ledger_url(there, population.file.parent)
-            if said != there:
-                shows = "" if name == "ledger" else f"; got {shown(said)} beside {shown(table[key])}"
-                problems.append(
-                    f"{name}.{key} is another in {population.file}{shows}: say it once, there, for all "
-                    "streams of the population"
-                )
-        found[name] = {**own, **table}
-    return found, problems
+# From the document to settings.
 
 
 def load_settings(path: Path) -> Settings:
@@ -405,134 +373,203 @@ def load_settings(path: Path) -> Settings:
     Relative paths in it start at its folder.
 
     Raises one ConfigurationError that lists every problem: its key as in the file, the legal range and what
-    it got. Secrets are never shown.
+    it got; where folders may not lie as they do once all else is right. Secrets are never shown.
     """
-    folder = path.absolute().parent
-    document, population, twice = with_population(read_toml(path), path)
-    given = {name.upper(): value for name, value in os.environ.items() if value}
-    if url := given.get("OPTSTREAM_LEDGER_URL"):
-        document = {**document, "ledger": {"url": url}}
-    named = section_of(document.get("mechanism"))
-    if named is None or "features" in named.tables:
-        document = {"features": DEFAULT_FEATURES, **document}
-    document = _with_followers(document)
-    problems, sections = _sections(document)
-    problems = [*twice, *problems]
-    nodes = None
-    if "hierarchy" in sections:
-        nodes, wrong = read_hierarchy(sections["hierarchy"], folder)
-        problems += wrong
-    of_population = population is not None and "url" in population.tables["ledger"] and not url
-    ledger_folder = population.file.parent if population and of_population else folder
-    trees, wrong = trees_of(nodes and nodes.parents, sections.get("hierarchy"))
-    problems += wrong
-    if trees and "budget" in sections:
-        sections["budget"] = with_even_shares(sections["budget"], trees[0])
-    problems += cross_checks(sections, trees, folder, ledger_folder)
-    problems += _mechanism_problems(sections, is_known=bool(problems))
-    if problems:
-        raise refused(f"the configuration {path}", [_placed(line, population) for line in problems])
+    file = path.absolute()
+    document, problems = read_toml(path), list[str]()
+    population = _population_of(document, path)
     if population is not None:
-        sections["privacy"] = _own_alpha(sections["privacy"], sections["input"])
-    if "features" in sections:
-        sections["features_"] = sections.pop("features")
-    parents, facts = nodes or ({}, {})
-    return Settings(
-        **sections,
-        parents=tuple(parents.items()),
-        node_facts=facts,
-        folder=folder,
-        file=path.absolute(),
-        ledger_folder=ledger_folder,
+        document, problems = population.merged(document, file)
+    url = next(
+        (value for name, value in os.environ.items() if value and name.upper() == "OPTSTREAM_LEDGER_URL"),
+        None,
     )
-
-
-def _with_followers(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the document with defaults that follow another key: the published column is called as that
-    of the dumps, and counts are whole numbers.
-    """
-    source, published, privacy = (document.get(name, {}) for name in ("input", "published", "privacy"))
+    if url:
+        document = {**document, "ledger": {"url": url}}
+    is_shared = population is not None and "url" in population.tables["ledger"] and not url
+    source, published = document.get("input"), document.get("published", {})
     if isinstance(source, dict) and isinstance(published, dict) and isinstance(source.get("value"), str):
         document = {**document, "published": {"value": source["value"], **published}}
-    if isinstance(privacy, dict) and privacy.get("counts") is True:
-        document = {**document, "privacy": {"resolution": "1", **privacy}}
-    return document
+    tables, wrong = _tables(document)
+    problems += wrong
+    nodes, trees = None, ()
+    if "hierarchy" in tables:
+        nodes, wrong = read_hierarchy(tables["hierarchy"], file.parent)
+        problems += wrong
+    if nodes is not None:
+        trees, wrong = tables["hierarchy"].trees(nodes.parents)
+        problems += wrong
+    if trees and "budget" in tables:
+        tables["budget"] = tables["budget"].over(trees[0])
+    problems += broken_rules(tables, trees)
+    problems += _of_mechanism(tables, is_known=bool(problems))
+    settings = None
+    if nodes is not None and not problems:
+        privacy = tables["privacy"]
+        if population is not None and delivered_alpha(privacy, tables["input"]) == privacy.budget_alpha:
+            # whose alpha is the budget's has none of its own
+            tables["privacy"] = privacy.model_copy(update={"budget_alpha": None})
+        if "features" in tables:
+            tables["features_"] = tables.pop("features")
+        settings = Settings(
+            **tables,
+            parents=tuple(nodes.parents.items()),
+            node_facts=nodes.facts,
+            folder=file.parent,
+            file=file,
+            ledger_folder=population.file.parent if population and is_shared else file.parent,
+        )
+        problems = list(_misplaced(settings))
+    if settings is None or problems:
+        placed = problems if population is None else map(population.placed, problems)
+        raise refused(f"the configuration {path}", list(placed))
+    return settings
 
 
-def _placed(problem: str, population: Population | None) -> str:
-    """The problem, and where its key is said, if that is the population's file."""
-    if population is None or str(population.file) in problem:
-        return problem
-    said = {f"{name}.{key}" for name, table in population.tables.items() for key in table}
-    return f"{problem} (in {population.file})" if problem.split(" ", 1)[0] in said else problem
-
-
-def _own_alpha(privacy: Privacy, source: Input) -> Privacy:
-    """The table without budget_alpha where that is the stream's alpha: then it has none of its own."""
-    is_budgets = privacy.alpha + source.supplier_rounding == privacy.budget_alpha
-    return privacy.model_copy(update={"budget_alpha": None}) if is_budgets else privacy
-
-
-def _mechanism_problems(sections: Mapping[str, Any], *, is_known: bool) -> list[str]:
-    """What the mechanism itself refuses, where the guarantee that it would be made for can be told. is_known:
-    why there is none is among the problems that were found already.
-    """
-    if not {"mechanism", "privacy", "stream", "input"} <= set(sections):
-        return []
-    try:
-        model = guarantee_of(sections["privacy"], sections["stream"], sections["input"])
-    except ParameterError as error:
-        return [] if is_known else [f"privacy: {error}"]
-    try:
-        sections["mechanism"].check(model)
-    except ParameterError as error:
-        return [f"mechanism: {error}"]
-    return []
-
-
-def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
-    """Validate each table by itself, so that one bad section does not hide another's problems."""
+def _tables(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Validate each table by itself, so that one bad table does not hide another's problems."""
     problems = [
         f"[{key}] must be left out: {REMOVED[key]}"
         if key in REMOVED
         else f"{plain(key)} is not a known section{nearest(key, SECTIONS)}"
-        for key in itertools.islice((key for key in document if key not in SECTIONS), 2 * MOST_PROBLEMS)
+        for key in [key for key in document if key not in SECTIONS][: 2 * MOST_PROBLEMS]
     ]
-    sections: dict[str, Any] = {}
-    named = section_of(document.get("mechanism"))
+    tables: dict[str, Any] = {}
+    table = document.get("mechanism")
+    named = table.get("name") if isinstance(table, dict) else None
+    mechanism = MECHANISMS.get(named) if isinstance(named, str) else None
     for name, section in SECTIONS.items():
-        table = document.get(name, {})
-        if name == "covariates" and name in document:
-            table = {"given": table}
+        table, is_given = document.get(name, {}), name in document
         if name == "mechanism" and isinstance(table, dict):
-            if named is None:
+            if mechanism is None:
                 problems.append(_unnamed(table))
                 continue
-            section = named
-        is_own = name in OWN_TABLES
-        if is_own and named is not None and name not in named.tables:
-            if name in document:
-                problems.append(f"[{name}] must be left out: it is for mechanism.name {names_with(name)}")
-        elif name not in document and (name in OPTIONAL or (is_own and named is None)):
+            section = mechanism
+        if name in OWN_TABLES and mechanism is not None and name not in mechanism.tables:
+            if is_given:
+                able = " or ".join(f'"{one}"' for one, its in MECHANISMS.items() if name in its.tables)
+                problems.append(f"[{name}] must be left out: it is for mechanism.name {able}")
+        elif not is_given and (name in OPTIONAL or (name in OWN_TABLES and mechanism is None)):
             continue
-        elif name not in document and any(field.is_required() for field in section.model_fields.values()):
+        elif not is_given and any(field.is_required() for field in section.model_fields.values()):
             problems.append(f"[{name}] is missing; its keys: {', '.join(keys(section))}")
-        elif not isinstance(table, dict):
+        elif not isinstance(table, dict) and name != "covariates":
             problems.append(f"{name} must be a table of keys: {', '.join(keys(section))}")
         else:
+            if name == "covariates":
+                table = {"given": table}
             try:
-                given = {"named": table} if name == "features" else table
-                sections[name] = section.model_validate(given)
+                given = {"named": table} if name == "features" and is_given else table
+                tables[name] = section.model_validate(given)
             except ValidationError as error:
                 problems += problems_of(name, section, error, table)
-    return problems, sections
+    return tables, problems
 
 
 def _unnamed(table: Mapping[str, Any]) -> str:
     if "name" not in table:
         return f"mechanism.name is missing; it must be {NAMES}"
-    near = difflib.get_close_matches(
-        shown(table["name"]).strip("'\"").casefold(), [name.casefold() for name in MECHANISMS], n=1
-    )
-    meant = "".join(f"; did you mean {name}?" for name in MECHANISMS if name.casefold() in near)
+    folded = {name.casefold(): name for name in MECHANISMS}
+    near = difflib.get_close_matches(shown(table["name"]).strip("'\"").casefold(), folded, n=1)
+    meant = "".join(f"; did you mean {folded[name]}?" for name in near)
     return f"mechanism.name must be {NAMES}; got {shown(table['name'])}{meant}"
+
+
+def _of_mechanism(tables: Mapping[str, Any], *, is_known: bool) -> list[str]:
+    """What the mechanism itself refuses, where the guarantee that it would be made for can be told. is_known:
+    why there is none is among the problems that were found already.
+    """
+    if not {"mechanism", "privacy", "stream", "input"} <= tables.keys():
+        return []
+    try:
+        model = guarantee_of(tables["privacy"], tables["stream"], tables["input"])
+    except ParameterError as error:
+        return [] if is_known else [f"privacy: {error}"]
+    try:
+        tables["mechanism"].check(model)
+    except ParameterError as error:
+        return [f"mechanism: {error}"]
+    return []
+
+
+# Whether folders and ledger are places that can be, and none that is private lies where readers look.
+
+NO_PATH = "is no path: it holds a NUL, is too long, or links to itself"
+
+
+def _misplaced(settings: Settings) -> Iterator[str]:
+    problems, places, database = list[str](), dict[str, Location](), None
+    try:
+        database = ledger_database(settings.ledger_url)
+    except ConfigurationError as error:
+        yield str(error)
+    named = {f"{name}.folder": getattr(settings, name).folder for name in ("input", "published", "trusted")}
+    for key, text in {**named, "trusted.witness": settings.trusted.witness}.items():
+        if text is None:
+            continue
+        try:
+            places[key] = place = located(text, settings.folder)
+            if isinstance(place, StoreUrl) and key == "trusted.folder":
+                problems.append(
+                    f"{key} must be a path of this machine: what is drawn must be durable and private"
+                )
+            elif isinstance(place, StoreUrl):
+                open_store(place)
+        except ParameterError as error:
+            problems.append(f"{key} {error}")
+        except PublicationError as error:
+            problems.append(f"{key}: {error}")
+    if problems:
+        yield from problems
+        return
+    public = places.pop("published.folder")
+    private = {**places, "watch.log": settings.event_log_file, "the file of ledger.url": database}
+    for key, zone in private.items():
+        if zone is None:
+            continue
+        try:
+            if lies_within(zone, public):
+                yield f"{key} must not lie in published.folder, which is the public zone"
+        except (OSError, ValueError, RuntimeError):
+            yield f"{key} or published.folder {NO_PATH}"
+    # who has the key signs in the stream's name: it lies where nobody else may enter
+    if (signs := settings.signing_key_file) is not None and not _is_in(signs, settings.trusted_folder):
+        yield "published.signing_key must be the path of a file in trusted.folder, and of nobody else"
+    for number, one in enumerate(settings.covariates.given, 1):
+        yield from _private_covariate(f"{COVARIATES} {number}: path", settings, one.path, places)
+
+
+def _is_in(place: Path, folder: Path) -> bool:
+    try:
+        return lies_within(place, folder)
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def _private_covariate(
+    place: str, settings: Settings, path: str, places: Mapping[str, Location]
+) -> Iterator[str]:
+    """What a covariate tells is not charged to the ledger: it must be public.
+
+    A link in the place of the path itself is looked at when it is read, and not here: whoever may deliver the
+    file may make one, and no delivery stops a night.
+    """
+    for key in ("input.folder", "trusted.folder"):
+        zone = places[key]
+        if not isinstance(zone, Path):
+            continue
+        try:
+            named = _named_in(absolute(path, settings.folder))
+            if any(named.is_relative_to(known) for known in (zone.resolve(), _named_in(zone))):
+                yield (
+                    f"{place} must not lie in {key}, which is private: what is learned from it would "
+                    "leak, and no ledger would see it; name a file that is public"
+                )
+        except (OSError, ValueError, RuntimeError):
+            yield f"{place} {NO_PATH}"
+            return
+
+
+def _named_in(place: Path) -> Path:
+    """Return a path in the folder that it lies in, whose links are followed. Raises as `Path.resolve`."""
+    return place.parent.resolve() / place.name

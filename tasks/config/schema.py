@@ -1,25 +1,38 @@
-"""The configuration's tables, as pydantic models."""
+"""The configuration's tables as pydantic models, and the rules between them.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+A key's type has its range, its description says the range in errors and in the reference. A rule between keys
+is a function with the tables that it needs as parameters (`RULES`).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
+from inspect import signature
 from itertools import accumulate, pairwise
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import AfterValidator, ConfigDict, Field, SecretStr, computed_field, model_validator
+from cronsim import CronSim
+from pydantic import (
+    AfterValidator,
+    Field,
+    SecretStr,
+    SerializeAsAny,
+    computed_field,
+    model_validator,
+)
 
 from optstream import mechanisms
-from optstream.catalogue.about import LONGEST_LINE, About
+from optstream.catalogue.about import LONGEST_LINE, TEXTS, About
 from optstream.errors import ParameterError
 from optstream.privacy import PrivacyModel
-from optstream.stream import TreeChange
-from optstream.stream.changes import MOST_HIERARCHY_CHANGES
+from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, TreeChange
+from optstream.stream.changes import MOST_HIERARCHY_CHANGES, hierarchy_problems
 from optstream.stream.lattice import MOST_MARGIN_NODES, Margin
 from optstream.stream.private_period import LARGEST_UNITS
 from tasks.config.fields import (
-    CRON_FIELDS,
+    COLUMN,
     DAYS,
     LARGEST_BOUND,
     Block,
@@ -31,6 +44,7 @@ from tasks.config.fields import (
     Day,
     Days,
     FileName,
+    Listed,
     LogFile,
     Name,
     NodeName,
@@ -42,12 +56,195 @@ from tasks.config.fields import (
     Section,
     Share,
     StepLength,
+    Text,
+    step_minutes,
 )
 
-# The `[mechanism]` table: which mechanism, and its own keys, with their legal ranges as errors say them.
+Trees = tuple[AggregationTree, ...]
+"""The tree of every day, by day; none where the hierarchy is not usable itself."""
+RULES: list[Callable[..., Iterable[str]]] = []
+"""Each yields key, rule and remedy for what does not fit. Its parameters are tables by name, `source` for
+[input], and `trees`; those with the default None need not be valid.
+"""
 
-MOST_HOLIDAYS = 10_000
+
+def rule(check: Callable[..., Iterable[str]]) -> Callable[..., Iterable[str]]:
+    RULES.append(check)
+    return check
+
+
+def broken_rules(tables: Mapping[str, Any], trees: Trees) -> list[str]:
+    """Return what is wrong between the tables that are themselves valid."""
+    known = {"watch": Watch(), **tables, "source": tables.get("input"), "trees": trees}
+    problems: list[str] = []
+    for check in RULES:
+        named = signature(check).parameters
+        if all(known.get(name) is not None or one.default is None for name, one in named.items()):
+            problems += check(**{name: known.get(name) for name in named})
+    return problems
+
+
+# [stream] and [privacy]: what is released, and the guarantee.
+
+
+class Stream(Section):
+    name: Name
+    unit: Literal["customer", "roaming"] = Field("customer", description='"customer" or "roaming"')
+    leaves_per_step: Count = 1
+    # no Literal[1]: true and 1.0 equal 1, and are no word
+    leaves_per_period: Annotated[int, Field(ge=1, le=1)] | None = Field(
+        None, description="1, where each customer's readings of a day lie in one leaf, or left out"
+    )
+    step: StepLength = Field(description='a length that divides a day, such as "30min" or "1h"')
+    time_zone: str = Field(description='an IANA name such as "Europe/Paris"')
+    day: Literal["elapsed", "fixed"] = Field("elapsed", description='"elapsed" or "fixed"')
+    period: Literal["day", "hour"] = Field("day", description='"day" or "hour"')
+
+    @property
+    def calendar(self) -> Calendar:
+        """The calendar that cuts local days into steps. Raises ParameterError where they do not fit."""
+        return Calendar(step_minutes(self.step), self.time_zone, self.day, self.period)
+
+
+class Privacy(Section):
+    epsilon: Positive = Field(description='a decimal string greater than 0, such as "1" or "0.5"')
+    delta: Positive | None = Field(
+        None,
+        description="for mechanisms of Gaussian noise alone: what may be added to any probability beside the "
+        'factor e^epsilon, a decimal string in [1e-15, 1/1000], such as "1e-6"',
+    )
+    window: Count
+    population: Name = Field(
+        description="the name of the source and its customers, to whom the privacy budget belongs: 1 to 64 "
+        "letters, digits, '_', '.' or '-'"
+    )
+    population_file: Text | None = Field(
+        None, description="the path of the file with what the population's streams say alike"
+    )
+    alpha: Positive = Field(description='a decimal string greater than 0, such as "10"')
+    budget_alpha: Positive | None = Field(
+        None,
+        description="the alpha of the population's other streams, where this stream is of another quantity "
+        "and has an alpha of its own: a decimal string greater than 0",
+    )
+    resolution: Positive = Field(
+        "0.001", validate_default=True, description="a decimal string greater than 0"
+    )
+    counts: bool = Field(False, description="true or false")
+    bounds: tuple[Bound, Bound] = Field(
+        strict=False, description='two decimal strings, the lower first, such as ["0", "20000"], up to 10^15'
+    )
+    lower_bound: Number = Field("0", validate_default=True, description='a decimal string such as "0"')
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_counts(cls, table: Any) -> Any:
+        """Counts are whole numbers."""
+        return (
+            {"resolution": "1", **table} if isinstance(table, dict) and table.get("counts") is True else table
+        )
+
+    @property
+    def largest(self) -> Fraction:
+        """The largest size of a reading."""
+        return max(map(abs, self.bounds))
+
+
+def delivered_alpha(privacy: Privacy, source: "Input") -> Fraction:
+    """Return by how much one customer moves a delivered sum: alpha and with it the supplier's rounding (Lemma
+    2a, docs/privacy.md).
+    """
+    return privacy.alpha + source.supplier_rounding
+
+
+def guarantee_of(privacy: Privacy, stream: Stream, source: "Input") -> PrivacyModel:
+    """Return the privacy guarantee of three tables. Raises ParameterError where they do not fit."""
+    return PrivacyModel(
+        epsilon=privacy.epsilon,
+        window_length=privacy.window,
+        alpha=delivered_alpha(privacy, source),
+        resolution=privacy.resolution,
+        unit=stream.unit,
+        leaves_per_step=stream.leaves_per_step,
+        delta=privacy.delta or 0,
+    )
+
+
+@lru_cache(maxsize=64)
+def period_lengths(calendar: Calendar) -> frozenset[int]:
+    """Return the steps of every kind of period that the zone has, from two whole years.
+
+    Raises ParameterError where the clock moves by less than a step, or by part of an hour that is a period.
+    """
+    days = [date(2025, 1, 1) + timedelta(days=number) for number in range(730)]
+    if calendar.period == "hour":
+        for day in days:
+            if calendar.n_steps(day) != calendar.slots:  # only a day whose clock changes can have part of one
+                calendar.periods_of(day)
+        return frozenset({calendar.usual_steps})
+    return frozenset(map(calendar.n_steps, days))
+
+
+@rule
+def _calendar(stream: Stream, features: "Features | None" = None) -> Iterator[str]:
+    if stream.unit == "customer" and stream.leaves_per_step != 1:
+        yield f'stream.leaves_per_step must be 1 for unit "customer"; got {stream.leaves_per_step}'
+    if stream.unit == "roaming" and stream.leaves_per_period is not None:
+        yield (
+            'stream.leaves_per_period must be left out for unit "roaming": it would limit how devices move, '
+            "which that guarantee does not"
+        )
+    try:
+        # so that no night discovers a day that is not whole steps
+        lengths = period_lengths(stream.calendar)
+    except ParameterError as error:
+        yield f"stream.step, stream.time_zone: {error}"
+        return
+    if min(lengths) < 1:
+        yield f"stream.step must give each day at least one step; got {stream.step!r}"
+    for name, times in (features.named if features else {}).items():
+        try:
+            Feature.from_clock(times, stream.calendar.local_times(date(2025, 1, 15)), name)
+        except ParameterError as error:
+            yield f"features: {error}: the parts of a feature may not overlap"
+
+
+def countable_up_to(largest: Fraction, resolution: Fraction) -> bool:
+    """Return whether readings of this size, and those just beyond, are exact integers of this resolution."""
+    # readings are cut one whole unit, or one float, outside the bounds before they are rounded
+    return (largest + 1) / resolution * (1 + Fraction(1, 2**20)) + 2 < LARGEST_UNITS
+
+
+@rule
+def _bounds(stream: Stream, privacy: Privacy, trees: Trees) -> Iterator[str]:
+    low, high = privacy.bounds
+    if low >= high:
+        yield f"privacy.bounds must have the lower first, the upper greater; got [{low}, {high}]"
+    if not countable_up_to(privacy.largest, privacy.resolution):
+        yield "privacy.bounds must be below 2^50 units of privacy.resolution; choose a coarser resolution"
+    if privacy.counts and privacy.resolution != 1:
+        yield (
+            'privacy.resolution must be "1" where privacy.counts is true, for counts are whole numbers; '
+            f"got {privacy.resolution}"
+        )
+    if privacy.counts and privacy.lower_bound < 0:
+        yield (
+            "privacy.lower_bound must be at least 0 where privacy.counts is true, for no count is less; "
+            f"got {privacy.lower_bound}"
+        )
+    if privacy.lower_bound >= high:
+        got = privacy.lower_bound
+        yield f"privacy.lower_bound must be below the upper of privacy.bounds, {high}; got {got}"
+    # two hours more than a day, for the day on which the clock goes back
+    cells = max((len(tree.leaves) for tree in trees), default=1) * (26 * 60 // step_minutes(stream.step))
+    if privacy.largest / privacy.resolution * cells >= LARGEST_UNITS * 2**12:
+        yield "privacy.bounds are too large for the sums of a day to stay exact; choose a coarser resolution"
+
+
+# [mechanism]: which one, and its own keys.
+
 NOISE = '"joint" or "laplace"'
+Noise = Literal["joint", "laplace"] | None
 
 
 class Mechanism(Section):
@@ -61,23 +258,10 @@ class Mechanism(Section):
 
     name: str
 
-    @classmethod
-    def variants(cls, numbers: Sequence[int]) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
-        """What is worth trying: how each is called, its keys by table. numbers: of samples or the like."""
-        yield "", {}
-
     @property
     def kind(self) -> Any:
         """The mechanism's class, which says what is true of it (`optstream.mechanisms.base`); loads it."""
         return getattr(mechanisms, self.name)
-
-    def check(self, model: PrivacyModel) -> None:
-        """Raise ParameterError for a key outside its range, or that does not fit another or the model."""
-        self.kind(model, **self.parameters)
-
-    def holidays_around(self, day: date) -> tuple[date, ...]:
-        """The public holidays that it was told of, and those of its country in the years around a day."""
-        return ()
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -85,31 +269,31 @@ class Mechanism(Section):
         given = {key: getattr(self, key) for key in type(self).model_fields if key != "name"}
         return {key: value for key, value in given.items() if value is not None}
 
+    def check(self, model: PrivacyModel) -> None:
+        """Raise ParameterError for a key outside its range, or that does not fit another or the model."""
+        self.kind(model, **self.parameters)
+
+    def holidays_around(self, day: date) -> tuple[date, ...]:
+        """Return the days that are named, and the public holidays of the country in the years around a day.
+        Raises ParameterError for a country that is not known.
+        """
+        return ()
+
 
 class OptStream(Mechanism):
     tables: ClassVar[tuple[str, ...]] = ("sampling", "features")
     fixed: ClassVar[Mapping[str, Any]] = {"weights": "variance"}
 
-    noise: Literal["joint", "laplace"] | None = Field(None, description=NOISE)
-
-    @classmethod
-    def variants(cls, numbers: Sequence[int]) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
-        """As any mechanism's."""
-        for number in numbers:
-            yield f", {number} samples", {"sampling": {"n_samples": number}}
+    noise: Noise = Field(None, description=NOISE)
 
     def check(self, model: PrivacyModel) -> None:
         """Do nothing: what it is made with stands in other tables."""
 
 
-class Plain(Mechanism):
-    """A mechanism that has nothing to set."""
-
-
 class Laplace(Mechanism):
     """Laplace and Uniform."""
 
-    noise: Literal["joint", "laplace"] | None = Field(None, description=NOISE)
+    noise: Noise = Field(None, description=NOISE)
 
 
 class Fourier(Mechanism):
@@ -145,6 +329,20 @@ class Fast(Mechanism):
     }
 
 
+def public_holidays(country: str, years: Iterable[int]) -> tuple[date, ...]:
+    """Return those of these years, rising; raises ParameterError for a country, such as "FR", that is not
+    known. Facts that everybody knows; reads no file.
+    """
+    import holidays  # only where they are needed
+
+    try:
+        return tuple(sorted(holidays.country_holidays(country, years=list(years))))
+    except NotImplementedError as error:
+        raise ParameterError(
+            f'country must be a code that the package holidays knows, such as "FR"; got {country!r}'
+        ) from error
+
+
 class HistoryInformed(Mechanism):
     """All of it must be public. Ranges are checked here: to make the mechanism may take seconds."""
 
@@ -160,24 +358,19 @@ class HistoryInformed(Mechanism):
     country: str | None = Field(
         None, pattern=r"^[A-Z]{2}$", description='a country whose public holidays count, such as "FR"'
     )
-    holidays: tuple[date, ...] = Field(
-        (), strict=False, max_length=MOST_HOLIDAYS, description=f"a list of dates, at most {MOST_HOLIDAYS}"
-    )
-    noise: Literal["joint", "laplace"] | None = Field(None, description=NOISE)
+    holidays: Listed[date] = Field((), max_length=10_000, description="a list of dates, at most 10000")
+    noise: Noise = Field(None, description=NOISE)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """As any mechanism's; holidays are in its `days`."""
-        given = super().parameters
-        return {key: value for key, value in given.items() if key not in ("country", "holidays")}
+        return {key: one for key, one in super().parameters.items() if key not in ("country", "holidays")}
 
     def check(self, model: PrivacyModel) -> None:
         """Do nothing: see above."""
 
     def holidays_around(self, day: date) -> tuple[date, ...]:
-        """As any mechanism's. Raises ParameterError for a country that is not known."""
-        from tasks.config.holidays import public_holidays  # only where one asks
-
+        """As any mechanism's."""
         years = range(day.year - 1, day.year + 2)
         return (*self.holidays, *(public_holidays(self.country, years) if self.country else ()))
 
@@ -193,391 +386,23 @@ _WITH_KEYS: dict[str, type[Mechanism]] = {
     "Fast": Fast,
     "HistoryInformed": HistoryInformed,
 }
-MECHANISMS = {name: _WITH_KEYS.get(name, Plain) for name in mechanisms.MECHANISMS}
+MECHANISMS = {name: _WITH_KEYS.get(name, Mechanism) for name in mechanisms.MECHANISMS}
 NAMES = " or ".join(f'"{name}"' for name in MECHANISMS)
 OWN_TABLES = {table for section in MECHANISMS.values() for table in section.tables}
 """What of the file is for some mechanisms only."""
 
 
-def names_with(table: str) -> str:
-    """Those that have a table, as a message says them."""
-    return " or ".join(f'"{name}"' for name, section in MECHANISMS.items() if table in section.tables)
-
-
-def kinds_with(fact: str) -> str:
-    """Those of whose class a fact is true, as a message says them; loads them all."""
-    return " and ".join(f'"{name}"' for name in MECHANISMS if getattr(getattr(mechanisms, name), fact))
-
-
-def names_in(currency: str) -> str:
-    """Those that are priced in a currency, as a message says them; loads them all."""
-    return " or ".join(f'"{name}"' for name in MECHANISMS if getattr(mechanisms, name).currency == currency)
-
-
-def section_of(table: Any) -> type[Mechanism] | None:
-    """The section for what the table calls itself; None if it names no known mechanism."""
-    name = table.get("name") if isinstance(table, dict) else None
-    return MECHANISMS.get(name) if isinstance(name, str) else None
-
-
-# The `[[covariates]]` tables: public series that explain part of the readings.
-
-COVARIATES = "[[covariates]]"
-MOST_COVARIATES = 8
-MOST_NODES = 1000
-MOST_ROWS = 1000
-"""Nodes times covariates: an estimate holds up to 105 numbers for each at each of up to 336 blocks."""
-SOURCE = "a text of 1 to 300 characters that says who publishes it and under which terms"
-PATH = (
-    "the path of another stream's published folder, or of a .parquet or .csv file whose sha256 is given, "
-    "relative to the configuration file's folder or absolute"
-)
-ENDINGS = (".parquet", ".csv")
-SHA256 = "of a file, what `sha256sum` prints: 64 hexadecimal digits"
-
-
-class PublicSeries(Section):
-    """One covariate: naming it asserts that it is public."""
-
-    name: Name = Field(
-        description="1 to 64 letters, digits, '_', '.' or '-', starting with a letter or digit"
-    )
-    path: str = Field(min_length=1, description=PATH)
-    sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$", description=SHA256)
-    value: Column = Field("value", description="the name of the column of values, numbers")
-    source: str = Field(min_length=1, max_length=300, description=SOURCE)
-    publication_lag_days: int = Field(
-        1, ge=0, le=366, description="after how many days a day's value is public, an integer in [0, 366]"
-    )
-    nodes: tuple[str, ...] = Field(
-        (),
-        strict=False,
-        max_length=MOST_NODES,
-        description="a list of nodes of the hierarchy below which alone it applies",
-    )
-
-
-class Covariates(Section):
-    """All of them, in the file's order."""
-
-    given: tuple[PublicSeries, ...] = Field(
-        (),
-        strict=False,
-        max_length=MOST_COVARIATES,
-        description=f"a list of at most {MOST_COVARIATES} tables, each headed {COVARIATES}",
-    )
-
-
-# The table [published]: where releases go, what lies beside them, and what describes them.
-
-FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
-PLACE = f"{FOLDER}, or the URL of one in an object store, such as s3://bucket/folder"
-COLUMN = "the name of a column"
-MOST_KEYS = 100
-
-
-TEXTS = tuple(field.name for field in fields(About) if field.name not in ("nodes", "known_noise"))
-"""What may be told of a published folder, in words."""
-
-
-def _texts(given: dict[str, str]) -> dict[str, str]:
-    if unknown := [key for key in given if key not in TEXTS]:
-        raise RuleError(f"of which {unknown[0]!r:.80} is none")
-    try:
-        About(**given)  # type: ignore[arg-type]  # texts alone
-    except ParameterError as error:
-        raise RuleError(f"and {error}") from error
-    return given
-
-
-class Published(Section):
-    folder: str = Field("published", min_length=1, description=PLACE)
-    value: Column = Field("", description=f"{COLUMN}; if left out, that of input.value")
-    rounding: Literal["nearest", "unbiased"] = Field("nearest", description='"nearest" or "unbiased"')
-    not_before: ClockTime | None = Field(
-        None, description='a clock time such as "06:00", of the day after a day, or so long after an hour'
-    )
-    measurements: bool = Field(False, description="true or false")
-    about: Annotated[dict[str, str], AfterValidator(_texts)] = Field(
-        default_factory=dict,
-        description=f"a table of printable texts of 1 to {LONGEST_LINE} characters: {', '.join(TEXTS)}",
-    )
-    signing_key: str | None = Field(
-        None,
-        min_length=1,
-        description="the path of a file in the trusted folder, made by `optstream keys new`",
-    )
-    public_keys: tuple[str, ...] = Field(
-        (),
-        strict=False,
-        max_length=MOST_KEYS,
-        description=f"a list of at most {MOST_KEYS} paths of PEM files with public keys",
-    )
-
-
-# The table [schedule]: when nights run under `optstream serve`.
-
-EVERY_HOUR = "5 * * * *"
-"""When a stream that is released by the hour runs, where nothing is said."""
-CRON = 'five fields of numbers as cron takes them, such as "0 3 * * *"'
-
-
-class Schedule(Section):
-    """A configuration need not have it. Until which hour dumps are waited for is [watch] late_after."""
-
-    cron: Cron = Field("0 3 * * *", validate_default=True, description=CRON)
-    catch_up_days: int = Field(7, ge=1, le=366, description="a number of days, an integer in [1, 366]")
-    watch_cron: Cron = Field("5 * * * *", validate_default=True, description=CRON)
-
-
-def clock_of(cron: str) -> int | None:
-    """The minute of the day at which a cron fires, or None if it does at several."""
-    minute, hour, *_ = cron.split()
-    return 60 * int(hour) + int(minute) if minute.isdigit() and hour.isdigit() else None
-
-
-def next_fire(crons: Iterable[str], after: datetime) -> datetime | None:
-    """The next minute, by the clock of its time zone, at which one of the crons fires after an instant; None
-    where none does within a year.
-    """
-    minute = after.astimezone(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)
-    end = minute + timedelta(days=366)
-    while minute < end:
-        at = minute.astimezone(after.tzinfo)
-        fits = [_fits(cron, at) for cron in crons]
-        if any(in_hour and in_minute for in_hour, in_minute in fits):
-            return at
-        minute += timedelta(minutes=1 if any(in_hour for in_hour, _ in fits) else 60 - at.minute)
-    return None
-
-
-def _fits(cron: str, at: datetime) -> tuple[bool, bool]:
-    """Whether a cron fires in this hour of this day, and at this minute of an hour.
-
-    As cron has it, a day fits by its month's day or by its week's where neither is "*".
-    """
-    now = (at.minute, at.hour, at.day, at.month, at.isoweekday() % 7)
-    minute, hour, day, month, weekday = (
-        value in _numbers(field, limits)
-        for field, value, limits in zip(cron.split(), now, CRON_FIELDS, strict=True)
-    )
-    of_day = day and weekday if "*" in (cron.split()[2], cron.split()[4]) else day or weekday
-    return hour and month and of_day, minute
-
-
-@cache
-def _numbers(field: str, limits: tuple[int, int]) -> frozenset[int]:
-    """The numbers of a field; Sunday, 7, is 0."""
-    found = set[int]()
-    for item in field.split(","):
-        span, _, step = item.partition("/")
-        first, _, last = span.partition("-")
-        least, greatest = limits if span == "*" else (int(first), int(last or first))
-        found.update(range(least, greatest + 1, int(step or 1)))
-    return frozenset(number % 7 for number in found) if limits == (0, 7) else frozenset(found)
-
-
-def minutes_of(clock: str) -> int:
-    """The minute of the day of a clock time."""
-    parsed = time.fromisoformat(clock)
-    return 60 * parsed.hour + parsed.minute
-
-
-def schedule_problems(schedule: Schedule, watch: Any, stream: Any) -> Iterator[str]:
-    """A night begins before the hour at which its day is late; hours are not released once a day."""
-    begins = clock_of(schedule.cron)
-    if stream.period == "hour":
-        if begins is not None and "cron" in schedule.model_fields_set:
-            yield (
-                f'schedule.cron must fire every hour for stream.period "hour", such as "{EVERY_HOUR}"; '
-                f"got {schedule.cron!r}"
-            )
-        return
-    if begins is not None and begins >= minutes_of(watch.late_after):
-        yield (
-            f"schedule.cron must begin before watch.late_after, {watch.late_after}, until which dumps are "
-            f"waited for; got {schedule.cron!r}"
-        )
-
-
-# What becomes of units of the hierarchy from a day on: the tables headed [[hierarchy.changes]].
-
-HIERARCHY_CHANGES = "[[hierarchy.changes]]"
-NodeNames = Annotated[tuple[NodeName, ...], Field(strict=False)]
-Parts = NodeNames | dict[NodeName, Positive]
-"""Units that a unit becomes, or the public size of each."""
-
-
-class HierarchyChange(Section):
-    """What becomes of some units at the start of a local day; all others stay as they are."""
-
-    valid_from: Day = Field(description='the first day on which it holds, such as "2016-07-01"')
-    renamed: dict[NodeName, NodeName] = Field(
-        default_factory=dict, description='a table old code = "new code"'
-    )
-    split: dict[NodeName, Parts] = Field(
-        default_factory=dict,
-        description='a table leaf = ["its", "parts"], or leaf = { its = "2", parts = "1" } with public sizes',
-    )
-    merged: dict[NodeName, NodeNames] = Field(
-        default_factory=dict, description='a table new code = ["leaves", "that end"]'
-    )
-    added: dict[NodeName, NodeName] = Field(default_factory=dict, description='a table new code = "parent"')
-    removed: NodeNames = Field((), description='a list of codes such as ["21"]')
-    moved: dict[NodeName, NodeName] = Field(
-        default_factory=dict, description='a table code = "parent from now on"'
-    )
-
-
-def changes_of(given: Sequence[HierarchyChange]) -> tuple[TreeChange, ...]:
-    """Return the changes as the hierarchy takes them; parts without sizes have the same."""
-    return tuple(
-        TreeChange(
-            valid_from=one.valid_from,
-            renamed=one.renamed,
-            split={old: _sizes(parts) for old, parts in one.split.items()},
-            merged=one.merged,
-            added=one.added,
-            removed=one.removed,
-            moved=one.moved,
-        )
-        for one in given
-    )
-
-
-def _sizes(parts: Parts) -> dict[str, Fraction]:
-    return dict(parts) if isinstance(parts, dict) else dict.fromkeys(parts, Fraction(1))
-
-
-# The sections of the configuration file. A field's description is its legal range, as errors state it.
-
-FACTOR = 'a decimal string greater than 0, such as "0.001" for kW where alpha is in MW'
-MARKER = 'a plain file name such as "_SUCCESS"'
-FILE_LIST = 'a plain file name such as "_FILES"'
-CHANGES = "[[input.changes]]"
-WITNESS = 'a second place that knows how far the ledger is, a folder or a URL such as "s3://bucket/witness"'
-MOST_LEVELS = 64
-"""Levels of a hierarchy: each has a share of its own."""
-MOST_FEATURES = 100
-MOST_CHANGES = 1000
-MOST_GAPS = 10_000
-MOST_BLOCKS = 20
-MOST_CUTS = 1440
-"""Clock times of one feature: a day has no more minutes."""
-
-
-class Stream(Section):
-    name: Name = Field(
-        description="1 to 64 letters, digits, '_', '.' or '-', starting with a letter or digit"
-    )
-    unit: Literal["customer", "roaming"] = Field("customer", description='"customer" or "roaming"')
-    leaves_per_step: Count = 1
-    # no Literal[1]: true and 1.0 equal 1, and are no word
-    leaves_per_period: Annotated[int, Field(ge=1, le=1)] | None = Field(
-        None, description="1, where each customer's readings of a day lie in one leaf, or left out"
-    )
-    step: StepLength = Field(description='a length that divides a day, such as "30min" or "1h"')
-    time_zone: str = Field(description='an IANA name such as "Europe/Paris"')
-    day: Literal["elapsed", "fixed"] = Field("elapsed", description='"elapsed" or "fixed"')
-    period: Literal["day", "hour"] = Field("day", description='"day" or "hour"')
-
-
-class Privacy(Section):
-    epsilon: Positive = Field(description='a decimal string greater than 0, such as "1" or "0.5"')
-    delta: Positive | None = Field(
-        None,
-        description="for mechanisms of Gaussian noise alone: what may be added to any probability beside the "
-        'factor e^epsilon, a decimal string in [1e-15, 1/1000], such as "1e-6"',
-    )
-    window: Count
-    population: Name = Field(
-        description="the name of the source and its customers, to whom the privacy budget belongs: 1 to 64 "
-        "letters, digits, '_', '.' or '-'"
-    )
-    population_file: str | None = Field(
-        None, min_length=1, description="the path of the file with what the population's streams say alike"
-    )
-    alpha: Positive = Field(description='a decimal string greater than 0, such as "10"')
-    budget_alpha: Positive | None = Field(
-        None,
-        description="the alpha of the population's other streams, where this stream is of another quantity "
-        "and has an alpha of its own: a decimal string greater than 0",
-    )
-    resolution: Positive = Field(
-        "0.001", validate_default=True, description="a decimal string greater than 0"
-    )
-    counts: bool = Field(False, description="true or false")
-    bounds: tuple[Bound, Bound] = Field(
-        strict=False, description='two decimal strings, the lower first, such as ["0", "20000"], up to 10^15'
-    )
-    lower_bound: Number = Field("0", validate_default=True, description='a decimal string such as "0"')
-
-
-class Hierarchy(Section):
-    parents: dict[str, str] | None = Field(
-        None, description='a table node = "parent", the root\'s parent being "", every name a text'
-    )
-    file: str | None = Field(
-        None,
-        min_length=1,
-        description="the path of a .csv or .parquet file with columns node and parent, and perhaps "
-        "name, latitude and longitude",
-    )
-    names: dict[str, str] = Field(
-        default_factory=dict,
-        description='a table node = "name", each a printable text of 1 to 100 characters',
-    )
-    places: dict[str, Annotated[tuple[float, float], Field(strict=False)]] = Field(
-        default_factory=dict,
-        description="a table node = [latitude, longitude], in degrees, such as [48.9, 2.3]",
-    )
-    changes: tuple[HierarchyChange, ...] = Field(
-        (),
-        strict=False,
-        max_length=MOST_HIERARCHY_CHANGES,
-        description=f"a list of at most {MOST_HIERARCHY_CHANGES} tables, each headed {HIERARCHY_CHANGES}",
-    )
-    margins: dict[Name, Annotated[NodeNames, Field(min_length=1, max_length=MOST_MARGIN_NODES)]] = Field(
-        default_factory=dict,
-        description='a table of one margin = ["its", "nodes"], which makes a cell of each leaf and node',
-    )
-    cells: dict[str, NodeNames] = Field(
-        default_factory=dict,
-        description='a table leaf = ["its", "nodes"] of the margin, for each leaf that has not all of them',
-    )
-
-
-class Budget(Section):
-    levels: tuple[Share, ...] = Field(
-        (),
-        strict=False,
-        max_length=MOST_LEVELS,
-        description=f'a list of shares in [0, 1], at most {MOST_LEVELS}, root first, such as ["1/2", "1/2"]; '
-        "if left out, equal ones",
-    )
-    margins: dict[Name, Share] = Field(
-        default_factory=dict,
-        description='a table margin = "share" in [0, 1], for that of hierarchy.margins; 0: derived',
-    )
-    stream_share: PositiveShare = Field(
-        "1",
-        validate_default=True,
-        description="a share of epsilon in (0, 1] that this stream plans with, the population's other "
-        "streams having the rest",
-    )
-    restatement_share: Share = Field(
-        "1/10",
-        validate_default=True,
-        description="a share of epsilon in [0, 1) that first releases leave to restatements; with 0 no day "
-        "is measured again",
+def kinds_with(fact: str, value: object = True) -> str:
+    """Return those whose class states this of itself, as a message names them; loads them all."""
+    return " and ".join(
+        f'"{name}"' for name in MECHANISMS if getattr(getattr(mechanisms, name), fact) == value
     )
 
 
 class Sampling(Section):
     n_samples: int = Field(10, ge=2, le=10**6, description="an integer in [2, privacy.window]")
     threshold: NotNegative | None = Field(
-        None,
-        description='a decimal string of at least 0, such as "50"; if left out, points are equally spaced',
+        None, description='a decimal string of at least 0, such as "50"; without it points are equally spaced'
     )
 
     @computed_field  # type: ignore[prop-decorator]
@@ -597,161 +422,200 @@ class Sampling(Section):
         return table
 
 
+MOST_FEATURES = 100
+
+
 class Features(Section):
-    model_config = ConfigDict(strict=False)  # a list of the file is a tuple here
-
-    named: dict[str, Annotated[tuple[ClockTime, ...], Field(max_length=MOST_CUTS)]] = Field(
-        default_factory=dict, max_length=MOST_FEATURES
+    named: dict[str, Annotated[Listed[ClockTime], Field(max_length=1440)]] = Field(
+        {"day parts": ("07:00", "12:00", "18:00"), "day": ()}, max_length=MOST_FEATURES
     )
 
 
-class Change(Section):
-    """What is other in the dumps from a day on; what is not given stays as it was before."""
-
-    valid_from: Day = Field(description='the first day that is laid out so, such as "2015-07-01"')
-    timestamp: Column | None = Field(None, description=COLUMN)
-    value: Column | None = Field(None, description=COLUMN)
-    customer: Column | None = Field(None, description=COLUMN)
-    factor: Positive | None = Field(None, description=FACTOR)
-    marker: FileName | None = Field(None, description=MARKER)
-    file_list: FileName | None = Field(None, description=FILE_LIST)
-
-
-class Input(Section):
-    """Columns, factor, marker and file list are the oldest layout's: for a day ask `Settings.input_of`.
-
-    With `region` the rows of all leaves lie in one folder a day, on all days; with `margin` a cell's code is
-    that of its region and of its node of the margin, from two columns.
-    """
-
-    folder: str = Field("dumps", min_length=1, description=PLACE)
-    schema_: Literal["aggregated", "metered"] = Field(alias="schema", description='"aggregated" or "metered"')
-    timestamp: Column = Field("timestamp", description=COLUMN)
-    value: Column = Field(description=COLUMN)
-    customer: Column = Field("customer_id", description=COLUMN)
-    region: Column | None = Field(None, description=COLUMN)
-    margin: Column | None = Field(None, description=COLUMN)
-    factor: Positive = Field("1", validate_default=True, description=FACTOR)
-    marker: FileName | None = Field(None, description=MARKER)
-    file_list: FileName | None = Field(None, description=FILE_LIST)
-    changes: tuple[Change, ...] = Field(
-        (),
-        strict=False,
-        max_length=MOST_CHANGES,
-        description=f"a list of at most {MOST_CHANGES} tables, each headed {CHANGES}",
-    )
-    supplier_rounding: NotNegative = Field(
-        "0",
-        validate_default=True,
-        description='a decimal string of at least 0, such as "1" for sums rounded to whole numbers',
-    )
-    time_limit: StepLength = Field("6h", description='a length such as "30min" or "6h", at most "9999h"')
-    raw_retention_days: int | None = Field(None, ge=1, le=36500, description=DAYS)
+@rule
+def _mechanism(mechanism: Mechanism, privacy: Privacy) -> Iterator[str]:
+    if mechanism.kind.currency == "epsilon" and privacy.delta is not None:
+        yield (
+            f"privacy.delta is for mechanism.name {kinds_with('currency', 'rho')}, of Gaussian noise; that "
+            f"of {mechanism.name!r} has its price in epsilon alone: leave delta out, or take another "
+            "mechanism"
+        )
+    if mechanism.kind.currency == "rho" and privacy.delta is None:
+        yield (
+            f'privacy.delta must be given for mechanism.name "{mechanism.name}", whose noise has no price in '
+            'epsilon alone: a decimal string in [1e-15, 1/1000], such as "1e-6"'
+        )
 
 
-RAW_STATE_DAYS = 7
-"""Raw state is private, and no day takes it up after that."""
-
-
-class Trusted(Section):
-    """The retentions are what `optstream purge` goes by."""
-
-    folder: str = Field("trusted", min_length=1, description=FOLDER)
-    retention_days: Days = 90
-    lineage_retention_days: Days = 3650
-    witness: str | None = Field(None, min_length=1, description=WITNESS)
-
-
-class Ledger(Section):
-    url: SecretStr = Field(
-        SecretStr("sqlite:///trusted/ledger.sqlite"),
-        description="an SQLAlchemy URL of an SQLite file or a PostgreSQL database, such as "
-        '"sqlite:///trusted/ledger.sqlite"',
-    )
-
-
-class Watch(Section):
-    """What alarms go by; a configuration need not have it. That it does says that the stream runs nightly."""
-
-    late_after: ClockTime = Field(
-        "12:00", description='a clock time such as "12:00", of the day after a day, or so long after an hour'
-    )
-    max_runtime: StepLength = Field("2h", description='a length such as "30min" or "2h", at most "9999h"')
-    first_day: Day | None = Field(None, description='the first day that is to be released, "2016-02-01"')
-    accepted_gaps: tuple[Day, ...] = Field(
-        (),
-        strict=False,
-        max_length=MOST_GAPS,
-        description=f'a list of at most {MOST_GAPS} days such as ["2016-02-03"], which raise no alarm',
-    )
-    notify: tuple[Block, ...] = Field(
-        (),
-        strict=False,
-        max_length=MOST_BLOCKS,
-        description=f"a list of at most {MOST_BLOCKS} notification blocks of Prefect, each by type and name, "
-        'such as ["custom-webhook/optstream"]',
-    )
-    log: LogFile | None = Field(
-        None, description='the path of a file that ends in .jsonl, such as "trusted/events.jsonl"'
-    )
-
-
-class Release(Section):
-    """What follows once a day is published; a configuration need not have it."""
-
-    revise_days: int | None = Field(
-        None, ge=0, le=366, description="a number of days, an integer in [0, 366]"
-    )
-
-
-class Contracts(Section):
-    """Users' own suites; a configuration need not have any."""
-
-    folder: str = Field(min_length=1, description=FOLDER)
-
-
-SECTIONS: dict[str, type[Section]] = {
-    "stream": Stream,
-    "mechanism": Mechanism,
-    "privacy": Privacy,
-    "hierarchy": Hierarchy,
-    "budget": Budget,
-    "sampling": Sampling,
-    "features": Features,
-    "input": Input,
-    "published": Published,
-    "trusted": Trusted,
-    "ledger": Ledger,
-    "watch": Watch,
-    "release": Release,
-    "schedule": Schedule,
-    "contracts": Contracts,
-    "covariates": Covariates,
-}
-OPTIONAL = ("watch", "release", "schedule", "contracts", "covariates")
-"""Tables that a configuration may go without."""
-DEFAULT_FEATURES = {"day parts": ["07:00", "12:00", "18:00"], "day": []}
-
-
-# The margin of the hierarchy, its share and its column: whether they fit the rest of the file.
-
-
-def margin_of(hierarchy: Hierarchy) -> Margin | None:
-    """Return the margin as the hierarchy takes it; None where there is none, or more than one."""
-    if len(hierarchy.margins) != 1:
-        return None
-    ((name, nodes),) = hierarchy.margins.items()
-    return Margin(name, nodes, tuple(hierarchy.cells.items()))
-
-
-def margin_problems(
-    hierarchy: Hierarchy,
-    budget: Budget | None,
-    source: Input | None,
-    mechanism: Mechanism | None,
-    privacy: Privacy | None,
+@rule
+def _joint_noise(
+    mechanism: Mechanism, stream: Stream, trees: Trees, sampling: Sampling | None = None
 ) -> Iterator[str]:
-    """Yield key and rule where what speaks of a margin does not fit the others of the valid sections."""
+    if getattr(mechanism, "noise", None) != "joint":
+        return
+    if stream.leaves_per_period is None and any(len(tree.leaves) > 1 for tree in trees):
+        yield (
+            'mechanism.noise "joint" at levels of several nodes is for customers whose readings of a day lie '
+            'in one leaf: say so with stream.leaves_per_period = 1, which stream.unit "customer" and '
+            'input.schema "aggregated" allow, or leave noise out for joint noise at levels of one node'
+        )
+    if sampling is not None and sampling.threshold is not None:
+        yield (
+            'mechanism.noise "joint" is for equally spaced points: with sampling.threshold an outcome '
+            "decides how many a day has; leave one of them out"
+        )
+
+
+@rule
+def _sampling(privacy: Privacy, sampling: Sampling) -> Iterator[str]:
+    if sampling.n_samples > privacy.window:
+        yield f"sampling.n_samples must be an integer in [2, {privacy.window}]; got {sampling.n_samples}"
+
+
+# [hierarchy] and [budget]: the tree, what becomes of it, its margin, and the shares of epsilon.
+
+HIERARCHY_CHANGES = "[[hierarchy.changes]]"
+NodeNames = Listed[NodeName]
+Parts = NodeNames | dict[NodeName, Positive]
+"""Units that a unit becomes, or the public size of each."""
+
+
+class HierarchyChange(Section):
+    """What becomes of some units at the start of a local day; all others stay as they are."""
+
+    valid_from: Day = Field(description='the first day on which it holds, such as "2016-07-01"')
+    renamed: dict[NodeName, NodeName] = Field({}, description='a table old code = "new code"')
+    split: dict[NodeName, Parts] = Field(
+        {},
+        description='a table leaf = ["its", "parts"], or leaf = { its = "2", parts = "1" } with public sizes',
+    )
+    merged: dict[NodeName, NodeNames] = Field({}, description='a table new code = ["leaves", "that end"]')
+    added: dict[NodeName, NodeName] = Field({}, description='a table new code = "parent"')
+    removed: NodeNames = Field((), description='a list of codes such as ["21"]')
+    moved: dict[NodeName, NodeName] = Field({}, description='a table code = "parent from now on"')
+
+
+class Hierarchy(Section):
+    parents: dict[str, str] | None = Field(
+        None, description='a table node = "parent", the root\'s parent being "", every name a text'
+    )
+    file: Text | None = Field(
+        None,
+        description="the path of a .csv or .parquet file with columns node and parent, and perhaps "
+        "name, latitude and longitude",
+    )
+    names: dict[str, str] = Field(
+        {}, description='a table node = "name", each a printable text of 1 to 100 characters'
+    )
+    places: dict[str, Annotated[tuple[float, float], Field(strict=False)]] = Field(
+        {}, description="a table node = [latitude, longitude], in degrees, such as [48.9, 2.3]"
+    )
+    changes: Listed[HierarchyChange] = Field(
+        (),
+        max_length=MOST_HIERARCHY_CHANGES,
+        description=f"a list of at most {MOST_HIERARCHY_CHANGES} tables, each headed {HIERARCHY_CHANGES}",
+    )
+    margins: dict[Name, Annotated[NodeNames, Field(min_length=1, max_length=MOST_MARGIN_NODES)]] = Field(
+        {},
+        description=f'a table of one margin = ["its", "nodes"], 1 to {MOST_MARGIN_NODES}, which makes a cell '
+        "of each leaf and node",
+    )
+    cells: dict[str, NodeNames] = Field(
+        {},
+        description='a table leaf = ["its", "nodes"] of the margin, for each leaf that has not all of them',
+    )
+
+    @property
+    def tree_changes(self) -> tuple[TreeChange, ...]:
+        """The changes as the hierarchy takes them; parts without sizes have the same."""
+        return tuple(
+            TreeChange(**{**dict(one), "split": {old: _sizes(parts) for old, parts in one.split.items()}})
+            for one in self.changes
+        )
+
+    @property
+    def margin(self) -> Margin | None:
+        """What makes cells of the leaves; None where there is none, or more than one."""
+        if len(self.margins) != 1:
+            return None
+        ((name, nodes),) = self.margins.items()
+        return Margin(name, nodes, tuple(self.cells.items()))
+
+    def trees(self, parents: Mapping[str, str | None]) -> tuple[Trees, list[str]]:
+        """Return the tree of every time, oldest first, and what is wrong with them."""
+        parts = tuple(parents.items()), self.tree_changes, self.margin
+        problems = [f"hierarchy: {problem}" for problem in hierarchy_problems(*parts)]
+        return (() if problems else tuple(tree for _, tree in DatedHierarchy(*parts).periods)), problems
+
+
+def _sizes(parts: Parts) -> dict[str, Fraction]:
+    return dict(parts) if isinstance(parts, dict) else dict.fromkeys(parts, Fraction(1))
+
+
+class Budget(Section):
+    levels: Listed[Share] = Field(
+        (),
+        max_length=64,
+        description='a list of shares in [0, 1], at most 64, root first, such as ["1/2", "1/2"]; '
+        "if left out, equal ones",
+    )
+    margins: dict[Name, Share] = Field(
+        {}, description='a table margin = "share" in [0, 1], for that of hierarchy.margins; 0: derived'
+    )
+    stream_share: PositiveShare = Field(
+        "1",
+        validate_default=True,
+        description="a share of epsilon in (0, 1] that this stream plans with, the population's other "
+        "streams having the rest",
+    )
+    restatement_share: Share = Field(
+        "1/10",
+        validate_default=True,
+        description="a share of epsilon in [0, 1) that first releases leave to restatements; with 0 no day "
+        "is measured again",
+    )
+
+    def over(self, tree: AggregationTree) -> "Budget":
+        """Return the table with equal shares of what no margin has, where it says none of the levels."""
+        if self.levels:
+            return self
+        n_levels, margins = tree.tree.n_levels, self.margins
+        if tree is not tree.tree and not margins:
+            margins = {tree.level_name(tree.n_levels - 1): Fraction(1, n_levels + 1)}
+        share = (1 - sum(margins.values())) / Fraction(n_levels)
+        return self.model_copy(update={"levels": (share,) * n_levels, "margins": margins})
+
+
+@rule
+def _budget(budget: Budget, trees: Trees) -> Iterator[str]:
+    levels = budget.levels
+    if (whole := sum((*levels, *budget.margins.values()))) > 1:
+        of_levels = "levels and budget.margins" if budget.margins else "levels"
+        yield f"budget.{of_levels} must add up to at most 1; got {whole}"
+    if budget.restatement_share == 1:
+        yield "budget.restatement_share must be less than 1: first releases need a share too; got 1"
+    if not trees:
+        return
+    tree = trees[0].tree
+    if len(levels) != tree.n_levels:
+        below = ", the cells' among them, and a margin's in budget.margins" if tree is not trees[0] else ""
+        yield f"budget.levels must have a share for each of {tree.n_levels} levels{below}; got {len(levels)}"
+        return
+    for level in sorted({int(tree.depths[index]) for tree in trees for index in tree.leaf_indices}):
+        if levels[level] == 0:
+            yield (
+                f"budget.levels[{level}] must be greater than 0, for leaves stand on level {level}: "
+                "only a level above the leaves can be derived; got 0"
+            )
+
+
+@rule
+def _margin(
+    hierarchy: Hierarchy,
+    budget: Budget | None = None,
+    source: "Input | None" = None,
+    mechanism: Mechanism | None = None,
+    privacy: Privacy | None = None,
+) -> Iterator[str]:
     margins = hierarchy.margins
     if len(margins) > 1:
         yield (
@@ -786,10 +650,62 @@ def margin_problems(
         )
 
 
-# How dumps are laid out, and from which day on: the columns, the value's unit, what completes a dump.
+# [input]: how dumps are laid out, and from which day on.
 
+FACTOR = 'a decimal string greater than 0, such as "0.001" for kW where alpha is in MW'
+MARKER = 'a plain file name such as "_SUCCESS"'
+FILE_LIST = 'a plain file name such as "_FILES"'
+CHANGES = "[[input.changes]]"
 DEFAULT_MARKER = "_SUCCESS"
+FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
+PLACE = f"{FOLDER}, or the URL of one in an object store, such as s3://bucket/folder"
 Bounds = tuple[Fraction, Fraction]
+
+
+class Change(Section):
+    """What is other in the dumps from a day on; what is not given stays as it was before."""
+
+    valid_from: Day = Field(description='the first day that is laid out so, such as "2015-07-01"')
+    timestamp: Column | None = Field(None, description=COLUMN)
+    value: Column | None = Field(None, description=COLUMN)
+    customer: Column | None = Field(None, description=COLUMN)
+    factor: Positive | None = Field(None, description=FACTOR)
+    marker: FileName | None = Field(None, description=MARKER)
+    file_list: FileName | None = Field(None, description=FILE_LIST)
+
+
+class Input(Section):
+    """Columns, factor, marker and file list are the oldest layout's: `Settings.input_of` has a day's.
+
+    With `region` the rows of all leaves lie in one folder a day, on all days; with `margin` a cell's code is
+    that of its region and of its node of the margin, from two columns.
+    """
+
+    folder: Text = Field("dumps", description=PLACE)
+    schema_: Literal["aggregated", "metered"] = Field(alias="schema", description='"aggregated" or "metered"')
+    timestamp: Column = "timestamp"
+    value: Column
+    customer: Column = "customer_id"
+    region: Column | None = Field(None, description=COLUMN)
+    margin: Column | None = Field(None, description=COLUMN)
+    factor: Positive = Field("1", validate_default=True, description=FACTOR)
+    marker: FileName | None = Field(None, description=MARKER)
+    file_list: FileName | None = Field(None, description=FILE_LIST)
+    changes: Listed[Change] = Field(
+        (), max_length=1000, description=f"a list of at most 1000 tables, each headed {CHANGES}"
+    )
+    supplier_rounding: NotNegative = Field(
+        "0",
+        validate_default=True,
+        description='a decimal string of at least 0, such as "1" for sums rounded to whole numbers',
+    )
+    time_limit: StepLength = Field("6h", description='a length such as "30min" or "6h", at most "9999h"')
+    raw_retention_days: Days | None = Field(None, description=DAYS)
+
+    @property
+    def layouts(self) -> "tuple[Layout, ...]":
+        """Every layout, oldest first."""
+        return tuple(accumulate(self.changes, _changed, initial=_changed(Layout(self.value), self)))
 
 
 @dataclass(frozen=True)
@@ -834,11 +750,6 @@ class Layout:
         return (bounds[0] / self.factor, bounds[1] / self.factor), resolution / self.factor
 
 
-def layouts_of(source: Input) -> tuple[Layout, ...]:
-    """Every layout, oldest first."""
-    return tuple(accumulate(source.changes, _changed, initial=_changed(Layout(source.value), source)))
-
-
 def _changed(before: Layout, change: Change | Input) -> Layout:
     given = {
         field.name: getattr(change, field.name)
@@ -850,30 +761,27 @@ def _changed(before: Layout, change: Change | Input) -> Layout:
     return replace(before, **given)
 
 
-def layout_problems(source: Input) -> Iterator[str]:
-    """Whether each layout can be read, and each change is one."""
+@rule
+def _layouts(source: Input) -> Iterator[str]:
     if source.marker is not None and source.file_list is not None:
         yield "input must have one of the keys marker, file_list; got both"
-    layouts = layouts_of(source)
+    layouts = source.layouts
     yield from _columns("input.timestamp, input.value, input.customer and input.region", source, layouts[0])
     for number, (before, now) in enumerate(pairwise(layouts)):
-        yield from _change(f"{CHANGES} {number + 1}:", source.changes[number], before, now)
-        yield from _columns(f"{CHANGES} {number + 1}: timestamp, value, customer and region", source, now)
-
-
-def _change(named: str, change: Change, before: Layout, now: Layout) -> Iterator[str]:
-    if change.marker is not None and change.file_list is not None:
-        yield f"{named} must have one of the keys marker, file_list; got both"
-    if before.valid_from is not None and change.valid_from <= before.valid_from:
-        yield (
-            f"{named} valid_from must be later than {before.valid_from}, that of the entry before it; "
-            f"got {change.valid_from}"
-        )
-    if replace(now, valid_from=before.valid_from) == before:
-        yield (
-            f"{named} must change something: from {change.valid_from} on dumps are laid out as before; "
-            "remove it, or give what is other"
-        )
+        named, change = f"{CHANGES} {number + 1}:", source.changes[number]
+        if change.marker is not None and change.file_list is not None:
+            yield f"{named} must have one of the keys marker, file_list; got both"
+        if before.valid_from is not None and change.valid_from <= before.valid_from:
+            yield (
+                f"{named} valid_from must be later than {before.valid_from}, that of the entry before it; "
+                f"got {change.valid_from}"
+            )
+        if replace(now, valid_from=before.valid_from) == before:
+            yield (
+                f"{named} must change something: from {change.valid_from} on dumps are laid out as before; "
+                "remove it, or give what is other"
+            )
+        yield from _columns(f"{named} timestamp, value, customer and region", source, now)
 
 
 def _columns(named: str, source: Input, layout: Layout) -> Iterator[str]:
@@ -884,14 +792,14 @@ def _columns(named: str, source: Input, layout: Layout) -> Iterator[str]:
         yield f"{named} must be different columns; got {columns}"
 
 
-def factor_problems(source: Input, privacy: Privacy) -> Iterator[str]:
-    """Whether the bounds can be counted exactly in each layout's own unit."""
-    firsts = {layout.factor: layout for layout in reversed(layouts_of(source))}
+@rule
+def _factors(source: Input, privacy: Privacy) -> Iterator[str]:
+    firsts = {layout.factor: layout for layout in reversed(source.layouts)}
     for layout in firsts.values():
         if layout.factor == 1:
             continue  # then it is privacy.bounds that is too large
         bounds, resolution = layout.in_column_units(privacy.bounds, privacy.resolution)
-        largest = max(abs(bound) for bound in bounds)
+        largest = max(map(abs, bounds))
         if largest > LARGEST_BOUND or not countable_up_to(largest, resolution):
             yield (
                 f"{layout.key('factor')} must leave privacy.bounds below 10^15 and 2^50 units of "
@@ -899,7 +807,310 @@ def factor_problems(source: Input, privacy: Privacy) -> Iterator[str]:
             )
 
 
-def countable_up_to(largest: Fraction, resolution: Fraction) -> bool:
-    """Whether readings of this size, and those just beyond, are exact integers of this resolution."""
-    # Readings are cut one whole unit, or one float, outside the bounds before they are rounded.
-    return (largest + 1) / resolution * (1 + Fraction(1, 2**20)) + 2 < LARGEST_UNITS
+@rule
+def _metered(source: Input, stream: Stream | None = None) -> Iterator[str]:
+    if source.schema_ != "metered":
+        return
+    if stream is not None and stream.unit == "roaming":
+        yield (
+            'input.schema must be "aggregated" for stream.unit "roaming": '
+            "of a metered customer in two leaves only one counts"
+        )
+    if stream is not None and stream.leaves_per_period is not None:
+        yield (
+            'stream.leaves_per_period must be left out for input.schema "metered": rows may come and go in '
+            "any leaf, and the guarantee covers that"
+        )
+    if source.supplier_rounding:
+        yield (
+            'input.supplier_rounding must be left out for input.schema "metered", whose rows nobody summed: '
+            f"alpha is of each row; got {source.supplier_rounding}"
+        )
+
+
+# [published] and the other zones.
+
+RESERVED = ("date", "step", "timestamp", "node", "parent", "level", "revision", "vintage")
+
+
+def _texts(given: dict[str, str]) -> dict[str, str]:
+    if unknown := [key for key in given if key not in TEXTS]:
+        raise RuleError(f"of which {unknown[0]!r:.80} is none")
+    try:
+        About(**given)  # type: ignore[arg-type]  # texts alone
+    except ParameterError as error:
+        raise RuleError(f"and {error}") from error
+    return given
+
+
+class Published(Section):
+    folder: Text = Field("published", description=PLACE)
+    value: Column = Field("", description=f"{COLUMN}; if left out, that of input.value")
+    rounding: Literal["nearest", "unbiased"] = Field("nearest", description='"nearest" or "unbiased"')
+    not_before: ClockTime | None = Field(
+        None, description='a clock time such as "06:00", of the day after a day, or so long after an hour'
+    )
+    measurements: bool = Field(False, description="true or false")
+    about: Annotated[dict[str, str], AfterValidator(_texts)] = Field(
+        {}, description=f"a table of printable texts of 1 to {LONGEST_LINE} characters: {', '.join(TEXTS)}"
+    )
+    signing_key: Text | None = Field(
+        None, description="the path of a file in the trusted folder, made by `optstream keys new`"
+    )
+    public_keys: Listed[str] = Field(
+        (), max_length=100, description="a list of at most 100 paths of PEM files with public keys"
+    )
+
+
+@rule
+def _published(published: Published) -> Iterator[str]:
+    if published.value in RESERVED:
+        yield f"published.value must not be one of {', '.join(RESERVED)}; got {published.value!r}"
+
+
+RAW_STATE_DAYS = 7
+"""Raw state is private, and no day takes it up after that."""
+
+
+class Trusted(Section):
+    """The retentions are what `optstream purge` goes by."""
+
+    folder: Text = Field("trusted", description=FOLDER)
+    retention_days: Days = 90
+    lineage_retention_days: Days = 3650
+    witness: Text | None = Field(
+        None,
+        description="a second place that knows how far the ledger is, a folder or a URL such as "
+        '"s3://bucket/witness"',
+    )
+
+
+class Ledger(Section):
+    url: SecretStr = Field(
+        SecretStr("sqlite:///trusted/ledger.sqlite"),
+        description="an SQLAlchemy URL of an SQLite file or a PostgreSQL database, such as "
+        '"sqlite:///trusted/ledger.sqlite"',
+    )
+
+
+class Contracts(Section):
+    """Users' own suites; a configuration need not have any."""
+
+    folder: Text = Field(description=FOLDER)
+
+
+# [watch], [release] and [schedule]: what follows by itself, and when. A configuration need not have them.
+
+
+class Watch(Section):
+    """What alarms go by. That a configuration has it says that the stream runs nightly."""
+
+    late_after: ClockTime = Field(
+        "12:00", description='a clock time such as "12:00", of the day after a day, or so long after an hour'
+    )
+    max_runtime: StepLength = Field("2h", description='a length such as "30min" or "2h", at most "9999h"')
+    first_day: Day | None = Field(None, description='the first day that is to be released, "2016-02-01"')
+    accepted_gaps: Listed[Day] = Field(
+        (),
+        max_length=10_000,
+        description='a list of at most 10000 days such as ["2016-02-03"], which raise no alarm',
+    )
+    notify: Listed[Block] = Field(
+        (),
+        max_length=20,
+        description="a list of at most 20 notification blocks of Prefect, each by type and name, "
+        'such as ["custom-webhook/optstream"]',
+    )
+    log: LogFile | None = Field(
+        None, description='the path of a file that ends in .jsonl, such as "trusted/events.jsonl"'
+    )
+
+
+class Release(Section):
+    """What follows once a day is published."""
+
+    revise_days: int | None = Field(
+        None, ge=0, le=366, description="a number of days, an integer in [0, 366]"
+    )
+
+
+EVERY_HOUR = "5 * * * *"
+"""When a stream that is released by the hour runs, where nothing is said."""
+
+
+class Schedule(Section):
+    """When nights run under `optstream serve`; until when dumps are waited for is [watch] late_after."""
+
+    cron: Cron = "0 3 * * *"
+    catch_up_days: int = Field(7, ge=1, le=366, description="a number of days, an integer in [1, 366]")
+    watch_cron: Cron = "5 * * * *"
+
+
+def clock_of(cron: str) -> int | None:
+    """Return the minute of the day at which a cron fires, or None if it does at several."""
+    minute, hour, *_ = cron.split()
+    return 60 * int(hour) + int(minute) if minute.isdigit() and hour.isdigit() else None
+
+
+def next_fire(crons: Iterable[str], after: datetime) -> datetime:
+    """Return when one of the crons fires next after an instant, by the clock of its time zone."""
+    return min((next(CronSim(cron, after)) for cron in crons), key=lambda at: at.astimezone(UTC))
+
+
+def minutes_of(clock: str) -> int:
+    """Return the minute of the day of a clock time."""
+    parsed = time.fromisoformat(clock)
+    return 60 * parsed.hour + parsed.minute
+
+
+@rule
+def schedule_problems(schedule: Schedule, watch: Watch, stream: Stream) -> Iterator[str]:
+    """A night begins before the hour at which its day is late; hours are not released once a day."""
+    begins = clock_of(schedule.cron)
+    if begins is None:
+        return
+    if stream.period == "hour" and "cron" in schedule.model_fields_set:
+        yield (
+            f'schedule.cron must fire every hour for stream.period "hour", such as "{EVERY_HOUR}"; '
+            f"got {schedule.cron!r}"
+        )
+    if stream.period == "day" and begins >= minutes_of(watch.late_after):
+        yield (
+            f"schedule.cron must begin before watch.late_after, {watch.late_after}, until which dumps are "
+            f"waited for; got {schedule.cron!r}"
+        )
+
+
+@rule
+def _revisions(mechanism: Mechanism, release: Release) -> Iterator[str]:
+    if release.revise_days and not mechanism.kind.revises:
+        able = kinds_with("revises")
+        yield (
+            f"release.revise_days must be 0 or left out for mechanism.name {mechanism.name!r}, whose "
+            f"estimates learn nothing from later days: it is for {able}; got {release.revise_days}"
+        )
+
+
+# [[covariates]]: public series that explain part of the readings.
+
+COVARIATES = "[[covariates]]"
+MOST_ROWS = 1000
+"""Nodes times covariates: an estimate holds up to 105 numbers for each at each of up to 336 blocks."""
+ENDINGS = (".parquet", ".csv")
+PATH = (
+    "the path of another stream's published folder, or of a .parquet or .csv file whose sha256 is given, "
+    "relative to the configuration file's folder or absolute"
+)
+SHA256 = "of a file, what `sha256sum` prints: 64 hexadecimal digits"
+
+
+class PublicSeries(Section):
+    """One covariate: naming it asserts that it is public."""
+
+    name: Name
+    path: Text = Field(description=PATH)
+    sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$", description=SHA256)
+    value: Column = Field("value", description=f"{COLUMN} of numbers")
+    source: str = Field(
+        min_length=1,
+        max_length=300,
+        description="a text of 1 to 300 characters that says who publishes it and under which terms",
+    )
+    publication_lag_days: int = Field(
+        1, ge=0, le=366, description="after how many days a day's value is public, an integer in [0, 366]"
+    )
+    nodes: Listed[str] = Field(
+        (),
+        max_length=1000,
+        description="a list of at most 1000 nodes of the hierarchy below which alone it applies",
+    )
+
+
+class Covariates(Section):
+    """All of them, in the file's order."""
+
+    given: Listed[PublicSeries] = Field(
+        (), max_length=8, description=f"a list of at most 8 tables, each headed {COVARIATES}"
+    )
+
+
+@rule
+def _covariates(covariates: Covariates, mechanism: Mechanism, trees: Trees) -> Iterator[str]:
+    if covariates.given and not mechanism.kind.takes_covariates:
+        able = kinds_with("takes_covariates")
+        yield f"{COVARIATES} is for mechanism.name {able}; got {mechanism.name!r}: leave it out"
+    tree = max(trees, key=lambda one: len(one.nodes), default=None)
+    if tree is not None and len(tree.nodes) * len(covariates.given) > MOST_ROWS:
+        yield (
+            f"{COVARIATES} may have at most {MOST_ROWS:,} series of nodes together, for estimates "
+            f"hold all in memory; got {len(covariates.given)} for each of {len(tree.nodes):,} nodes: leave "
+            "some out"
+        )
+    names = [one.name for one in covariates.given]
+    for number, one in enumerate(covariates.given, 1):
+        place, is_file = f"{COVARIATES} {number}:", one.path.endswith(ENDINGS)
+        if one.name in names[: number - 1]:
+            yield f"{place} name must not be that of another covariate; got {one.name!r}"
+        if is_file and one.sha256 is None:
+            yield f"{place} sha256 is missing; it must be, {SHA256}: nothing else vouches for the file"
+        if not is_file and one.sha256 is not None:
+            yield f"{place} sha256 is for a .parquet or .csv file; got the path {one.path!r:.80}"
+        unknown = [node for node in one.nodes if all(node not in each.nodes for each in trees)]
+        if tree is not None and unknown:
+            known = f"such as {tree.leaves[0]!r:.80}"
+            yield f"{place} nodes must be of the hierarchy, {known}; got {unknown[0]!r:.80}"
+
+
+@rule
+def _hours(
+    stream: Stream, mechanism: Mechanism, release: Release | None = None, covariates: Covariates | None = None
+) -> Iterator[str]:
+    """What is made for days as a whole goes with no hours."""
+    if stream.period == "day":
+        return
+    if not mechanism.kind.serves_hours:
+        able = kinds_with("serves_hours")
+        yield (
+            f'stream.period "hour" is for mechanism.name {able}; got {mechanism.name!r}, which is made for '
+            'days as a whole: take one of these, or period "day"'
+        )
+    if release is not None and release.revise_days:
+        yield (
+            'release.revise_days must be 0 or left out for stream.period "hour": each hour would estimate '
+            f"all hours of these days anew; got {release.revise_days}"
+        )
+    if covariates is not None and covariates.given:
+        yield 'covariates is for stream.period "day"; leave it out, or publish by the day'
+
+
+# All tables.
+
+
+class Tables(Section):
+    """The tables of the file; None where an optional one is left out, or one that the mechanism has not."""
+
+    stream: Stream
+    mechanism: SerializeAsAny[Mechanism]
+    privacy: Privacy
+    hierarchy: Hierarchy
+    budget: Budget
+    sampling: Sampling | None = None
+    features_: Features = Features(named={})
+    input: Input
+    published: Published
+    trusted: Trusted
+    ledger: Ledger
+    watch: Watch | None = None
+    release: Release | None = None
+    schedule: Schedule | None = None
+    contracts: Contracts | None = None
+    covariates: Covariates = Covariates()
+
+
+SECTIONS: dict[str, type[Section]] = {
+    name.rstrip("_"): (*get_args(field.annotation), field.annotation)[0]
+    for name, field in Tables.model_fields.items()
+}
+"""By what the file calls them."""
+OPTIONAL = ("watch", "release", "schedule", "contracts", "covariates")
+"""Tables that are None, or empty, where they are left out."""

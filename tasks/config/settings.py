@@ -1,4 +1,4 @@
-"""The settings as the tasks use them: the guarantee, and what is read, named, asked and told, and when."""
+"""The settings as the tasks use them: tables, places, times and the guarantee."""
 
 import hashlib
 import json
@@ -8,10 +8,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, SerializeAsAny
 from pydantic_core import to_jsonable_python
 
 from optstream.catalogue.about import NodeFacts, called
@@ -21,55 +20,125 @@ from optstream.errors import BudgetError
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, Hour, day_of
 from optstream.stream.lattice import Margin
-from tasks.config.checks import period_lengths
-from tasks.config.fields import Section, absolute, located, resolve_ledger_url, step_minutes
-from tasks.config.schema import (
-    EVERY_HOUR,
-    Budget,
-    Contracts,
-    Covariates,
-    Features,
-    Hierarchy,
-    Input,
-    Layout,
-    Ledger,
-    Mechanism,
-    Privacy,
-    Published,
-    Release,
-    Sampling,
-    Schedule,
-    Stream,
-    Trusted,
-    Watch,
-    changes_of,
-    layouts_of,
-    margin_of,
-)
+from tasks.config.fields import absolute, located, resolve_ledger_url
+from tasks.config.schema import EVERY_HOUR, Layout, Schedule, Tables, Watch, guarantee_of, period_lengths
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-# Where everything lies: the zones and the files of the trusted folder, by the configuration.
+# What of a configuration shapes a release, as one hash.
+
+SHAPES_NOTHING: dict[str, Any] = {
+    "hierarchy": True,
+    "node_facts": True,
+    "ledger": True,
+    "trusted": True,
+    "watch": True,
+    "release": True,
+    "schedule": True,
+    "contracts": True,
+    "folder": True,
+    "file": True,
+    "ledger_folder": True,
+    "input": {"folder", "raw_retention_days", "time_limit"},
+    "published": {"folder", "not_before", "measurements", "signing_key", "public_keys", "about"},
+    "privacy": {"population_file"},
+    "covariates": {"given": {"__all__": {"path", "sha256"}}},
+}
+"""Tables and keys that shape no release, or are in it by another name, as pydantic excludes them."""
+FIRST: Mapping[str, tuple[str, ...]] = {
+    "stream": ("name", "unit", "leaves_per_step", "step", "time_zone", "day"),
+    "mechanism": ("name", "threshold", "scale", "country", "holidays"),
+    "privacy": ("epsilon", "window", "population", "alpha", "resolution", "bounds", "lower_bound"),
+    "budget": ("levels", "restatement_share"),
+    "sampling": ("n_samples", "threshold"),
+    "features_": ("named",),
+    "input": ("schema_", "timestamp", "value", "customer", "marker", "file_list"),
+    "published": ("value",),
+    "covariates": ("given",),
+}
+"""The keys that the first hashes held at any value. All others are part of it where they have no default: a
+key that comes keeps the hash of every configuration without it.
+"""
+ALWAYS: Mapping[str, Mapping[str, Any]] = {
+    "privacy": {"calibration": "strict", "windows": "sliding"},
+    "budget": {"stages": None},
+    "sampling": {"allocation": None},
+}
+"""Keys that an earlier version had, with their only value since: part of the hash as then. Those of a
+mechanism are its `fixed`.
+"""
+USUAL_REVISE_DAYS = 14
 
 
-class Folders(Section):
-    """The sections that name places, and each place.
+class Within:
+    """A place in the trusted folder, the stream's own with `{stream}` in it."""
 
-    contracts: None where there are no suites of users. folder: where relative paths start, that of the
+    def __init__(self, place: str) -> None:
+        self.place = place
+
+    @overload
+    def __get__(self, settings: None, of: type) -> "Within": ...
+
+    @overload
+    def __get__(self, settings: "Settings", of: type) -> Path: ...
+
+    def __get__(self, settings: "Settings | None", of: type) -> "Within | Path":
+        if settings is None:
+            return self
+        return settings.trusted_folder / self.place.format(stream=settings.stream.name)
+
+
+class Settings(Tables):
+    """A validated configuration. Made by `load_settings`; its repr shows no secret.
+
+    Each table is as in the file (docs/configure.md); None where an optional one is left out, whose defaults
+    `watching` and `scheduling` give.
+
+    parents: (node, parent) of the oldest tree in input order, the root's parent None; see `tree_of`.
+    node_facts: names and places; they shape no release. folder: where relative paths start, that of the
     configuration file, which is `file`; both absolute. ledger_folder: where that of `ledger.url` starts,
     which a population's file may say.
     """
 
-    stream: Stream
-    input: Input
-    published: Published
-    trusted: Trusted
-    ledger: Ledger
-    contracts: Contracts | None = None
+    parents: tuple[tuple[str, str | None], ...]
+    node_facts: Mapping[str, NodeFacts] = {}
     folder: Path
     file: Path
     ledger_folder: Path
+
+    # Where everything lies: the zones, and the files of the trusted folder.
+
+    staging_folder: ClassVar[Within] = Within("staging")
+    """The bytes to be published, by stream and release."""
+    measurements_folder: ClassVar[Within] = Within("measurements")
+    """The measurements, by stream and release."""
+    inputs_folder: ClassVar[Within] = Within("inputs")
+    """The keyed hashes of what releases were drawn from, by stream and release."""
+    input_key_file: ClassVar[Within] = Within("input.key")
+    """The key of those hashes."""
+    validation_folder: ClassVar[Within] = Within("validation")
+    """What the suites found, for the trusted zone alone."""
+    audits_folder: ClassVar[Within] = Within("audit/{stream}")
+    """What audits of the configured mechanism found."""
+    watch_folder: ClassVar[Within] = Within("watch/{stream}")
+    """Which alarms were sent to whom."""
+    report_folder: ClassVar[Within] = Within("report/{stream}")
+    report_file: ClassVar[Within] = Within("report/{stream}/report.html")
+    """The page that operators open each morning."""
+    summaries_file: ClassVar[Within] = Within("report/{stream}/summaries.parquet")
+    """Figures of the published files that the pages need not read again."""
+    curves_file: ClassVar[Within] = Within("report/{stream}/curves.json")
+    """The curves that the last night drew, for the live pages."""
+    long_spans_file: ClassVar[Within] = Within("report/{stream}/long_spans.json")
+    """What a month and a year lose by the plans of late, which statements repeat each night."""
+    composed_file: ClassVar[Within] = Within("report/{stream}/composed.json")
+    """What the charges of a month and a year compose to, for the operators' page."""
+    catalogue_number_file: ClassVar[Within] = Within("signed/{stream}/number")
+    """The number of the catalogue that was signed last."""
+    serve_folder: ClassVar[Within] = Within("serve")
+    """The memory of the server that `optstream serve` starts, its password and its log lines."""
+    lineage_folder: ClassVar[Within] = Within("lineage")
 
     @property
     def input_folder(self) -> Location:
@@ -105,14 +174,20 @@ class Folders(Section):
         return (own,) if second is None else (own, located(second, self.folder))
 
     @property
-    def staging_folder(self) -> Path:
-        """The bytes to be published, by stream and release."""
-        return self.trusted_folder / "staging"
+    def contracts_folder(self) -> Path | None:
+        """Where users' own suites are; None where there are none."""
+        return None if self.contracts is None else absolute(self.contracts.folder, self.folder)
 
     @property
-    def measurements_folder(self) -> Path:
-        """The measurements, by stream and release."""
-        return self.trusted_folder / "measurements"
+    def event_log_file(self) -> Path | None:
+        """Where the watch adds a line for each alarm that begins or ends; None where nowhere."""
+        log = self.watching.log
+        return None if log is None else absolute(log, self.folder)
+
+    @property
+    def ledger_url(self) -> "URL":
+        """The SQLAlchemy URL: a secret. An SQLite path is absolute."""
+        return resolve_ledger_url(self.ledger.url.get_secret_value(), self.ledger_folder)
 
     def measurements_of(self, day: date, revision: int) -> Path:
         """Return the folder of a release's measurements, which may be missing."""
@@ -122,102 +197,16 @@ class Folders(Section):
         """Return the folder of the bytes to be published, kept until they are; it may be missing."""
         return self.staging_folder / self.stream.name / f"{day}-r{revision}"
 
-    @property
-    def inputs_folder(self) -> Path:
-        """The keyed hashes of what releases were drawn from, by stream and release."""
-        return self.trusted_folder / "inputs"
-
     def inputs_of(self, day: date, revision: int) -> Path:
         """Return the folder of the keyed hashes of what a release was drawn from, which may be missing."""
         return self.inputs_folder / self.stream.name / f"{day}-r{revision}"
 
-    @property
-    def input_key_file(self) -> Path:
-        """The key of those hashes."""
-        return self.trusted_folder / "input.key"
-
-    @property
-    def contracts_folder(self) -> Path | None:
-        """Where users' own suites are; None where there are none."""
-        return None if self.contracts is None else absolute(self.contracts.folder, self.folder)
-
-    @property
-    def validation_folder(self) -> Path:
-        """What the suites found, for the trusted zone alone."""
-        return self.trusted_folder / "validation"
-
-    @property
-    def audits_folder(self) -> Path:
-        """What audits of the configured mechanism found."""
-        return self.trusted_folder / "audit" / self.stream.name
-
-    @property
-    def watch_folder(self) -> Path:
-        """Which alarms were told to whom."""
-        return self.trusted_folder / "watch" / self.stream.name
-
-    @property
-    def report_file(self) -> Path:
-        """The page that operators open each morning."""
-        return self.report_folder / "report.html"
-
-    @property
-    def report_folder(self) -> Path:
-        """Of one stream: two may share a trusted folder."""
-        return self.trusted_folder / "report" / self.stream.name
-
-    @property
-    def summaries_file(self) -> Path:
-        """Figures of the published files that the pages need not read again."""
-        return self.report_folder / "summaries.parquet"
-
-    @property
-    def curves_file(self) -> Path:
-        """The curves that the last night drew, for the live pages."""
-        return self.report_folder / "curves.json"
-
-    @property
-    def long_spans_file(self) -> Path:
-        """What a month and a year lose by the plans of late, which statements repeat each night."""
-        return self.report_folder / "long_spans.json"
-
-    @property
-    def composed_file(self) -> Path:
-        """What the charges of a month and a year compose to, which the operators' page shows."""
-        return self.report_folder / "composed.json"
-
-    @property
-    def catalogue_number_file(self) -> Path:
-        """The number of the catalogue that was signed last."""
-        return self.trusted_folder / "signed" / self.stream.name / "number"
-
-    @property
-    def serve_folder(self) -> Path:
-        """The memory of the server that `optstream serve` starts, its password and its log lines."""
-        return self.trusted_folder / "serve"
-
-    @property
-    def lineage_folder(self) -> Path:
-        """The lineage of releases."""
-        return self.trusted_folder / "lineage"
-
-    @property
-    def ledger_url(self) -> "URL":
-        """The SQLAlchemy URL: a secret. An SQLite path is absolute."""
-        return resolve_ledger_url(self.ledger.url.get_secret_value(), self.ledger_folder)
-
-
-# When things are, by the configuration: the periods of its calendar, and what its clock times mean.
-
-
-class Clocks(Folders):
-    """The calendar of the stream, and what is asked of it."""
+    # When things are: the periods of the calendar, and what clock times mean.
 
     @cached_property
     def calendar(self) -> Calendar:
         """The calendar that cuts local days into steps."""
-        stream = self.stream
-        return Calendar(step_minutes(stream.step), stream.time_zone, stream.day, stream.period)
+        return self.stream.calendar
 
     @cached_property
     def period_lengths(self) -> tuple[int, ...]:
@@ -245,95 +234,63 @@ class Clocks(Folders):
         """Return the day that it is in the stream's zone."""
         return day_of(self.local_period(now))
 
+    @property
+    def watching(self) -> Watch:
+        """What alarms go by, with its defaults where the configuration has no such table."""
+        return self.watch or Watch()
 
-# What of a configuration shapes a release, as one hash.
+    @property
+    def scheduling(self) -> Schedule:
+        """When nights run, with the defaults of what the configuration leaves out."""
+        own = self.schedule or Schedule()
+        if self.stream.period == "day" or "cron" in own.model_fields_set:
+            return own
+        return own.model_copy(update={"cron": EVERY_HOUR})
 
-SHAPES_NOTHING: dict[str, Any] = {
-    "hierarchy": True,
-    "node_facts": True,
-    "ledger": True,
-    "trusted": True,
-    "watch": True,
-    "release": True,
-    "schedule": True,
-    "contracts": True,
-    "folder": True,
-    "file": True,
-    "ledger_folder": True,
-    "input": {"folder", "raw_retention_days", "time_limit"},
-    "published": {
-        "folder",
-        "not_before",
-        "measurements",
-        "signing_key",
-        "public_keys",
-        "about",
-    },
-    "privacy": {"population_file"},
-    "covariates": {"given": {"__all__": {"path", "sha256"}}},
-}
-"""Tables and keys that shape no release, or are in it by another name, as pydantic excludes them."""
-FIRST: Mapping[str, tuple[str, ...]] = {
-    "stream": ("name", "unit", "leaves_per_step", "step", "time_zone", "day"),
-    "mechanism": ("name", "threshold", "scale", "country", "holidays"),
-    "privacy": ("epsilon", "window", "population", "alpha", "resolution", "bounds", "lower_bound"),
-    "budget": ("levels", "restatement_share"),
-    "sampling": ("n_samples", "threshold"),
-    "features_": ("named",),
-    "input": ("schema_", "timestamp", "value", "customer", "marker", "file_list"),
-    "published": ("value",),
-    "covariates": ("given",),
-}
-"""The keys that the first hashes held at any value. All others are part of it where they have no default: a
-key that comes keeps the hash of every configuration without it.
-"""
+    @property
+    def revise_days(self) -> int:
+        """How many days before the newest get a new estimate each night; 0 where the mechanism has none."""
+        given = self.release.revise_days if self.release else None
+        if given is not None:
+            return given
+        return USUAL_REVISE_DAYS if self.mechanism.kind.revises and self.stream.period == "day" else 0
 
-ALWAYS: Mapping[str, Mapping[str, Any]] = {
-    "privacy": {"calibration": "strict", "windows": "sliding"},
-    "budget": {"stages": None},
-    "sampling": {"allocation": None},
-}
-"""Keys that an earlier version had, with their only value since: part of the hash as then. Those of a
-mechanism are its `fixed`.
-"""
+    # The input, and nodes as people know them.
 
+    @property
+    def metered(self) -> bool:
+        """Whether each row of the input is one customer's."""
+        return self.input.schema_ == "metered"
 
-# The guarantee of a stream as configured: model, hierarchy, and how epsilon is shared out.
+    @property
+    def layouts(self) -> tuple[Layout, ...]:
+        """How dumps are laid out, oldest first."""
+        return self.input.layouts
 
+    def input_of(self, day: date) -> Layout:
+        """Return how the dumps of a day are laid out: columns, the value's factor, what completes it."""
+        *_, latest = (one for one in self.layouts if one.valid_from is None or one.valid_from <= day_of(day))
+        return latest
 
-def guarantee_of(privacy: Privacy, stream: Stream, source: Input) -> PrivacyModel:
-    """Return the privacy guarantee that three tables of a configuration describe; the supplier's rounding
-    adds to alpha. Raises ParameterError where they do not fit together.
-    """
-    return PrivacyModel(
-        epsilon=privacy.epsilon,
-        window_length=privacy.window,
-        alpha=privacy.alpha + source.supplier_rounding,
-        resolution=privacy.resolution,
-        unit=stream.unit,
-        leaves_per_step=stream.leaves_per_step,
-        delta=privacy.delta or 0,
-    )
+    @property
+    def least_units(self) -> int:
+        """The lower bound of a leaf, in units of the resolution: raised to a whole one."""
+        return math.ceil(self.privacy.lower_bound / self.privacy.resolution)
 
+    def name_of(self, node: str) -> str | None:
+        """Return the name of a node; None where it has none."""
+        facts = self.node_facts.get(node)
+        return None if facts is None else facts.name
 
-class Guarantee(Clocks):
-    """What a stream promises, to which tree its epsilon goes, and in which shares.
+    def called(self, node: str) -> str:
+        """Return what a person is told of a node: "Bretagne (53)", or the code alone if it has no name."""
+        return called(node, self.node_facts)
 
-    hierarchy: as configured. parents: (node, parent) of the oldest tree in input order, the root's parent
-    None; see `tree_of`.
-    """
-
-    mechanism: SerializeAsAny[Mechanism]
-    privacy: Privacy
-    hierarchy: Hierarchy
-    budget: Budget
-    parents: tuple[tuple[str, str | None], ...]
+    # What the stream promises, to which tree its epsilon goes, and in which shares.
 
     @cached_property
     def model(self) -> PrivacyModel:
-        """The privacy guarantee of the stream. Its alpha is of what is delivered: what one customer moves,
-        and with it the supplier's rounding (Lemma 2a, docs/privacy.md).
-        """
+        """The privacy guarantee of the stream. Its alpha is of what is delivered."""
         return guarantee_of(self.privacy, self.stream, self.input)
 
     def model_of(self, revision: int) -> PrivacyModel:
@@ -360,21 +317,16 @@ class Guarantee(Clocks):
     @cached_property
     def dated_hierarchy(self) -> DatedHierarchy:
         """The oldest tree and its changes; `tree_of` is what holds on a day."""
-        return DatedHierarchy(self.parents, changes_of(self.hierarchy.changes), self.margin)
+        return DatedHierarchy(self.parents, self.hierarchy.tree_changes, self.margin)
 
     @cached_property
     def margin(self) -> Margin | None:
         """What makes cells of the leaves; None where there is a tree alone."""
-        return margin_of(self.hierarchy)
+        return self.hierarchy.margin
 
     def tree_of(self, day: date) -> AggregationTree:
         """Return the aggregation tree that holds on a day."""
         return self.dated_hierarchy.tree_of(day)
-
-    @property
-    def metered(self) -> bool:
-        """Whether each row of the input is one customer's."""
-        return self.input.schema_ == "metered"
 
     def leaves_per_period(self, day: date) -> int:
         """The leaves that a customer's readings of a day may lie in: nothing keeps metered rows in one."""
@@ -394,6 +346,37 @@ class Guarantee(Clocks):
     def level_shares(self) -> tuple[Fraction, ...]:
         """One for each level, root first, then the margin's."""
         return (*self.budget.levels, *self.budget.margins.values())
+
+    @property
+    def counts_known(self) -> bool:
+        """Whether readings are counts, and the mechanism makes use of that: then there are bands."""
+        return self.privacy.counts and "counts" in self.mechanism.kind.__dataclass_fields__
+
+    def features(self, day: date) -> list[Feature]:
+        """Return the named partitions of a day, in the file's order; none where the mechanism has none."""
+        times = self.calendar.local_times(day)
+        return [Feature.from_clock(cuts, times, name) for name, cuts in self.features_.named.items()]
+
+    def describe_mechanism(self, day: date) -> dict[str, Any]:
+        """Return the mechanism of a day and all its parameters, as lineage states them, for JSON: public."""
+        described: dict[str, Any] = self.mechanism.model_dump(mode="json", exclude_none=True)
+        described |= {key: value for key, value in self.mechanism.fixed.items() if value is not None}
+        if self.sampling is not None:
+            described["sampling"] = self.sampling.model_dump(mode="json", exclude_none=True)
+            described["features"] = self.features_.model_dump(mode="json")["named"]
+        taken, n_leaves = self.mechanism.kind.__dataclass_fields__, self.leaves_per_period(day)
+        if n_leaves > 1 and "leaves_per_period" in taken:
+            described["leaves_per_period"] = n_leaves
+        if self.counts_known:
+            described["counts"] = True
+        if self.declared_leaves is not None and "declared_leaves" in taken:
+            described["leaves_per_period"] = self.declared_leaves
+        described["level_shares"] = [str(share) for share in self.level_shares]
+        if self.margin is not None:
+            described[MARGIN] = self.margin.name
+        if self.dated_hierarchy.changes:
+            described[TREE] = self.dated_hierarchy.hash_of(day)
+        return described
 
     @cached_property
     def configuration_hash(self) -> str:
@@ -424,106 +407,3 @@ class Guarantee(Clocks):
             document["hierarchy_changes"] = [one.to_document() for one in self.dated_hierarchy.changes]
         text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-USUAL_REVISE_DAYS = 14
-
-
-class Settings(Guarantee):
-    """A validated configuration. Made by `load_settings`; its repr shows no secret.
-
-    Each table is as in the file (docs/configure.md); None where an optional one is left out, whose defaults
-    `watching` and `scheduling` give. sampling, features_: none for mechanisms that have no such table.
-    covariates: public series that explain part of the readings. node_facts, which has names
-    and places, shape no release.
-    """
-
-    sampling: Sampling | None = None
-    features_: Features = Features()
-    watch: Watch | None = None
-    release: Release | None = None
-    schedule: Schedule | None = None
-    covariates: Covariates = Covariates()
-    node_facts: Mapping[str, NodeFacts] = Field(default_factory=dict)
-
-    def describe_mechanism(self, day: date) -> dict[str, Any]:
-        """Return the mechanism of a day and all its parameters, as lineage states them, for JSON: public."""
-        described: dict[str, Any] = self.mechanism.model_dump(mode="json", exclude_none=True)
-        described |= {key: value for key, value in self.mechanism.fixed.items() if value is not None}
-        if self.sampling is not None:
-            described["sampling"] = self.sampling.model_dump(mode="json", exclude_none=True)
-            described["features"] = self.features_.model_dump(mode="json")["named"]
-        n_leaves = self.leaves_per_period(day)
-        if n_leaves > 1 and "leaves_per_period" in self.mechanism.kind.__dataclass_fields__:
-            described["leaves_per_period"] = n_leaves
-        if self.counts_known:
-            described["counts"] = True
-        if self.declared_leaves is not None and "declared_leaves" in self.mechanism.kind.__dataclass_fields__:
-            described["leaves_per_period"] = self.declared_leaves
-        described["level_shares"] = [str(share) for share in self.level_shares]
-        if self.margin is not None:
-            described[MARGIN] = self.margin.name
-        if self.dated_hierarchy.changes:
-            described[TREE] = self.dated_hierarchy.hash_of(day)
-        return described
-
-    @property
-    def counts_known(self) -> bool:
-        """Whether readings are counts, and the mechanism makes use of that: then there are bands."""
-        return self.privacy.counts and "counts" in self.mechanism.kind.__dataclass_fields__
-
-    def features(self, day: date) -> list[Feature]:
-        """Return the named partitions of a day, in the file's order; none where the mechanism has none."""
-        times = self.calendar.local_times(day)
-        return [Feature.from_clock(cuts, times, name) for name, cuts in self.features_.named.items()]
-
-    @property
-    def layouts(self) -> tuple[Layout, ...]:
-        """How dumps are laid out, oldest first."""
-        return layouts_of(self.input)
-
-    def input_of(self, day: date) -> Layout:
-        """Return how the dumps of a day are laid out: columns, the value's factor, what completes it."""
-        *_, latest = (one for one in self.layouts if one.valid_from is None or one.valid_from <= day_of(day))
-        return latest
-
-    @property
-    def least_units(self) -> int:
-        """The lower bound of a leaf, in units of the resolution: raised to a whole one."""
-        return math.ceil(self.privacy.lower_bound / self.privacy.resolution)
-
-    def name_of(self, node: str) -> str | None:
-        """Return the name of a node; None where it has none."""
-        told = self.node_facts.get(node)
-        return None if told is None else told.name
-
-    def called(self, node: str) -> str:
-        """Return what a person is told of a node: "Bretagne (53)", or the code alone if it has no name."""
-        return called(node, self.node_facts)
-
-    @property
-    def watching(self) -> Watch:
-        """What alarms go by, with its defaults where the configuration has no such table."""
-        return self.watch or Watch()
-
-    @property
-    def event_log_file(self) -> Path | None:
-        """Where the watch adds a line for each alarm that begins or ends; None where nowhere."""
-        log = self.watching.log
-        return None if log is None else absolute(log, self.folder)
-
-    @property
-    def revise_days(self) -> int:
-        """How many days before the newest get a new estimate each night; 0 where the mechanism has none."""
-        given = self.release.revise_days if self.release else None
-        if given is not None:
-            return given
-        return USUAL_REVISE_DAYS if self.mechanism.kind.revises and self.stream.period == "day" else 0
-
-    @property
-    def scheduling(self) -> Schedule:
-        """When nights run, with the defaults of what the configuration leaves out."""
-        own = self.schedule or Schedule()
-        if self.stream.period == "day" or "cron" in own.model_fields_set:
-            return own
-        return own.model_copy(update={"cron": EVERY_HOUR})

@@ -171,10 +171,8 @@ def _arrow(frame: pl.DataFrame) -> bytes:
 # Processes that end when the one that started them is gone, however it ended: SIGKILL runs no exit hook.
 #
 # Each waits for the closing of a pipe or socket whose other end its starter alone holds. Linux's own signal
-# for
-# this (PR_SET_PDEATHSIG) follows the thread that started a process, and pools start theirs in threads that
-# end
-# sooner; and it misses a starter that died before it was asked for, which a closed pipe does not.
+# for this (PR_SET_PDEATHSIG) follows the thread that started a process, and pools start theirs in threads
+# that end sooner; and it misses a starter that died before it was asked for, which a closed pipe does not.
 
 GRACE_SECONDS = 10.0
 """After a polite stop, which a draw holds back (`tasks.trusted.files.deferred_stop`)."""

@@ -2,24 +2,28 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from itertools import dropwhile, takewhile
-from typing import Literal
+from math import inf
+from typing import Annotated, Any, Literal
 
+from pydantic import Field, InstanceOf, PlainSerializer, WithJsonSchema
+
+from optstream.catalogue.documents import Period
 from optstream.errors import LedgerError, OptStreamError, ParameterError
 from optstream.ledger import GuaranteeLoss, Ledger, ReleaseState, StreamTerms, Stretch
-from optstream.ledger.accounting import SharedWindow
-from optstream.ledger.dated_trees import continues
+from optstream.ledger.records import continues
 from optstream.ledger.terms import OF_GRANT
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.privacy.accountant import Compose, composed
 from optstream.privacy.horizon import HorizonLoss, loss_over
+from optstream.privacy.model import Currency
 from optstream.stream import Calendar, day_of
 from tasks.config import Settings
 from tasks.release.mechanism import mechanism_for, recall
+from tasks.release.outcomes import Exact, Printed, as_float, is_none, left_out
 from tasks.release.run import terms_of
 from tasks.trusted.files import kept_composition
 
@@ -28,27 +32,29 @@ from tasks.trusted.files import kept_composition
 _CALENDAR = re.compile(r"([0-9]+) min, (.+?), (elapsed|fixed)(, by the hour)?")
 
 
-@dataclass(frozen=True)
-class ChargedRelease:
+class ChargedRelease(Printed):
     """A release and the most that it alone takes from any window, in the privacy budget's currency."""
 
-    period: str
+    period: str = Field(serialization_alias="date")
     revision: int
-    state: ReleaseState
-    epsilon: Fraction
+    state: Annotated[ReleaseState, PlainSerializer(lambda state: state.value.lower())]
+    epsilon: Exact = Field(serialization_alias="charged")
+    charged_float: float | None = as_float("epsilon")
 
 
-@dataclass(frozen=True)
-class StreamPage:
+class StreamPage(Printed):
     """A stream's terms, how many releases it has in each state, and those of the days that are shown."""
 
-    terms: StreamTerms
-    counts: Mapping[ReleaseState, int]
+    stream: str
+    terms: Annotated[InstanceOf[StreamTerms], PlainSerializer(lambda terms: terms.guarantee())]
+    counts: Annotated[
+        dict[ReleaseState, int],
+        PlainSerializer(lambda counts: {state.value.lower(): count for state, count in counts.items()}),
+    ] = Field(serialization_alias="n_releases")
     releases: tuple[ChargedRelease, ...]
 
 
-@dataclass(frozen=True)
-class DayHeadroom:
+class DayHeadroom(Printed):
     """A day: the least that any window with one of its steps has left.
 
     left: minus infinity where noise was compromised.
@@ -56,14 +62,21 @@ class DayHeadroom:
     release already, or where the stream is not of this budget.
     """
 
-    day: date
-    left: Fraction | float
-    may: bool | None = None
+    day: Period = Field(serialization_alias="date")
+    left: Exact
+    left_float: float | None = as_float("left")
+    may: bool | None = Field(None, serialization_alias="may_be_released")
     because: str = ""
 
 
-@dataclass(frozen=True)
-class WindowHeadroom:
+Minute = Annotated[
+    InstanceOf[datetime],
+    PlainSerializer(lambda moment: moment.isoformat(timespec="minutes")),
+    WithJsonSchema({"type": "string"}),
+]
+
+
+class WindowHeadroom(Printed):
     """The windows that begin at first_step to last_step have this left, as `DayHeadroom` says it.
 
     Times: None without a calendar.
@@ -71,49 +84,71 @@ class WindowHeadroom:
 
     first_step: int
     last_step: int
-    begin_first: datetime | None
-    begin_last: datetime | None
-    left: Fraction | float
+    begin_first: Minute | None
+    begin_last: Minute | None
+    left: Exact
+    left_float: float | None = as_float("left")
 
 
-@dataclass(frozen=True)
-class BudgetSummary:
+class StreamCharge(Printed):
+    """What a stream is charged in a window."""
+
+    stream: str
+    charged: Exact
+    charged_float: float | None = as_float("charged")
+
+
+class FullestWindow(Printed):
+    """What each stream is charged in the fullest window with a step of the days that are shown."""
+
+    first_step: int
+    charged: Exact
+    charged_float: float | None = as_float("charged")
+    streams: tuple[StreamCharge, ...]
+
+
+class BudgetSummary(Printed):
     """A privacy budget: its streams, days and windows.
 
-    model: of any of its streams, for they agree. free_from, free_from_time: every window that begins there
-    or later has the whole privacy budget; None if nothing was ever charged, or without a calendar. shared:
-    what each stream is charged in the fullest window with a step of these days; None without any step.
+    terms: of any of its streams, for they agree on the model. free_from, free_from_time: every window that
+    begins there or later has the whole privacy budget; None if nothing was ever charged, or without a
+    calendar. shared: None without any step.
     """
 
-    name: str
-    terms: StreamTerms
-    calendar: Calendar | None
+    terms: InstanceOf[StreamTerms] = Field(exclude=True)
+    calendar: InstanceOf[Calendar] | None = Field(exclude=True)
+    name: str = Field(serialization_alias="grant")
+    window_steps: int
+    kind: Literal["sliding"] = Field("sliding", serialization_alias="windows")
+    counted: str = Field(serialization_alias="calendar")
+    epsilon: Exact
+    epsilon_float: float | None = as_float("epsilon")
+    currency: Literal["rho"] | None = left_out()
+    delta: Exact | None = left_out()
+    delta_float: float | None = as_float("delta", exclude_if=is_none)
+    rho: Exact | None = left_out()
+    rho_float: float | None = as_float("rho", exclude_if=is_none)
     streams: tuple[StreamPage, ...]
     days: tuple[DayHeadroom, ...]
-    windows: tuple[WindowHeadroom, ...]
-    free_from: int | None
-    free_from_time: datetime | None
-    shared: SharedWindow | None = None
+    windows: tuple[WindowHeadroom, ...] = Field(serialization_alias="window_groups")
+    shared: FullestWindow | None = Field(serialization_alias="shared_window")
+    free_from: int | None = Field(serialization_alias="all_free_from_step")
+    free_from_time: Minute | None = Field(serialization_alias="all_free_from")
 
     @property
     def shared_words(self) -> str:
         """What each stream is charged in the fullest window; "" for a budget of one stream."""
-        if self.shared is None or len(self.shared.by_stream) < 2:
+        if self.shared is None or len(self.shared.streams) < 2:
             return ""
-        start = self.shared.first_step
+        start, model = self.shared.first_step, self.terms.model
         begin = (
             f"step {start}" if self.calendar is None else f"{self.calendar.local_time(start):%Y-%m-%d %H:%M}"
         )
-        parts = ", ".join(f"{name} {_amount(lost)}" for name, lost in self.shared.by_stream)
+        parts = ", ".join(f"{one.stream} {float(one.charged):.6g}" for one in self.shared.streams)
         return (
-            f"{parts}; together {self.terms.model.currency} {_amount(self.shared.total)} of "
-            f"{_amount(self.terms.model.budget)}, in the "
-            f"fullest window of these days, which begins at {begin}"
+            f"{parts}; together {model.currency} {float(self.shared.charged):.6g} of "
+            f"{float(model.budget):.6g}, in the fullest window of these days, which begins at {begin}"
         )
-
-
-def _amount(epsilon: Fraction | float) -> str:
-    return f"{float(epsilon):.6g}"
 
 
 def in_words(one: GuaranteeLoss) -> str:
@@ -206,9 +241,32 @@ def _page(
         # unasked, only the windows that the last release or a later one meets
         stretches = _from(stretches, newest - model.window_length + 1)
     windows = tuple(_window(calendar, model.budget, one) for one in stretches if one.charged or first or last)
-    free = None if calendar is None or free_from is None else calendar.local_time(free_from)
-    shared = ledger.shared_window(terms.grant, steps) if steps else None
-    return BudgetSummary(terms.grant, terms, calendar, pages, headrooms, windows, free_from, free, shared)
+    in_rho: dict[str, Any] = (
+        {} if model.rho is None else {"currency": "rho", "delta": model.delta, "rho": model.rho}
+    )
+    return BudgetSummary(
+        terms=terms,
+        calendar=calendar,
+        name=terms.grant,
+        window_steps=model.window_length,
+        counted=terms.calendar,
+        epsilon=model.epsilon,
+        **in_rho,
+        streams=pages,
+        days=headrooms,
+        windows=windows,
+        shared=_shared(ledger, terms.grant, steps),
+        free_from=free_from,
+        free_from_time=None if calendar is None or free_from is None else calendar.local_time(free_from),
+    )
+
+
+def _shared(ledger: Ledger, grant: str, steps: range) -> FullestWindow | None:
+    found = ledger.shared_window(grant, steps) if steps else None
+    if found is None:
+        return None
+    streams = tuple(StreamCharge(stream=name, charged=lost) for name, lost in found.by_stream)
+    return FullestWindow(first_step=found.first_step, charged=found.total, streams=streams)
 
 
 def _days(
@@ -259,8 +317,10 @@ def _stream_page(ledger: Ledger, terms: StreamTerms, steps: range) -> StreamPage
         record = ledger.find(terms.stream, outline.period, outline.revision)
         spends = record.spends if record else ()
         epsilon = worst_window(spends, model.window_length).epsilon
-        found.append(ChargedRelease(outline.period, outline.revision, outline.state, epsilon))
-    return StreamPage(terms, ledger.count_by_state(terms.stream), tuple(found))
+        period, revision, state = outline.period, outline.revision, outline.state
+        found.append(ChargedRelease(period=period, revision=revision, state=state, epsilon=epsilon))
+    counts = ledger.count_by_state(terms.stream)
+    return StreamPage(stream=terms.stream, terms=terms, counts=counts, releases=tuple(found))
 
 
 def _day(
@@ -280,19 +340,17 @@ def _day(
         (one.charged for one in takewhile(lambda one: one.first_start < first + n_steps, near)),
         default=Fraction(0),
     )
-    headroom = DayHeadroom(day, model.budget - charged)
+    left = model.budget - charged
     if not plan:
-        return headroom
+        return DayHeadroom(day=day, left=left)
     try:
         mechanism = mechanism_for(settings, day)
         memory = recall(settings, ledger, mechanism, day, 0)
         judged = ledger.judge_plan(terms.grant, mechanism.plan(n_steps, first, memory.state))
     except OptStreamError as error:
-        return replace(headroom, may=False, because=str(error))
-    for one in judged:
-        if one.is_broken:
-            return replace(headroom, may=False, because=in_words(one))
-    return replace(headroom, may=True)
+        return DayHeadroom(day=day, left=left, may=False, because=str(error))
+    because = next((in_words(one) for one in judged if one.is_broken), "")
+    return DayHeadroom(day=day, left=left, may=not because, because=because)
 
 
 def _from(stretches: Sequence[Stretch], start: int) -> Sequence[Stretch]:
@@ -301,9 +359,14 @@ def _from(stretches: Sequence[Stretch], start: int) -> Sequence[Stretch]:
 
 
 def _window(calendar: Calendar | None, budget: Fraction, one: Stretch) -> WindowHeadroom:
-    starts = (one.first_start, one.last_start)
-    first, last = (None if calendar is None else calendar.local_time(start) for start in starts)
-    return WindowHeadroom(*starts, first, last, budget - one.charged)
+    first, last = one.first_start, one.last_start
+    return WindowHeadroom(
+        first_step=first,
+        last_step=last,
+        begin_first=calendar and calendar.local_time(first),
+        begin_last=calendar and calendar.local_time(last),
+        left=budget - one.charged,
+    )
 
 
 # What one customer has lost over the days of a month or a year, from the ledger alone.
@@ -313,19 +376,43 @@ HORIZONS = (30, 365)
 """Days over which a customer's whole loss is told where nobody asked for another number."""
 
 
-@dataclass(frozen=True)
-class Horizon:
+def _of_loss(read: Callable[[HorizonLoss], Any], compromised: Any) -> Any:
+    return Field(default_factory=lambda known: read(known["loss"]) if known["loss"] else compromised)
+
+
+class Horizon(Printed):
     """The days from first to last, and what all readings of one customer on them lose together.
 
     loss: None where noise was compromised: then it is all.
     """
 
+    loss: InstanceOf[HorizonLoss] | None = Field(exclude=True)
+    format: Literal["optstream.ledger-horizon/1"] = "optstream.ledger-horizon/1"
     grant: str
-    first: date
-    last: date
+    first: Period
+    last: Period
     n_days: int
-    delta: Fraction
-    loss: HorizonLoss | None
+    currency: Currency = _of_loss(lambda loss: "rho" if loss.composed == "rho" else "epsilon", "epsilon")
+    delta: Exact
+    delta_float: float | None = as_float("delta")
+    epsilon_float: float | None = _of_loss(lambda loss: loss.epsilon, None)
+    plain_sum: Exact = _of_loss(lambda loss: loss.plain, inf)
+    plain_sum_float: float | None = as_float("plain_sum")
+    composed: str | None = _of_loss(lambda loss: loss.composed, None)
+
+
+class Book(Printed):
+    """What `optstream ledger show` prints.
+
+    stream: the configured one, of whose privacy budget the horizons are. changed_in_configuration: what a run
+    is refused for.
+    """
+
+    format: Literal["optstream.ledger-show/1"] = "optstream.ledger-show/1"
+    stream: str
+    changed_in_configuration: list[str]
+    grants: tuple[BudgetSummary, ...]
+    horizons: tuple[Horizon, ...]
 
 
 def read_horizons(settings: Settings, ledger: Ledger) -> tuple[Horizon, ...]:
@@ -374,4 +461,4 @@ def read_horizon(
     loss = None
     if not spent.compromised:
         loss = loss_over(spent.spends, delta, adaptive=spent.adaptive, window=spent.window, compose=compose)
-    return Horizon(terms.grant, first, last, n_days, delta, loss)
+    return Horizon(loss=loss, grant=terms.grant, first=first, last=last, n_days=n_days, delta=delta)

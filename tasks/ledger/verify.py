@@ -11,7 +11,7 @@ from optstream.catalogue.read import read_statement
 from optstream.catalogue.statement import TREE
 from optstream.errors import LedgerError, ParameterError, PublicationError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState, Vintage
-from optstream.ledger.dated_trees import Entries, hash_at
+from optstream.ledger.records import Entries, hash_at
 from optstream.privacy import worst_window
 from optstream.stream import Measured, period_from
 from tasks.config import Settings

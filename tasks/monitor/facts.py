@@ -135,7 +135,7 @@ def _resized(settings: Settings, listed: Iterable[Entry]) -> dict[date, str]:
 
 
 def kept_figures(settings: Settings) -> pl.DataFrame | None:
-    """What the pages keep of every published file and node (`tasks.pages.summaries.SCHEMA`): published
+    """The pages' summaries (`tasks.pages.summaries.SCHEMA`) of every published file and node: published
     values alone. None where there is none yet.
     """
     columns = ["file_hash", "node", "mean", "noise", "model", "size"]

@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 
 from optstream.errors import DumpError, ParameterError
-from tasks.config.example import EXAMPLE
+from tasks.config.templates import EXAMPLE
 from tasks.operate.simulate import FRENCH_REGIONS, write_dump
 
 # The text of a file becomes a frame. Pure; what is wrong is refused with the number of its line.

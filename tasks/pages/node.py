@@ -188,7 +188,15 @@ def read_replaced(settings: Settings, node: str, days: Collection[date]) -> dict
     for day in days:
         names = [PurePosixPath(name) for name in place.names_below(folder_of(SUPERSEDED, day))]
         for name in [one for one in names if is_release_name(one.name)][:MOST_REPLACED]:
-            old = Entry(day, 0, 0, name.stem.removeprefix("release-"), "", "")
+            digest = name.stem.removeprefix("release-")
+            old = Entry(
+                period=day,
+                revision=0,
+                vintage=0,
+                file_hash=digest,
+                rows_hash=digest,
+                ledger_head="unknown",
+            )
             with suppress(PublicationError):
                 stated, rows = read_statement(place, old), _rows(place, old, value, {node})
                 found.setdefault((stated.revision, stated.vintage), []).append(rows)

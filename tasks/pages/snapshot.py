@@ -240,7 +240,7 @@ def overdue(found: Snapshot, now: datetime) -> tuple[Work, ...]:
     patience = {"look": max_runtime(settings), "watch": 2 * LONGEST_WATCH}
     zone = ZoneInfo(settings.stream.time_zone)
     due = {work: next_fire(crons[work], at.astimezone(zone)) for work, at in found.ended.items()}
-    return tuple(work for work, at in due.items() if at is not None and at + patience[work] < now)
+    return tuple(work for work, at in due.items() if at + patience[work] < now)
 
 
 def surprises_of(

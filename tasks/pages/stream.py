@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -33,13 +34,13 @@ FEW_NODES = 40
 NO_SERVER = "no Prefect server is named: start `optstream ui` with PREFECT_API_URL to see runs here"
 
 
-def static_page(snapshot: Snapshot, links: str | None) -> bytes:
-    """Return the page as one file that fetches nothing. links: the way to the published folder; None into a
-    store.
-    """
+def static_page(snapshot: Snapshot) -> bytes:
+    """Return the page as one file that fetches nothing, with links to the published folder if it is here."""
     settings, values = snapshot.settings, stream_page(snapshot, snapshot.at, all_days=True)
     assert settings is not None  # it was looked at
-    contracts = os.path.relpath(folder_of(settings), settings.report_folder) + "/"
+    folder, here = settings.published_folder, settings.report_folder
+    links = os.path.relpath(folder, here) + "/" if isinstance(folder, Path) else None
+    contracts = os.path.relpath(folder_of(settings), here) + "/"
     return page(
         "stream", is_static=True, home=None, links=links, contracts=contracts, now=snapshot.at, **values
     )

@@ -92,31 +92,36 @@ class Summaries:
         parts, lost = [kept], []
         for entry in fresh:
             try:
-                parts.append(_summed_up(_columns(place, entry, value)))
+                parts.append(_summed_up(place, entry, value))
             except PublicationError:
                 lost.append(entry)
         return Summaries(pl.concat(parts).sort("file_hash", "node")), lost
 
 
-def _columns(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
-    noise, model = error_columns(value)
-    rows = _upper_levels(
-        read_columns(place, entry, {"step", "node", "level", value, noise, model}, {noise, model})
-    )
+def _summed_up(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
+    """The rows of a file. A day whose noise is not known at every step is not known as a whole, and so its
+    model's error.
+    """
+    columns = error_columns(value)
+    rows = _upper_levels(read_columns(place, entry, {"step", "node", "level", value, *columns}, set(columns)))
     own = entry.own if isinstance(entry, DayEntry) else (entry,)
     stated = [read_statement(place, one) for one in own]
-    statement = stated[-1]
-    epsilon = max(one.epsilon_of_grant for one in stated)
     terms = list(dict.fromkeys(one.terms_in_words for one in stated))
-    return rows.join(_of_means(place, entry, statement), on="node", how="left").select(
+    noise, model = (pl.col(name).cast(pl.Float64) for name in columns)
+    known, whole = pl.col("known").first(), pl.col("whole").first()
+    of_model = pl.coalesce(pl.when(whole).then(known), model.mean())
+    found = rows.join(_of_means(place, entry, stated[-1]), on="node", how="left").group_by("node")
+    return found.agg(
+        pl.col(value).cast(pl.Float64).mean().alias("mean"),
+        pl.when(noise.null_count() == 0).then(pl.coalesce(known, noise.mean())).alias("noise"),
+        pl.when(model.null_count() == 0).then(of_model).alias("model"),
+    ).select(
         pl.lit(entry.file_hash).alias("file_hash"),
         "node",
-        pl.col(value).cast(pl.Float64).alias("value"),
-        pl.col(noise).cast(pl.Float64).alias("noise"),
-        pl.col(model).cast(pl.Float64).alias("model"),
-        "known",
-        "whole",
-        pl.lit(str(epsilon)).alias("epsilon"),
+        "mean",
+        "noise",
+        "model",
+        pl.lit(str(max(one.epsilon_of_grant for one in stated))).alias("epsilon"),
         pl.lit(terms, dtype=pl.List(pl.String)).alias("terms"),
         pl.lit(_size(place, entry), dtype=pl.Int64).alias("size"),
     )
@@ -143,7 +148,7 @@ def _of_means(place: Storage, entry: Entry, statement: ReleaseStatement) -> pl.D
     """Return the standard error of each node's daily mean, as the file of errors has it, and whether it is of
     the whole error; no rows where there is no such file.
     """
-    if isinstance(entry, DayEntry):  # how the errors of its hours hang together no file tells
+    if isinstance(entry, DayEntry):  # no file has the covariance of its hours' errors
         return pl.DataFrame(schema=_MEANS)
     found = None
     with suppress(PublicationError):  # `check_files` names what is lost, and there is a bound without it
@@ -154,19 +159,3 @@ def _of_means(place: Storage, entry: Entry, statement: ReleaseStatement) -> pl.D
     errors = np.sqrt(np.maximum(found.variances_of_sums(), 0.0)) / n_steps
     whole = pl.lit(found.of == "whole").alias("whole")
     return pl.DataFrame({"node": found.nodes, "known": errors}).with_columns(whole)
-
-
-def _summed_up(rows: pl.DataFrame) -> pl.DataFrame:
-    """A day whose noise is not known at every step is not known as a whole, and so its model's error."""
-    value, noise, model = pl.col("value"), pl.col("noise"), pl.col("model")
-    known, whole = pl.col("known").first(), pl.col("whole").first()
-    is_noise = noise.null_count() == 0
-    found = rows.group_by("file_hash", "node").agg(
-        value.mean().alias("mean"),
-        pl.when(is_noise).then(pl.coalesce(known, noise.mean())).alias("noise"),
-        pl.when(model.null_count() == 0)
-        .then(pl.coalesce(pl.when(whole).then(known), model.mean()))
-        .alias("model"),
-        pl.col("epsilon", "terms", "size").first(),
-    )
-    return found.select(SCHEMA.names())

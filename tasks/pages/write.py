@@ -1,7 +1,6 @@
 """Write both pages: the data users' into the published folder, the operators' into the trusted one."""
 
 import json
-import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -65,7 +64,7 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
     found = replace(
         snapshot_of(settings, ledger, now), horizons=read_horizons(settings, ledger), unwritten=problem
     )
-    write_private(settings.report_file, static_page(found, _links(settings)))
+    write_private(settings.report_file, static_page(found))
     return Written(settings.report_file, public, problem, () if facts is None else tuple(facts.lost))
 
 
@@ -96,9 +95,14 @@ def _write_public(
         return None
     own = settings.published
     lost = ledger.known_noise(settings.stream.name)
-    told = About(nodes=settings.node_facts, known_noise=lost, **own.about)
+    about = About(
+        stream=settings.stream.name,
+        nodes=settings.node_facts,
+        known_noise=lost,
+        **own.about,  # type: ignore[arg-type]  # texts alone
+    )
     delete_answers(folder)
-    put_about(folder, settings.stream.name, told, signer)
+    put_about(folder, about, signer)
     put_hierarchy(folder, settings.dated_hierarchy, settings.name_of, signer)
     kept, made = settings.summaries_file, []
 
@@ -115,7 +119,7 @@ def _write_public(
         return public_page(facts)
 
     replace_page(settings.published_folder, make)
-    put_metadata(folder, told, signer, card_files(deployment_of(settings, ledger, made[-1].terms)))
+    put_metadata(folder, about, signer, card_files(deployment_of(settings, ledger, made[-1].terms)))
     return made[-1]
 
 
@@ -140,11 +144,3 @@ def write_public_page(folder: Location | str, into: Path | None = None) -> tuple
         place = open_storage(folder)
         into.write_bytes(make(place, read_catalogue(place)))
     return tuple(made[-1].lost)
-
-
-def _links(settings: Settings) -> str | None:
-    """What leads from the operators' page to the published folder; None into a store."""
-    folder = settings.published_folder
-    if not isinstance(folder, Path):
-        return None
-    return os.path.relpath(folder, settings.report_file.parent) + "/"

@@ -14,7 +14,7 @@ from optstream.catalogue.layout import PAGE
 from optstream.catalogue.metadata import check_metadata
 from optstream.catalogue.page import check_page
 from optstream.errors import LedgerError, PublicationError
-from optstream.ledger import GuaranteeLoss, Ledger, ReleaseOutline, ReleaseState, WindowLoss
+from optstream.ledger import GuaranteeLoss, Ledger, ReleaseOutline, WindowLoss
 from optstream.ledger.terms import difference
 from optstream.privacy import Spend, worst_window
 from optstream.stream import period_from
@@ -189,60 +189,35 @@ def _days(days: Iterable[date]) -> list[str]:
 MOST_LISTED = 10
 
 
-@dataclass(frozen=True)
-class UnderWay:
-    """A day that is reserved or drawn. until: the end of its lease (UTC); None where it is free already."""
-
-    day: date
-    state: ReleaseState
-    until: datetime | None
-
-
-@dataclass(frozen=True)
-class LeftBehind:
-    """Of the days that were asked for. missing: those that nobody began, though a dump lies there."""
-
-    n_asked: int
-    under_way: tuple[UnderWay, ...]
-    missing: tuple[date, ...]
-
-
-def left_behind(settings: Settings, ledger: Ledger, days: Sequence[date], now: datetime) -> LeftBehind:
-    """Return what is left of days whose run was stopped: those under way, with the ends of their leases, and
-    those that were never begun. Changes nothing. days: that were asked for, rising, at least one.
+def words_of_left(
+    settings: Settings, ledger: Ledger, days: Sequence[date], now: datetime, again: str
+) -> list[str]:
+    """Return what is left of days whose run was stopped, in lines for its operator: days under way, with the
+    ends of their leases, and how many were never begun. Changes nothing. days: rising, at least one. again:
+    the command that goes on.
     """
     plan, now = plan_backfill(settings, ledger, days), ledger.lease_time(now)
-    under_way = []
-    for day in plan.begun:
-        record = ledger.latest(settings.stream.name, day.isoformat())
-        if record is not None and record.state.is_under_way:
-            until = record.lease_until if record.lease_until > now else None
-            under_way.append(UnderWay(day, record.state, until))
-    return LeftBehind(len(days), tuple(under_way), plan.missing)
-
-
-def words_of(left: LeftBehind, again: str) -> list[str]:
-    """Return what an operator is told who stopped a run, in lines; again: the command that goes on."""
-    if not left.under_way and not left.missing:
+    found = [ledger.latest(settings.stream.name, day.isoformat()) for day in plan.begun]
+    under_way = [one for one in found if one is not None and one.state.is_under_way]
+    if not under_way and not plan.missing:
         return ["interrupted: every day that was asked for is done with, or has no dump; nothing is left"]
     lines = [
-        f"interrupted: of {left.n_asked} days {len(left.under_way)} are under way and {len(left.missing)} "
+        f"interrupted: of {len(days)} days {len(under_way)} are under way and {len(plan.missing)} "
         "were not begun; nothing is lost, and nothing is drawn twice"
     ]
-    for one in left.under_way[:MOST_LISTED]:
-        held = f"held by the stopped run until {one.until:%Y-%m-%d %H:%M:%S} UTC" if one.until else "free"
-        lines.append(f"  {one.day} {one.state}: {held}")
-    if len(left.under_way) > MOST_LISTED:
-        lines.append(f"  and {len(left.under_way) - MOST_LISTED} more")
-    until = max((one.until for one in left.under_way if one.until), default=None)
-    if until is None:
+    held = [one for one in under_way if one.lease_until > now]
+    for one in under_way[:MOST_LISTED]:
+        until = f"held by the stopped run until {one.lease_until:%Y-%m-%d %H:%M:%S} UTC"
+        lines.append(f"  {one.period} {one.state}: {until if one in held else 'free'}")
+    if len(under_way) > MOST_LISTED:
+        lines.append(f"  and {len(under_way) - MOST_LISTED} more")
+    if not held:
         return [*lines, f"go on at any time with `{again}`"]
-    held_day = next(one.day for one in left.under_way if one.until)
     return [
         *lines,
-        f"go on after {until:%H:%M:%S} UTC with `{again}`, which before that leaves held days alone; once "
-        "that run is gone for certain, "
-        f"`optstream ledger release-lease {held_day} --why …` frees a day at once",
+        f"go on after {max(one.lease_until for one in held):%H:%M:%S} UTC with `{again}`, which before that "
+        "leaves held days alone; once that run is gone for certain, "
+        f"`optstream ledger release-lease {held[0].period} --why …` frees a day at once",
     ]
 
 

@@ -5,29 +5,161 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, InstanceOf, PlainSerializer, SerializationInfo
 
-from optstream.noise import simulated_noise
-from optstream.privacy import CappedSpend, GaussianSpend, JointSpend, Spend, StepSpend, worst_window
+from optstream.catalogue.documents import Amount
+from optstream.catalogue.documents import Period as Day
+from optstream.errors import ConfigurationError
+from optstream.noise import joint_variance, simulated_noise
+from optstream.privacy import (
+    CappedSpend,
+    GaussianSpend,
+    JointSpend,
+    PrivacyModel,
+    Spend,
+    StepSpend,
+    worst_window,
+)
+from optstream.privacy.horizon import HorizonLoss
 from tasks.config import Settings
 from tasks.ingest.sandbox import clock_before_ingest
-from tasks.plan.candidates import check_population
-from tasks.plan.expected import (
-    Band,
-    DryRun,
-    Level,
-    Noise,
-    Period,
-    Stage,
-    dry_run_document,
-    expected_errors,
-    warnings_of,
-)
 from tasks.plan.long_spans import plan_horizons
 from tasks.release.mechanism import Mechanism, mechanism_for
+from tasks.release.outcomes import Printed, is_none, left_out
 from tasks.trusted.covariates import read_covariates
+
+
+def _price(amount: Fraction, currency: str) -> dict[str, Any]:
+    return {currency: str(amount), f"{currency}_float": float(amount)}
+
+
+def _in_currency(amount: Fraction, info: SerializationInfo[dict[str, str]]) -> dict[str, Any]:
+    assert info.context is not None  # of `DryRun.to_json`
+    return _price(amount, info.context["currency"])
+
+
+Price = Annotated[InstanceOf[Fraction], PlainSerializer(_in_currency)]
+"""An amount in the currency of the plan, which names its keys in JSON."""
+
+
+class Noise(Printed):
+    """One kind of noise. of: what it is added to. scale, deviation: in the unit of the readings. joint_over:
+    the most answers that share joint noise; 1 for other noise.
+    """
+
+    of: str
+    scale: float
+    deviation: float = Field(serialization_alias="standard_deviation")
+    joint_over: int = Field(1, exclude_if=lambda over: over == 1)
+
+
+class Stage(Printed):
+    """What measuring one stage of a level costs the worst window, this period alone, and its noise."""
+
+    name: str = Field(serialization_alias="stage")
+    epsilon: Price = Field(serialization_alias="alone")
+    noise: tuple[Noise, ...]
+
+
+@dataclass(frozen=True)
+class Band:
+    """Standard deviation of a published value, from noise alone, over a level's nodes and steps, in the unit
+    of the readings. typical: its root mean square.
+    """
+
+    typical: float
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Expected:
+    """How far a published value is expected to be from the truth, root mean square over nodes and steps.
+
+    size: of a typical node of the level; None where no public scale is known. unmeasured: what the error
+    would be if nothing were measured, or 0 published; None likewise. In the unit of the readings.
+    """
+
+    error: float
+    size: float | None
+    unmeasured: float | None = None
+
+
+class Level(Printed):
+    """One level of the tree, or its margin. name: "level 1", or the margin's. No stages: derived.
+
+    epsilon: what its plan, repeated, costs any window. band: None where the draw decides the noise.
+    expected: None where nothing public tells.
+    """
+
+    level: int
+    name: str
+    n_nodes: int
+    epsilon: Price = Field(serialization_alias="plan")
+    stages: tuple[Stage, ...]
+    band: Band | None = Field(serialization_alias="noise_only_standard_deviation")
+    expected: Expected | None
+
+
+class Period(Printed):
+    """Days whose plans are the same, and what one of them alone costs the worst window."""
+
+    days: tuple[Day, ...] = Field(serialization_alias="dates")
+    n_steps: int
+    epsilon: Price = Field(serialization_alias="alone")
+    levels: tuple[Level, ...]
+
+
+def _horizons(found: Sequence[tuple[int, HorizonLoss]], info: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "n_days": n_days,
+            "epsilon_float": loss.epsilon,
+            "delta": str(loss.delta),
+            "plain_sum": _in_currency(loss.plain, info),
+            "composed": loss.composed,
+        }
+        for n_days, loss in found
+    ]
+
+
+class DryRun(Printed):
+    """What releasing some days would cost, and how noisy it would be; amounts in the currency of `model`.
+
+    model: the whole stream's. share: of the privacy budget, which the stream plans with. kept_back: the share
+    of the budget that is left to restatements. epsilon: what the plan, repeated, costs any window.
+    fits: whether no window will ever be charged more than the privacy budget, `grant`. points_known: False
+    where the draw chooses them; then OptStream's bands are those of equally spaced ones, and others have
+    none. horizons: numbers of days, and what all readings of one customer in so many lose by this plan.
+    warnings: of covariates that cannot be read, and of levels that are as good as nothing.
+    """
+
+    model: InstanceOf[PrivacyModel] = Field(exclude=True)
+    share: Fraction = Field(exclude=True)
+    kept_back: Fraction = Field(exclude=True)
+    format: Literal["optstream.dry-run/2"] = "optstream.dry-run/2"
+    stream: str
+    window_steps: int
+    epsilon: Price = Field(serialization_alias="plan")
+    grant: Price
+    fits: bool
+    points_known: bool
+    periods: tuple[Period, ...]
+    horizons: Annotated[tuple[tuple[int, InstanceOf[HorizonLoss]], ...], PlainSerializer(_horizons)]
+    warnings: tuple[str, ...]
+    currency: str
+    delta: Amount | None = left_out()
+    at_delta: Annotated[Fraction, PlainSerializer(lambda told: _price(told, "epsilon"))] | None = Field(
+        None, serialization_alias="plan_at_delta", exclude_if=is_none
+    )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document of `--json`: each amount is called by its currency."""
+        return self.model_dump(mode="json", context={"currency": self.currency})
 
 
 def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
@@ -44,9 +176,17 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
         tree = settings.tree_of(day)
         alike.setdefault((settings.calendar.n_steps(day), residue, parts, tree), []).append(day)
     periods = tuple(_period(settings, same) for same in alike.values())
+    model, epsilon = settings.model, mechanism.epsilon
+    in_rho = model.currency == "rho"
     return DryRun(
+        model=model,
+        share=settings.stream_share,
+        kept_back=settings.budget.restatement_share,
         stream=settings.stream.name,
-        epsilon=mechanism.epsilon,
+        window_steps=model.window_length,
+        epsilon=epsilon,
+        grant=model.budget,
+        fits=epsilon <= model.budget,
         points_known=mechanism.noise_is_known,
         periods=periods,
         horizons=plan_horizons(settings, days[0]),
@@ -55,8 +195,9 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
             *_warnings(settings, mechanism, periods[0]),
             *filter(None, [clock_before_ingest(settings, days[0])]),
         ),
-        model=settings.model,
-        kept_back=settings.budget.restatement_share,
+        currency=model.currency,
+        delta=model.delta if in_rho else None,
+        at_delta=model.to_epsilon(epsilon) if in_rho else None,
     )
 
 
@@ -78,33 +219,32 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
     expected = expected_errors(settings, mechanism, bands, n_steps, first_step)
     levels = tuple(
         Level(
-            level,
-            len(nodes),
-            costs.get(level, Fraction(0)),
-            tuple(_stage(mechanism, spend, n_steps) for spend in spends if spend.level == level),
-            bands[level] if bands else None,
-            expected[level],
-            mechanism.tree.level_name(level),
+            level=level,
+            name=mechanism.tree.level_name(level),
+            n_nodes=len(nodes),
+            epsilon=costs.get(level, Fraction(0)),
+            stages=tuple(_stage(mechanism, spend, n_steps) for spend in spends if spend.level == level),
+            band=bands[level] if bands else None,
+            expected=expected[level],
         )
         for level, nodes in enumerate(mechanism.tree.levels)
     )
-    return Period(tuple(days), n_steps, _worst(mechanism.model, spends), levels)
-
-
-def _worst(model: Any, spends: Sequence[Spend]) -> Fraction:
-    return worst_window(spends, model.window_length).epsilon
+    alone = worst_window(spends, mechanism.model.window_length).epsilon
+    return Period(days=tuple(days), n_steps=n_steps, epsilon=alone, levels=levels)
 
 
 def _stage(mechanism: Mechanism, spend: Spend, n_steps: int) -> Stage:
     """The plan's own scales, in the unit of the readings."""
     # how many of its answers share noise at most
     joint_over = max(map(len, spend.groups), default=1) if isinstance(spend, JointSpend) else 1
-    is_gaussian, resolution = isinstance(spend, GaussianSpend), mechanism.model.resolution
-    noise = tuple(
-        Noise(of, float(scale * resolution), joint_over, is_gaussian)
-        for of, scale in _scales(mechanism, spend, n_steps).items()
-    )
-    return Stage(spend.stage, _worst(mechanism.model, [spend]), noise)
+    noise = []
+    for of, exact in _scales(mechanism, spend, n_steps).items():
+        scale = float(exact * mechanism.model.resolution)
+        gaussian = isinstance(spend, GaussianSpend)
+        deviation = scale if gaussian else math.sqrt(joint_variance(scale, joint_over))
+        noise.append(Noise(of=of, scale=scale, deviation=deviation, joint_over=joint_over))
+    alone = worst_window([spend], mechanism.model.window_length).epsilon
+    return Stage(name=spend.stage, epsilon=alone, noise=tuple(noise))
 
 
 def _scales(mechanism: Mechanism, spend: Spend, n_steps: int) -> dict[str, Fraction]:
@@ -131,34 +271,123 @@ def _bands(mechanism: Mechanism, n_steps: int, first_step: int) -> list[Band] | 
     return [Band(*(math.sqrt(v) for v in (level.mean(), level.min(), level.max()))) for level in levels]
 
 
-# What several products of one privacy budget would cost together, and how far each is from the truth.
+# How far published values are expected to be from the truth, beside how large they are; nothing is read.
+
+AS_GOOD_AS_NOTHING = 0.9
+"""Of what publishing 0, or the public scale, everywhere would miss by."""
+STILL_PERIODS = 3
 
 
-@dataclass(frozen=True)
-class Product:
-    """A stream's dry run, and the share of epsilon that it plans with."""
+def expected_errors(
+    settings: Settings, mechanism: Mechanism, bands: Sequence[Band] | None, n_steps: int, first_step: int
+) -> tuple[Expected | None, ...]:
+    """Return the expected error of each level's nodes, root first.
 
-    share: Fraction
-    found: DryRun
+    What a mechanism's prior expects once it has learned, of counts with what they vary; None without a public
+    scale, to which all that it expects is relative. Where the noise of a value is known before the
+    draw: that, which leaves out what interpolation gets wrong. Else the mean of a few periods with simulated
+    noise over series that stand still, which no mechanism finds harder than real ones. Costs no privacy:
+    nothing is read.
+    """
+    figures = mechanism.expected_by_level()
+    if figures is not None:
+        return tuple(Expected(*row) if np.isfinite(row).all() else None for row in figures.tolist())
+    if bands is not None:
+        return tuple(Expected(band.typical, None) for band in bands)
+    still = np.full((len(mechanism.tree.leaves), n_steps), float(sum(settings.privacy.bounds)) / 2)
+    squares = squared_errors(mechanism, [still] * STILL_PERIODS, first_step)
+    return tuple(Expected(float(np.sqrt(square)), None) for square in squares)
+
+
+def squared_errors(
+    mechanism: Mechanism, periods: Sequence[NDArray[np.float64]], first_step: int
+) -> NDArray[np.float64]:
+    """Return each level's mean squared error over made-up periods that follow each other, (n_levels,), in the
+    squared unit of the readings, root first.
+
+    With simulated noise, the same for every mechanism. Costs no privacy: periods, (n_leaves, n_steps) each,
+    hold no reading. Raises ParameterError where the mechanism is not for such periods.
+    """
+    tree, state, noise, at = mechanism.tree, None, simulated_noise(0), first_step
+    squares = np.zeros(len(tree.nodes))
+    for values in periods:
+        release = mechanism.release(values, noise=noise, first_step=at, state=state)
+        squares += ((release.values - tree.add_up(values)) ** 2).mean(axis=1) / len(periods)
+        state, at = release.state, at + values.shape[1]
+    return np.array([squares[level.start : level.stop].mean() for level in tree.levels])
+
+
+def warnings_of(
+    settings: Settings, mechanism: Mechanism, expected: Sequence[Expected | None]
+) -> tuple[str, ...]:
+    """Return what an operator should know before anything is spent: levels that are as good as nothing, and
+    a lower bound that nobody wrote where readings may lie below it.
+    """
+    tree, (low, high) = mechanism.tree, settings.privacy.bounds
+    with_leaves = {int(tree.depths[leaf]) for leaf in tree.leaf_indices}
+    found = []
+    left_out = "lower_bound" not in settings.privacy.model_fields_set
+    if low < 0 and left_out and not settings.privacy.counts:  # no count is less than 0
+        least = "the least sum of a leaf" if settings.metered else f'"{low}"'
+        found.append(
+            f"privacy.lower_bound is left out, so nothing below 0 is published, and readings may be {low}: "
+            f'write {least} to keep what is negative, or "0" where that is meant'
+        )
+    for level, one in enumerate(expected):
+        if one is None:
+            continue
+        called = tree.level_name(level)
+        if one.unmeasured is not None and one.error >= AS_GOOD_AS_NOTHING * one.unmeasured:
+            found.append(
+                f"{called}: error {one.error:.3g} at a typical {one.size:.3g}: as good as nothing; "
+                "give it a larger share of epsilon, a larger epsilon, or leave it out of what is used"
+            )
+        # where rows are customers', bounds say nothing of a leaf
+        elif level in with_leaves and not settings.metered and one.error > high - low:
+            found.append(
+                f"{called}: error {one.error:.3g}, and a reading lies between {float(low):g} and "
+                f"{float(high):g} anyway: as good as nothing; publish fewer leaves or take a larger epsilon"
+            )
+    return tuple(found)
+
+
+# What several streams of one privacy budget would cost together, and how far each is from the truth.
+
+AGREED = ("population", "epsilon", "delta", "window")
 
 
 @dataclass(frozen=True)
 class SharedBudget:
-    """The products of one privacy budget, by stream; amounts in the budget's currency."""
+    """The streams of one privacy budget; amounts in the budget's currency."""
 
     population: str
-    grant: Fraction
-    products: tuple[Product, ...]
+    products: tuple[DryRun, ...]
+
+    @property
+    def grant(self) -> Fraction:
+        """The most that any window may lose."""
+        return self.products[0].grant
 
     @property
     def epsilon(self) -> Fraction:
         """What all plans, repeated without end, cost any window at most (Lemma 1)."""
-        return sum((one.found.epsilon for one in self.products), Fraction(0))
+        return sum((one.epsilon for one in self.products), Fraction(0))
 
     @property
     def fits(self) -> bool:
         """Whether no window will ever be charged more than the privacy budget."""
         return self.epsilon <= self.grant
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the budget's part of the document of `--json`."""
+        return {
+            "population": self.population,
+            "currency": self.products[0].currency,
+            "grant": str(self.grant),
+            "plans": str(self.epsilon),
+            "fits": self.fits,
+            "streams": [{"stream_share": str(one.share), **one.to_json()} for one in self.products],
+        }
 
 
 def price_products(streams: Sequence[Settings], days: Sequence[Sequence[date]]) -> tuple[SharedBudget, ...]:
@@ -171,29 +400,24 @@ def price_products(streams: Sequence[Settings], days: Sequence[Sequence[date]]) 
     members: dict[str, list[tuple[Settings, Sequence[date]]]] = {}
     for settings, own in zip(streams, days, strict=True):
         members.setdefault(settings.privacy.population, []).append((settings, own))
-    found = []
-    for population, several in members.items():
+    for several in members.values():
         check_population([settings for settings, _ in several])
-        products = tuple(Product(settings.stream_share, dry_run(settings, own)) for settings, own in several)
-        found.append(SharedBudget(population, products[0].found.grant, products))
-    return tuple(found)
+    return tuple(
+        SharedBudget(population, tuple(dry_run(settings, own) for settings, own in several))
+        for population, several in members.items()
+    )
 
 
-def products_document(budgets: Sequence[SharedBudget]) -> dict[str, Any]:
-    """`optstream run --dry-run --json` of several streams: versioned, for machines."""
-    return {
-        "format": "optstream.dry-runs/1",
-        "populations": [
-            {
-                "population": budget.population,
-                "currency": budget.products[0].found.currency,
-                "grant": str(budget.grant),
-                "plans": str(budget.epsilon),
-                "fits": budget.fits,
-                "streams": [
-                    {"stream_share": str(one.share), **dry_run_document(one.found)} for one in budget.products
-                ],
-            }
-            for budget in budgets
-        ],
-    }
+def check_population(streams: Sequence[Settings]) -> None:
+    """Raise ConfigurationError where streams are not of one population, or one of them is there twice."""
+    first, *others = streams
+    for other in others:
+        differing = [key for key in AGREED if getattr(other.privacy, key) != getattr(first.privacy, key)]
+        if differing:
+            raise ConfigurationError(
+                f"{other.file} and {first.file} must have the same {', '.join(differing)}: "
+                "only streams of one population share an epsilon; advise on others one by one"
+            )
+    names = [one.stream.name for one in streams]
+    if len(set(names)) < len(names):
+        raise ConfigurationError(f"the configurations must be of different streams; got {', '.join(names)}")

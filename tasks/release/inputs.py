@@ -16,6 +16,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -135,45 +136,43 @@ def hand_over_inputs(settings: Settings, day: date, revision: int, token: int, t
         write_private(folder / f"{to}.json", (folder / f"{token}.json").read_bytes())
 
 
-def drawn_inputs(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> Inputs:
-    """What the measurements of this hash were drawn from; empty where no record says."""
-    try:
-        found = json.loads(_record_of(settings, day, revision, measurements_hash).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    inputs = found.get(INPUTS, found) if isinstance(found, dict) else found
-    return {str(name): str(tag) for name, tag in inputs.items()} if isinstance(inputs, dict) else {}
+@dataclass(frozen=True)
+class DrawRecord:
+    """What was kept of a day's draw, in a file that may be gone or edited."""
+
+    path: Path
+    day: date
+
+    def inputs(self) -> Inputs:
+        """What was drawn from; empty where the record does not say."""
+        try:
+            found = json.loads(self.path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        inputs = found.get(INPUTS, found) if isinstance(found, dict) else found
+        return {str(name): str(tag) for name, tag in inputs.items()} if isinstance(inputs, dict) else {}
+
+    def stated(self) -> Mapping[str, Any] | None:
+        """What a statement says of the draw; None where no record says. Raises PublicationError if edited."""
+        try:
+            told = json.loads(self.path.read_bytes()).get(STATED)
+            if told is None or isinstance(told.get("mechanism", {}), dict):
+                return None if told is None else {**told}
+        except OSError:
+            return None
+        except (ValueError, AttributeError, RecursionError):
+            pass
+        raise self.edited()
+
+    def edited(self) -> PublicationError:
+        """That the record is not as it was stored, and what to do."""
+        return PublicationError(
+            f"{self.path} is not as it was stored when {self.day} was drawn: restore it from a backup, or "
+            f"give the day up with `optstream withdraw --date {self.day} --reason WHY`"
+        )
 
 
-def stated_of_draw(
-    settings: Settings, day: date, revision: int, measurements_hash: str | None
-) -> Mapping[str, Any] | None:
-    """What a statement says of the draw of these measurements; None where no record says. Raises
-    PublicationError where the record was edited.
-    """
-    try:
-        found = json.loads(_record_of(settings, day, revision, measurements_hash).read_bytes())
-        told = found.get(STATED)
-        if told is None or isinstance(told.get("mechanism", {}), dict):
-            return None if told is None else {**told}
-    except OSError:
-        return None
-    except (ValueError, AttributeError, RecursionError):
-        pass
-    raise edited_record(settings, day, revision, measurements_hash)
-
-
-def edited_record(
-    settings: Settings, day: date, revision: int, measurements_hash: str | None
-) -> PublicationError:
-    """Which record of a draw is not as it was stored, and what to do."""
-    path = _record_of(settings, day, revision, measurements_hash)
-    return PublicationError(
-        f"{path} is not as it was stored when {day} was drawn: restore it from a backup, or give the day up "
-        f"with `optstream withdraw --date {day} --reason WHY`"
-    )
-
-
-def _record_of(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> Path:
+def record_of_draw(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> DrawRecord:
+    """The record of the draw of the measurements of this hash."""
     token = token_in(settings.measurements_of(day, revision), measurements_hash)
-    return settings.inputs_of(day, revision) / f"{token}.json"
+    return DrawRecord(settings.inputs_of(day, revision) / f"{token}.json", day)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from optstream.storage.store import name_below
 from tasks.config import Settings
 from tasks.config.fields import absolute, located
 from tasks.ingest.arrivals import parts_of, place_of
-from tasks.release.inputs import FOLDER, UNKNOWN, Inputs, drawn_inputs, stated_of_draw
+from tasks.release.inputs import FOLDER, UNKNOWN, Inputs, record_of_draw
 from tasks.release.run import Run as ReleaseRun
 from tasks.release.stages import PublishedError, Staged
 from tasks.trusted.files import exclusive_in
@@ -44,11 +44,7 @@ def told_releases(settings: Settings, days: Sequence[date] | None = None) -> fro
     """
     job, told = f"{settings.stream.name}.release", set()
     wanted = None if days is None else [day.isoformat().encode() for day in days]
-    with ExitStack() as stack:
-        try:
-            lines = stack.enter_context((settings.lineage_folder / EVENTS).open("rb"))
-        except FileNotFoundError:
-            return frozenset()
+    with suppress(FileNotFoundError), (settings.lineage_folder / EVENTS).open("rb") as lines:
         for line in lines:
             if wanted is not None and not any(day in line for day in wanted):
                 continue
@@ -93,10 +89,10 @@ def emit_lineage(run: ReleaseRun, published: Staged, file: str) -> None:
     folder, day, revision = run.settings.lineage_folder, published.day, published.revision
     record = run.ledger.find(run.stream, day.isoformat(), revision)
     digest = record.measurements_hash if record else None
-    inputs = drawn_inputs(run.settings, day, revision, digest)
-    told = stated_of_draw(run.settings, day, revision, digest) or {}
+    draw = record_of_draw(run.settings, day, revision, digest)
+    told = draw.stated() or {}
     drawn_in = located(str(told.get(FOLDER, run.settings.input_folder)), run.settings.folder)
-    event = lineage_event(run.settings, day, published.statement, file, run.clock(), inputs, drawn_in)
+    event = lineage_event(run.settings, day, published.statement, file, run.clock(), draw.inputs(), drawn_in)
     try:
         _append(folder, event)
     except (OSError, RuntimeError) as error:  # the client makes the one of the other

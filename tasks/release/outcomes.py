@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from math import isfinite
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf, PlainSerializer, WithJsonSchema
 
 from optstream.ledger import Ledger
 from optstream.privacy import PrivacyModel
@@ -13,6 +15,43 @@ from optstream.privacy.model import Currency
 from optstream.stream import Calendar
 from tasks.config import Settings
 from tasks.release.stages import Ended
+
+Exact = Annotated[
+    InstanceOf[Fraction] | float,
+    PlainSerializer(str),
+    WithJsonSchema({"type": "string", "pattern": "^(-?[0-9]+(/[0-9]+)?|-?inf)$"}),
+]
+"""An exact amount, which JSON has as a text; infinite where noise was compromised."""
+
+
+class Printed(BaseModel):
+    """What a command prints: a frozen value, which `--json` writes as it is."""
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, serialize_by_alias=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document of `--json`."""
+        return self.model_dump(mode="json")
+
+
+def as_float(name: str, **others: Any) -> Any:
+    """Return the field that has an earlier one's amount as a float to read; null where that is infinite."""
+
+    def rounded(known: dict[str, Any]) -> float | None:
+        amount = known[name]
+        return None if amount is None or not isfinite(amount) else float(amount)
+
+    return Field(default_factory=rounded, **others)
+
+
+def left_out() -> Any:
+    """Return the field of a key that is left out where it has no value."""
+    return Field(None, exclude_if=is_none)
+
+
+def is_none(value: object) -> bool:
+    """Whether there is no value."""
+    return value is None
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,10 @@ from tasks.trusted.files import fence_off, newest_token, whole_draw
 # Days whose steps have other numbers by the time zone data of today: refused before, told after.
 #
 # Steps are counted in elapsed time, so which numbers a day has depends on every change of the clock before
-# it,
-# as far as the machine's time zone data know. Where they learn of one after days were released, or another
-# machine's data differ, the same step has two numbers: windows over both would be added up over steps that
-# are
-# not theirs, and equally spaced measurements, or blocks, would lie closer together than they are priced
-# for.
+# it, as far as the machine's time zone data know. Where they learn of one after days were released, or
+# another machine's data differ, the same step has two numbers: windows over both would be added up over steps
+# that are not theirs, and equally spaced measurements, or blocks, would lie closer together than they are
+# priced for.
 
 MARGIN = timedelta(days=2)
 """Beyond a window: a day for a period that began before it, one for how far numbers may be moved."""

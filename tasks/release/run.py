@@ -77,7 +77,6 @@ def terms_of(settings: Settings) -> StreamTerms:
         grant=settings.privacy.population,
         model=settings.model,
         hierarchy_hash=hashes[-1][1],
-        calibration="strict",
         calendar=f"{calendar.step_minutes} min, {calendar.time_zone}, {calendar.day}"
         + (BY_THE_HOUR if calendar.period == "hour" else ""),
         document=json.dumps({PUBLISHED_IN: str(settings.published_folder)}),

@@ -45,7 +45,7 @@ from optstream.mechanisms.base import Mechanism as AnyMechanism
 from optstream.stream import AggregationTree, Measured, day_of, period_from
 from tasks.config import Settings
 from tasks.plan.long_spans import long_spans_of
-from tasks.release.inputs import FOLDER, edited_record, stated_of_draw
+from tasks.release.inputs import FOLDER, record_of_draw
 from tasks.release.mechanism import Mechanism
 from tasks.release.run import Run
 from tasks.trusted.files import read_verified
@@ -130,8 +130,7 @@ def known_errors(settings: Settings, errors: NDArray[np.float64] | None) -> NDAr
 
 # The files that are published beside a day's release: its measurements, where wanted, and its errors.
 #
-# Functions of the stored measurements and the configuration: what raw state the trusted folder has is not
-# in
+# Functions of the stored measurements and the configuration: what raw state the trusted folder has is not in
 # the stored measurements, and so never in a file.
 
 
@@ -412,13 +411,14 @@ def as_drawn(settings: Settings, record: ReleaseRecord | None, now: ReleaseState
     """The statement of an estimate, with what is of its draw as it was kept then, or as what was staged or
     listed first has it. Raises PublicationError if nothing whole says, or the record of the draw was edited.
     """
-    draw = settings, now.period, now.revision, record.measurements_hash if record else None
-    told = stated_of_draw(*draw)
+    digest = record.measurements_hash if record else None
+    draw = record_of_draw(settings, now.period, now.revision, digest)
+    told = draw.stated()
     if told is None:
         if not now.vintage:
             return now.changed(bounds=None, metered=None)
-        digest = record.staged_hash if record else None
-        told = (_staged_first(settings, digest, now) or _listed(settings, now)).to_json()
+        staged = record.staged_hash if record else None
+        told = (_staged_first(settings, staged, now) or _listed(settings, now)).to_json()
     known: dict[str, Any] = {ROUNDING: "0", **dict.fromkeys(INPUT)} | {
         key: told[key] for key in OF_THE_DRAW if key in told
     }
@@ -426,7 +426,7 @@ def as_drawn(settings: Settings, record: ReleaseRecord | None, now: ReleaseState
     try:
         return ReleaseStatement.read({**now.to_json(), **known, MECHANISM: mechanism})
     except PublicationError as error:
-        raise edited_record(*draw) from error
+        raise draw.edited() from error
 
 
 def _mechanism_drawn(drawn: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
@@ -443,7 +443,7 @@ def meant_otherwise(settings: Settings, day: date, record: ReleaseRecord) -> str
     """Why what was measured of a day would be estimated falsely by the configuration and the time zone data
     of now; None where it would not.
     """
-    told = stated_of_draw(settings, day, record.revision, record.measurements_hash) or {}
+    told = record_of_draw(settings, day, record.revision, record.measurements_hash).stated() or {}
     drawn, now = told.get(MECHANISM, {}), settings.describe_mechanism(day)
     compared = [
         ("[mechanism] name", drawn.get(NAME), now.get(NAME)),

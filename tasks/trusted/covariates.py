@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from optstream.catalogue import read_catalogue
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.export import rows_of
 from optstream.catalogue.layout import CATALOGUE
+from optstream.catalogue.read import rows_of
 from optstream.errors import DumpError, OptStreamError
 from optstream.storage.parquet import Limits, claims_of
 from optstream.stream import AggregationTree
@@ -231,8 +231,7 @@ def _of_nodes(
     return values
 
 
-# Folders that no covariate may lie in: what is learned from readings would leak, and no ledger would see
-# it.
+# Folders that no covariate may lie in: what is learned from readings would leak, and no ledger would see it.
 #
 # The stream's own are known. Of other streams only what files on this machine tell: it is a guard against
 # mistakes, and no proof that a file is public.

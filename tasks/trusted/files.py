@@ -66,9 +66,8 @@ def write_new_private(path: Path, data: bytes) -> None:
 
 @contextmanager
 def exclusive_in(folder: Path) -> Iterator[None]:
-    """Hold the inter-process lock of a folder of the trusted zone, waiting for it.
-
-    Raises BlockingIOError, whose strerror says who holds it, after `LONGEST_WAIT` seconds.
+    """Hold the inter-process lock of a folder; BlockingIOError says who holds it after `LONGEST_WAIT`
+    seconds.
     """
     make_private_folder(folder)
     with open_folder(folder) as opened, publishers_lock(opened, ".lock", folder / ".lock"):
@@ -82,10 +81,8 @@ _DRAWN = re.compile(r"[0-9]+-[0-9a-f]{32}")
 
 
 class DrawingFile:
-    """The measurements of one release while they are drawn, and the files that other owners left.
-
-    folder: the release's own. token: the owner's fencing token, which rises with every owner: an owner that
-    was thought dead and wakes up touches no file but its own and those of owners before it.
+    """The measurements of one release while they are drawn. token: the owner's, which rises with every owner:
+    one that was thought dead touches no file but its own and those of owners before it.
     """
 
     def __init__(self, folder: Path, token: int) -> None:
@@ -94,10 +91,8 @@ class DrawingFile:
         self._intact, self._raised = folder / f"{token}.intact", folder / f"{token}.raised"
 
     def preallocate(self, size: int, raw_size: int) -> None:
-        """Hold disk space, durable, before the first noise sample: a full disk cannot void a day.
-
-        raw_size: for raw state. The word that this owner raised is prepared too: leaving it then takes a
-        rename and no space. Raises OSError if the disk is full.
+        """Hold disk space, durable, before the first noise sample, and prepare the word that this owner
+        raised, which then takes a rename and no space. Raises OSError if the disk is full.
         """
         make_private_folder(self._folder)
         for path, length in ((self._aside, size), (self._raw_aside, raw_size), (self._intact, 0)):
@@ -125,9 +120,8 @@ class DrawingFile:
         sync_folder(self._folder)
 
     def fill(self, data: bytes, raw: bytes | None = None) -> str:
-        """Write the bytes, durable under the name that holds their hash; return their SHA-256.
-
-        raw: the raw state that belongs to them, beside them under the same hash, until `take_raw`.
+        """Write the bytes, durable under the name that holds their hash, and their raw state beside; return
+        their SHA-256.
         """
         digest = hashlib.sha256(data).hexdigest()
         final = self._folder / f"{self._token}-{digest[:NAMED]}"
@@ -153,10 +147,8 @@ class DrawingFile:
         self._intact.unlink(missing_ok=True)
 
     def mark_raised(self) -> None:
-        """Leave word, durable, that this owner raised after its first sample: the ledger may be away.
-
-        An owner that was fenced off leaves none: what it drew is no longer the draw of this release. Raises
-        OSError if even a rename fails.
+        """Leave word, durable, that this owner raised after its first sample; one that was fenced off leaves
+        none. Raises OSError if even a rename fails.
         """
         with suppress(FileNotFoundError):
             self._intact.replace(self._raised)
@@ -172,10 +164,7 @@ class DrawingFile:
 
 
 def fence_off(folder: Path) -> None:
-    """Take from all owners what they would leave word with that they raised; words that are there stay.
-
-    Before a release changes hands: a word from then on would be of a draw that is not the release's any more.
-    """
+    """Take from all owners, before a release changes hands, the means to leave word that they raised."""
     if folder.is_dir():
         for path in folder.glob("*.intact"):
             path.unlink(missing_ok=True)
@@ -210,10 +199,7 @@ def whole_draw(folder: Path) -> WholeDraw | None:
 
 
 def take_up(draw: WholeDraw, token: int) -> None:
-    """Make another owner's whole draw this owner's, durable: who drew it, should it live, finds it no more.
-
-    The raw state first: measurements under the new name have theirs.
-    """
+    """Make another owner's whole draw this owner's, durable: the raw state first, then the measurements."""
     folder = draw.path.parent
     final = folder / f"{token}-{draw.digest[:NAMED]}"
     for raw in sorted(folder.glob(f"*-{draw.digest[:NAMED]}{RAW}")):
@@ -274,10 +260,8 @@ def read_verified(folder: Path, digest: str | None) -> bytes:
 
 @contextmanager
 def deferred_stop() -> Iterator[Sequence[int]]:
-    """Hold SIGTERM and Ctrl-C back until the block ends: a polite stop cannot void a day.
-
-    Yields the signals that came so far. Only the main thread receives signals; elsewhere there is nothing to
-    hold back.
+    """Hold SIGTERM and Ctrl-C back until the block ends; yield those that came. Elsewhere than in the main
+    thread, which alone receives signals, nothing is held back.
     """
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -313,10 +297,8 @@ MOST_KEPT = 16
 
 
 def kept(file: Path, facts: Sequence[object], make: Callable[[], Any]) -> Any:
-    """Return what was made of these facts by the present programs before, or make it and keep it.
-
-    facts: public, JSON-ready, and all that the result is a function of. A file that cannot be read or written
-    costs the time again, and nothing else.
+    """Return what was made of these public, JSON-ready facts by the present programs before, or make it and
+    keep it; a file that cannot be read or written costs the time alone.
     """
     programs = (optstream.__version__, version("dp-accounting"))
     key = hashlib.sha256(json.dumps([facts, programs]).encode()).hexdigest()

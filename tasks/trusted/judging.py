@@ -33,8 +33,8 @@ def keep(
     unfit_clock: Sequence[str] = (),
 ) -> Path:
     """Write a result and its page, readable by the owner only; return the result's file. stopped: why each
-    day that stops does. alarms: what else was found. metrics: what was judged, to keep. unfit_clock: days
-    with timestamps that a change of the clock would refuse.
+    day that stops does. alarms: what else was found. unfit_clock: days that a change of the clock would
+    refuse.
     """
     first, last = min(days), max(days)
     # not the library's own: a plain hash of the frame is in it
@@ -66,9 +66,7 @@ def keep(
 def judge_by_users(
     settings: Settings, frame: str, metrics: pl.DataFrame, now: datetime
 ) -> dict[str, list[str]]:
-    """Judge each day by the users' suites on this frame; return the alarms, by day, which stop nothing. A
-    suite that cannot be loaded or evaluated is an alarm too.
-    """
+    """Judge each day by the users' suites on this frame; return the alarms, by day, which stop nothing."""
     folder = settings.contracts_folder
     alarms: dict[str, list[str]] = {}
     if folder is None:

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from optstream.catalogue import NoiseScale
-from optstream.catalogue.index import Catalogue, Entry
+from optstream.catalogue.index import Catalogue, Entry, parse_catalogue
 from optstream.catalogue.publish import _manifest
 from optstream.catalogue.statement import LongSpan, ReleaseStatement
-from optstream.catalogue.untrusted import parse_catalogue
 from optstream.privacy import CappedSpend, JointSpend, PeriodSpend, StepSpend
 from optstream.stream import Measured
 from tests.optstream.catalogue.conftest import make_statement
@@ -21,9 +20,13 @@ from tests.optstream.catalogue.conftest import make_statement
 STORED = json.loads(Path(__file__).with_name("stored_documents.json").read_text(encoding="utf-8"))
 """As they were on 2026-11-22, and joint noise on 2026-11-23."""
 DAY = date(2016, 2, 1)
-ENTRY = Entry(DAY, 0, 1, "a" * 64, "b" * 64, "c" * 64)
+HASHES = {"file_hash": "a" * 64, "rows_hash": "b" * 64, "ledger_head": "c" * 64}
+ENTRY = Entry(period=DAY, revision=0, vintage=1, **HASHES)
 CATALOGUE = Catalogue(
-    "load", "load_mw", "d" * 64, (ENTRY, replace(ENTRY, period=date(2016, 2, 2), withdrawn=True))
+    stream="load",
+    value_column="load_mw",
+    ledger_head="d" * 64,
+    periods=(ENTRY, ENTRY.changed(period=date(2016, 2, 2), withdrawn=True)),
 )
 SPENDS = (
     StepSpend(0, "samples", 96, (0, Fraction(1, 3), 1), Fraction(400_000), 10_000, 2),
@@ -41,7 +44,7 @@ STATEMENTS = {
         DAY, 2, 3, noise=NOISE, supplier_rounding=Fraction(1), long_spans=SPANS, calibration="paper"
     ),
 }
-CATALOGUES = {"catalogue": CATALOGUE, "signed catalogue": replace(CATALOGUE, sequence=7)}
+CATALOGUES = {"catalogue": CATALOGUE, "signed catalogue": CATALOGUE.changed(sequence=7)}
 PLAIN = Measured.from_public(
     np.array([[1.0, 2.5, 0.1], [3.0, 0.0, 7.0]]), [np.array([[1.0], [2.0]])], [2.0, np.inf], [0, 2]
 )
@@ -71,7 +74,7 @@ def test_the_bytes_of_a_catalogue_of_any_layout_are_kept_until_it_changes(name, 
     found = parse_catalogue(data)
     assert found == CATALOGUES[name]
     assert found.to_bytes() == data
-    assert replace(found).to_bytes() == STORED[name].encode()
+    assert found.changed().to_bytes() == STORED[name].encode()
 
 
 @pytest.mark.parametrize("name", STORED)

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tasks.config.example import EXAMPLE
 from tasks.config.schema import MECHANISMS
+from tasks.config.templates import EXAMPLE
 from tests.properties.damage import damaged, names, plain_values
 
 SMALL = tomllib.loads(EXAMPLE)

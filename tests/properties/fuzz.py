@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("configuration", "hierarchy", "dumps", "transition matrix", "catalogue", "measurements")
+NAMES = ("configuration", "hierarchy", "dumps", "catalogue", "measurements")
 GENERATORS = ("hypothesis", "atheris")
 MOST_SECONDS = 60
 """For one input (a case of dumps is DAYS of them)."""

@@ -10,20 +10,17 @@ import polars as pl
 from hypothesis import strategies as st
 
 from optstream.catalogue import check_files, read_published
-from optstream.catalogue.untrusted import parse_catalogue
+from optstream.catalogue.index import parse_catalogue
 from optstream.stream import Measured
-from studies.leakage import LossFunction, backward_transition
-from studies.leakage.transition_file import read_transition
 from tasks.config import load_settings
-from tasks.config.example import EXAMPLE
+from tasks.config.templates import EXAMPLE
 from tasks.release.mechanism import mechanism_for
 from tasks.release.run import terms_of
-from tests.properties import catalogues, configurations, dumps, hierarchies, measurements, transitions
+from tests.properties import catalogues, configurations, dumps, hierarchies, measurements
 from tests.properties.damage import CANARY_TEXT
 from tests.properties.dumps import FIRST_DAY, Delivered
 from tests.properties.world import World, told
 
-FEW_STATES = 8
 CHANGES = """
 [[input.changes]]
 valid_from = 2015-07-01
@@ -109,18 +106,6 @@ def read_dumps_plainly(world: World, case: tuple[str, Any]) -> list[str]:
     world.empty()
     world.deliver(days)
     return world.ingest(schema, [FIRST_DAY + timedelta(days=number) for number in range(len(days))])
-
-
-def read_matrix(world: World, content: bytes) -> str | None:
-    path = world.put("M.csv", content)
-
-    def read() -> None:
-        rows = read_transition(path).rows
-        if len(rows) <= FEW_STATES:
-            LossFunction(rows)(1.0)
-            LossFunction(backward_transition(rows))(1.0)
-
-    return told(read)
 
 
 def read_folder(world: World, case: dict[str, bytes]) -> list[str | None]:
@@ -211,13 +196,6 @@ INPUTS = (
     ),
     Input("hierarchy", hierarchies.files(), read_hierarchy, _as_hierarchy, _hierarchy_seeds),
     dumps_of(5),
-    Input(
-        "transition matrix",
-        transitions.files(),
-        read_matrix,
-        bytes,
-        lambda: [b"low,high\n0.8,0.2\n0.5,0.5\n", b"0.8,0.2\n0,1\n"],
-    ),
     Input("catalogue", catalogues.folders(), read_folder, _as_folder, _folder_seeds),
     Input("measurements", measurements.files(), read_measurements, bytes, lambda: [measurements.whole()]),
 )

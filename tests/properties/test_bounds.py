@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import check_files, read_published
-from optstream.catalogue import parquet as release_files
+from optstream.catalogue.stage import decode
 from optstream.errors import ConfigurationError, DumpError, ParameterError, PublicationError
 from optstream.storage.parquet import claims_of
 from optstream.stream import Measured
 from tasks.config import load_settings
-from tasks.config.example import EXAMPLE
+from tasks.config.templates import EXAMPLE
 from tasks.ingest import discover
 from tests.properties import footers, measurements
 from tests.properties.catalogues import whole
@@ -186,7 +186,7 @@ def test_a_published_file_that_is_a_pipe_or_a_loop_is_refused(world, name, link)
 )
 def test_a_release_that_claims_too_much_is_refused_unread(change, told):
     with pytest.raises(PublicationError, match=told):
-        release_files.decode(claiming(whole()[RELEASE], change))
+        decode(claiming(whole()[RELEASE], change))
 
 
 def test_a_release_of_lists_is_refused_unread():
@@ -194,7 +194,7 @@ def test_a_release_of_lists_is_refused_unread():
     pl.DataFrame({"step": [[1, 2, 3]]}).write_parquet(sink)
     assert not claims_of(sink.getvalue()).is_flat
     with pytest.raises(PublicationError, match="is not whole Parquet"):
-        release_files.decode(sink.getvalue())
+        decode(sink.getvalue())
 
 
 @pytest.mark.parametrize(

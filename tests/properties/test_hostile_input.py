@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.properties.inputs import INPUTS
 
-EXAMPLES = {"configuration": 100, "hierarchy": 100, "dumps": 5, "transition matrix": 200, "catalogue": 60,
-            "measurements": 150}  # fmt: skip
+EXAMPLES = {"configuration": 100, "hierarchy": 100, "dumps": 5, "catalogue": 60, "measurements": 150}
 
 
 pytestmark = pytest.mark.slow

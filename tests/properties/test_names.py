@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from optstream.errors import ConfigurationError, DumpError
 from tasks.config import load_settings
-from tasks.config.example import EXAMPLE
 from tasks.config.fields import is_node_name
+from tasks.config.templates import EXAMPLE
 from tests.properties.configurations import quoted
 from tests.properties.damage import NAMES
 from tests.properties.dumps import FIRST_DAY

@@ -14,7 +14,7 @@ from optstream.errors import DumpError, OptStreamError
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import Settings, load_settings
-from tasks.config.example import EXAMPLE
+from tasks.config.templates import EXAMPLE
 from tasks.ingest import Dump, IngestedDay, discover, ingest
 from tasks.ingest.sandbox import reading_apart
 from tasks.ingest.validate import validate

@@ -40,12 +40,10 @@ class ObjectStorage:
         return bounded(stored.data, name, largest)
 
     def is_file(self, name: str) -> bool:
-        """Return whether there is an object of this name."""
         with self._reading():
             return self._store.is_object(name)
 
     def names_below(self, folder: str) -> list[str]:
-        """Return the names of all objects, in one listing."""
         with self._reading():
             return self._store.names_below(folder)
 
@@ -93,7 +91,7 @@ class ObjectTransaction:
         """Do nothing: a store has no folders, and an object is put whole or not at all."""
 
     def create_new(self, name: str, data: bytes) -> bool:
-        """Put the object on the condition that nothing has this name."""
+        """Create the file; False if these bytes are there already. Raises OtherBytes if others are."""
         for _ in range(MOST_TRIES):
             if self._store.put_new(name, data):
                 return True
@@ -116,14 +114,13 @@ class ObjectTransaction:
             raise ConflictError
 
     def mark(self, name: str) -> str | None:
-        """Return the object's tag, which goes by its bytes."""
         try:
             return self._store.get_whole(name).tag
         except FileNotFoundError:
             return None
 
     def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
-        """Put the object on the condition that it still has that tag, or is still not there."""
+        """Replace the object if its mark is still this one; None: if there is none."""
         done = self._store.put_new(name, data) if mark is None else self._store.put_instead(name, data, mark)
         if not done:
             raise ConflictError
@@ -142,7 +139,6 @@ class ObjectTransaction:
                 self._store.delete(source)
 
     def remove(self, folder: str, names: Sequence[str]) -> None:
-        """Delete the objects one by one; there is no folder to remove."""
         for name in names:
             self._store.delete(f"{folder}/{name}".lstrip("/"))
 

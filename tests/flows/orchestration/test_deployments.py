@@ -16,7 +16,7 @@ from flows.orchestration.nightly import (
     zombie_document,
 )
 from tasks.config import load_settings
-from tasks.config.example import EXAMPLE
+from tasks.config.templates import EXAMPLE
 from tasks.plan.nightly import looks_of
 
 CHECKOUT = Path(__file__).parents[3]

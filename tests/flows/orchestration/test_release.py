@@ -12,7 +12,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.orchestration import release
-from optstream.catalogue import untrusted as catalogue
+from optstream.catalogue import index as catalogue
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import ReleaseState, Reservation
 from optstream.stream import PrivatePeriod

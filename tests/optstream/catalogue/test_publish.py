@@ -10,7 +10,7 @@ import pytest
 from optstream.catalogue import check_files, publish, read_catalogue, stage
 from optstream.catalogue.index import Catalogue
 from optstream.catalogue.layout import LOCK
-from optstream.errors import PublicationError
+from optstream.errors import ParameterError, PublicationError
 from tests.optstream.catalogue.folders import DAY
 
 
@@ -107,5 +107,5 @@ def test_what_cannot_be_written_is_an_error_of_ours(tmp_path, put):
 
 
 def test_a_bad_ledger_head_is_refused(tmp_path, put):
-    with pytest.raises(PublicationError, match="ledger head"):
+    with pytest.raises(ParameterError, match="ledger_head"):
         put(tmp_path, DAY, head="a/b")

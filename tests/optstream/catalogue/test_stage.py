@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import read_staged, stage
-from optstream.catalogue.parquet import Footer, decode, encode
 from optstream.catalogue.rows import hash_rows, holds_each_once, ordered_rows, schema
+from optstream.catalogue.stage import Footer, decode, encode
 from optstream.errors import PublicationError
 from tests.optstream.catalogue.folders import DAY
 

@@ -5,7 +5,7 @@ import fcntl
 import pytest
 
 from optstream.catalogue import check_files, read, withdraw
-from optstream.errors import LedgerError, PublicationError
+from optstream.errors import LedgerError, ParameterError, PublicationError
 from tests.optstream.catalogue.folders import DAY, NEXT, STREAM, days_in, take_back, told
 
 
@@ -20,7 +20,7 @@ def test_bytes_that_a_dead_publisher_left_are_removed_too(tmp_path, put):
     ("changes", "rule"),
     [
         ({"stream": "another"}, "belongs to another stream"),
-        ({"tell_ledger": told("")}, "a ledger head is"),
+        ({"tell_ledger": told("")}, "ledger_head"),
     ],
 )
 def test_what_was_not_meant_is_refused_and_changes_nothing(tmp_path, put, changes, rule):
@@ -28,7 +28,7 @@ def test_what_was_not_meant_is_refused_and_changes_nothing(tmp_path, put, change
     put(tmp_path, DAY, revision=2)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     meant = {"period": DAY, "tell_ledger": told("h2"), "stream": STREAM, **changes}
-    with pytest.raises(PublicationError, match=rule):
+    with pytest.raises((ParameterError, PublicationError), match=rule):
         withdraw(tmp_path, **meant)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 

@@ -15,7 +15,7 @@ def variances(found: CountErrors, nodes: Floats, times: Floats) -> Floats:
     shared, period = found.shared, times[:, -found.expected.shape[1] :]
     erring, n_shared = nodes @ found.erring.toarray(), len(shared.tree.nodes)
     total = _of_expectations(found, erring, times)
-    total += (nodes @ found.unsure.toarray()) ** 2 @ ((found.sizes @ times.T) ** 2)
+    total += (nodes @ found.size_errors.toarray()) ** 2 @ ((found.sizes @ times.T) ** 2)
     total += (nodes @ found.below.toarray()) ** 2 @ found.expected @ (period**2).T
     total -= _told(found, nodes[:, :n_shared]) @ (period**2).T
     if found.leaves is not None:
@@ -27,7 +27,7 @@ def _of_expectations(found: CountErrors, erring: Floats, times: Floats) -> Float
     """Each weight of a leaf at a step is that of the nodes above it, as they are trusted there."""
     tree, errors = found.shared.tree, found.leaf_errors
     n, q = len(tree.leaves), times.shape[1]
-    covariance = LeafCovariance(LeafSpans(errors.fitted.known.published), errors.asked)
+    covariance = LeafCovariance(LeafSpans(errors.fitted.known.published), errors.targets)
     whole = written_out(covariance.products(np.eye(n), np.eye(q))).reshape(n * q, n * q)
     of_nodes, of_times = found.trust
     below = tree.add_up(np.eye(n))

@@ -24,7 +24,7 @@ def errors_of(noise=1.0):
 
 def left_open(errors):
     """What the prior leaves open of the leaves at the steps, written out: not what the noise did."""
-    posterior, asked = errors.leaf_errors.fitted.posterior, errors.leaf_errors.asked
+    posterior, asked = errors.leaf_errors.fitted.posterior, errors.leaf_errors.targets
     dense, seen = Dense(posterior.prior, posterior.seen), posterior.seen
     across = dense.covariance(asked, seen.blocks)[:, dense.rows]
     gain = np.linalg.solve(dense.measured, across.T).T

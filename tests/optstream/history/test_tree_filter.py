@@ -37,7 +37,7 @@ def errors_of(fit, steps):
 def test_rows_are_as_sure_as_the_file_says(nothing_in):
     fit, steps = fit_of(SLOTS, nothing_in), range(192, 192 + SLOTS)
     errors = errors_of(fit, steps)
-    own = np.eye(SLOTS, errors.leaf_errors.asked.clock.size)
+    own = np.eye(SLOTS, errors.leaf_errors.targets.clock.size)
     rows, found = fit.series(steps, errors)[1], errors.variances(fit.tree.add_up(np.eye(len(fit.means))), own)
     assert np.allclose(rows, found, rtol=1e-6)
     plain = series_of(fit.found, step_blocks(steps, fit.days))[1]

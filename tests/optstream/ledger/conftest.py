@@ -20,7 +20,7 @@ def step_plan(first_step, charge, n_steps=4):
 
 def terms(stream="load", grant="customers", epsilon="1", window_length=4, hierarchy="tree", **more):
     model = PrivacyModel(epsilon, window_length, "1", resolution="1")
-    return StreamTerms(stream, grant, model, hierarchy, more.pop("calibration", "strict"), "30 min", **more)
+    return StreamTerms(stream, grant, model, hierarchy, "30 min", **more)
 
 
 @pytest.fixture

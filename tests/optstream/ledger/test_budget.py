@@ -200,7 +200,7 @@ print("ready", flush=True)
 sys.stdin.readline()
 ledger = open_ledger(url)
 model = PrivacyModel("1", 4, "1", resolution="1")
-ledger.enrol(StreamTerms("load", "customers", model, "tree", "strict", "30 min"), now)
+ledger.enrol(StreamTerms("load", "customers", model, "tree", "30 min"), now)
 plan = (StepSpend(0, "samples", 2 * side, (Fraction(1, 4),) * 4, Fraction(1), 1),)
 try:
     ledger.reserve("load", f"day {side}", 0, plan, f"run {side}", now, timedelta(minutes=10))

@@ -216,7 +216,7 @@ def test_uniform_integers_are_below_their_own_bounds(source):
         (math.nextafter(2.0**44, math.inf), 1, r"at most 2\^44.* larger epsilon or a coarser resolution"),
         (1000.0, 0, r"1 \.\. 512 measurements; got 0"),
         (1000.0, 513, r"1 \.\. 512 measurements; got 513"),
-        (1.9, 8, "draw most radii in vain"),
+        (1.9, 8, "reject most radii"),
         (float("nan"), 1, "positive finite float"),
     ],
 )

@@ -152,5 +152,5 @@ def test_no_neighbour_of_the_new_guarantee_loses_more_of_joint_noise(alpha, leav
 
 
 def test_an_unknown_spend_is_refused():
-    with pytest.raises(ParameterError, match="cannot be priced anew"):
+    with pytest.raises(ParameterError, match="cannot be repriced"):
         repriced(object(), model(), model("3"))

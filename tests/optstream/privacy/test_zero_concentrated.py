@@ -113,7 +113,7 @@ def test_a_delta_that_promises_nothing_is_refused(delta):
         ({"rho": "1/100"}, "for a delta greater than 0"),
         ({"rho": "1/10", "delta": "1e-6"}, "which gives epsilon 1 at delta 1/1000000"),
         ({"rho": "0", "delta": "1e-6"}, "rho of PrivacyModel must be in"),
-        ({"epsilon": "1000001", "delta": "1e-6"}, "epsilon beside a delta"),
+        ({"epsilon": "1000001", "delta": "1e-6"}, "epsilon with a delta"),
         ({"delta": 1e-6}, "delta of PrivacyModel must be exact"),
     ],
 )

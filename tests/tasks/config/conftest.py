@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from tasks.config.example import EXAMPLE
+from tasks.config.templates import EXAMPLE
 from tests.tasks.config.refused import refused
 
 

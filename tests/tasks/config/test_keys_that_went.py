@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tasks.config.example import EXAMPLE
 from tasks.config.load import REMOVED
+from tasks.config.templates import EXAMPLE
 from tests.tasks.config.refused import refused
 
 

@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
-from tasks.config.example import EXAMPLE
 from tasks.config.fields import Number, ledger_database
+from tasks.config.templates import EXAMPLE
 
 REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93")
 
@@ -249,7 +249,7 @@ ABOUT = "# [published.about]  "
 def test_a_text_that_the_page_cannot_show_is_refused_before_any_night(refusal, text):
     told = refusal((ABOUT, f'[published.about]\npublisher = "{text}"\n#'))
     assert "published.about must be a table of printable texts of 1 to 200 characters: publisher" in told
-    assert "and publisher must be printable text" in told
+    assert "and publisher: must be printable text" in told
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_a_text_that_the_page_cannot_show_is_refused_before_any_night(refusal, t
     [
         ('publishr = "Grid"', "title, description, contact, citation"),
         ("publisher = 1", "published.about must be a table of printable texts"),
-        ('licence_address = "nowhere"', "and licence_address must begin with http:// or https://"),
+        ('licence_address = "nowhere"', "and licence_address: must begin with http:// or https://"),
     ],
 )
 def test_what_describes_the_folder_is_one_table_of_texts(refusal, line, told):

@@ -7,7 +7,7 @@ import pytest
 
 from optstream.errors import ConfigurationError
 from optstream.stream import Lattice
-from tasks.config.example import Kind, example_of
+from tasks.config.templates import example_of
 from tasks.release.mechanism import mechanism_for
 from tests.tasks.config.refused import refused
 
@@ -27,7 +27,7 @@ WITH_MARGIN = {
 @pytest.fixture
 def loaded(load_text):
     def load(changes=WITH_MARGIN, mechanism="Laplace", more=None):
-        return load_text(example_of(Kind(mechanism)), *{**changes, **(more or {})}.items())
+        return load_text(example_of(mechanism), *{**changes, **(more or {})}.items())
 
     return load
 

@@ -12,7 +12,6 @@ from optstream.errors import ConfigurationError
 from optstream.privacy import JointSpend, StepSpend, worst_window
 from tasks.config import load_settings
 from tasks.plan.dry_run import dry_run
-from tasks.plan.expected import dry_run_document
 from tasks.release.mechanism import mechanism_for
 
 DAY, SPRING, AUTUMN = date(2025, 1, 15), date(2025, 3, 30), date(2025, 10, 26)
@@ -183,7 +182,7 @@ def test_the_dry_run_says_over_how_many_steps_noise_is_joint(stream):
     # both levels have half of epsilon: 960 for Laplace noise, and 9 groups in place of 48 steps
     assert (joint.scale, plain.scale) == pytest.approx((180, 960), rel=1e-9)
     assert joint.deviation == pytest.approx(180 * (7 * 8 / 3) ** 0.5, rel=1e-9)
-    document = dry_run_document(dry_run(stream(), [DAY]))
+    document = dry_run(stream(), [DAY]).to_json()
     root, leaves = document["periods"][0]["levels"]
     assert root["stages"][0]["noise"][0]["joint_over"] == 6
     assert "joint_over" not in leaves["stages"][0]["noise"][0]

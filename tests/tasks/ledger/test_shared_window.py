@@ -33,8 +33,8 @@ def test_the_streams_parts_add_up_to_what_the_window_lost(products):
     ledger = products["gas"].ledger
     page = page_of(products["gas"])
     shared = page.shared
-    assert [name for name, _ in shared.by_stream] == ["electricity", "gas"]
-    assert sum(lost for _, lost in shared.by_stream) == shared.total == ledger.worst("people").epsilon
-    assert all(Fraction(49, 100) < lost <= Fraction(1, 2) for _, lost in shared.by_stream)
+    assert [one.stream for one in shared.streams] == ["electricity", "gas"]
+    assert sum(one.charged for one in shared.streams) == shared.charged == ledger.worst("people").epsilon
+    assert all(Fraction(49, 100) < one.charged <= Fraction(1, 2) for one in shared.streams)
     assert page.shared_words.startswith("electricity 0.5, gas 0.")
     assert "together epsilon 0.99" in page.shared_words or "together epsilon 1 of 1" in page.shared_words

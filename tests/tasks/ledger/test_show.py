@@ -13,8 +13,7 @@ from flows.cli.output import Terminal
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState, StreamTerms
 from optstream.privacy import PrivacyModel, StepSpend
-from tasks.ledger.documents import book_document
-from tasks.ledger.show import guarantee_changed, read_book, refused_changes
+from tasks.ledger.show import Book, guarantee_changed, read_book, refused_changes
 from tasks.release.outcomes import budget_document, budget_of
 from tasks.release.run import terms_of
 
@@ -101,7 +100,7 @@ def test_streams_of_one_grant_share_a_page_and_others_have_their_own(released):
     ledger, terms = released.ledger, terms_of(released.settings)
     ledger.enrol(StreamTerms(**{**terms.__dict__, "stream": "second"}), released.now)
     model = PrivacyModel(epsilon="2", window_length=4, alpha="1")
-    ledger.enrol(StreamTerms("third", "others", model, "tree", "strict", "words of another"), released.now)
+    ledger.enrol(StreamTerms("third", "others", model, "tree", "words of another"), released.now)
     plan = (StepSpend(0, "samples", 8, (1,) * 6, Fraction(4), 1),)
     ledger.reserve("third", "one", 0, plan, "owner", released.now, LATER)
     pages = {page.name: page for page in read_book(released.settings, ledger)}
@@ -135,9 +134,10 @@ def test_compromised_windows_have_nothing_left_and_are_told(released, capsys):
     released.ledger.compromise("two-regions", DAYS[0].isoformat(), 0, "a leak", released.now)
     pages = read_book(released.settings, released.ledger)
     assert min(one.left for one in pages[0].days) == -math.inf
-    show_book(pages, (), [], Terminal())
+    book = Book(stream="two-regions", changed_in_configuration=[], grants=pages, horizons=())
+    show_book(book, Terminal())
     assert "nothing: noise was compromised" in capsys.readouterr().out
     budget = budget_of(released.settings, released.ledger)
-    for document in (book_document(pages, (), "two-regions", []), budget_document(budget)):
+    for document in (book.to_json(), budget_document(budget)):
         json.dumps(document, allow_nan=False)
     assert (budget_document(budget)["spent"], budget_document(budget)["spent_float"]) == ("inf", None)

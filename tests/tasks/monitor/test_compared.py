@@ -12,12 +12,22 @@ FIRST = date(2016, 6, 1)
 
 
 def entries(n_days):
-    return [Entry(FIRST + timedelta(days=number), 0, 0, f"f{number}", "", "") for number in range(n_days)]
+    return [
+        Entry(
+            period=FIRST + timedelta(days=number),
+            revision=0,
+            vintage=0,
+            file_hash=f"{number:064}",
+            rows_hash="0" * 64,
+            ledger_head="head",
+        )
+        for number in range(n_days)
+    ]
 
 
 def figures(noise=1.0, model=None, **means):
     """Of each node its means by day; noise of 1 MW."""
-    rows = [(f"f{day}", node, mean) for node, own in means.items() for day, mean in enumerate(own)]
+    rows = [(f"{day:064}", node, mean) for node, own in means.items() for day, mean in enumerate(own)]
     named = pl.DataFrame(rows, schema=["file_hash", "node", "mean"], orient="row")
     return named.with_columns(noise=pl.lit(noise, pl.Float64), model=pl.lit(model, pl.Float64))
 

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 import pytest
 
 from flows.cli.output import Terminal
-from flows.cli.watch import show_view
+from flows.cli.read import show_view
 from tasks.monitor.alarms import Severity
 from tasks.monitor.facts import Suspect
 from tasks.monitor.view import Kind

@@ -6,7 +6,6 @@ import os
 import re
 import stat
 from base64 import b64encode
-from dataclasses import replace
 from datetime import date
 
 import fsspec
@@ -88,7 +87,7 @@ def forged(installation, day):
     staged = stage(rows.with_columns(load_mw=rows["load_mw"] + 1000), statement)
     catalogue = read_catalogue(folder)
     others = [one for one in catalogue.entries if one.period != day]
-    put(installation, "catalogue.json", replace(catalogue, entries=tuple(others), sequence=None).to_bytes())
+    put(installation, "catalogue.json", catalogue.changed(periods=tuple(others), sequence=None).to_bytes())
     publish(folder, [(staged, statement)], lambda known: known)
 
 

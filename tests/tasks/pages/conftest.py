@@ -22,8 +22,9 @@ N_DAYS = 40
 GONE = FIRST + timedelta(days=30)
 HOSTILE = "<img src=x onerror='window.hit = 1'></script><b>\"&"
 NAMES = {
-    "FR": NodeFacts("France"), "11": NodeFacts("Île-de-France"), "53": NodeFacts("Bretagne", 48.2, -2.9),
-    "24": NodeFacts(HOSTILE), "84": NodeFacts("=1+1", 45.5, 4.5),
+    "FR": NodeFacts(name="France"), "11": NodeFacts(name="Île-de-France"),
+    "53": NodeFacts(name="Bretagne", latitude=48.2, longitude=-2.9),
+    "24": NodeFacts(name=HOSTILE), "84": NodeFacts(name="=1+1", latitude=45.5, longitude=4.5),
 }  # fmt: skip
 
 
@@ -54,6 +55,7 @@ def published(forty_days: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     """The forty days with names, one of them hostile, and their page."""
     folder = tmp_path_factory.mktemp("explored") / "published"
     shutil.copytree(forty_days, folder)
-    put_about(folder, "simulated-load", About("Example Grid", "CC BY 4.0", NAMES))
+    about = About(stream="simulated-load", publisher="Example Grid", licence="CC BY 4.0", nodes=NAMES)
+    put_about(folder, about)
     write_public_page(folder)
     return folder

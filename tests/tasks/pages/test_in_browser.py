@@ -42,7 +42,7 @@ def operators(snapshot):
             "simulated-load", tuple(State), [late], curves=curves, unwritten="a disk is full",
             docs=(ResultFile(Path("a.html"), FIRST, FIRST, AT, "raw"),),
         )  # fmt: skip
-        return static_page(found, "../published/")
+        return static_page(found)
 
     return make
 
@@ -133,7 +133,7 @@ def banded(forty_days):
         facts,
         recent=replace(recent, errors=tuple(np.full_like(one, 10_000.0) for one in recent.values)),
         daily=replace(daily, error=np.full_like(daily.mean, 1000.0)),
-        about=replace(facts.about, nodes=NAMES),
+        about=facts.about.changed(nodes=NAMES),
     )
 
 

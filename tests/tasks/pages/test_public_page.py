@@ -105,8 +105,12 @@ def test_what_the_suppliers_rounding_takes_of_alpha_is_not_said_to_be_covered(fo
 def test_hostile_names_are_text(forty_days):
     facts = facts_of(forty_days)
     nodes = tuple(Node(HOSTILE + node.name, node.parent and HOSTILE, node.level) for node in facts.nodes)
-    about = About(HOSTILE, HOSTILE, {node.name: NodeFacts("curves/" + "0" * 64 + ".bin") for node in nodes})
-    hostile = replace(facts, nodes=nodes, about=about, catalogue=replace(facts.catalogue, stream=HOSTILE))
+    about = About(
+        publisher=HOSTILE,
+        licence=HOSTILE,
+        nodes={node.name: NodeFacts(name="curves/" + "0" * 64 + ".bin") for node in nodes},
+    )
+    hostile = replace(facts, nodes=nodes, about=about, catalogue=facts.catalogue.changed(stream=HOSTILE))
     page = public_page(hostile)
     outline = Outline(page)
     assert HOSTILE in "".join(outline.text)

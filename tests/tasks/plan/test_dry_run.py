@@ -1,5 +1,6 @@
-"""The dry run: prices are the plan's own, bands are the estimate's own, and nothing is spent."""
+"""The dry run: prices are the plan's own, bands are the estimate's own, errors stand next to sizes."""
 
+import re
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
@@ -7,12 +8,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from optstream import mechanisms
 from optstream.estimation.variances import noise_variances
+from optstream.mechanisms.history_informed_tree import choose_plan_blocks, expected_level_misses, tree_figures
 from optstream.noise import simulated_noise
 from optstream.privacy import worst_window
 from tasks.config import load_settings
+from tasks.config.schema import MECHANISMS
 from tasks.plan.dry_run import dry_run
 from tasks.release.mechanism import mechanism_for
+from tests.tasks.two_regions import CONFIGURATION, released_by
 
 pytestmark = pytest.mark.slow
 
@@ -110,3 +115,96 @@ def test_derived_levels_cost_nothing_and_have_a_band(settings_with):
     root, leaves = found.periods[0].levels
     assert (root.stages, root.epsilon) == ((), 0)
     assert root.band.typical == pytest.approx(leaves.band.typical * 2**0.5)
+
+
+OTHERS = [name for name, section in MECHANISMS.items() if "sampling" not in section.tables]
+KNOWN = {"Laplace": 480.0, "Uniform": 480.0, "Sample": 10.0}
+"""Scales at the whole epsilon: 48 * 10 and 10; a level has half of it, and so twice the scale."""
+
+
+@pytest.fixture
+def settings_of(small):
+    def make(name):
+        file = small().settings.file
+        file.write_text(released_by(name, file.read_text()))
+        return load_settings(file)
+
+    return make
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_prices_of_every_other_mechanism_are_the_accountants(settings_of, name):
+    found = priced(settings_of(name))
+    assert found.fits
+    assert found.to_json()["plan"]["rho" if name == "Gaussian" else "epsilon"] == str(found.epsilon)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_bands_are_shown_only_where_the_draw_does_not_decide_them(settings_of, name):
+    levels, known = (
+        dry_run(settings_of(name), [DAY]).periods[0].levels,
+        getattr(mechanisms, name).noise_is_known,
+    )
+    assert all((level.band is not None) == known for level in levels)
+    if name in KNOWN:
+        assert levels[1].stages[0].noise[0].scale == pytest.approx(2 * KNOWN[name], rel=1e-9)
+
+
+LEAVES = "".join(f'{1000 + leaf} = "FR"\n' for leaf in range(20))
+SAMPLING = re.search(r"\[sampling\]\n(?:[a-z].*\n)+", CONFIGURATION).group()
+
+
+@pytest.fixture
+def found(load_text):
+    """Dry-run a stream of twenty leaves under a mechanism's table, with other texts replaced."""
+
+    def look(mechanism, *changes):
+        text = CONFIGURATION.replace('84 = "FR"\n11 = "FR"\n', LEAVES)
+        if '"OptStream"' not in mechanism:
+            text = text.replace(SAMPLING, "")
+        text = text.replace('name = "OptStream"\n', mechanism + "\n")
+        return dry_run(load_text(text, *changes), [DAY])
+
+    return look
+
+
+INFORMED = 'name = "HistoryInformed"\nscale = {}'
+WHOLE = ('bounds = ["0", "20000"]', 'bounds = ["0", "20000"]\nresolution = "1"\ncounts = true')
+
+
+def test_a_level_below_its_noise_is_as_good_as_nothing(found):
+    """Leaves of 0.1 an hour: small counts; the nation above them is not."""
+    result = found(INFORMED.format(0.1), WHOLE)
+    nation, leaves = result.periods[0].levels
+    assert leaves.expected.size == pytest.approx(0.1)
+    assert leaves.expected.error > 0.09
+    assert any(one.startswith("level 1: error") and "as good as nothing" in one for one in result.warnings)
+    document = result.to_json()
+    assert document["warnings"] == list(result.warnings)
+    assert document["periods"][0]["levels"][0]["expected"]["size"] == pytest.approx(2)
+    assert nation.expected.error > 0
+
+
+@pytest.mark.parametrize(
+    "name", ["OptStream", "Laplace", "Uniform", "Fourier", "BudgetAbsorption", "PeGaSus", "Fast"]
+)
+def test_every_mechanism_says_its_error_and_warns_where_bounds_are_narrower(found, name):
+    """Bounds of 2 under noise of hundreds: what the issue's publisher was not told."""
+    result = found(f'name = "{name}"', ('bounds = ["0", "20000"]', 'bounds = ["0", "2"]'))
+    levels = result.periods[0].levels
+    assert all(level.expected.size is None and np.isfinite(level.expected.error) for level in levels)
+    assert all(level.expected.error > 0 for level in levels)
+    if levels[1].expected.error > 2:
+        assert any("a reading lies between 0 and 2 anyway" in one for one in result.warnings)
+    assert name not in ("OptStream", "Laplace") or result.warnings
+    wide = found(f'name = "{name}"', ('bounds = ["0", "20000"]', 'bounds = ["0", "1000000"]'))
+    assert wide.warnings == ()
+
+
+def test_the_figures_are_those_that_shares_are_chosen_by(found, tmp_path):
+    result = found(INFORMED.format(0.5), WHOLE)
+    mechanism = mechanism_for(load_settings(tmp_path / "optstream.toml"), DAY)
+    plan = mechanism.tree, tree_figures(mechanism.pattern, mechanism.tree), mechanism.level_shares
+    misses = expected_level_misses(*plan, choose_plan_blocks(*plan))
+    sizes = np.array([10.0, 0.5])
+    assert [level.expected.error for level in result.periods[0].levels] == pytest.approx(misses * sizes)

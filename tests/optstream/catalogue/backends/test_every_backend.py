@@ -191,7 +191,7 @@ def test_a_day_that_was_never_listed_is_given_up(published, put):
 
 def test_a_catalogue_has_a_largest_size(published, put, monkeypatch):
     put(published.name, DAY)
-    monkeypatch.setattr("optstream.catalogue.untrusted.LARGEST_CATALOGUE", 100)
+    monkeypatch.setattr("optstream.catalogue.index.LARGEST_CATALOGUE", 100)
     with pytest.raises(PublicationError, match="larger than 100 bytes"):
         read_catalogue(published.name)
 

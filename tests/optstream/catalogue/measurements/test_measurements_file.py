@@ -121,9 +121,8 @@ def test_a_footer_that_claims_too_much_is_refused_before_anything_is_held(days, 
     ],
 )
 def test_a_document_of_another_form_is_refused_in_words(days, change):
-    found = decode_measurements(with_footer(days[0][1], change))
     with pytest.raises(PublicationError, match="no file of measurements"):
-        completed(found, {})
+        completed(decode_measurements(with_footer(days[0][1], change)), {})
 
 
 def test_a_mechanism_with_numbers_of_no_stream_is_not_made():

@@ -11,8 +11,8 @@ from optstream.catalogue.metadata import dcat, read_dataset
 from tests.optstream.catalogue.folders import DAY, NEXT
 
 TOLD = About(
-    "Example Grid",
-    "CC BY 4.0",
+    publisher="Example Grid",
+    licence="CC BY 4.0",
     title="French load",
     contact="data@example.org",
     citation="Example Grid: French load.",

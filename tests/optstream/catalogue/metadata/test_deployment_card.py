@@ -140,7 +140,11 @@ RECORD = fields(
     ),
 )
 TOLD = About(
-    "Example Grid", intended_use="Planning", region="France", sector="Energy", curator_type="Industry"
+    publisher="Example Grid",
+    intended_use="Planning",
+    region="France",
+    sector="Energy",
+    curator_type="Industry",
 )
 DEPLOYMENT = Deployment(
     guarantees=(PrivacyModel("2", 48, 10), PrivacyModel("1/3", 48, 10)),
@@ -165,7 +169,7 @@ def problems(card):
 @pytest.mark.parametrize("model", [PrivacyModel("1/3", 48, 10), PrivacyModel("1", 48, 10, delta="1/1000000")])
 def test_it_is_as_the_registrys_schema_has_it(dataset, model, address):
     """Of pure and of zero-concentrated privacy, with a release and without."""
-    told = replace(dataset, about=replace(TOLD, address=address))
+    told = replace(dataset, about=TOLD.changed(address=address))
     deployment = replace(DEPLOYMENT, guarantees=(model,))
     card = deployment_card(told, deployment)
     assert problems(card) == []
@@ -184,7 +188,7 @@ def test_it_says_what_the_registry_asks_for_beside(dataset):
         "handed in: [published.about] publisher; [published.about] intended_use; [published.about] region;"
         " [published.about] curator_type (Government, Industry, Nonprofit)."
     )
-    other = replace(TOLD, sector="Transport")
+    other = TOLD.changed(sector="Transport")
     card = deployment_card(replace(dataset, about=other), DEPLOYMENT)
     assert len(problems(card)) == 1
     assert "or ask the registry to add yours" in str(card)
@@ -223,7 +227,7 @@ def test_terms_of_days_are_as_their_statements_have_them(dataset):
 
 
 def test_noise_that_became_known_is_told(dataset):
-    lost = replace(TOLD, known_noise=(("gas", "2016-02-01"), ("load", "2016-02-03")))
+    lost = TOLD.changed(known_noise=(("gas", "2016-02-01"), ("load", "2016-02-03")))
     card = deployment_card(replace(dataset, about=lost), DEPLOYMENT)["deployment"]
     assert "privacy_parameters" not in card["privacy_loss"], "no number holds for every window"
     assert problems(deployment_card(replace(dataset, about=lost), DEPLOYMENT)) == []

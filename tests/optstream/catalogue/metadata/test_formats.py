@@ -21,8 +21,8 @@ from tests.optstream.catalogue.conftest import NODES, make_rows, make_statement
 from tests.optstream.catalogue.folders import DAY, NEXT
 
 TOLD = About(
-    "Example Grid",
-    "CC BY 4.0",
+    publisher="Example Grid",
+    licence="CC BY 4.0",
     title="French load",
     description="Load of an example grid.",
     contact="data@example.org",
@@ -57,8 +57,8 @@ def dataset(request, folder):
 
 def bare(dataset):
     """The same folder after every day was withdrawn."""
-    entries = tuple(replace(entry, withdrawn=True) for entry in dataset.catalogue.entries)
-    return Dataset(replace(dataset.catalogue, entries=entries), dataset.about, None)
+    entries = tuple(entry.changed(withdrawn=True) for entry in dataset.catalogue.entries)
+    return Dataset(dataset.catalogue.changed(periods=entries), dataset.about, None)
 
 
 def problems_of_a_package(document):

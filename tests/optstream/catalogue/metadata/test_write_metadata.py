@@ -10,7 +10,12 @@ from optstream.catalogue.signing import Signer, public_pem
 from tests.optstream.catalogue.folders import DAY, NEXT, memory_folder
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
-TOLD = About("Example Grid", "CC BY 4.0", contact="data@example.org", address="https://example.org/load/")
+TOLD = About(
+    publisher="Example Grid",
+    licence="CC BY 4.0",
+    contact="data@example.org",
+    address="https://example.org/load/",
+)
 
 
 def test_they_are_of_the_catalogue_and_the_same_bytes_until_it_changes(published, put):

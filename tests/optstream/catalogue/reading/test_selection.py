@@ -8,8 +8,7 @@ import pytest
 from optstream.catalogue import read_published
 from optstream.catalogue.about import NodeFacts
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.export import rows_of, with_names
-from optstream.catalogue.read import catalogue_reader
+from optstream.catalogue.read import catalogue_reader, rows_of, with_names
 from optstream.errors import ParameterError
 from tests.optstream.catalogue.folders import take_back
 
@@ -47,10 +46,12 @@ def test_what_is_not_there_is_said(folder):
 
 def test_names_stand_beside_their_nodes(folder):
     rows = selected(folder, first=DAYS[2])
-    named = with_names(rows, {"84": NodeFacts("Auvergne"), "FR": NodeFacts(latitude=46.0, longitude=2.0)})
+    named = with_names(
+        rows, {"84": NodeFacts(name="Auvergne"), "FR": NodeFacts(latitude=46.0, longitude=2.0)}
+    )
     assert named.columns[named.columns.index("node") + 1] == "name"
     assert dict(named.select("node", "name").unique().iter_rows()) == {
         node: "Auvergne" if node == "84" else None for node in rows["node"].unique()
     }
     assert with_names(rows, {"FR": NodeFacts(latitude=46.0, longitude=2.0)}).equals(rows)
-    assert with_names(named, {"84": NodeFacts("another")}).equals(named)
+    assert with_names(named, {"84": NodeFacts(name="another")}).equals(named)

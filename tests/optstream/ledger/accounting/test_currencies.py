@@ -23,7 +23,7 @@ CONCENTRATED = model_of(delta=DELTA)
 
 
 def terms_of(model, stream="load"):
-    return StreamTerms(stream, "people", model, "tree", "strict", "30 min")
+    return StreamTerms(stream, "people", model, "tree", "30 min")
 
 
 def gaussian(model, first_step, n_steps=4, share=1):

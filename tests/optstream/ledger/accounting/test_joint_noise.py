@@ -19,7 +19,7 @@ def model_of(**change):
 
 
 def terms_of(model, stream="load"):
-    return StreamTerms(stream, "people", model, "tree", "strict", "30 min")
+    return StreamTerms(stream, "people", model, "tree", "30 min")
 
 
 def joint(model, first_step, n_steps=4, n_nodes=1, groups=None, epsilon=None):

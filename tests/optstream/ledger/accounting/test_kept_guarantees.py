@@ -15,7 +15,7 @@ TREE = AggregationTree.from_parents({"country": None, "a": "country", "b": "coun
 
 
 def terms_of(model, stream="load"):
-    return StreamTerms(stream, "people", model, "tree", "strict", "30 min")
+    return StreamTerms(stream, "people", model, "tree", "30 min")
 
 
 def plan_of(model, first_step, n_steps=4):

@@ -18,7 +18,7 @@ from optstream.ledger.reserve import reserve
 from optstream.privacy import PrivacyModel, StepSpend
 
 NOW, LEASE = datetime(2026, 3, 1, 2, tzinfo=UTC), timedelta(minutes=10)
-TERMS = StreamTerms("load", "people", PrivacyModel("1", 4, "1", "1"), "tree", "strict", "30 min")
+TERMS = StreamTerms("load", "people", PrivacyModel("1", 4, "1", "1"), "tree", "30 min")
 
 
 def request(day):

@@ -17,7 +17,7 @@ from optstream.privacy import PrivacyModel
 file = Path(sys.argv[1])
 ledger = open_ledger(f"sqlite:///{file}")
 backup = file.read_bytes()
-terms = StreamTerms("load", "people", PrivacyModel("1", 4, "1", "1"), "tree", "strict", "30 min")
+terms = StreamTerms("load", "people", PrivacyModel("1", 4, "1", "1"), "tree", "30 min")
 ledger.enrol(terms, datetime(2026, 3, 1, tzinfo=UTC))
 for end in ("-wal", "-shm"):
     file.with_name(file.name + end).unlink()

@@ -57,7 +57,7 @@ class Population(RuleBasedStateMachine):
             budget_alpha = model.alpha
             model = replace(model, alpha=self.ratios[name] * model.alpha, resolution=Fraction(1, 4))
         return StreamTerms(
-            name, self.grant, model, trees[-1][1], "strict", "30 min", trees=trees,
+            name, self.grant, model, trees[-1][1], "30 min", trees=trees,
             budget_alpha=budget_alpha, stream_share=self.chosen[name],
         )  # fmt: skip
 

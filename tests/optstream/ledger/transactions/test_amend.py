@@ -18,7 +18,7 @@ from optstream.privacy import PrivacyModel, StepSpend
 def changed(kit, alpha="1", stream="load", **more):
     terms = kit.terms(stream, **more)
     model = PrivacyModel(terms.model.epsilon, terms.model.window_length, alpha, resolution="1")
-    return StreamTerms(stream, terms.grant, model, terms.hierarchy_hash, terms.calibration, terms.calendar)
+    return StreamTerms(stream, terms.grant, model, terms.hierarchy_hash, terms.calendar)
 
 
 def plan_for(alpha_units, first_step, charge):
@@ -49,7 +49,7 @@ def test_whose_and_which_time_is_never_amended(ledger, publish, kit, fixed):
     publish()
     before = ledger.terms("load")
     terms = StreamTerms(
-        "load", fixed.get("grant", before.grant), before.model, "tree", "strict",
+        "load", fixed.get("grant", before.grant), before.model, "tree",
         fixed.get("calendar", before.calendar),
     )  # fmt: skip
     with pytest.raises(LedgerError, match="cannot be amended"):

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from optstream.catalogue.about import NodeFacts
-from tasks.config.example import EXAMPLE
+from tasks.config.templates import EXAMPLE
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -48,8 +48,8 @@ def test_names_and_places_are_carried_and_shape_no_release(load, tmp_path):
     """A configuration without names has the hash that it had, and names change no hash."""
     named, bare = load(), load((NAMES, ""))
     placed = load((NAMES, NAMES + "[hierarchy.places]\n84 = [45.5, 4]\n"))
-    assert named.node_facts["84"] == NodeFacts("Auvergne-Rhône-Alpes")
-    assert placed.node_facts["84"] == NodeFacts("Auvergne-Rhône-Alpes", 45.5, 4.0)
+    assert named.node_facts["84"] == NodeFacts(name="Auvergne-Rhône-Alpes")
+    assert placed.node_facts["84"] == NodeFacts(name="Auvergne-Rhône-Alpes", latitude=45.5, longitude=4.0)
     assert bare.node_facts == {}
     assert named.configuration_hash == bare.configuration_hash == placed.configuration_hash
     old = load((NAMES, ""), ('restatement_share = "1/10"', 'restatement_share = "0"  '))
@@ -69,7 +69,7 @@ def test_a_file_of_the_hierarchy_may_have_names_and_places(load, tmp_path, endin
     table.write_csv(file) if ending == "csv" else table.write_parquet(file)
     start, stop = EXAMPLE.index("[hierarchy.parents]"), EXAMPLE.index("[budget]")
     settings = load((EXAMPLE[start:stop], f'[hierarchy]\nfile = "tree.{ending}"\n'))
-    assert settings.node_facts == {"01": NodeFacts("Ain", 46.1, 5.3)}
+    assert settings.node_facts == {"01": NodeFacts(name="Ain", latitude=46.1, longitude=5.3)}
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,13 @@ def test_a_file_of_the_hierarchy_may_have_names_and_places(load, tmp_path, endin
         ('[hierarchy.names]\n85 = "nowhere"', "'85' has a name or a place, and is not a node"),
         (
             '[hierarchy.names]\n84 = "a\\nb"',
-            "of node '84' name must be printable text of 1 to 100 characters",
+            "node '84': name: must be printable text of 1 to 100 characters",
         ),
-        ('[hierarchy.names]\n84 = "\\u202eabc"', "name must be printable text"),
-        ('[hierarchy.names]\n84 = ""', "name must be printable text"),
+        ('[hierarchy.names]\n84 = "\\u202eabc"', "name: must be printable text"),
+        ('[hierarchy.names]\n84 = ""', "name: must be printable text"),
         ("[hierarchy.names]\n84 = 84", "hierarchy.names must be a table node ="),
-        ("[hierarchy.places]\n84 = [95.0, 4.5]", "latitude must be in [-90, 90]"),
-        ("[hierarchy.places]\n84 = [nan, 4.5]", "latitude must be in [-90, 90]"),
+        ("[hierarchy.places]\n84 = [95.0, 4.5]", "latitude: Input should be less than or equal to 90"),
+        ("[hierarchy.places]\n84 = [nan, 4.5]", "latitude: Input should be a finite number"),
         ("[hierarchy.places]\n84 = [45.0]", "hierarchy.places must be a table node ="),
     ],
 )

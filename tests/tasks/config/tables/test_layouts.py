@@ -71,7 +71,7 @@ SECOND = FIRST.replace("2015", "2016").replace("load_kw", "load_gw")
     [
         (FIRST + "value_ = 1", "[[input.changes]] 1: value_ is not a known key; did you mean value?"),
         (FIRST + SECOND + "x = 1", "[[input.changes]] 2: x is not a known key; known: valid_from, timestamp"),
-        (FIRST + SECOND + "timestamp = 1", "2: timestamp must be the name of a column; got 1"),
+        (FIRST + SECOND + "timestamp = 1", "2: timestamp must be the name of a column, of 1 to 200 char"),
         (FIRST + 'marker = "../x"', "[[input.changes]] 1: marker must be a plain file name"),
         (FIRST + "factor = 0.001", "[[input.changes]] 1: factor must be a decimal string greater than 0"),
         (FIRST + 'factor = "0"', "[[input.changes]] 1: factor must be a decimal string greater than 0"),

@@ -9,8 +9,8 @@ from optstream import mechanisms
 from optstream.errors import ParameterError
 from optstream.mechanisms import Hierarchical, HistoryInformedTree
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY
-from tasks.config.example import EXAMPLE
 from tasks.config.schema import MECHANISMS
+from tasks.config.templates import EXAMPLE
 from tasks.release.mechanism import mechanism_for
 from tests.tasks.two_regions import CONFIGURATION, released_by, with_delta
 

@@ -26,3 +26,12 @@ def test_codes_have_one_spelling(tmp_path, codes, is_read):
     assert (nodes is not None) == is_read
     assert [*(nodes.parents if nodes else ())] == ([str(code) for code in codes] if is_read else [])
     assert is_read or "text or whole numbers" in problems[0]
+
+
+@pytest.mark.parametrize("header", ["node,parent,parent", "node,node,parent", "node,parent,name,name"])
+def test_a_column_that_is_there_twice_is_refused(tmp_path, header):
+    rows = [",".join(["FR"] + [""] * header.count(",")), ",".join("1" * (header.count(",") + 1))]
+    (tmp_path / "nodes.csv").write_text("\n".join([header, *rows]))
+    nodes, (problem,) = read_hierarchy(Hierarchy(file="nodes.csv"), tmp_path)
+    assert nodes is None
+    assert "must have each column once" in problem

@@ -1,7 +1,6 @@
 """Files of the published folder that somebody else wrote: each is named, and none stops pages or checks."""
 
 import hashlib
-from dataclasses import replace
 from datetime import date
 
 import polars as pl
@@ -10,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from optstream.catalogue import read_catalogue
-from optstream.catalogue.parquet import decode
+from optstream.catalogue.stage import decode
 from tasks.release import publish as again
 from tasks.release.stages import Status
 
@@ -36,9 +35,9 @@ def forge(installation, change):
     sink = pa.BufferOutputStream()
     pq.write_table(change(decode(data)[0]).to_arrow().replace_schema_metadata(footer), sink)
     made = sink.getvalue().to_pybytes()
-    entry = replace(entry, file_hash=hashlib.sha256(made).hexdigest())
+    entry = entry.changed(file_hash=hashlib.sha256(made).hexdigest())
     (folder / entry.file).write_bytes(made)
-    (folder / "catalogue.json").write_bytes(replace(catalogue, entries=(entry,)).to_bytes())
+    (folder / "catalogue.json").write_bytes(catalogue.changed(periods=(entry,)).to_bytes())
 
 
 @pytest.mark.parametrize("change", ABSURD.values(), ids=list(ABSURD))

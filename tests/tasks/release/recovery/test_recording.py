@@ -10,7 +10,7 @@ from optstream.ledger import ReleaseState
 from optstream.noise import secure_noise
 from tasks.operate.doctor import noise_library
 from tasks.release import draw as draw_module
-from tasks.release.inputs import drawn_inputs
+from tasks.release.inputs import record_of_draw
 from tasks.release.run import let_go, release_lease
 from tasks.release.stages import Status
 from tests.failing import raising
@@ -74,7 +74,7 @@ def test_a_database_that_stays_away_loses_nothing(either, monkeypatch):
     record = either.record(DAY)
     assert (record.state, record.redraws) == (ReleaseState.PUBLISHED, 0)
     assert measurements(either) == drawn
-    assert drawn_inputs(either.settings, DAY, 0, record.measurements_hash)
+    assert record_of_draw(either.settings, DAY, 0, record.measurements_hash).inputs()
     assert either.ledger.verify() == []
 
 

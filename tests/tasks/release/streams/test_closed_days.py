@@ -14,8 +14,8 @@ from optstream import read_published
 from optstream.catalogue import check_files, find_catalogue
 from optstream.catalogue import hours as closing
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.parquet import decode, encode
 from optstream.catalogue.read import read_rows
+from optstream.catalogue.stage import decode, encode
 from optstream.errors import PublicationError
 from optstream.stream import Hour
 from tasks.monitor.view import watch
@@ -175,11 +175,11 @@ def test_a_file_of_a_day_whose_footer_tells_other_hours_is_told_and_not_read(day
         told = replace(footer, statement={"format": "optstream.day/1", "hours": hours_told})
         data = encode(inner.with_columns(date=pl.lit(DAY)), told)
         digest = sha256(data).hexdigest()
-        entries = tuple(replace(one, closed_in=one.closed_in and digest) for one in catalogue.entries)
+        entries = tuple(one.changed(closed_in=one.closed_in and digest) for one in catalogue.entries)
         (day_of_hours.folder / name).unlink()
         name = f"published/{entries[0].shown_in}"
         (day_of_hours.folder / name).write_bytes(data)
-        path.write_bytes(replace(catalogue, entries=entries).to_bytes())
+        path.write_bytes(catalogue.changed(periods=entries).to_bytes())
         problems = check_files(folder)
         assert any("has other hours than the catalogue names" in line for line in problems), hours_told
         assert rows_of(day_of_hours).equals(before)

@@ -1,0 +1,318 @@
+"""Budget Distribution and Absorption for customers who have epsilons and windows of their own.
+
+One noise serves all: customers of classes that may lose less are left out by chance (Lemma 22,
+docs/privacy.md).
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optstream.errors import ParameterError
+from optstream.mechanisms.series import LARGEST_SCALE
+from optstream.mechanisms.values import check_noise
+from optstream.mechanisms.w_event import DISTANCE, GRAINS, HALF, checked_share
+from optstream.noise import NoiseSource
+from optstream.privacy import StepSpend
+from optstream.privacy.exact import Bounds, Exact, exact, round_up_to_float, whole
+from optstream.privacy.rules import PUBLICATIONS, Absorption, Halving, PublicationRule, WindowBudget
+from optstream.stream import PrivatePeriod
+from optstream.stream.private_period import open_private_period
+
+CHANCE_UNITS = 2**62
+"""Chances are whole multiples of one part of so many."""
+LARGEST_EPSILON = 10**6
+"""Of a class: more protects nobody, and its exponential is no number any more."""
+
+
+@dataclass(frozen=True)
+class CustomerClass:
+    """Customers who asked for the same privacy guarantee; who is in which class is public.
+
+    Attributes:
+        name: Of the class.
+        n_customers: How many there are, public; decides how much is left out, never what is guaranteed.
+            Counts above it are cut to it.
+        epsilon: Exact, in (0, 10^6]; the most that any window of the class may lose.
+        window_length: Steps of its windows.
+
+    Raises:
+        ParameterError: For a number outside its range.
+    """
+
+    name: str
+    n_customers: int
+    epsilon: Fraction
+    window_length: int
+
+    def __init__(self, name: str, n_customers: int, epsilon: Exact, window_length: int) -> None:
+        amount = exact(epsilon, "epsilon of CustomerClass")
+        if not 0 < amount <= LARGEST_EPSILON:
+            raise ParameterError(f"epsilon of CustomerClass must lie in (0, 10^6]; got {epsilon!r}")
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "epsilon", amount)
+        for field, given in (("n_customers", n_customers), ("window_length", window_length)):
+            object.__setattr__(self, field, whole(given, f"{field} of CustomerClass", 1))
+
+
+@lru_cache(maxsize=4096)
+def chance_units(epsilon: Fraction, threshold: Fraction) -> int:
+    """Return the chance that a customer takes part in an answer, in parts of `CHANCE_UNITS`, rounded down.
+
+    The most parts c with c / CHANCE_UNITS <= (e^epsilon - 1) / (e^threshold - 1); all where the threshold is
+    no larger than epsilon. Both are above 0. Privacy: Lemma 22 (docs/privacy.md): whoever takes part with at
+    most this chance in an answer that costs `threshold` of one who takes part for certain loses `epsilon`.
+    """
+    if threshold <= epsilon:
+        return CHANCE_UNITS
+    low, high = Bounds(ROUND_FLOOR), Bounds(ROUND_CEILING)
+    least, most = (
+        bound.add(bound.exp(one), Decimal(-1)) for bound, one in ((low, epsilon), (high, threshold))
+    )
+    chance = low.divide(least, most)
+    return max(int(low.multiply(Fraction(chance), Fraction(CHANCE_UNITS))), 0)
+
+
+def squared_error(offers: Sequence[Fraction], sizes: Sequence[int], threshold: Fraction) -> float:
+    """Return what leaving customers out and the noise of the others do to a count, as a mean square; free:
+    variance and squared bias of the sample, and 2 / threshold^2.
+
+    The count is taken to hold all customers, as in the paper: with fewer in it, less is lost. offers: what
+    each class may lose by the answer. sizes: how many customers each has.
+    """
+    variance = left_out = 0.0
+    for offer, size in zip(offers, sizes, strict=True):
+        chance = chance_units(offer, threshold) / CHANCE_UNITS
+        variance += size * chance * (1 - chance)
+        left_out += size * (1 - chance)
+    return variance + left_out**2 + 2 / float(threshold) ** 2
+
+
+def best_threshold(offers: Sequence[Fraction], sizes: Sequence[int]) -> tuple[Fraction, float]:
+    """Return the epsilon at which an answer errs least, of those that are offered, each > 0, and the root of
+    its mean square error; free, from public facts. Arguments as `squared_error`.
+
+    Source: Du et al. 2025, optimal budget selection, after Jorgensen, Yu and Cormode 2015.
+    """
+    found = min((squared_error(offers, sizes, offer), offer) for offer in set(offers))
+    return found[1], math.sqrt(found[0])
+
+
+Integers = NDArray[np.int64]
+
+
+def counts_of(period: PrivatePeriod, step: int, sizes: Sequence[int]) -> Integers:
+    """Return the customers of a step by class and series, (n_classes, n_series): raw, for this package alone.
+
+    Privacy: Lemma 22; nothing is released. A count outside 0 and its class's size, which is public, is cut to
+    them, which moves it no further than before: no reading decides how many draws are asked for.
+    """
+    units = open_private_period(period)[:, step].reshape(len(sizes), -1)
+    cut: Integers = np.clip(units, 0, np.array(sizes, dtype=np.int64)[:, None])
+    return cut
+
+
+def sampled(
+    counts: Integers, offers: Sequence[Fraction], threshold: Fraction, noise: NoiseSource
+) -> Integers:
+    """Return how many customers of each series take part in one answer, (n_series,), of all classes: raw.
+
+    Each takes part by a draw of its own, with the chance that its class has at this threshold: what the
+    answer loses of whoever takes part. counts: by class and series, (n_classes, n_series). offers: what each
+    class may lose by the answer.
+
+    Privacy: Lemma 22, with what is then answered of the result; by itself it is raw.
+    """
+    total = np.zeros(counts.shape[1], dtype=np.int64)
+    for own, offer in zip(counts, offers, strict=True):
+        chance = chance_units(offer, threshold)
+        if chance == CHANCE_UNITS:
+            total += own
+            continue
+        drawn = noise.uniform_below(np.full(int(own.sum()), CHANCE_UNITS, dtype=np.int64)) < chance
+        series = np.repeat(np.arange(own.size), own)
+        total += np.bincount(series[drawn], minlength=own.size)
+    return total
+
+
+def noisy_counts(
+    counts: Integers, offers: Sequence[Fraction], threshold: Fraction, noise: NoiseSource
+) -> Integers:
+    """Return the noisy counts of a sample, (n_series,), too low by those who were left out. Arguments as
+    `sampled`.
+
+    Privacy: Lemma 22: a customer of a class loses at most its offer, and at most the threshold.
+    """
+    part = sampled(counts, offers, threshold, noise)
+    return part + noise.discrete_laplace(round_up_to_float(1 / threshold), part.shape)
+
+
+def noisy_distance(
+    counts: Integers, last: Integers, offers: Sequence[Fraction], threshold: Fraction, noise: NoiseSource
+) -> int:
+    """Return how far a sample of a step is from the last release, (n_series,), summed over the series, noisy.
+    Other arguments as `sampled`.
+
+    Privacy: Lemma 22: one customer moves the sum by at most 1, for `last` is noisy already.
+    """
+    away: int = sum(np.abs(sampled(counts, offers, threshold, noise) - last).tolist())
+    return away + int(noise.discrete_laplace(round_up_to_float(1 / threshold), (1,))[0])
+
+
+@dataclass(frozen=True)
+class PersonalisedRelease:
+    """Counts of a finite stream, and what each class was charged for them.
+
+    Attributes:
+        values: (n_series, n_steps), whole numbers; too low by those who were left out.
+        published: The steps that were published; the others hold the value before, 0 at first.
+        spends: For each class what distances and publications cost one of its customers, step by step.
+        simulated: Whether the noise was: then nothing of it may be published.
+    """
+
+    values: NDArray[np.float64]
+    published: tuple[int, ...]
+    spends: tuple[tuple[StepSpend, StepSpend], ...]
+    simulated: bool
+
+
+@dataclass(frozen=True)
+class Personalised(ABC):
+    """Counts of customers by classes, of whom each keeps the epsilon of its class in windows of its class.
+
+    One noise serves all: customers of classes that may lose less than the noise costs take part with a chance
+    that makes up for it (Lemma 22, docs/privacy.md). A part of each class's epsilon asks at each step how far
+    the stream is from the last release, the rest publishes, divided by a rule for each class. Which epsilon
+    the noise has is chosen from public facts: offers and sizes of classes.
+
+    For the library: a ledger's privacy budget has one epsilon and one window for all of a population. One
+    customer counts once at a step, in one series; moving from one series to another costs twice as much.
+
+    Source: Du, Cheng, Chen, Shen, Lin and Xi 2025, Infinite Stream Estimation under Personalized w-Event
+    Privacy (PVLDB 18(6)); the sampling: Jorgensen, Yu and Cormode 2015.
+
+    classes: at least one. distance_share: of each epsilon, for the distances of a window, exact, in (0, 1);
+    in the paper half. Raises ParameterError for no class, two of one name, or a share outside its range.
+    """
+
+    classes: tuple[CustomerClass, ...]
+    distance_share: Fraction = HALF
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "distance_share", checked_share(self.distance_share, self.name))
+        object.__setattr__(self, "classes", tuple(self.classes))
+        names = [one.name for one in self.classes]
+        if not names or len(set(names)) < len(names):
+            raise ParameterError(f"classes of {self.name} must be one or more, each with a name of its own")
+
+    def release(self, counts: ArrayLike, *, noise: NoiseSource) -> PersonalisedRelease:
+        """Release a finite stream; costs each class at most its epsilon in any of its windows.
+
+        counts: how many customers of each class are counted where, (n_classes, n_series, n_steps), whole
+        numbers of at least 0; one customer counts at most once at a step. What is above n_customers of its
+        class counts as that. noise: secure for what is published; simulated noise marks what it touches.
+        Returns counts of all classes together, with what they cost each. Raises ParameterError for another
+        shape or type; nothing was drawn then; NoiseError if the noise source cannot draw.
+        """
+        check_noise(noise)
+        array = np.asarray(counts)
+        if array.ndim != 3 or len(array) != len(self.classes) or not array.size:
+            wanted = f"({len(self.classes)} classes, series, steps)"
+            raise ParameterError(f"counts of {self.name} must have the shape {wanted}; got {array.shape}")
+        rows = array.reshape(-1, array.shape[2])
+        period = PrivatePeriod.from_values(rows, resolution=Fraction(1), first_step=0)
+        return self._released(period, array.shape[1], noise)
+
+    def _released(self, period: PrivatePeriod, n_series: int, noise: NoiseSource) -> PersonalisedRelease:
+        sizes = [one.n_customers for one in self.classes]
+        asking = [one.epsilon * self.distance_share / one.window_length for one in self.classes]
+        asked_at, _ = best_threshold(asking, sizes)
+        rules = [self._rule(one, period.n_steps) for one in self.classes]
+        last, published = np.zeros(n_series, dtype=np.int64), list[int]()
+        values = np.zeros((n_series, period.n_steps))
+        paid = np.zeros((2, len(rules), period.n_steps), dtype=object)
+        for step in range(period.n_steps):
+            grains = [rule.offer(step) for rule in rules]
+            if all(grains):
+                counts = counts_of(period, step, sizes)
+                offers = self._epsilons(grains, rules)
+                threshold, error = best_threshold(offers, sizes)
+                paid[0, :, step] = [min(own, asked_at) for own in asking]
+                if noisy_distance(counts, last, asking, asked_at, noise) > n_series * error:
+                    last = noisy_counts(counts, offers, threshold, noise)
+                    published.append(step)
+                    used = [
+                        self._used(*one, threshold) for one in zip(self.classes, grains, rules, strict=True)
+                    ]
+                    for rule, own in zip(rules, used, strict=True):
+                        rule.publish(step, own)
+                    paid[1, :, step] = self._epsilons(used, rules)
+            values[:, step] = last
+        spends = tuple((_spend(DISTANCE, a), _spend(PUBLICATIONS, b)) for a, b in zip(*paid, strict=True))
+        return PersonalisedRelease(values, tuple(published), spends, noise.simulated)
+
+    @abstractmethod
+    def _rule(self, own: CustomerClass, n_steps: int) -> PublicationRule:
+        """Return what divides the publications' part of a class among steps."""
+
+    def _epsilons(self, grains: Sequence[int], rules: Sequence[PublicationRule]) -> list[Fraction]:
+        return [
+            self._for_publications(one) * own / rule.n_grains
+            for one, own, rule in zip(self.classes, grains, rules, strict=True)
+        ]
+
+    def _used(self, one: CustomerClass, grains: int, rule: PublicationRule, threshold: Fraction) -> int:
+        """Return what a class pays of its offer: no more than a customer who takes part for certain loses."""
+        return min(grains, ceil(threshold * rule.n_grains / self._for_publications(one)))
+
+    def _fewest(self, one: CustomerClass, n_grains: int) -> int:
+        return ceil(n_grains / (self._for_publications(one) * LARGEST_SCALE))
+
+    def _for_publications(self, one: CustomerClass) -> Fraction:
+        return one.epsilon * (1 - self.distance_share)
+
+
+def _spend(stage: str, charges: Sequence[Fraction]) -> StepSpend:
+    """Return a spend whose charges are these: a unit of weight is a unit of epsilon."""
+    return StepSpend(0, stage, 0, tuple(Fraction(charge) for charge in charges), Fraction(1), 1)
+
+
+class PersonalisedBudgetDistribution(Personalised):
+    """PBD: a publication costs each class half of what is left of its own window.
+
+    Parameters, errors and source: as `Personalised`.
+    """
+
+    name: ClassVar[str] = "PersonalisedBudgetDistribution"
+
+    def _rule(self, own: CustomerClass, n_steps: int) -> PublicationRule:
+        budget = WindowBudget(GRAINS, own.window_length, 0, n_steps, ())
+        return Halving(budget, GRAINS, self._fewest(own, GRAINS))
+
+
+class PersonalisedBudgetAbsorption(Personalised):
+    """PBA: a publication takes the equal shares that each class left unused, and as many that follow.
+
+    No class is left out while it pays back: the step is held until all of them have a share. Of the authors'
+    three ways to wait it is that of the class that waits longest. What we changed: a class pays as many
+    shares as the threshold costs it, which may be fewer than it offered.
+
+    Parameters, errors and source: as `Personalised`.
+    """
+
+    name: ClassVar[str] = "PersonalisedBudgetAbsorption"
+
+    def _rule(self, own: CustomerClass, n_steps: int) -> PublicationRule:
+        window = own.window_length
+        budget = WindowBudget(window, window, 0, n_steps, ())
+        return Absorption(budget, window, self._fewest(own, window), 0, 0)

@@ -1,0 +1,201 @@
+"""What a span lacks and would cost, what a stopped run leaves, and when nothing is left to do."""
+
+import threading
+from datetime import date, timedelta
+from fractions import Fraction
+
+import pytest
+
+from optstream.catalogue.backends.local import LocalTransaction
+from optstream.errors import LedgerError
+from tasks.config import load_settings
+from tasks.plan.backfill import cost_of, over_already, plan_backfill, words_of_left
+from tasks.release import run as release
+from tasks.release.due import due
+from tasks.release.reserve import look_at_folders
+from tasks.release.stages import Status
+from tests.tasks.two_regions import STEPS
+
+
+@pytest.fixture
+def there(installation):
+    """The days of which the installation has dumps, three of them."""
+    installation.simulate(date(2016, 6, 3))
+    return sorted(
+        date.fromisoformat(folder.name.removeprefix("date="))
+        for folder in (installation.folder / "dumps/region=84").iterdir()
+    )
+
+
+def plan(installation, days):
+    return plan_backfill(installation.settings, installation.ledger, days)
+
+
+def test_every_day_of_the_span_is_told_apart(installation, there):
+    installation.released(there[0])
+    installation.release(there[1], steps=STEPS[:6])
+    days = [there[0] - timedelta(days=1), *there]
+    found = plan(installation, days)
+    assert found.over == {"published": 1}
+    assert found.begun == (there[1],)
+    assert found.missing == tuple(there[2:])
+    assert found.absent == (days[0],)
+    assert found.to_run == tuple(there[1:])
+    assert not list((installation.folder / "published").glob("data/*/*"))[1:]
+
+
+def test_what_a_person_gave_up_or_took_back_is_not_run_again(installation, there):
+    installation.released(there[0])
+    installation.release(there[1], steps=STEPS[:6])
+    installation.ledger.void("two-regions", str(there[1]), 0, "a person said so", installation.now)
+    installation.ledger.withdraw("two-regions", str(there[0]), 0, "a wrong meter", installation.now)
+    assert plan(installation, there).over == {"void": 1, "withdrawn": 1}
+    assert plan(installation, there).to_run == tuple(there[2:])
+
+
+def test_the_price_is_what_the_ledger_then_charges(installation, there):
+    installation.released(there[0])
+    priced = cost_of(installation.settings, installation.ledger, there[1:])
+    assert priced.refused == ()
+    assert 0 < priced.before <= priced.after <= priced.grant == 1
+    works = installation.release(*there[1:])
+    assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
+    assert installation.ledger.worst("people").epsilon == priced.after
+
+
+def test_the_days_that_would_be_refused_are_those_that_are(installation, there):
+    """Another stream over the same people has spent half of what the middle day's windows may lose."""
+    other = installation.folder / "other.toml"
+    text = (installation.folder / "optstream.toml").read_text()
+    text = text.replace('name = "two-regions"', 'name = "another"').replace(
+        'folder = "published"', 'folder = "elsewhere"'
+    )
+    other.write_text(text)
+    settings = load_settings(other)
+    run = release.Run(
+        settings, installation.ledger, installation.run().noise, "other", lambda: installation.now
+    )
+    release.enrol(run)
+    works = [release.Requested(there[1])]
+    for step in STEPS:
+        works = step(run, works)
+    assert works[0].outcome.status is Status.PUBLISHED
+    priced = cost_of(installation.settings, installation.ledger, there)
+    assert there[1] in priced.refused
+    done = installation.release(*there)
+    refused = tuple(day for day, work in done.items() if work.outcome.status is Status.REFUSED)
+    assert refused == priced.refused
+    assert priced.before == Fraction(1)
+
+
+def test_the_first_days_of_a_folder_may_be_published_by_another_run_meanwhile(
+    installation, there, monkeypatch
+):
+    """Its files are there before its catalogue is: no catalogue was lost, so its turn is waited for."""
+    running, listed, looked = threading.Event(), threading.Event(), threading.Event()
+    genuine = LocalTransaction.replace_catalogue
+
+    def slowly(turn, data):
+        running.set()
+        assert listed.wait(60)
+        genuine(turn, data)
+
+    monkeypatch.setattr(LocalTransaction, "replace_catalogue", slowly)
+    done = {}
+
+    def publish_first():
+        done["first"] = installation.release(there[0], owner="first")[there[0]]
+
+    def look():
+        done["shown"] = look_at_folders(installation.run(owner="second"))
+        looked.set()
+
+    first, second = threading.Thread(target=publish_first), threading.Thread(target=look)
+    first.start()
+    assert running.wait(60)
+    assert (installation.folder / "published/data").exists()
+    second.start()
+    assert not looked.wait(0.3)
+    listed.set()
+    first.join()
+    second.join()
+    assert done["first"].outcome.status is Status.PUBLISHED
+    assert [entry.period for entry in done["shown"].catalogue.entries] == [there[0]]
+
+
+def test_data_whose_catalogue_was_lost_are_refused(installation, there):
+    installation.released(there[0])
+    (installation.folder / "published/catalogue.json").unlink()
+    with pytest.raises(LedgerError, match="holds data but no catalogue"):
+        look_at_folders(installation.run())
+
+
+def test_a_stopped_run_says_what_is_left_and_until_when_it_is_held(installation, there):
+    installation.release(there[0], steps=STEPS[:6])
+    now, again = installation.now, "optstream run …"
+    until = now + timedelta(minutes=15)
+
+    def words(at):
+        return words_of_left(installation.settings, installation.ledger, there[:2], at, again)
+
+    first, held, last = words(now)
+    assert "of 2 days 1 are under way and 1 were not begun" in first
+    assert held == f"  {there[0]} DRAWN: held by the stopped run until {until:%Y-%m-%d %H:%M:%S} UTC"
+    assert f"go on after {until:%H:%M:%S} UTC with `{again}`" in last
+    assert f"release-lease {there[0]} " in last
+    assert words(until)[1:] == [f"  {there[0]} DRAWN: free", f"go on at any time with `{again}`"]
+
+
+DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+
+
+@pytest.fixture
+def published(installation):
+    installation.released(DAY)
+    installation.write_pages()
+    return installation
+
+
+def test_a_published_day_is_over_and_nothing_changes(published):
+    before = published.files("published", "trusted/report")
+    (ended,) = over_already(published.run(), [DAY])
+    assert ended.outcome.status is Status.UNCHANGED
+    assert published.files("published", "trusted/report") == before
+
+
+def test_a_day_that_is_missing_under_way_or_asked_for_again_is_not(published):
+    assert over_already(published.run(), [DAY, NEXT]) is None
+    assert over_already(published.run(restate=True), [DAY]) is None
+    published.release(NEXT, steps=STEPS[:6])  # drawn
+    assert over_already(published.run(), [NEXT]) is None
+
+
+def test_a_page_that_a_run_left_behind_is_still_to_be_made(published):
+    (published.folder / "published/index.html").write_text("of another day")
+    assert over_already(published.run(), [DAY]) is None
+    published.write_pages()
+    assert over_already(published.run(), [DAY]) is not None
+    published.settings.report_file.unlink()
+    assert over_already(published.run(), [DAY]) is None
+
+
+def test_an_estimate_that_is_due_is_still_to_be_made(learning):
+    days = [date(2016, 6, 1), date(2016, 6, 2)]
+    learning.released(*days)
+    learning.write_pages()
+    assert over_already(learning.run(), days) is None
+
+
+def test_a_day_that_another_mechanism_measured_stays_due_and_is_no_work(installation):
+    """But where its measurements are gone, which a run tells."""
+    days = [DAY, NEXT]
+    installation.simulate(*days)
+    installation.released(DAY)
+    installation.change_mechanism("HistoryInformed")
+    installation.released(NEXT)
+    installation.write_pages()
+    assert [one.day for one in due(installation.run())] == [DAY]
+    assert len(over_already(installation.run(), days)) == 2
+    for path in installation.settings.measurements_of(DAY, 0).iterdir():
+        path.unlink()
+    assert over_already(installation.run(), days) is None
