@@ -34,6 +34,11 @@ class Mark:
         return "–" if self.state == ABSENT else State(self.state).letter
 
     @property
+    def colour(self) -> str:
+        """The class of its cell."""
+        return "warn" if self.state == ABSENT else State(self.state).colour
+
+    @property
     def words(self) -> str:
         """What is read out, and shown where the pointer rests."""
         return f"{day_in_words(self.day)}: {self.state}{f', {self.note}' if self.note else ''}"
@@ -102,10 +107,10 @@ def counted_states(marks: Sequence[Mark]) -> str:
     return ", ".join(f"{counts[state]:,} {state}" for state in MEANINGS if counts[state])
 
 
-def used_states(marks: Sequence[Mark]) -> list[tuple[str, str, str]]:
-    """State, letter and meaning of those that occur: the legend."""
-    used = {mark.state: mark.letter for mark in marks}
-    return [(state, used[state], meaning) for state, meaning in MEANINGS.items() if state in used]
+def used_states(marks: Sequence[Mark]) -> list[tuple[Mark, str]]:
+    """A mark of each state that occurs and the state's meaning: the legend."""
+    used = {mark.state: mark for mark in marks}
+    return [(used[state], meaning) for state, meaning in MEANINGS.items() if state in used]
 
 
 def stretches(marks: Sequence[Mark]) -> list[tuple[str, str, str, int]]:

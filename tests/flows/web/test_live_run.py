@@ -90,7 +90,7 @@ def test_a_day_of_two_runs_is_watched_until_it_is_published(chromium, prefect_ap
     with looked_at(settings) as looks, opened(chromium, looks, path) as seen:
 
         def shows(state, alarms, runs=None):
-            seen.page.locator(f"#d-{day}.s-{state}").wait_for(timeout=60_000)
+            seen.page.locator(f'#d-{day}[aria-label*=": {state}"]').wait_for(timeout=60_000)
             seen.page.locator("section[aria-labelledby=alarms]").get_by_text(alarms).first.wait_for()
             for words in runs or ():
                 listed = seen.page.locator("section[aria-labelledby=runs] tbody tr")

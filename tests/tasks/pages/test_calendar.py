@@ -56,4 +56,4 @@ def test_neighbouring_days_that_are_alike_are_one_line_the_newest_first():
         ("4 Jan 2016", "late", 1),
         ("1 Jan 2016 to 2 Jan 2016", "late", 2),
     ]
-    assert [state for state, _, _ in used_states(marks)] == ["published", "void", "late"]
+    assert [mark.state for mark, _ in used_states(marks)] == ["published", "void", "late"]

@@ -47,7 +47,7 @@ def test_what_only_operators_know_is_on_their_page_alone(installation):
     for said in ("Charged to the worst window", "31 May 2016", "late", "alarm", "Charged lately"):
         assert said in report, said
     for hidden in (
-        '"s-late"',
+        '"s-bad"',
         "Charged",
         "alarm",
         "31 May 2016",
