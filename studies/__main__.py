@@ -9,6 +9,7 @@ import typer
 
 from optstream.errors import OptStreamError
 from studies import leakage_of_stream
+from studies.audit import run as audit
 from studies.benchmarks import (
     bounded_program,
     history_cost,
@@ -18,7 +19,6 @@ from studies.benchmarks import (
     small_counts,
     sum_coverage,
 )
-from studies.commands import audit
 from studies.evaluation import run as evaluate
 
 app = typer.Typer(
@@ -29,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="Studies beside the product: nothing is released.",
 )
-app.registered_commands += audit.app.registered_commands
+app.command("audit", help=audit.__doc__)(audit.main)
 app.command("leakage", help=leakage_of_stream.__doc__)(leakage_of_stream.main)
 app.command("evaluate", help=evaluate.__doc__)(evaluate.main)
 BENCHMARKS = {

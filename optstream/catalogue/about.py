@@ -68,13 +68,7 @@ KnownNoise = Annotated[
 
 
 class NodeFacts(Document):
-    """A node as people know it; they shape no release.
-
-    Attributes:
-        name: What it is called, printable; None where no name is given.
-        latitude: In degrees; None where no place is given.
-        longitude: In degrees; None where, and only where, `latitude` is.
-    """
+    """A node as people know it; a key that is not given is None, and a place has both coordinates."""
 
     called: ClassVar[str] = ""
     name: OrAbsent[Annotated[str, _line(LONGEST_NAME)]] = absent()
@@ -160,10 +154,8 @@ TEXTS = tuple(name for name, one in About.model_fields.items() if one.default is
 
 
 def read_about(storage: Readable, check: Callable[[bytes], object] | None = None) -> About:
-    """Return `about.json`, which anyone may have written; an empty document where there is no such file.
-
-    check: called with its bytes before they are parsed; raises where they are not signed as they should.
-    Raises PublicationError where it cannot be read, or is not as OptStream writes it.
+    """Return `about.json`, empty where there is none; `check` is called with its bytes before they are
+    parsed.
     """
     try:
         data = storage.read(ABOUT, LARGEST_ABOUT)

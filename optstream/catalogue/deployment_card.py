@@ -55,10 +55,7 @@ class Deployment:
 
 
 def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
-    """Return the record of a stream in the registry's layout, with the version of the catalogue in its notes.
-
-    A function of what is published and of public settings; JSON-ready.
-    """
+    """Return the record of a stream in the registry's layout, of public facts alone; JSON-ready."""
     about, statement, model = dataset.about, dataset.statement, deployment.model
     mechanism, minutes, resolution, code = "", "", "", ""
     worst = max(deployment.guarantees, key=lambda one: one.epsilon)

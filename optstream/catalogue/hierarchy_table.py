@@ -29,10 +29,7 @@ COLUMNS = {one.name: one.type for one in HIERARCHY_COLUMNS}
 
 
 def hierarchy_rows(hierarchy: DatedHierarchy, names: Callable[[str], str | None]) -> pl.DataFrame:
-    """Return the columns `COLUMNS`, a row for each unit while its code and its parent stay the same.
-
-    names: what people call a node; None where it has no name.
-    """
+    """Return a row for each unit while its code and its parent stay the same; names: of a node, or None."""
     rows = [
         (
             one.code,
@@ -53,11 +50,7 @@ def put_hierarchy(
     names: Callable[[str], str | None],
     signer: Signer | None = None,
 ) -> bool:
-    """Put `hierarchy.parquet` in the place of the one that is there, in one step, signed if there is a key.
-
-    Where the hierarchy has no changes and no file is there, none is made. names: as for `hierarchy_rows`.
-    Returns whether anything changed. Raises as `put_fact`.
-    """
+    """Atomically replace `hierarchy.parquet`, signed if there is a key; none is made without changes."""
     buffer = io.BytesIO()
     hierarchy_rows(hierarchy, names).write_parquet(buffer, compression="zstd", statistics=False)
     return put_fact(folder, HIERARCHY, buffer.getvalue(), bool(hierarchy.changes), LARGEST_HIERARCHY, signer)
@@ -66,11 +59,8 @@ def put_hierarchy(
 def find_hierarchy(
     storage: Readable, check: Callable[[bytes], object] | None = None
 ) -> DatedHierarchy | None:
-    """Return the dated hierarchy of a published folder, without the public sizes of split units.
-
-    None where there is no such file, because it never changed. check: called with the file's bytes before
-    they are parsed; raises where they are not signed as they should. Raises PublicationError where it cannot
-    be read, or is not as OptStream writes it.
+    """Return the dated hierarchy of a published folder, None where it never changed; check: as for
+    `read_about`.
     """
     try:
         data = storage.read(HIERARCHY, LARGEST_HIERARCHY)

@@ -58,10 +58,7 @@ def close_days(
 
 
 def finish_closing(folder: Location | str, catalogue: Catalogue, since: date) -> None:
-    """Move out of data/ the hours' own files that an interrupted close left there, from a first day on.
-
-    Raises OSError or PublicationError where the folder cannot be read or written.
-    """
+    """Move out of data/ the hours' own files that an interrupted close left there, from a first day on."""
     closed = (one for one in catalogue.entries if one.closed_in and day_of(one.period) >= since)
     for _, own in groupby(closed, key=lambda entry: day_of(entry.period)):
         entries = [*own]
@@ -109,10 +106,8 @@ Left = tuple[tuple[str, str], ...]
 def reopened(
     transaction: Transaction, catalogue: Catalogue, periods: Iterable[date]
 ) -> tuple[Catalogue, Left]:
-    """Put the hours of closed days back into data/, each in its own file, byte by byte as it was.
-
-    Returns the catalogue as it is then, for the caller to put, and what is to be removed after that
-    (`remove_left`). Raises PublicationError if an hour's own file is missing or altered: nothing was listed.
+    """Put the hours of closed days back into data/; return the catalogue as it is then, and what to remove
+    after.
     """
     days = {day_of(period) for period in periods}
     own = [one for one in catalogue.entries if one.closed_in and day_of(one.period) in days]

@@ -323,10 +323,7 @@ def check_days(catalogue: Catalogue, now: datetime) -> None:
 
 @lru_cache(maxsize=2)
 def parse_catalogue(data: bytes) -> Catalogue:
-    """Return the catalogue of these bytes, which a run reads again wherever another may have replaced it.
-
-    Raises PublicationError naming the rule.
-    """
+    """Return the catalogue of these bytes, kept for the next call. Raises PublicationError."""
     if len(data) > LARGEST_CATALOGUE:
         _refuse(f"is larger than {LARGEST_CATALOGUE} bytes")
     try:

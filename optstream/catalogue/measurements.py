@@ -87,9 +87,7 @@ def describe(mechanism: Mechanism) -> dict[str, Any] | None:
 
 
 def mechanism_from(document: Mapping[str, Any]) -> Mechanism:
-    """Return the mechanism that `describe` was given, with all its checks made again; anyone may have
-    written the document. Raises PublicationError.
-    """
+    """Return the mechanism that `describe` was given, all its checks made again. Raises PublicationError."""
     try:
         found = _made(document, _kinds())
         if not isinstance(found, Mechanism):
@@ -152,9 +150,7 @@ def _made(document: Any, kinds: Mapping[str, Callable[..., Any]]) -> Any:
 
 
 def _check_tree(nodes: Any, parents: Any) -> None:
-    """Raise ParameterError unless each node has a name and, but for the root, a parent that stands before it:
-    a tree itself takes their order as it is.
-    """
+    """Raise ParameterError unless each node has a name and, but for the root, a parent before it."""
     known = isinstance(nodes, tuple) and isinstance(parents, tuple) and len(nodes) == len(parents) > 0
     if not known or not all(isinstance(name, str) for name in nodes) or len(set(nodes)) < len(nodes):
         raise ParameterError("a tree has nodes, each with a name of its own and a parent")
@@ -192,9 +188,8 @@ def levels_of(mechanism: Mechanism) -> tuple[int, ...]:
 
 
 def rows_of(document: Json, mechanism: Mechanism) -> pl.DataFrame:
-    """Return a row for each noisy integer that was drawn, of columns `SCHEMA`: part after part, array after
-    array, node after node, in the order of time. Raises PublicationError where the measurements are not what
-    the mechanism draws.
+    """Return a row for each noisy integer that was drawn, part after part, array after array, node after
+    node.
     """
     tree: AggregationTree = getattr(mechanism, "tree")  # noqa: B009
     frames = [pl.DataFrame(schema=SCHEMA)]
@@ -455,9 +450,7 @@ class Found(Document):
 
 @contextmanager
 def as_written() -> Iterator[None]:
-    """Raise PublicationError where what is read in the block, and anyone may have written, is not as
-    OptStream writes it, whatever a library raises over it.
-    """
+    """Raise PublicationError where what is read in the block is not as OptStream writes it."""
     try:
         yield
     except WRITTEN_OTHERWISE as error:
@@ -473,10 +466,7 @@ def encode_measurements(
     rounding: str,
     least_units: int | None,
 ) -> bytes:
-    """Return the Parquet file of a day's measurements; another pyarrow may encode differently.
-
-    Raises PublicationError where they are not what the mechanism draws, or could not be read back.
-    """
+    """Return the Parquet file of a day's measurements, which was read back. Raises PublicationError."""
     data, levels = measured.to_bytes(), levels_of(mechanism)
     document = json.loads(data)
     rows = rows_of(document, mechanism)
@@ -501,9 +491,7 @@ def encode_measurements(
 
 
 def decode_measurements(data: bytes) -> Found:
-    """Return a file of measurements, which anyone may have written. Raises PublicationError for what is no
-    such file, or claims more than `LIMITS`.
-    """
+    """Return a file of measurements, which anyone may have written. Raises PublicationError."""
     rows, metadata = decode_table(data, LIMITS, "a file of measurements")
     with as_written():
         footer = json.loads(metadata[KEY])
@@ -652,9 +640,7 @@ def read_measurements(
 
 
 def read_found(storage: Storage, period: date, revision: int, file_hash: str) -> Found:
-    """Return the file of measurements with this hash. Raises PublicationError where it is missing, has other
-    bytes, or is of another day.
-    """
+    """Return the file of measurements with this hash. Raises PublicationError where it is not that."""
     name = measurements_file(period, revision, file_hash)
     found = decode_measurements(read_beside(storage, period, name, file_hash, LARGEST_MEASUREMENTS))
     if (found.period, found.revision) != (period, revision):

@@ -48,14 +48,8 @@ MOST_TRIED = 28
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a published folder, of which all descriptions are made.
-
-    Attributes:
-        title, description: What a row is, and where it is.
-        place: The file, or the folder of a folder for each day.
-        files: The one file, or those of the listed days as far as the folder was listed.
-        columns: The day among them, which is in the files' paths.
-        keys: The columns that name a row.
+    """A table of a published folder: a file, or a folder (`place`) of a folder for each day, the day among
+    its columns.
     """
 
     name: str
@@ -69,14 +63,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A published folder as its descriptions tell of it.
-
-    Attributes:
-        catalogue: As published.
-        about: What the publisher tells of itself and of nodes.
-        statement: Of the newest listed release that can be read; None where there is none.
-        has_hierarchy: Whether the hierarchy changes, and `hierarchy.parquet` tells how.
-        errors: The files of errors of the listed days, rising, as far as the folder was listed.
+    """What descriptions are made of: the statement of the newest release that can be read, whether there is a
+    table of the hierarchy, and the files of errors of the listed days, as far as the folder was listed.
     """
 
     catalogue: Catalogue
@@ -175,11 +163,7 @@ def day_after(day: date) -> str:
 
 
 def read_dataset(storage: Readable, about: About) -> Dataset | None:
-    """Return what a folder's descriptions are made of, which anyone may have written.
-
-    about: what its publisher tells. None without a catalogue; raises PublicationError where that is not as
-    OptStream writes it.
-    """
+    """Return what a folder's descriptions are made of; None without a catalogue. Raises PublicationError."""
     catalogue = find_catalogue(storage)
     return None if catalogue is None else dataset_of(storage, catalogue, about)
 
@@ -260,10 +244,7 @@ def _without_nulls(part: Any) -> Any:
 
 
 def croissant(dataset: Dataset) -> dict[str, Any]:
-    """Return the folder as a live Croissant dataset, whatever the number of days; JSON-ready.
-
-    The dates are those of the folder's clock: the midnights that end the first and the last day.
-    """
+    """Return the folder as a live Croissant dataset, dated by the midnights that end its days; JSON-ready."""
     tables, json_file = dataset.tables, {"contentUrl": CATALOGUE, "encodingFormat": "application/json"}
     files = [_named("FileObject", CATALOGUE, f"{LISTING}.", **json_file), *map(_files_of, tables)]
     return describe("croissant.json.jinja", dataset, files=files, records=[*map(_records_of, tables)])
@@ -328,10 +309,7 @@ def _resource_of(table: Table) -> dict[str, Any]:
 
 
 def dcat(dataset: Dataset) -> dict[str, Any]:
-    """Return the folder as a DCAT Dataset of its tables, whatever the number of days; JSON-ready.
-
-    Addresses are relative to the file where the publisher gives none.
-    """
+    """Return the folder as a DCAT Dataset of its tables, whatever the number of days; JSON-ready."""
     return describe("dcat.json.jinja", dataset)
 
 
@@ -341,10 +319,7 @@ Describe = Callable[[Dataset], bytes]
 
 
 def to_bytes(document: dict[str, Any]) -> bytes:
-    """Return a JSON-ready description as a file of UTF-8 text, with a line for each entry.
-
-    The same facts give the same bytes: signatures, and whether anything is written, rest on that.
-    """
+    """Return a description as UTF-8 text, a line for each entry; the same facts give the same bytes."""
     return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 

@@ -97,9 +97,7 @@ def publish(
 
 @dataclass(frozen=True)
 class _File:
-    """The files that are to be written of one release. document: its statement as the footer has it.
-    beside: the names and the bytes of the files that belong to it.
-    """
+    """The files that are to be written of one release, with its statement as the footer has it."""
 
     entry: Entry
     data: bytes
@@ -202,11 +200,7 @@ def _write(transaction: Transaction, file: _File, signer: Signer | None) -> bool
 
 
 def _files_beside(staged: StagedRelease, statement: ReleaseStatement) -> tuple[tuple[str, bytes], ...]:
-    """Return where the files beside a release go, and their bytes, which must be those that it states.
-
-    The file of errors may be missing: a release whose errors nobody can make any more to the last digit is
-    worth publishing again.
-    """
+    """Return where the files beside a release go, and their bytes; that of errors may be missing."""
     stated, optional = statement.beside, statement.errors and statement.errors.file_hash
     known = {hashlib.sha256(data).hexdigest(): data for data in staged.beside.values()}
     if {digest for _, digest in stated} - {optional} != known.keys() - {optional}:

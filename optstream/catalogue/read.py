@@ -58,13 +58,7 @@ class Made(NamedTuple):
 
 
 def made_of(hierarchy: DatedHierarchy, wanted: date, day: date) -> tuple[Made, ...]:
-    """Return what of the tree of one day can be told of another day, in the tree's order.
-
-    A node is the same customers' on both days if it holds the same units: those that were split, merged or
-    moved within it are the same together. A unit that had no readings on the day adds nothing to those above
-    it. Nodes that the day's rows do not add up to are left out. wanted: the day whose tree is asked for. day:
-    the day whose rows are there.
-    """
+    """Return the nodes of the wanted day's tree that rows of another day add up to, in the tree's order."""
     tree, own = hierarchy.tree_of(wanted), hierarchy.tree_of(day)
     below = _leaves_below(tree)
     by_leaves = {leaves: node for node, leaves in reversed(_leaves_below(own).items())}
@@ -83,13 +77,7 @@ def made_of(hierarchy: DatedHierarchy, wanted: date, day: date) -> tuple[Made, .
 def rows_as_of(
     rows: pl.DataFrame, hierarchy: DatedHierarchy | None, wanted: date, value: str
 ) -> pl.DataFrame:
-    """Return published rows in the tree of one day: a row for each of its nodes at each step of each day that
-    can be told.
-
-    A node that is one published node has its row; of several the values are added up, and errors and bands
-    are null, for how the errors hang together is not in the rows. hierarchy: None where it never changed.
-    Raises PublicationError where a day's nodes are not those of its tree.
-    """
+    """Return published rows in the tree of one day, as far as a day's add up to it; sums have no errors."""
     if hierarchy is None or rows.is_empty():
         return rows
     parts, made = [], dict[str, tuple[Made, ...]]()
@@ -175,11 +163,7 @@ FORMAT = "optstream.day/1"
 
 
 def encode_day(entries: Sequence[Entry], frames: Sequence[pl.DataFrame]) -> bytes:
-    """Return the Parquet file of a day, sorted by (step, node); the footer names each hour with its hashes
-    and its rows' number.
-
-    entries: of its hours that are published, rising. frames: the rows of each, all of the same columns.
-    """
+    """Return the Parquet file of a day's listed hours; the footer names each with its hashes and height."""
     rows = pl.concat(frames)
     hours = [
         [entry.period.isoformat(), entry.file_hash, entry.rows_hash, frame.height]
@@ -189,12 +173,7 @@ def encode_day(entries: Sequence[Entry], frames: Sequence[pl.DataFrame]) -> byte
 
 
 def read_day(storage: Readable, value_column: str, entries: Sequence[Entry], verify: bool) -> pl.DataFrame:
-    """Return the rows of a closed day, as its hours' own files had them. What is read is not trusted.
-
-    entries: its hours that are listed as closed in one file, rising. verify: whether to compare the hashes of
-    the file, and of each hour's rows. Raises PublicationError where the file is missing, or is not the one
-    that the catalogue names.
-    """
+    """Return the rows of a closed day's listed hours. Raises PublicationError for another file."""
     name = entries[0].shown_in
     try:
         data = storage.read(name, LARGEST_RELEASE)
@@ -347,10 +326,7 @@ def is_of(stated: ReleaseStatement, catalogue: Catalogue, entry: Entry) -> bool:
 
 
 def read_file(storage: Readable, entry: Entry, verify: bool = False) -> bytes:
-    """Return the file's bytes, also if a newer release moved it away after the catalogue was read.
-
-    verify: compare them with the catalogue's hash. Raises PublicationError if they differ, or are missing.
-    """
+    """Return the file's bytes, also if a newer release moved it meanwhile; verify: compare the hash."""
     places = [place(entry.period, entry.file_hash) for place in (data_file, superseded_file)]
     for name in dict.fromkeys((entry.file, *places)):
         with suppress(FileNotFoundError):
@@ -456,9 +432,7 @@ def _is_sound(column: pl.Series) -> bool:
 
 
 def read_statement(storage: Readable, entry: Entry) -> ReleaseStatement:
-    """Return what the file of a listed release says of itself, of a day of hours the last hour's. Raises
-    PublicationError as `read_columns`.
-    """
+    """Return what the file of a listed release says of itself, of a day of hours the last hour's."""
     if isinstance(entry, DayEntry):
         return read_statement(storage, entry.own[-1])
     return statement_in(read_file(storage, entry, verify=True))
@@ -509,10 +483,7 @@ def rows_of(
 
 
 def with_names(rows: pl.DataFrame, facts: Mapping[str, NodeFacts]) -> pl.DataFrame:
-    """Return rows with a column `name` after `node`: what each node is called, null of one without a name.
-
-    The same rows where no node has a name, or the values' column is called so.
-    """
+    """Return rows with a column `name` after `node`, where any node has a name and no value is called so."""
     names = {node: told.name for node, told in facts.items() if told.name is not None}
     if not names or "name" in rows.columns:
         return rows

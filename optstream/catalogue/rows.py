@@ -142,9 +142,7 @@ def schema(value_column: str, with_errors: bool = True, with_bands: bool = False
 
 
 def joined_rows(frames: Iterable[pl.DataFrame], value_column: str) -> pl.DataFrame:
-    """Return the rows of several releases under one another, with all columns that a release of now has, and
-    bands if one of them has any; null where a release has none.
-    """
+    """Return the rows of several releases under one another, null where a release lacks a column."""
     parts = list(frames)
     bands = any(band_columns(value_column)[0] in part.columns for part in parts)
     wanted = schema(value_column, with_bands=bands)
@@ -206,10 +204,7 @@ def ordered_rows(
 
 
 def holds_each_once(rows: pl.DataFrame) -> bool:
-    """Return whether rows hold every node at every step exactly once, and at least one.
-
-    rows: with columns step and node, without nulls. Of rows in their published order neighbours tell.
-    """
+    """Return whether rows hold every node at every step exactly once, and at least one."""
     if is_ordered(rows):
         return True
     n_cells = rows["step"].n_unique() * rows["node"].n_unique()
@@ -264,9 +259,7 @@ def _bytes_of(column: pl.Series) -> list[bytes]:
 
 
 def _fits(got: pl.DataType, wanted: pl.DataType) -> bool:
-    """Return whether a column has the right type: whole numbers of any width are taken, and a root without a
-    known parent type.
-    """
+    """Return whether a column has the right type: whole numbers of any width, a root's parent of none."""
     if wanted.is_integer():
         return got.is_integer()
     return got == wanted or (got == pl.Null() and wanted == pl.String())

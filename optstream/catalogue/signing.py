@@ -69,10 +69,8 @@ class Signer:
         return is_needed
 
     def take_up(self, transaction: Transaction, catalogue: Catalogue | None) -> None:
-        """Raise PublicationError unless what this transaction has found may be signed, changed or not.
-
-        Of a catalogue that none of the keys signed the hashes of rows, which the ledger does not have, are
-        compared with the files, as far as these are whole.
+        """Raise PublicationError unless what this transaction has found may be signed: the ledger knows it,
+        and files of an unsigned catalogue have its hashes of rows.
         """
         self.confirm(() if catalogue is None else catalogue.entries)
         if catalogue is None or self.has_signed(transaction, catalogue, **self.earlier):
@@ -136,10 +134,7 @@ def public_pem(key: Ed25519PublicKey) -> str:
 
 
 def read_public_keys(given: GivenKeys) -> Keys:
-    """Return the public keys of PEM files, or of PEM texts; a file may hold several.
-
-    Raises ParameterError for a file that cannot be read, and where one is no Ed25519 key or there is none.
-    """
+    """Return the public keys of PEM files, or of PEM texts. Raises ParameterError."""
     several = [given] if isinstance(given, Path | str) else list(given)
     keys = [key for one in several for key in _keys_of(one)]
     if not keys:
@@ -173,10 +168,7 @@ def _text_of(path: Path) -> str:
 
 
 def check_signature(storage: Readable, name: str, data: bytes, keys: Keys) -> str:
-    """Return the identifier of a key that signed this file; name: what errors call it.
-
-    Raises PublicationError if none of the keys did.
-    """
+    """Return the identifier of a key that signed this file, or raise PublicationError."""
     for key_id, key in keys.items():
         try:
             signature = storage.read(signature_file(data, key_id), LENGTH)
@@ -203,12 +195,8 @@ def has_signature(storage: Storage, data: bytes, keys: Keys) -> bool:
 def put_catalogue(
     transaction: Transaction, found: Catalogue | None, catalogue: Catalogue, signer: Signer | None
 ) -> Catalogue:
-    """Put a catalogue in the place of the one that the transaction has found, numbered and signed if there is
-    a key.
-
+    """Replace the catalogue that was found, signed and numbered if there is a key; return it as it was put.
     Only a signed one is believed its number: else a forged one could use the numbers up, or begin them again.
-
-    Returns it as it was put.
     """
     if signer is None:
         if catalogue.sequence is not None:

@@ -148,25 +148,12 @@ def read_staged(data: bytes) -> tuple[StagedRelease, ReleaseStatement]:
 
 
 def statement_in(data: bytes) -> ReleaseStatement:
-    """Return the statement in a staged file's footer; no row is read.
-
-    Args:
-        data: The bytes of the file, known to be whole.
-
-    Returns:
-        What the release says of itself.
-
-    Raises:
-        PublicationError: As `read_staged`.
-    """
+    """Return the statement in a staged file's footer; no row is read."""
     return ReleaseStatement.read(decode(data, ())[1].statement)
 
 
 def dated_rows(inner: pl.DataFrame, statement: ReleaseStatement) -> pl.DataFrame:
-    """Return the rows of a file with the date that its path and statement give.
-
-    Raises PublicationError if they are not the columns of a release.
-    """
+    """Return the rows of a file with the date of its statement. Raises PublicationError for other columns."""
     wanted = schema(
         statement.value_column, statement.standard_errors is not None, statement.bands is not None
     )

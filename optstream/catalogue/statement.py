@@ -697,9 +697,6 @@ def plain_number(amount: Fraction) -> str:
 
 
 def decimal_below(amount: Fraction) -> str:
-    """Return four decimals, rounded down: the words may understate what is covered, never overstate it.
-
-    The fraction itself where the decimals would all be 0.
-    """
+    """Return four decimals, rounded down, or the fraction itself where these would all be 0."""
     below = Fraction(math.floor(amount * 10**4), 10**4)
     return _decimal(below) if below else str(amount)

@@ -39,10 +39,7 @@ Rank = tuple[int, int]
 
 
 def clear_superseded(transaction: Transaction, entry: Entry) -> bool:
-    """Move every other release of the period out of data/, also what a crash left there.
-
-    Returns whether there were any.
-    """
+    """Move every other release of the period out of data/; return whether there were any."""
     folder = folder_of(DATA, entry.period)
     current = None if entry.closed_in else release_name(entry.file_hash)
     others = [name for name in transaction.names_in(folder) if is_release_name(name) and name != current]
@@ -101,10 +98,7 @@ def _follow_a_withdrawal(transaction: Transaction, period: date) -> None:
 
 
 def delete_answers(folder: Location | str) -> None:
-    """Delete the answers to questions that a version before 0.3 published: nothing keeps them right any more.
-
-    Raises PublicationError where the folder cannot be changed.
-    """
+    """Delete the answers to questions that a version before 0.3 published: nothing keeps them right."""
     names = open_storage(folder).names_below(ANSWERS)
     if not names and not open_storage(folder).is_file(ANSWERS_INDEX):
         return
@@ -181,9 +175,7 @@ def _stated_rank(transaction: Transaction, file_hash: str) -> Rank | None:
 
 
 def _dead_errors(transaction: Transaction, folder: str, rank: Rank) -> list[str]:
-    """Return the files of errors in a folder of releases up to this rank, of which nobody lists another;
-    where nobody can be about to list others, all.
-    """
+    """Return the files of errors in a folder of releases up to this rank; of all where one is alone."""
     known = [(name, errors_name(name)) for name in transaction.names_in(folder)]
     return [name for name, told in known if told and (transaction.is_alone or told[:2] <= rank)]
 
@@ -211,10 +203,7 @@ def _is_dead(transaction: Transaction, name: str, listed: Rank) -> bool:
 
 
 def _rank_of(transaction: Transaction, name: str) -> Rank | None:
-    """Return the rank of a file; None of what is gone, or no whole release: publishers put whole ones only.
-
-    Raises OSError where it cannot be read: then nobody knows.
-    """
+    """Return the rank of a file; None of what is gone, or no whole release. Raises OSError if unreadable."""
     try:
         data = transaction.read(name, LARGEST_RELEASE)
         if release_name(hashlib.sha256(data).hexdigest()) != name.rpartition("/")[2]:

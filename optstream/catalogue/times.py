@@ -38,10 +38,7 @@ def release_time(period: date) -> datetime:
 
 
 def catalogue_time(catalogue: Catalogue) -> datetime:
-    """Return the newest period's time, and a second for each publication that the entries tell of.
-
-    It rises with every change, for caches that go by it.
-    """
+    """Return the newest period's time, and a second for each change, so that it rises with every one."""
     newest = max(entry.period for entry in catalogue.entries)
     changes = sum(1 + entry.revision + entry.vintage + entry.withdrawn for entry in catalogue.entries)
     return release_time(newest) + timedelta(seconds=min(changes, MOST_CHANGES))
@@ -53,10 +50,7 @@ def settle_times(
     touched: Iterable[Entry],
     beside: Iterable[tuple[date, str]] = (),
 ) -> None:
-    """Give what a publication touched those times, as far as the place can (`Transaction.settle`).
-
-    beside: the files beside releases that it wrote, each with its day.
-    """
+    """Give what a publication touched those times; beside: files beside releases, each with its day."""
     listed = catalogue_time(catalogue)
     places: dict[str, datetime] = {}
     for entry in touched:
@@ -78,12 +72,8 @@ def settle_signature_time(transaction: Transaction, name: str) -> None:
 
 def settle_page_time(transaction: Transaction, catalogue: Catalogue) -> None:
     """The page that was made of a catalogue has its time: not before, or caches would keep the one before."""
-    names = (layout.PAGE, layout.ABOUT, layout.HIERARCHY, *layout.DESCRIPTIONS, layout.CURVES)
-    _settle(transaction, catalogue, names)
-
-
-def _settle(transaction: Transaction, catalogue: Catalogue, names: Iterable[str]) -> None:
     if catalogue.entries:
+        names = (layout.PAGE, layout.ABOUT, layout.HIERARCHY, *layout.DESCRIPTIONS, layout.CURVES)
         transaction.settle(dict.fromkeys((*names, *HIDDEN, "."), catalogue_time(catalogue)))
 
 

@@ -115,9 +115,7 @@ def _closed(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
 
 
 def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> Iterator[str]:
-    """Yield manifests that should be signed and are not. A manifest need not be signed: of a listed day, the
-    file and the signed catalogue tell whether it is right.
-    """
+    """Yield files that should be signed and are not; a listed day's manifest need not be signed."""
     keys = read_public_keys(public_key)
     always = {CATALOGUE: LARGEST_CATALOGUE, ABOUT: LARGEST_ABOUT, HIERARCHY: LARGEST_HIERARCHY}
     always |= dict.fromkeys(DESCRIPTIONS, LARGEST_METADATA)

@@ -40,18 +40,6 @@ class Withdrawal:
         return f"withdrawn {what}: its files are deleted, its manifest stays, and it stays charged"
 
 
-@dataclass(frozen=True)
-class _Order:
-    """What is to be withdrawn; see `withdraw`."""
-
-    period: date
-    tell_ledger: Callable[[Entry | None, str | None], str]
-    stream: str
-    value_column: str | None
-    last_revision: int
-    signer: Signer | None
-
-
 def withdraw(
     folder: Location | str,
     period: date,
@@ -97,10 +85,54 @@ def withdraw(
             cannot be written, and some of the day's files may still be there.
         Exception: Whatever `tell_ledger` or the signer raises; nothing in the folder was changed.
     """
-    order = _Order(period, tell_ledger, stream, value_column, last_revision, signer)
+
+    def work(transaction: Transaction) -> Withdrawal:
+        catalogue = find_catalogue(transaction)
+        wanted = (stream, value_column or (catalogue and catalogue.value_column))
+        if catalogue is not None and (catalogue.stream, catalogue.value_column) != wanted:
+            raise PublicationError(
+                "the published folder belongs to another stream or value column; "
+                "withdraw with the configuration that published it"
+            )
+        if catalogue is None and value_column is None and not transaction.is_alone:
+            raise PublicationError("to withdraw a day of a folder without a catalogue, name its value column")
+        entry = catalogue.entry(period) if catalogue else None
+        ledger_head = tell_ledger(entry, catalogue.ledger_head if catalogue else None)
+        if signer is not None and catalogue is not None:
+            signer.take_up(transaction, catalogue)
+        if catalogue is None or entry is None:
+            if not transaction.is_alone:
+                new = (
+                    catalogue.changed(ledger_head=ledger_head)
+                    if catalogue
+                    else Catalogue(stream=stream, value_column=str(value_column), ledger_head=ledger_head)
+                )
+                _relist(transaction, catalogue, new, signer)
+            # a publisher that died before it replaced the catalogue may have left files
+            delete_files(transaction, period, last_revision)
+            return Withdrawal(None, False)
+        transaction.prepare()
+        changed = not entry.withdrawn
+        if changed:
+            entry = entry.changed(ledger_head=ledger_head, withdrawn=True, closed_in=None)
+            opened, left = reopened(transaction, catalogue, [entry.period])
+            catalogue = put_catalogue(transaction, catalogue, opened.with_entries([entry]), signer)
+            remove_left(transaction, left)
+        elif signer is not None and not signer.has_signed(transaction, catalogue):
+            changed, signed = True, catalogue.changed(ledger_head=ledger_head)
+            catalogue = put_catalogue(transaction, catalogue, signed, signer)
+        elif transaction.is_alone:
+            transaction.confirm_catalogue()
+        else:
+            catalogue = _relist(transaction, catalogue, catalogue.changed(ledger_head=ledger_head), signer)
+        blank_page(transaction, catalogue)
+        changed |= delete_files(transaction, period, max(entry.revision, last_revision))
+        settle_times(transaction, catalogue, [entry])
+        return Withdrawal(entry, changed)
+
     withdrawn = change_folder(
         folder,
-        lambda transaction: _withdraw_in_transaction(transaction, order),
+        work,
         "the published folder",
         f"mend it and withdraw {period} again: until then some of its files may still be there",
     )
@@ -108,59 +140,14 @@ def withdraw(
     return withdrawn
 
 
-def _withdraw_in_transaction(transaction: Transaction, order: _Order) -> Withdrawal:
-    catalogue = find_catalogue(transaction)
-    wanted = (order.stream, order.value_column or (catalogue and catalogue.value_column))
-    if catalogue is not None and (catalogue.stream, catalogue.value_column) != wanted:
-        raise PublicationError(
-            "the published folder belongs to another stream or value column; "
-            "withdraw with the configuration that published it"
-        )
-    if catalogue is None and order.value_column is None and not transaction.is_alone:
-        raise PublicationError("to withdraw a day of a folder without a catalogue, name its value column")
-    entry = catalogue.entry(order.period) if catalogue else None
-    ledger_head = order.tell_ledger(entry, catalogue.ledger_head if catalogue else None)
-    if order.signer is not None and catalogue is not None:
-        order.signer.take_up(transaction, catalogue)
-    if catalogue is None or entry is None:
-        if not transaction.is_alone:
-            _relist(transaction, catalogue, order, ledger_head)
-        # a publisher that died before it replaced the catalogue may have left files
-        delete_files(transaction, order.period, order.last_revision)
-        return Withdrawal(None, False)
-    transaction.prepare()
-    changed = not entry.withdrawn
-    if changed:
-        opened, left = reopened(transaction, catalogue, [entry.period])
-        entry = entry.changed(ledger_head=ledger_head, withdrawn=True, closed_in=None)
-        catalogue = put_catalogue(transaction, catalogue, opened.with_entries([entry]), order.signer)
-        remove_left(transaction, left)
-    elif order.signer is not None and not order.signer.has_signed(transaction, catalogue):
-        changed, signed = True, catalogue.changed(ledger_head=ledger_head)
-        catalogue = put_catalogue(transaction, catalogue, signed, order.signer)
-    elif transaction.is_alone:
-        transaction.confirm_catalogue()
-    else:
-        catalogue = _relist(transaction, catalogue, order, ledger_head)
-    blank_page(transaction, catalogue)
-    changed |= delete_files(transaction, order.period, max(entry.revision, order.last_revision))
-    settle_times(transaction, catalogue, [entry])
-    return Withdrawal(entry, changed)
-
-
 def _relist(
-    transaction: Transaction, catalogue: Catalogue | None, order: _Order, ledger_head: str
+    transaction: Transaction, catalogue: Catalogue | None, new: Catalogue, signer: Signer | None
 ) -> Catalogue:
-    """Replace the catalogue by one that lists the same under the new head: who has read it begins again.
+    """Replace the catalogue by one with the new head, so that every publisher who has read it begins again.
 
-    One that carries the head already was replaced after the ledger was told, so nobody has an older one.
+    One that carries the head already was replaced after the ledger changed, so nobody has an older one.
     """
-    if catalogue is None:
-        new = Catalogue(stream=order.stream, value_column=str(order.value_column), ledger_head=ledger_head)
-    else:
-        new = catalogue.changed(ledger_head=ledger_head)
     if new == catalogue:
         transaction.confirm_catalogue()
-    else:
-        new = put_catalogue(transaction, catalogue, new, order.signer)
-    return new
+        return new
+    return put_catalogue(transaction, catalogue, new, signer)

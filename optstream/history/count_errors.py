@@ -247,8 +247,8 @@ def count_errors(
         estimate = estimate_leaves(*known, steps, prior, days, 1.0)
         leaves = small_leaf_errors(estimate, *known, shared.means(targets), targets, prior, days)
         shares = shares_of_parents(estimate, known[0].parents, len(means))
-        explained = np.sqrt(shared.excess_variances_with(estimate, known[0].parents))
-        size_errors = vstack([diags_array(explained[:, 0]), csr_array(shares * of_sizes.T)], format="csr")
+        deviations = np.sqrt(shared.excess_variances_with(estimate, known[0].parents))
+        size_errors = vstack([diags_array(deviations[:, 0]), csr_array(shares * of_sizes.T)], format="csr")
         more = np.where(np.arange(len(tree.nodes)) < len(means), 1.0, np.sqrt(estimate.factor))
         below = diags_array(more, format="csr") @ below
         erring = vstack([erring, csr_array(shares)], format="csr")

@@ -352,7 +352,7 @@ def _strength(families: list[Family], sizes: Floats, noise: Floats) -> float:
 
 
 def _factor(left: Floats, noise: float, model_variance: Floats) -> float:
-    """As `calibration.variance_factor`, for residuals of known noise."""
+    """As `self_check.variance_factor`, for residuals of known noise."""
     square_variance = 5.0 * noise**2 + 4.0 * noise * model_variance + 2.0 * model_variance**2
     first = (
         float(((left**2 - noise) * model_variance / square_variance).sum()) / ALIKE

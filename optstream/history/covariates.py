@@ -15,8 +15,8 @@ from optstream.stream.covariate import Covariate
 Floats = NDArray[np.float64]
 
 STRENGTHS = (0.0, 0.3, 1.0, 3.0)
-"""How strong a covariate's effect may be beside what its prior says: the likeliest is taken, 0 first, so that
-what tells nothing changes nothing."""
+"""Factors of a covariate's prior effect, of which the likeliest is taken, 0 first, so that a covariate
+without information changes nothing."""
 ROUNDS = 2
 MOST_STEPS = 512
 """Steps whose columns are in memory at once: counts need all weeks of the estimate."""

@@ -239,8 +239,8 @@ class DayMeanErrors:
     The factor of a posterior comes from single blocks, by which single values err. It does not hold for a
     day's mean, whose error is mostly noise, which is known: so an error w of a value becomes w - (1 - 1 /
     sqrt(factor)) u m, m the mean of w over its day, which then has the posterior's own variance. u, of mean 1
-    over the day's steps, is the share of the uncertainty at the step (`in_doubt`): a step that was measured
-    well has little of it. And the prior takes the leaves' own parts for independent and alike, where
+    over the day's steps, is the share of the uncertainty at the step (`uncertainty`): a step that was
+    measured well has little of it. And the prior takes the leaves' own parts for independent and alike, where
     neighbours have the same weather: the prior's residual variance of a leaf's day, apart from its share of
     the sum of all, counts `MORE_OF_DAYS` times more, as an error of its own that goes with u over the day. On
     the French load that is so at every epsilon alike (docs/decisions/0021-errors-of-sums.md).
@@ -272,7 +272,7 @@ class DayMeanErrors:
         """The covariance of all leaves at all times, for rows and their file."""
         n, n_leaves = self.n_steps, len(self.leaf_errors.fitted.posterior.seen.sizes)
         times = np.eye(self.leaf_errors.targets.clock.size)
-        of_day, before = times[:, :n] @ self.in_doubt, times[:, n:].T
+        of_day, before = times[:, :n] @ self.uncertainty, times[:, n:].T
         even = times.copy()
         even[:, :n] = of_day[:, None] / n
         trusted = times + (self.leaf_errors.fitted.factor**-0.5 - 1.0) * even
@@ -320,15 +320,13 @@ class DayMeanErrors:
         return times
 
     @cached_property
-    def in_doubt(self) -> Floats:
+    def uncertainty(self) -> Floats:
         """The share of the day's uncertainty at each of its steps, (n_steps,), of mean 1.
 
         It is proportional to the mean of leaves' posterior standard deviations there.
         """
-        posterior, steps = (
-            self.leaf_errors.fitted.known.published,
-            self.leaf_errors.targets.between(0, self.n_steps),
-        )
+        posterior = self.leaf_errors.fitted.known.published
+        steps = self.leaf_errors.targets.between(0, self.n_steps)
         found = np.sqrt(posterior.variances(steps, posterior.seen.tree.leaf_indices)).mean(axis=0)
         return np.asarray(found / found.mean() if found.any() else np.ones(self.n_steps))
 
@@ -345,8 +343,8 @@ TreeErrors = LeafErrors | DayMeanErrors
 SAME = 1e-9
 """Relative: noise scales that differ by less are one."""
 OTHER_PLAN = 1.7
-"""By what factor levels' scales differ where they are of another plan; groups of joint noise beside Laplace
-noise, whose sizes differ by a third, make less of a difference."""
+"""Factor between levels' scales that shows another plan; groups of joint noise next to Laplace noise, whose
+sizes differ by a third, make less of a difference."""
 Look = Callable[..., tuple[Seen, *tuple[Floats, ...]] | None]
 """`seen_tree` or `counts.seen_counts`: the measurements, then the sizes."""
 
@@ -373,14 +371,11 @@ class TreeFit:
         """Return posterior means, which add up, and variances of every node at these steps, in units."""
         targets = step_blocks(steps, self.days, self.events)
         if isinstance(errors, DayMeanErrors):
-            moved, times = (
-                self.found.published_means(targets),
-                np.eye(len(steps), errors.leaf_errors.targets.clock.size),
-            )
+            moved = self.found.published_means(targets)
+            times = np.eye(len(steps), errors.leaf_errors.targets.clock.size)
             many = errors.every.groups
             every = leaves_below(self.tree) if many else self.tree.add_up(np.eye(len(self.means)))
-            variances = errors.variances(every, times)
-            variances = np.maximum(variances, 0.0)  # below it by rounding alone
+            variances = np.maximum(errors.variances(every, times), 0.0)  # below it by rounding alone
         else:
             moved, variances = series_of(self.found, targets)
         return self.tree.add_up(self.means[:, None]) + moved, variances

@@ -103,8 +103,8 @@ COUNT_COMPONENTS: tuple[Component, ...] = tuple(
 more than a load. Set by hand, looking at taxi trips of New York in 2024; learned again like the others.
 """
 DAY_OF_THE_WEEK = Component("day of the week", weekly, "kind", 0.06, 0.03, (0.25, 100.0))
-"""Of counts whose days have a week, beside these: people go out on Friday nights and rest on Mondays, where a
-load hardly tells workdays apart. Round medians, set before they were tried.
+"""Of counts whose days have a week, in addition: people go out on Friday nights and rest on Mondays, where a
+load is much the same on all workdays. Round medians, set before they were tried.
 """
 
 NUGGET = 1e-9

@@ -514,7 +514,7 @@ MOST_GROUPED = 2500
 """Nodes: of more it is not worked out, for the sake of a night's time: at 10,000 it takes over 5 seconds for
 each of 15 estimates."""
 MOST_STEPS = 50
-"""Of a period, beside more than `MOST_CORRELATED` nodes: time grows as their square, and of 1,000 nodes at
+"""Of a period, of more than `MOST_CORRELATED` nodes: time grows as their square, and of 1,000 nodes at
 288 steps it is 50 seconds for each of these estimates.
 """
 

@@ -300,7 +300,7 @@ def window_reach(guarantee: GrantRow | PrivacyModel, steps: range) -> range:
     return range(steps.start - lead, steps.stop + lead)
 
 
-# Whether every privacy guarantee that days were released under is kept beside a plan (Lemma 12,
+# Whether a plan keeps every privacy guarantee that days were released under (Lemma 12,
 # docs/privacy.md).
 
 

@@ -390,8 +390,8 @@ def _make_private(file: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
     with suppress(FileExistsError):
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    # A power cut must not lose the name of a file whose content was synced; whoever made it, or its folder,
-    # may have died before that was durable. Who may not read the folder above did not make this one.
+    # A power cut must not lose the name of a file whose content was synced; the process that made it, or its
+    # folder, may have died before that was durable. One that may not read the folder above did not make it.
     sync_folder(file.parent)
     with suppress(PermissionError):
         for path in (file.parent, *missing):

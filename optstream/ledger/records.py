@@ -64,8 +64,8 @@ def trees_from_list(stored: Sequence[Sequence[int | str | None]], hierarchy_hash
     return found or ((None, hierarchy_hash),)  # type: ignore[return-value]  # checked by `trees_problem`
 
 
-def trees_said(body: Mapping[str, object]) -> Entries:
-    """Return the list of trees that an event about a stream's terms says."""
+def trees_of_event(body: Mapping[str, object]) -> Entries:
+    """Return the list of trees in an event about a stream's terms."""
     given = body.get("hierarchy", ())
     if not isinstance(given, list | tuple):
         raise TypeError("a list of trees is a list")

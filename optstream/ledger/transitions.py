@@ -208,7 +208,7 @@ def record_drawn(
         reason = "its draw would charge some window more than its plan did"
         give_up(connection, release, reason, now)
         return LedgerError(
-            f"{describe(*key)} is VOID and stays charged for its plan: {reason}; mend the mechanism"
+            f"{describe(*key)} is VOID and stays charged for its plan: {reason}; fix the mechanism"
         )
     columns: dict[str, object] = {
         "state": ReleaseState.DRAWN.value,

@@ -21,7 +21,7 @@ from optstream.ledger.accounting import (
 )
 from optstream.ledger.database import reading
 from optstream.ledger.hash_chain import GENESIS, HASHED, PlainEvent, hashes_of
-from optstream.ledger.records import Entries, StreamTerms, continues, trees_said
+from optstream.ledger.records import Entries, StreamTerms, continues, trees_of_event
 from optstream.ledger.schema import (
     AmendmentRow,
     EventRow,
@@ -45,13 +45,13 @@ from optstream.ledger.terms import OF_GRANT
 # Checking a stream's chain of events, and its terms, releases, spends and vintages against it.
 
 _PLAIN_EVENTS: Select[PlainEvent] = select(*(getattr(EventRow, name) for name in (*HASHED, "hash")))
-Said = dict[str, object]
-"""What an event says: columns with their new values, as they were read, of whatever kind."""
+EventColumns = dict[str, object]
+"""The columns of an event with their new values, of any type, as they were read."""
 Named = tuple[str, int | None]
 """Period and revision, as an event has them."""
 Generation = tuple[str, int | None, object]
 """Period, revision, generation of its spends."""
-ToldOfVintages = dict[tuple[str, int | None, object], Said]
+VintageColumns = dict[tuple[str, int | None, object], EventColumns]
 """The columns of each vintage by the events, by period, revision and number."""
 EVENTS_AT_ONCE = 200
 NOTHING_RESERVED = -(2**62)
@@ -68,11 +68,11 @@ class EventRecord:
     `tree_problems` are events that changed the tree of a reserved step without an amendment.
     """
 
-    releases: dict[Named, Said] = field(default_factory=dict)
+    releases: dict[Named, EventColumns] = field(default_factory=dict)
     spends: dict[Generation, object] = field(default_factory=dict)
-    vintages: ToldOfVintages = field(default_factory=dict)
+    vintages: VintageColumns = field(default_factory=dict)
     guarantees: RecordedGuarantees = field(default_factory=dict)
-    terms: Said | None = None
+    terms: EventColumns | None = None
     trees: Entries | None = None
     reserved_until: int = NOTHING_RESERVED
     tree_problems: list[int] = field(default_factory=list)
@@ -94,7 +94,7 @@ def chain_problems(connection: Connection, stream: StreamRow, record: EventRecor
             "before it, and is no amendment"
         )
     terms = readable_terms(connection, stream)
-    if terms is None or not _says(record.terms, terms):
+    if terms is None or not _records(record.terms, terms):
         yield f"stream {stream.name!r}: its terms are not those that its events record"
 
 
@@ -124,7 +124,7 @@ def _after(row: PlainEvent, expected: int) -> tuple[str, int]:
 def _replay(rows: Sequence[PlainEvent], record: EventRecord) -> None:
     """Add consecutive events to the record of those before them."""
     release: Named | None = None
-    said: Said = {}
+    stated: EventColumns = {}
     for _, event, _, kind, period, revision, text, _ in rows:
         try:
             body = orjson.loads(text)
@@ -145,8 +145,8 @@ def _replay(rows: Sequence[PlainEvent], record: EventRecord) -> None:
             # a release's events mostly follow each other
             if (period, revision) != release:
                 release = period, revision
-                said = record.releases.setdefault(release, body)
-            said |= body
+                stated = record.releases.setdefault(release, body)
+            stated |= body
             if "n_steps" in body:
                 record.reserved_until = max(record.reserved_until, body["first_step"] + body["n_steps"])
             if "spends_hash" in body:
@@ -156,9 +156,9 @@ def _replay(rows: Sequence[PlainEvent], record: EventRecord) -> None:
             continue
 
 
-def _replay_trees(event: int, kind: str, body: Said, record: EventRecord) -> None:
-    """Take the list of trees that an event about the stream's terms says, and judge how it was changed."""
-    trees = trees_said(body)
+def _replay_trees(event: int, kind: str, body: EventColumns, record: EventRecord) -> None:
+    """Take the list of trees of an event about the stream's terms, and judge its change."""
+    trees = trees_of_event(body)
     # until something is reserved, terms may be any
     is_kept = kind == "amended" or record.trees is None or record.reserved_until == NOTHING_RESERVED
     if not is_kept and not continues(record.trees or (), trees, record.reserved_until):
@@ -174,12 +174,12 @@ def readable_terms(connection: Connection, stream: StreamRow) -> StreamTerms | N
         return None
 
 
-def _says(body: Said | None, terms: StreamTerms) -> bool:
+def _records(body: EventColumns | None, terms: StreamTerms) -> bool:
     """Return whether the last event about a stream's terms records these."""
-    record = event_body(terms, 0)
+    expected = event_body(terms, 0)
     # some that not every stream's terms have: a row that lacks them where the event has them was edited
-    names = {*record, "hierarchy", "own_alpha", "stream_share", "delta", "rho"} - {"amendment"}
-    return body is not None and all(body.get(name) == record.get(name) for name in names)
+    names = {*expected, "hierarchy", "own_alpha", "stream_share", "delta", "rho"} - {"amendment"}
+    return body is not None and all(body.get(name) == expected.get(name) for name in names)
 
 
 # Checking a stream's releases, spends and vintages against its events.
@@ -225,7 +225,7 @@ def release_problems(
 
 
 def _releases(
-    connection: Connection, stream: StreamRow, replayed: dict[Named, Said]
+    connection: Connection, stream: StreamRow, replayed: dict[Named, EventColumns]
 ) -> Generator[str, None, list[tuple[int, str, int, int, int]]]:
     """Compare the stream's releases with their events; return the columns that name their spends."""
     found = []
@@ -238,17 +238,17 @@ def _releases(
         release_id, period, revision = row[:3]
         values = row[3:]
         found.append((release_id, period, revision, values[GENERATION], values[AMENDMENT]))
-        said = replayed.pop((period, revision), None)
-        if said is None:
+        stated = replayed.pop((period, revision), None)
+        if stated is None:
             yield f"{describe(stream.name, period, revision)}: no event tells of it"
             continue
         # events from before there were amendments do not say it
-        said.setdefault("amendment", 0)
+        stated.setdefault("amendment", 0)
         # a driver may give 0 and 1 for false and true; they are equal
         try:
-            recorded = _replayed(said)
+            recorded = _replayed(stated)
         except KeyError:
-            recorded = tuple(map(said.get, REPLAYED))
+            recorded = tuple(map(stated.get, REPLAYED))
         if recorded != values:
             differing = [
                 name
@@ -281,8 +281,8 @@ def _spends(
         period, revision, in_force, amendment = releases_read[release_id]
         plan = [row[3:] for row in group]
         account.n_spends += len(plan)
-        record = recorded.pop((period, revision, generation), None)
-        if record != hash_of_lines(grant_id, lines_of(plan)) or not _are_numbered(plan):
+        digest = recorded.pop((period, revision, generation), None)
+        if digest != hash_of_lines(grant_id, lines_of(plan)) or not _are_numbered(plan):
             yield f"{describe(stream.name, period, revision)}: its spends are not those of its events"
             continue
         account.longest = max(account.longest, *map(_n_steps, plan))
@@ -318,9 +318,9 @@ def _spend_rows(connection: Connection, stream: StreamRow) -> Iterator[PlainGene
     return plain_rows(connection, query)
 
 
-def vintage_problems(connection: Connection, stream: StreamRow, record: ToldOfVintages) -> Iterator[str]:
+def vintage_problems(connection: Connection, stream: StreamRow, recorded: VintageColumns) -> Iterator[str]:
     """Yield what differs between a stream's vintages and what its events record of them."""
-    left = dict(record)
+    left = dict(recorded)
     query = (
         select(ReleaseRow.period, ReleaseRow.revision, VintageRow.number, *_OF_VINTAGE)
         .join(ReleaseRow, ReleaseRow.id == VintageRow.release_id)
@@ -329,11 +329,13 @@ def vintage_problems(connection: Connection, stream: StreamRow, record: ToldOfVi
     )
     for period, revision, number, *values in plain_rows(connection, query):
         named = f"{describe(stream.name, period, revision)}, vintage {number}"
-        said = left.pop((period, revision, number), None)
-        if said is None:
+        stated = left.pop((period, revision, number), None)
+        if stated is None:
             yield f"{named}: no event tells of it"
             continue
-        differing = [name for name, value in zip(OF_VINTAGE, values, strict=True) if said.get(name) != value]
+        differing = [
+            name for name, value in zip(OF_VINTAGE, values, strict=True) if stated.get(name) != value
+        ]
         if differing:
             yield f"{named}: differs from what its events record in {', '.join(differing)}"
     for key in left:
@@ -427,7 +429,7 @@ def _guarantees_as_recorded(grant: GrantRow, found: Sequence[AmendmentRow], acco
         row.number: [getattr(row, name) for name in GUARANTEE_COLUMNS] for row in found
     }
     recorded = {
-        number: said for (name, number), said in account.recorded_guarantees.items() if name == grant.name
+        number: stated for (name, number), stated in account.recorded_guarantees.items() if name == grant.name
     }
     if sorted(row.number for row in found) != list(range(grant.amendment + 1)):
         return False
@@ -436,7 +438,9 @@ def _guarantees_as_recorded(grant: GrantRow, found: Sequence[AmendmentRow], acco
         relied_on.add(grant.amendment)
         if kept.get(grant.amendment) != [getattr(grant, name) for name in GUARANTEE_COLUMNS]:
             return False
-    return relied_on <= set(recorded) and all(kept.get(number) == said for number, said in recorded.items())
+    return relied_on <= set(recorded) and all(
+        kept.get(number) == stated for number, stated in recorded.items()
+    )
 
 
 def _windows(connection: Connection, grant: GrantRow, history: History) -> Iterator[str]:
@@ -449,12 +453,12 @@ def _windows(connection: Connection, grant: GrantRow, history: History) -> Itera
         return
     for number, guarantee, cost in costs:
         if cost.epsilon > guarantee.budget:
-            record = (
+            problem = (
                 f"{budget}: the window from step {cost.first_step} costs {cost.epsilon}, "
                 f"more than {guarantee.budget}"
             )
             kept = f", which privacy guarantee {number} allows: days in it were released under that"
-            yield record + (kept if grant.amendment else "")
+            yield problem + (kept if grant.amendment else "")
 
 
 def verify(engine: Engine) -> list[str]:

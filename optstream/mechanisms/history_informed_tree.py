@@ -62,18 +62,15 @@ from optstream.stream import AggregationTree, BlockSums, Measured, PrivatePeriod
 from optstream.stream.changes import TreeMap
 from optstream.stream.lattice import refuse_margin
 
-# What `HistoryInformedTree` remembers, over a change of its tree: a public, linear map of noisy sums.
+# The state of `HistoryInformedTree` over a change of its tree: a public, linear map of noisy sums.
 #
-# Blocks of the days before were measured at the nodes of then. A node of now that is the same unit has its
-# row;
-# what was merged is added up; a part of what was split has its public share of it; units that came into a
-# node
-# or left it are added to its row or taken from it. A unit that had no readings is, for the days before, as
-# large as a share of its siblings. Shares that were guessed are learned again from the blocks
+# Blocks of earlier days were measured at the old nodes. A current node that is the same unit has its
+# row; what was merged is added up; a part of what was split has its public share of it; units that came into
+# a node or left it are added to its row or taken from it. A unit that had no readings is, for the days
+# before, as large as a share of its siblings. Shares that were guessed are learned again from the blocks
 # since.
 #
-# Privacy: none; all of it is computed from noisy sums and the public list of changes (docs/privacy.md,
-# Lemma
+# Privacy: none; all of it is computed from noisy sums and the public list of changes (docs/privacy.md, Lemma
 # 18). Source: none; it is our own.
 
 GUESSED = "guessed"
@@ -611,7 +608,7 @@ def chosen_shares(pattern: HistoryInformed, tree: AggregationTree, wanted: str) 
     figures = tree_figures(pattern, tree)
     if wanted != "model" or figures.relative_noise is None:
         raise ParameterError(
-            'level_shares of HistoryInformedTree must be a list of shares, or "model" beside a public '
+            'level_shares of HistoryInformedTree must be a list of shares, or "model" with a public '
             f"`scale`; got {wanted!r}" + ("" if wanted != "model" else " without a scale")
         )
     return choose_level_shares(tree, figures)

@@ -59,7 +59,7 @@ def points_after(points: Iterable[int], end: int, window_length: int) -> list[in
 
 
 def last_values(measured: Measured) -> dict[str, Any]:
-    """Return what `estimation.holding` needs of a period to begin the next one: the value held at its end."""
+    """Return the last values of a period, from which `estimate.hold` begins the next one."""
     assert measured.point_variances is not None
     if measured.positions:
         return {

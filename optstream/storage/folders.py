@@ -49,12 +49,7 @@ DEEPEST = 8
 
 @contextmanager
 def opened(root: int, folder: str, mode: int | None = None) -> Iterator[int]:
-    """The descriptor of a folder below `root`, closed afterwards.
-
-    folder: its parts with "/" between them; "" and "." are the root itself. mode: make what is missing with
-    this mode, durable; without one, raises FileNotFoundError where it is not there. Raises PublicationError
-    where a part is a link, and leads who knows where.
-    """
+    """The descriptor of a folder below `root`; mode: make what is missing, durable. Raises for a link."""
     descriptor = os.dup(root)
     try:
         for part in parts_of(folder):

@@ -88,9 +88,7 @@ def _is_still(descriptor: int, root: int, name: str) -> bool:
 
 
 def _holder(descriptor: int) -> str:
-    """Return the process that holds a lock on the open file, in words; "another process" where nobody says
-    which.
-    """
+    """Return in words the process that holds a lock on the open file."""
     found = os.fstat(descriptor)
     wanted = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
     with suppress(OSError, ValueError, IndexError):

@@ -54,9 +54,7 @@ class Claims(Limits):
 
 
 def claims_of(source: Path | bytes | IO[bytes]) -> Claims | None:
-    """Return what the footer of a file, open or not, or of its bytes, claims; None if it cannot be read or
-    contradicts itself.
-    """
+    """Return what a file's footer claims; None if it cannot be read or contradicts itself."""
     try:
         if _footer_length(source) > LARGEST_FOOTER:
             return None
@@ -141,10 +139,7 @@ def encode_table(
 def decode_table(
     data: bytes, limits: Limits, what: str, columns: Collection[str] | None = None
 ) -> tuple[pl.DataFrame, dict[bytes, bytes]]:
-    """Return the rows of a Parquet file and its footer's metadata.
-
-    Arguments and errors as `read_table`.
-    """
+    """Return the rows of a Parquet file and its footer's metadata, as `read_table`."""
     table, metadata = read_table(data, limits, what, columns)
     try:
         frame = pl.from_arrow(table.cast(pa.schema(map(_written_out, table.schema))))

@@ -26,13 +26,7 @@ _LEGAL = "must be a path, or a plain URL such as s3://bucket/folder"
 
 @dataclass(frozen=True, order=True)
 class StoreUrl:
-    """A folder or an object of a store, as fsspec names it: "s3://bucket/published". Made by `locate`.
-
-    It can be extended as a path can, by `/`; it is text, and never asks the store.
-
-    Attributes:
-        text: The URL.
-    """
+    """A folder or an object of a store, "s3://bucket/published": text that `/` extends as it does a path."""
 
     text: str
 
@@ -58,36 +52,15 @@ class StoreUrl:
         return self.text
 
     def as_uri(self) -> str:
-        """Return the URL itself.
-
-        Returns:
-            The same as `text`; paths have this method as well.
-        """
+        """Return the URL itself; paths have this method as well."""
         return self.text
 
     def is_relative_to(self, other: "StoreUrl") -> bool:
-        """Return whether this is another URL, or lies below it.
-
-        Args:
-            other: The URL that may be above.
-
-        Returns:
-            True also where both are the same.
-        """
+        """Return whether this is the other URL, or lies below it."""
         return f"{self.text}/".startswith(f"{other.text}/")
 
     def relative_to(self, other: "StoreUrl") -> PurePosixPath:
-        """Return this URL's name below another.
-
-        Args:
-            other: The URL above.
-
-        Returns:
-            The parts that follow, as a path.
-
-        Raises:
-            ValueError: This URL does not lie below the other.
-        """
+        """Return this URL's name below another. Raises ValueError where it does not lie below."""
         if not self.is_relative_to(other):
             raise ValueError(f"{self} does not lie below {other}")
         return PurePosixPath(self.text[len(other.text) + 1 :])
@@ -136,10 +109,7 @@ def locate(place: Location | str) -> Location:
 
 
 def name_below(place: Location, folder: Location) -> str:
-    """Return the name of a place below a folder, its parts with "/" between.
-
-    Raises ValueError where it is elsewhere.
-    """
+    """Return the name of a place below a folder. Raises ValueError where it is elsewhere."""
     if isinstance(place, StoreUrl) and isinstance(folder, StoreUrl):
         return place.relative_to(folder).as_posix()
     if isinstance(place, Path) and isinstance(folder, Path):
@@ -218,9 +188,7 @@ class Store:
         return found
 
     def list_folder(self) -> dict[str, int | None]:
-        """Return the names in the folder itself, with the bytes of each that is an object; empty where
-        nothing is.
-        """
+        """Return the names in the folder itself, with the bytes of each that is an object."""
         try:
             with self.in_plain_words(""):
                 found = self.filesystem.ls(self._root, detail=True)
@@ -425,11 +393,8 @@ def open_store(url: StoreUrl) -> Store:
 
 
 def connect(protocol: str) -> Any:
-    """Return fsspec's file system, which takes address and credentials from the environment, and caches no
-    listing.
-
-    One for all threads of a process: each has connections of its own to look after.
-    Raises PublicationError where the protocol is not known, or what it needs is not installed.
+    """Return fsspec's file system, one for all threads of a process, which caches no listing. Raises
+    PublicationError where the protocol is not known, or what it needs is not installed.
     """
     return _connected(protocol, os.getpid())
 

@@ -7,24 +7,115 @@ limits hold exactly. The bound is the largest over the tested events, each teste
 (Bonferroni): it is above the true epsilon with probability at most `error`, 1e-9 by default.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.noise import NoiseSource
 from optstream.privacy.exact import whole
-from studies.audit.events import choose_events
-from studies.audit.result import AuditResult
-from studies.audit.statistics import epsilon_bound, learn
-from studies.audit.subjects.subject import Outputs, Subject
+from studies.audit.histories import Outputs, Subject
+from studies.audit.statistics import Statistics, epsilon_bound, learn
 
+Floats = NDArray[np.float64]
 ERROR = 1e-9
 BATCH = 2000
 FEWEST_RUNS = 400
+_TAIL = np.array([0.0005, 0.001, 0.002, 0.004])
+LEVELS = np.sort(np.concatenate([np.linspace(0.0, 1.0, 129), _TAIL, 1.0 - _TAIL]))
+"""The quantiles of both sides together that are tried as thresholds."""
 
 Progress = Callable[[int, int], None]
-"""Told how many runs are done, and of how many, both sides together."""
+"""Takes how many runs are done, and of how many, both sides together."""
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """A lower bound on the epsilon of a mechanism, at `delta`, for one pair of neighbours.
+
+    The true epsilon is at least `lower_bound`, but for a probability of `error`, 0 for an enumeration of
+    exact probabilities. likely, unlikely: how many of `tested` runs of either side showed the event; all are
+    0 for an enumeration. runs: of each side in all.
+    """
+
+    mechanism: str
+    neighbours: str
+    method: Literal["sampling", "enumeration"]
+    claimed: float
+    lower_bound: float
+    error: float
+    runs: int
+    event: str
+    likely: int = 0
+    unlikely: int = 0
+    tested: int = 0
+    delta: float = 0.0
+
+    @classmethod
+    def enumerated(
+        cls, mechanism: str, neighbours: str, claimed: float, bound: float, event: str, delta: float = 0.0
+    ) -> "AuditResult":
+        """Return what was computed and not drawn: it holds for certain. event: the output with that ratio."""
+        return cls(mechanism, neighbours, "enumeration", claimed, bound, 0.0, 0, event, delta=delta)
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether the mechanism is shown to cost more than it claims."""
+        return self.lower_bound > self.claimed
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the result as a JSON-ready document."""
+        return {**asdict(self), "confidence": 1.0 - self.error, "exceeds": self.exceeds}
+
+
+@dataclass(frozen=True)
+class Event:
+    """A statistic (a column of `Statistics.of`) at or above, or below, a threshold; likelier on one side."""
+
+    name: str
+    statistic: int
+    threshold: float
+    above: bool
+    likelier: int
+
+    def count(self, statistics: Floats) -> int:
+        """Return in how many runs it happened; statistics (n_runs, n_statistics)."""
+        reached = statistics[:, self.statistic] >= self.threshold
+        return int(np.count_nonzero(reached == self.above))
+
+    @property
+    def text(self) -> str:
+        """Return the event as text for people."""
+        return f"{self.name} {'>=' if self.above else '<'} {self.threshold:.6g}"
+
+
+def choose_events(
+    statistics: Statistics, sides: Sequence[Floats], n_test: int, error: float, delta: float
+) -> list[Event]:
+    """Return each family's event with the largest expected bound in `n_test` further runs of each side.
+
+    sides: statistics of equally many runs of either side, other runs than those that will test the event.
+    """
+    best: dict[str, tuple[float, Event]] = {}
+    for column, (family, name) in enumerate(zip(statistics.families, statistics.names, strict=True)):
+        own = [side[:, column] for side in sides]
+        n_runs, pooled = len(own[0]), np.sort(np.concatenate(own))
+        thresholds = np.unique(pooled[np.rint(LEVELS * (pooled.size - 1)).astype(int)])
+        above = np.stack([n_runs - np.searchsorted(np.sort(side), thresholds) for side in own])
+        # (above or below, side, threshold), as many as the test would count
+        hits = np.stack([above, n_runs - above]) * (n_test / n_runs)
+        bounds = np.stack(
+            [epsilon_bound(hits[:, side], hits[:, 1 - side], n_test, error, delta) for side in (0, 1)]
+        )
+        likelier, direction, place = np.unravel_index(int(np.argmax(bounds)), bounds.shape)
+        bound = float(bounds[likelier, direction, place])
+        if family not in best or bound > best[family][0]:
+            event = Event(name, column, float(thresholds[place]), bool(direction == 0), int(likelier))
+            best[family] = bound, event
+    return [event for _, event in best.values()]
 
 
 def audit(
@@ -35,37 +126,38 @@ def audit(
     error: float = ERROR,
     progress: Progress | None = None,
 ) -> AuditResult:
-    """Return a lower bound on the epsilon of a subject, from runs of each side of its neighbours.
+    """Return a lower bound on the epsilon of a subject, at its delta, from at least 400 runs of each side.
 
-    At its `delta`, where it has one: the bound is then on the epsilon at that delta.
-
-    Costs no privacy: the neighbours are made up.
-
-    subject: what is attacked. n_runs: of each side, at least 400. noise: simulated noise shows the shape of
-    the distribution, secure noise what is published; the samplers are tested elsewhere. error: the
-    probability, in (0, 1/2), that the bound is above the true epsilon. progress: told how many runs are done,
-    and of how many, both sides together. Returns the bound, the event that gave it and its counts. Raises
-    ParameterError for a number of runs or an error outside its range.
+    Costs no privacy: the neighbours are made up. noise: simulated noise shows the shape of the distribution,
+    secure noise what is published; the samplers are tested elsewhere. error: the probability, in (0, 1/2),
+    that the bound is above the true epsilon. Raises ParameterError for a number of runs or an error outside
+    its range.
     """
     whole(n_runs, "n_runs of an audit", FEWEST_RUNS)
     if not 0 < error < 0.5:
         raise ParameterError(f"error of an audit must be in (0, 1/2); got {error!r}")
     n_learn = n_choose = n_runs // 4
-    n_test = n_runs - n_learn - n_choose
-    draw = _Draws(subject, noise, 2 * n_runs, progress)
+    n_test, done = n_runs - n_learn - n_choose, 0
+
+    def draw(side: int, count: int) -> Iterator[Outputs]:
+        nonlocal done
+        for start in range(0, count, BATCH):
+            size = min(BATCH, count - start)
+            yield subject.sample(side, size, noise)
+            done += size
+            if progress:
+                progress(done, 2 * n_runs)
+
     statistics = learn(*(_joined(draw(side, n_learn)) for side in (0, 1)))
     sides = [np.concatenate([statistics.of(part) for part in draw(side, n_choose)]) for side in (0, 1)]
-    n_families = len(set(statistics.families))
     delta = float(getattr(subject, "delta", 0.0))
-    events = choose_events(statistics, sides, n_test, error / n_families, delta)
-
+    events = choose_events(statistics, sides, n_test, error / len(set(statistics.families)), delta)
     hits = np.zeros((2, len(events)), dtype=np.int64)
     for side in (0, 1):
         for part in draw(side, n_test):
             reduced = statistics.of(part)
             hits[side] += [event.count(reduced) for event in events]
-    likelier = np.array([event.likelier for event in events])
-    columns = np.arange(len(events))
+    likelier, columns = np.array([event.likelier for event in events]), np.arange(len(events))
     likely, unlikely = hits[likelier, columns], hits[1 - likelier, columns]
     bounds = epsilon_bound(likely, unlikely, n_test, error / len(events), delta)
     best = int(np.argmax(bounds))
@@ -83,22 +175,6 @@ def audit(
         tested=n_test,
         delta=delta,
     )
-
-
-class _Draws:
-    """Runs of a subject in batches, counted for the progress that is shown."""
-
-    def __init__(self, subject: Subject, noise: NoiseSource, total: int, progress: Progress | None) -> None:
-        self._subject, self._noise, self._total, self._progress = subject, noise, total, progress
-        self._done = 0
-
-    def __call__(self, side: int, n_runs: int) -> Iterator[Outputs]:
-        for start in range(0, n_runs, BATCH):
-            size = min(BATCH, n_runs - start)
-            yield self._subject.sample(side, size, self._noise)
-            self._done += size
-            if self._progress:
-                self._progress(self._done, self._total)
 
 
 def _joined(parts: Iterator[Outputs]) -> Outputs:

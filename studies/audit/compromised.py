@@ -23,9 +23,8 @@ from optstream.noise import NoiseSource
 from optstream.privacy import StepSpend
 from optstream.stream import Measured, PrivatePeriod
 from optstream.stream.state import raw_bytes
+from studies.audit.histories import BufferedNoise, History, Outputs, Seen, outputs_of, release, seen
 from studies.audit.stream import DAYS, made_up_stream
-from studies.audit.subjects.histories import History, Seen, outputs_of, release, seen
-from studies.audit.subjects.subject import BufferedNoise, Outputs
 from tasks.operate.compromise import compromise
 from tasks.release.mechanism import Mechanism, mechanism_for
 from tasks.release.run import LEASE, terms_of

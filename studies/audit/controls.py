@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.noise import NoiseSource
+from studies.audit.attack import AuditResult
 from studies.audit.enumeration import exact_bound, first_above
-from studies.audit.result import AuditResult
-from studies.audit.subjects.subject import Outputs
+from studies.audit.histories import Outputs
 
 Integers = NDArray[np.int64]
 Draw = Callable[[Integers, int, NoiseSource], Outputs]

@@ -10,9 +10,9 @@ from optstream.mechanisms import Gaussian
 from optstream.noise import NoiseSource, discrete_gaussian
 from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import root_above
+from studies.audit.attack import AuditResult
 from studies.audit.controls import Control, Integers
-from studies.audit.result import AuditResult
-from studies.audit.subjects.subject import Outputs
+from studies.audit.histories import Outputs
 
 MODEL = PrivacyModel("1", 4, 1, resolution=1, delta="1/1000")
 """One customer moves a step by one unit, so that sigma is small."""
@@ -30,15 +30,9 @@ def sigma_for(squares: int) -> float:
 
 @dataclass(frozen=True)
 class EnumeratedGaussian:
-    """The exact loss of a window whose answers all move, each by the same number of units.
+    """The exact loss of a window whose answers all move, each by `move` units; sigma is in units too.
 
-    Attributes:
-        name: Of the mechanism.
-        neighbours: The pair of neighbours, by name.
-        sigma: Of the noise of each answer, in units.
-        n_answers: How many move.
-        move: By how many units.
-        claimed: The epsilon that is claimed at `MODEL`'s delta.
+    claimed: epsilon at `MODEL`'s delta.
     """
 
     name: str

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 import polars as pl
 
 from optstream.errors import ParameterError
+from studies.audit.histories import History, HistorySubject
 from studies.audit.stream import DAYS, LEAVES, made_up_stream
-from studies.audit.subjects.histories import History, HistorySubject
 from tasks.config import Settings
 from tasks.ingest import Dump, discover, ingest
 from tasks.operate.simulate import write_dump

@@ -1,18 +1,25 @@
-"""The audit as a task: run the cases, put what was found in a table and a document."""
+"""Attack the mechanisms: is any epsilon broken?
 
+Measures epsilon from below on worst neighbours; what is broken on purpose must be caught. Exit code 1 if any
+audit is not as it must be.
+"""
+
+import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import date
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
+from flows.cli.options import Json, WordsError, day_option, flag
+from flows.cli.output import Terminal
 from optstream.errors import ParameterError
 from optstream.noise import NoiseSource, secure_noise, simulated_noise
 from studies.audit import (
     ERROR,
-    AuditResult,
     Case,
     Subject,
     amended_subjects,
@@ -27,49 +34,27 @@ from studies.audit import (
 )
 from studies.audit.compromised import broken_compromised_subjects, compromised_subjects
 from studies.audit.rows import broken_row_subjects, row_subjects
-from tasks.config import Settings
+from tasks.config import Settings, load_settings
+from tasks.monitor.records import keep_audit
 from tasks.release.mechanism import mechanism_for
 
 FORMAT = "optstream.audit/1"
-
-Progress = Callable[[str, int, int], None]
-"""Told the case, the runs done and the runs in all, both sides together."""
-
-
-@dataclass(frozen=True)
-class AuditRow:
-    """One audit: what was asked of the mechanism, what was found, how long it took."""
-
-    kind: str
-    accountant: float | None
-    charged: float | None
-    passed: bool
-    seconds: float
-    result: AuditResult
-
-    def to_document(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "kind": self.kind,
-            **self.result.to_document(),
-            "accountant": self.accountant,
-            "charged": self.charged,
-            "passed": self.passed,
-            "seconds": round(self.seconds, 3),
-        }
+VERDICTS = {
+    ("ours", True): "holds",
+    ("ours", False): "EXCEEDS ITS CLAIM",
+    ("control", True): "caught",
+    ("control", False): "MISSED",
+    ("twin", True): "not accused",
+    ("twin", False): "ACCUSED",
+}
 
 
-def audit_cases(days: bool = False, only: str = "") -> tuple[Case, ...]:
-    """Our mechanisms, histories, the controls and their twins: those whose name contains `only`.
+def audit_cases(days: bool = False) -> tuple[Case, ...]:
+    """Return our mechanisms, histories, the controls and their twins.
 
-    days: with days of 46, 48 and 50 half-hours too. Raises ParameterError if none is left.
-    """
-    return _chosen((*our_cases(days=days), *history_cases(), *control_cases()), only)
-
-
-def history_cases() -> tuple[Case, ...]:
-    """Rows that come and go, customers who change leaf, streams whose guarantee or hierarchy changed, days
-    beside a compromised one, products of one budget; then the same with rules that are broken on purpose.
+    Histories: rows that come and go, streams whose guarantee or hierarchy changed, days next to a compromised
+    one, products of one budget; then the same with rules that are broken on purpose. days: with days of 46,
+    48 and 50 half-hours too.
     """
     ours: Sequence[Subject] = (
         *row_subjects(), *amended_subjects(), *changed_tree_subjects(), *compromised_subjects(),
@@ -79,19 +64,15 @@ def history_cases() -> tuple[Case, ...]:
         *broken_row_subjects(), *hasty_subjects(), *broken_tree_subjects(), *broken_compromised_subjects(),
         *apart_subjects(),
     )  # fmt: skip
-    return (*(Case("ours", subject) for subject in ours), *(Case("control", subject) for subject in broken))
+    histories = [*(Case("ours", one) for one in ours), *(Case("control", one) for one in broken)]
+    return (*our_cases(days=days), *histories, *control_cases())
 
 
-def configured_cases(settings: Settings, day: date, only: str = "") -> tuple[Case, ...]:
-    """The configured mechanism on the worst neighbours of that day. Raises as `mechanism_for`, and
-    ParameterError if no name contains `only`.
-    """
+def configured_cases(settings: Settings, day: date) -> tuple[Case, ...]:
+    """Return the configured mechanism on the worst neighbours of that day. Raises as `mechanism_for`."""
     first_step, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
-    mechanism = mechanism_for(settings, day)
-    name = f"stream {settings.stream.name}"
-    return _chosen(
-        mechanism_cases(name, lambda _: mechanism, settings.tree_of(day), [n_steps], first_step), only
-    )
+    mechanism, name = mechanism_for(settings, day), f"stream {settings.stream.name}"
+    return mechanism_cases(name, lambda _: mechanism, settings.tree_of(day), [n_steps], first_step)
 
 
 def run_audit(
@@ -101,47 +82,90 @@ def run_audit(
     seed: int = 0,
     secure: bool = False,
     error: float = ERROR,
-    progress: Progress | None = None,
-) -> Iterator[AuditRow]:
-    """Audit one case after the other; each row comes as soon as it is known.
+    progress: Callable[[str, int], None] = lambda name, done: None,
+) -> Iterator[dict[str, Any]]:
+    """Audit one case after the other; yield each row of the document as soon as it is known.
 
-    n_runs: of each side of the neighbours. secure: noise as it is published, slower; else seeded.
-    error: the probability that a bound is above the true epsilon, for each case.
-    Raises ParameterError as `studies.audit.audit`.
+    n_runs: of each side. secure: noise as it is published, slower; else seeded. progress: takes the case and
+    its runs that are done. Raises ParameterError as `studies.audit.audit`.
     """
     seeds = np.random.SeedSequence(seed).spawn(len(cases))
     for case, own in zip(cases, seeds, strict=True):
         noise: NoiseSource = secure_noise() if secure else simulated_noise(own)
-        started = time.perf_counter()
-        result = case.run(n_runs=n_runs, noise=noise, error=error, progress=_named(progress, case.name))
-        yield AuditRow(
-            kind=case.kind,
-            accountant=case.accountant,
-            charged=case.charged,
-            passed=case.passes(result),
-            seconds=time.perf_counter() - started,
-            result=result,
-        )
+        started, name = time.perf_counter(), case.name
+
+        def told(done: int, _: int, name: str = name) -> None:
+            progress(name, done)
+
+        result = case.run(n_runs=n_runs, noise=noise, error=error, progress=told)
+        yield {
+            "kind": case.kind,
+            **result.to_document(),
+            "accountant": case.accountant,
+            "charged": case.charged,
+            "passed": case.passes(result),
+            "seconds": round(time.perf_counter() - started, 3),
+        }
 
 
-def audit_document(rows: Sequence[AuditRow], secure: bool, seed: int) -> dict[str, Any]:
-    """`python -m studies audit --json`: versioned, for machines."""
-    return {
-        "format": FORMAT,
-        "passed": all(row.passed for row in rows),
-        "noise": "secure" if secure else f"simulated, seed {seed}",
-        "false_alarms": sum(row.result.error for row in rows),
-        "seconds": round(sum(row.seconds for row in rows), 3),
-        "audits": [row.to_document() for row in rows],
-    }
+def line(row: Mapping[str, Any]) -> str:
+    """Return one audit as text."""
+    effort = "enumerated" if row["method"] == "enumeration" else f"{row['runs']:,} runs"
+    accountant = "" if row["accountant"] is None else f", accountant {row['accountant']:.4g}"
+    return (
+        f"{VERDICTS[row['kind'], row['passed']]:>12}  epsilon >= {row['lower_bound']:.3f} "
+        f"(claimed {row['claimed']:.4g}{accountant})  {row['mechanism']}: {row['neighbours']} "
+        f"[{effort}, {row['seconds']:.1f} s]"
+    )
 
 
-def _chosen(cases: Sequence[Case], only: str) -> tuple[Case, ...]:
-    chosen = tuple(case for case in cases if only.casefold() in case.name.casefold())
-    if not chosen:
+def main(
+    runs: Annotated[int, typer.Option(min=400, help="Runs of each side of a pair of neighbours.")] = 4000,
+    only: Annotated[str, typer.Option(help="Only audits whose name contains this.")] = "",
+    days: Annotated[bool, flag("--days", "Days of 46, 48 and 50 steps too; slow.")] = False,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="Audit the mechanism of this configuration instead.")
+    ] = None,
+    day: Annotated[date | None, day_option("--date", "With --config: as on this day.")] = None,
+    secure: Annotated[bool, flag("--secure", "Draw noise as it is published; slower.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 0,
+    output: Annotated[Path | None, typer.Option(help="Write the JSON document here.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Run the audits and print each as it comes; of a configuration, whole, it is kept for the monitor."""
+    if (config is None) != (day is None):
+        raise WordsError("--config and --date go together")
+    settings, terminal = None if config is None else load_settings(config), Terminal(as_json)
+    found = configured_cases(settings, day) if settings and day else audit_cases(days)
+    cases = [case for case in found if only.casefold() in case.name.casefold()]
+    if not cases:
         raise ParameterError(f"no audit is named like {only!r}; leave --only out to see all names")
-    return chosen
+    rows, finished = list[dict[str, Any]](), dict[str, int]()
+    with terminal.bar(total=len(cases) * 2 * runs) as update:
 
+        def progress(name: str, done: int) -> None:
+            finished[name] = done
+            if update is not None:
+                update(completed=sum(finished.values()), description=name)
 
-def _named(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
-    return None if progress is None else lambda done, total: progress(name, done, total)
+        for row in run_audit(cases, n_runs=runs, seed=seed, secure=secure, progress=progress):
+            rows.append(row)
+            terminal.say(line(row))
+    document = {
+        "format": FORMAT,
+        "passed": all(row["passed"] for row in rows),
+        "noise": "secure" if secure else f"simulated, seed {seed}",
+        "false_alarms": sum(row["error"] for row in rows),
+        "seconds": round(sum(row["seconds"] for row in rows), 3),
+        "audits": rows,
+    }
+    if output:
+        output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    if settings and not only:  # a part of an audit is none
+        keep_audit(settings, document, now=datetime.now(UTC))
+    terminal.say(
+        f"{sum(row['passed'] for row in rows)} of {len(rows)} audits are as they must be; "
+        f"a false alarm has probability {document['false_alarms']:.0e} at most; noise: {document['noise']}"
+    )
+    terminal.document(document)
+    raise typer.Exit(0 if document["passed"] else 1)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from optstream.errors import ParameterError
 from optstream.measurement import L1Sampling
 from optstream.mechanisms import OptStream
+from studies.audit.attack import AuditResult
 from studies.audit.enumeration import exact_bound, first_above
-from studies.audit.result import AuditResult
 
 Floats = NDArray[np.float64]
 

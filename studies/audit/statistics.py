@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainccinv, betaincinv
 
-from studies.audit.subjects.subject import Outputs
+from studies.audit.histories import Outputs
 
 Floats = NDArray[np.float64]
 

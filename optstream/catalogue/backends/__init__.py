@@ -31,12 +31,7 @@ __all__ = [
 
 
 def open_storage(folder: Location | str | Storage) -> Storage:
-    """Return the storage of a path, or of the URL of a folder in an object store; storage is returned as it
-    is, and nothing is looked at or made yet.
-
-    Raises ParameterError where the URL cannot be one, PublicationError where the kind of store is not known,
-    or what reaches it is not installed.
-    """
+    """Return the storage of a path or of a URL, or storage as it is; nothing is looked at or made yet."""
     if not isinstance(folder, Path | StoreUrl | str):
         return folder
     location = locate(folder)

@@ -30,9 +30,7 @@ from optstream.storage.lock import publishers_lock
 
 
 class LocalStorage:
-    """`Storage` in a folder of this machine. Others may write the folder meanwhile: `descriptors` keeps every
-    call inside. Where it is, and what leads to it, the configuration says, links included.
-    """
+    """`Storage` in a folder of this machine, which others may write meanwhile: every call stays inside."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -87,9 +85,7 @@ def _barred(name: str, error: OSError) -> PublicationError:
 
 
 class LocalTransaction:
-    """`Transaction` on a folder of this machine. The caller holds the lock, and the folder's descriptor
-    `root` for as long.
-    """
+    """`Transaction` on a folder of this machine, whose lock and descriptor the caller holds."""
 
     is_alone = True
     is_again = False
@@ -177,10 +173,8 @@ class LocalTransaction:
             return
 
     def settle(self, times: Mapping[str, datetime]) -> None:
-        """Set the times; files and folders of another owner keep theirs: the system lets nobody else.
-
-        What has its time is not touched: to set it once more would show, as the inode's last change, when a
-        run that published nothing was over.
+        """Set the times of what has others: once more would show, as an inode's last change, when a run was
+        over.
         """
         for name, time in times.items():
             folder, last = ("", ".") if name == "." else split(name)
@@ -204,10 +198,7 @@ def _unlink(descriptor: int, folder: str, name: str) -> None:
 
 
 def write_new(root: int, name: str, data: bytes) -> bool:
-    """Write a file under a name that nothing had, in a folder that is there; False if it was the same.
-
-    Raises PublicationError (`OtherBytes`) if the name had others.
-    """
+    """Write a file under a name that nothing had; False if it was the same. Raises OtherBytes."""
     folder, last = split(name)
     with opened(root, folder) as target, opened(root, INCOMING) as incoming:
         if _holds(target, last, data):

@@ -91,6 +91,7 @@ class ObjectTransaction:
         """Do nothing: a store has no folders, and an object is put whole or not at all."""
 
     def create_new(self, name: str, data: bytes) -> bool:
+        """Create the file; False if these bytes are there already. Raises OtherBytes if others are."""
         for _ in range(MOST_TRIES):
             if self._store.put_new(name, data):
                 return True
@@ -119,6 +120,7 @@ class ObjectTransaction:
             return None
 
     def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
+        """Replace the object if its mark is still this one; None: if there is none."""
         done = self._store.put_new(name, data) if mark is None else self._store.put_instead(name, data, mark)
         if not done:
             raise ConflictError

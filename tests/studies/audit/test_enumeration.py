@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from optstream.noise import simulated_noise
+from studies.audit.cases import enumerated_samplers
 from studies.audit.controls import SparseVector
 from studies.audit.enumeration import first_above
-from studies.audit.subjects.plans import enumerated_samplers
 
 RUNS = 40_000
 SAMPLERS = enumerated_samplers()

@@ -21,7 +21,7 @@ from optstream.stream import PrivatePeriod
 from optstream.stream.public_days import PublicDays
 from studies.audit.attack import audit
 from studies.audit.controls import ALPHA, Control
-from studies.audit.subjects.subject import Outputs
+from studies.audit.histories import Outputs
 
 RUNS, TIMES = 20_000, 3
 STEPS, LEAVES = 4, 2

@@ -11,7 +11,7 @@ from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from studies.audit import MechanismSubject, make_neighbours, our_cases
-from studies.audit.subjects.plans import FLAT, RAGGED, short, short_l1
+from studies.audit.cases import FLAT, RAGGED, short, short_l1
 from tests.optstream.mechanisms.silent_noise import Scaled
 
 CASES = [case for case in our_cases(days=True) if isinstance(case.subject, MechanismSubject)]
@@ -47,7 +47,7 @@ def test_the_l1_sampler_with_too_little_noise_is_found():
 
 
 def test_an_adversary_sees_points_sums_and_choices_of_every_period():
-    mechanisms = [short()(length) for length in (5, 6)]
+    mechanisms = [short(length) for length in (5, 6)]
     pair = make_neighbours("pair", mechanisms[0].model, n_leaves=3, lengths=[5, 6], steps=range(3, 9))
     outputs = MechanismSubject("ours", mechanisms, pair).sample(0, 4, simulated_noise(1))
     nodes = len(RAGGED.nodes)

@@ -1,9 +1,16 @@
-"""Budget Distribution and Absorption for customers who have epsilons and windows of their own."""
+"""Budget Distribution and Absorption for customers who have epsilons and windows of their own.
 
+One noise serves all: customers of classes that may lose less are left out by chance (Lemma 22,
+docs/privacy.md).
+"""
+
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 from typing import ClassVar
 
@@ -16,10 +23,149 @@ from optstream.mechanisms.values import check_noise
 from optstream.mechanisms.w_event import DISTANCE, GRAINS, HALF, checked_share
 from optstream.noise import NoiseSource
 from optstream.privacy import StepSpend
+from optstream.privacy.exact import Bounds, Exact, exact, round_up_to_float, whole
 from optstream.privacy.rules import PUBLICATIONS, Absorption, Halving, PublicationRule, WindowBudget
 from optstream.stream import PrivatePeriod
-from studies.personalised.customer_sample import counts_of, noisy_counts, noisy_distance
-from studies.personalised.personal_epsilon import CustomerClass, best_threshold
+from optstream.stream.private_period import open_private_period
+
+CHANCE_UNITS = 2**62
+"""Chances are whole multiples of one part of so many."""
+LARGEST_EPSILON = 10**6
+"""Of a class: more protects nobody, and its exponential is no number any more."""
+
+
+@dataclass(frozen=True)
+class CustomerClass:
+    """Customers who asked for the same privacy guarantee; who is in which class is public.
+
+    Attributes:
+        name: Of the class.
+        n_customers: How many there are, public; decides how much is left out, never what is guaranteed.
+            Counts above it are cut to it.
+        epsilon: Exact, in (0, 10^6]; the most that any window of the class may lose.
+        window_length: Steps of its windows.
+
+    Raises:
+        ParameterError: For a number outside its range.
+    """
+
+    name: str
+    n_customers: int
+    epsilon: Fraction
+    window_length: int
+
+    def __init__(self, name: str, n_customers: int, epsilon: Exact, window_length: int) -> None:
+        amount = exact(epsilon, "epsilon of CustomerClass")
+        if not 0 < amount <= LARGEST_EPSILON:
+            raise ParameterError(f"epsilon of CustomerClass must lie in (0, 10^6]; got {epsilon!r}")
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "epsilon", amount)
+        for field, given in (("n_customers", n_customers), ("window_length", window_length)):
+            object.__setattr__(self, field, whole(given, f"{field} of CustomerClass", 1))
+
+
+@lru_cache(maxsize=4096)
+def chance_units(epsilon: Fraction, threshold: Fraction) -> int:
+    """Return the chance that a customer takes part in an answer, in parts of `CHANCE_UNITS`, rounded down.
+
+    The most parts c with c / CHANCE_UNITS <= (e^epsilon - 1) / (e^threshold - 1); all where the threshold is
+    no larger than epsilon. Both are above 0. Privacy: Lemma 22 (docs/privacy.md): whoever takes part with at
+    most this chance in an answer that costs `threshold` of one who takes part for certain loses `epsilon`.
+    """
+    if threshold <= epsilon:
+        return CHANCE_UNITS
+    low, high = Bounds(ROUND_FLOOR), Bounds(ROUND_CEILING)
+    least, most = (
+        bound.add(bound.exp(one), Decimal(-1)) for bound, one in ((low, epsilon), (high, threshold))
+    )
+    chance = low.divide(least, most)
+    return max(int(low.multiply(Fraction(chance), Fraction(CHANCE_UNITS))), 0)
+
+
+def squared_error(offers: Sequence[Fraction], sizes: Sequence[int], threshold: Fraction) -> float:
+    """Return what leaving customers out and the noise of the others do to a count, as a mean square; free:
+    variance and squared bias of the sample, and 2 / threshold^2.
+
+    The count is taken to hold all customers, as in the paper: with fewer in it, less is lost. offers: what
+    each class may lose by the answer. sizes: how many customers each has.
+    """
+    variance = left_out = 0.0
+    for offer, size in zip(offers, sizes, strict=True):
+        chance = chance_units(offer, threshold) / CHANCE_UNITS
+        variance += size * chance * (1 - chance)
+        left_out += size * (1 - chance)
+    return variance + left_out**2 + 2 / float(threshold) ** 2
+
+
+def best_threshold(offers: Sequence[Fraction], sizes: Sequence[int]) -> tuple[Fraction, float]:
+    """Return the epsilon at which an answer errs least, of those that are offered, each > 0, and the root of
+    its mean square error; free, from public facts. Arguments as `squared_error`.
+
+    Source: Du et al. 2025, optimal budget selection, after Jorgensen, Yu and Cormode 2015.
+    """
+    found = min((squared_error(offers, sizes, offer), offer) for offer in set(offers))
+    return found[1], math.sqrt(found[0])
+
+
+Integers = NDArray[np.int64]
+
+
+def counts_of(period: PrivatePeriod, step: int, sizes: Sequence[int]) -> Integers:
+    """Return the customers of a step by class and series, (n_classes, n_series): raw, for this package alone.
+
+    Privacy: Lemma 22; nothing is released. A count outside 0 and its class's size, which is public, is cut to
+    them, which moves it no further than before: no reading decides how many draws are asked for.
+    """
+    units = open_private_period(period)[:, step].reshape(len(sizes), -1)
+    cut: Integers = np.clip(units, 0, np.array(sizes, dtype=np.int64)[:, None])
+    return cut
+
+
+def sampled(
+    counts: Integers, offers: Sequence[Fraction], threshold: Fraction, noise: NoiseSource
+) -> Integers:
+    """Return how many customers of each series take part in one answer, (n_series,), of all classes: raw.
+
+    Each takes part by a draw of its own, with the chance that its class has at this threshold: what the
+    answer loses of whoever takes part. counts: by class and series, (n_classes, n_series). offers: what each
+    class may lose by the answer.
+
+    Privacy: Lemma 22, with what is then answered of the result; by itself it is raw.
+    """
+    total = np.zeros(counts.shape[1], dtype=np.int64)
+    for own, offer in zip(counts, offers, strict=True):
+        chance = chance_units(offer, threshold)
+        if chance == CHANCE_UNITS:
+            total += own
+            continue
+        drawn = noise.uniform_below(np.full(int(own.sum()), CHANCE_UNITS, dtype=np.int64)) < chance
+        series = np.repeat(np.arange(own.size), own)
+        total += np.bincount(series[drawn], minlength=own.size)
+    return total
+
+
+def noisy_counts(
+    counts: Integers, offers: Sequence[Fraction], threshold: Fraction, noise: NoiseSource
+) -> Integers:
+    """Return the noisy counts of a sample, (n_series,), too low by those who were left out. Arguments as
+    `sampled`.
+
+    Privacy: Lemma 22: a customer of a class loses at most its offer, and at most the threshold.
+    """
+    part = sampled(counts, offers, threshold, noise)
+    return part + noise.discrete_laplace(round_up_to_float(1 / threshold), part.shape)
+
+
+def noisy_distance(
+    counts: Integers, last: Integers, offers: Sequence[Fraction], threshold: Fraction, noise: NoiseSource
+) -> int:
+    """Return how far a sample of a step is from the last release, (n_series,), summed over the series, noisy.
+    Other arguments as `sampled`.
+
+    Privacy: Lemma 22: one customer moves the sum by at most 1, for `last` is noisy already.
+    """
+    away: int = sum(np.abs(sampled(counts, offers, threshold, noise) - last).tolist())
+    return away + int(noise.discrete_laplace(round_up_to_float(1 / threshold), (1,))[0])
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import pytest
 
 from optstream.privacy import PrivacyModel
 from studies.audit import worst_cases
-from studies.audit.subjects.plans import RAGGED
+from studies.audit.cases import RAGGED
 
 MODEL = PrivacyModel("1", 6, 2)
 

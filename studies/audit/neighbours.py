@@ -18,14 +18,7 @@ Sign = Callable[[int], int]
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Two streams of leaf values over consecutive periods that may differ.
-
-    Args:
-        name: Of the pair.
-        first_step: Running index of the first period's first step.
-        one: For each period (n_leaves, n_steps), in tree.leaves order, in the unit of the readings.
-        other: The same of the other stream.
-    """
+    """Two streams of leaf values, (n_leaves, n_steps) for each period, from a running first step on."""
 
     name: str
     first_step: int
@@ -59,11 +52,7 @@ class Neighbours:
         return self.changed[-1] - self.changed[0] + 1
 
     def check(self, model: PrivacyModel) -> None:
-        """Raise unless the model protects this pair: a mechanism owes others nothing.
-
-        model: of the mechanism that is audited. Raises ParameterError if they do not differ, or by more than
-        window, alpha or leaves at a step.
-        """
+        """Raise ParameterError unless they differ, by no more than window, alpha and leaves at a step."""
         gap = np.abs(np.concatenate(self.other, axis=1) - np.concatenate(self.one, axis=1))
         tolerance = 1e-9 * float(model.alpha)
         problem = None
@@ -91,14 +80,12 @@ def make_neighbours(
     first_step: int = 0,
     base: ArrayLike = 0.0,
 ) -> Neighbours:
-    """Return two streams that differ by alpha in some leaves at some steps.
+    """Return two streams that differ by alpha in some leaves at some steps of the whole.
 
-    name: of the pair. model: what is protected. n_leaves: of the tree. lengths: steps of each period. steps:
-    where the streams differ, counted from the first period's start. leaves: the leaves that differ at a step;
-    None for the first leaf. sign: 1 or -1 at a step, by which alpha is multiplied; None for 1. first_step:
-    running index of the first period's first step. base: (n_leaves, all steps) or a scalar, in the unit of
-    the readings. It is moved by less than a unit of the resolution to where rounding makes the most of alpha.
-    Raises ParameterError unless they are neighbours under the model.
+    leaves: those that differ at a step, the first unless given. sign: 1 or -1 at a step, by which alpha is
+    multiplied. base: (n_leaves, all steps) or a scalar, in the unit of the readings; it is moved by less than
+    a unit of the resolution to where rounding makes the most of alpha. Raises ParameterError unless they are
+    neighbours under the model.
     """
     overhang = (model.alpha / model.resolution) % 1
     nudge = float(model.resolution) * (0.5 - float(overhang) / 2) if overhang else 0.0
@@ -125,15 +112,12 @@ def worst_cases(
     first_step: int = 0,
     base: ArrayLike = 0.0,
 ) -> tuple[Neighbours, ...]:
-    """Return the pairs that every mechanism must survive, over periods released in a row.
+    """Return the pairs that every mechanism must survive, over periods of these lengths released in a row.
 
     All steps of the first window, in the deepest leaf: all up, with signs that alternate, with the ends
     against the middle (which moves an L1 score most), by a customer who changes leaf at each step; its two
     ends; one step; and, where windows slide and there is more than one period, a window across every border.
     With unit "roaming" leaves_per_step leaves change at once.
-
-    model: what is protected. tree: the hierarchy, whose leaves the readings are of. lengths: steps of each
-    period. first_step: running index of the first period's first step.
     """
     n_leaves, n_steps = len(tree.leaves), sum(lengths)
     window = min(model.window_length, n_steps)

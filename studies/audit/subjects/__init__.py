@@ -1,1 +1,0 @@
-"""What the audit attacks: mechanisms, plans and histories on either side of neighbouring streams."""

@@ -1,1 +1,0 @@
-"""Commands: how attacks, leakage and experiments are asked for."""
