@@ -37,7 +37,11 @@ class ChargedRelease(Printed):
 
     period: str = Field(serialization_alias="date")
     revision: int
-    state: Annotated[ReleaseState, PlainSerializer(lambda state: state.value.lower())]
+    state: Annotated[
+        ReleaseState,
+        PlainSerializer(lambda state: state.value.lower()),
+        WithJsonSchema({"enum": [state.value.lower() for state in ReleaseState]}),
+    ]
     epsilon: Exact = Field(serialization_alias="charged")
     charged_float: float | None = as_float("epsilon")
 
@@ -46,10 +50,13 @@ class StreamPage(Printed):
     """A stream's terms, how many releases it has in each state, and those of the days that are shown."""
 
     stream: str
-    terms: Annotated[InstanceOf[StreamTerms], PlainSerializer(lambda terms: terms.guarantee())]
+    terms: Annotated[
+        InstanceOf[StreamTerms], PlainSerializer(StreamTerms.guarantee), WithJsonSchema({"type": "object"})
+    ]
     counts: Annotated[
         dict[ReleaseState, int],
         PlainSerializer(lambda counts: {state.value.lower(): count for state, count in counts.items()}),
+        WithJsonSchema({"type": "object", "additionalProperties": {"type": "integer"}}),
     ] = Field(serialization_alias="n_releases")
     releases: tuple[ChargedRelease, ...]
 
