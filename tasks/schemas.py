@@ -14,13 +14,30 @@ from optstream.catalogue.documents import json_schema
 from optstream.catalogue.index import Catalogue
 from optstream.catalogue.statement import Manifest
 from optstream.errors import ParameterError
+from tasks.ledger.show import Book, Horizon
 from tasks.monitor.view import Status
+from tasks.plan.dry_run import DryRun
 
 DOCUMENTS: dict[str, tuple[type[BaseModel], str, str]] = {
     "optstream.status/3": (
         Status,
         "optstream status --json",
         "Calendar, budget by the accountant, and alarms of a stream. Holds no reading; for operators.",
+    ),
+    "optstream.ledger-show/1": (
+        Book,
+        "optstream ledger show --json",
+        "Terms, releases, and what each window has left. For the trusted zone.",
+    ),
+    "optstream.ledger-horizon/1": (
+        Horizon,
+        "optstream ledger horizon --json",
+        "What all readings of one customer on some days have lost together.",
+    ),
+    "optstream.dry-run/2": (
+        DryRun,
+        "optstream run --dry-run --json",
+        "What days would cost and how noisy they would be. Amounts are called by their currency.",
     ),
     "optstream.manifest/1": (
         Manifest,

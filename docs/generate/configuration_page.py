@@ -1,5 +1,6 @@
 """The configuration's reference, from the settings themselves and docs/generate/meanings.toml."""
 
+import json
 import tomllib
 from pathlib import Path
 from types import NoneType, UnionType
@@ -122,4 +123,4 @@ def _row(key: str, meaning: str, field: FieldInfo) -> str:
 def _shown(default: Any) -> str:
     if default is PydanticUndefined or default in (None, (), {}):
         return "none"
-    return f"`{default}`" if not isinstance(default, str) else f'`"{default}"`'
+    return f"`{json.dumps(default)}`" if isinstance(default, str | dict) else f"`{default}`"

@@ -84,10 +84,7 @@ def periods_asked(settings: Settings, asked: Collection[date]) -> list[date]:
 
 
 def periods_of_span(settings: Settings, span: list[date]) -> list[date]:
-    """The periods of a span of days, rising, without days that the zone skipped.
-
-    Raises WordsError where the zone skipped each.
-    """
+    """The periods of a span, rising, without skipped days. Raises WordsError where the zone skipped each."""
     return periods_asked(settings, [day for day in span if not settings.calendar.skips(day)] or span)
 
 
@@ -229,10 +226,7 @@ def files_of(configs: Sequence[Path] | None) -> list[Path]:
 
 
 def read_streams(files: Sequence[Path]) -> tuple[list[Settings], dict[Path, str]]:
-    """Return the streams in their order, whatever that of their files, and why other files cannot be used.
-
-    Raises WordsError where two files are of one stream.
-    """
+    """Return the streams in order, and why other files fail. Raises WordsError for one stream twice."""
     streams, broken = dict[str, Settings](), dict[Path, str]()
     for file in files:
         try:
@@ -249,10 +243,7 @@ def read_streams(files: Sequence[Path]) -> tuple[list[Settings], dict[Path, str]
 
 
 def _in_order(streams: Sequence[Settings]) -> list[Settings]:
-    """Return the streams, no two of one name, by name, but those first whose published folder is a covariate
-    of another; always in the same order. Where streams read each other, all are by name: of the later ones
-    the earlier know the day before.
-    """
+    """Return the streams by name, but those first whose published folder is a covariate of another."""
     by_name = {one.stream.name: one for one in streams}
     folders = {
         place.resolve(): name
@@ -279,9 +270,7 @@ def _read_by(settings: Settings, folders: dict[Path, str]) -> set[str]:
 
 
 def every_stream(files: Sequence[Path]) -> list[Settings]:
-    """Return the streams in their order. Raises ConfigurationError if one cannot be read, WordsError as
-    `read_streams`.
-    """
+    """Return the streams in their order. Raises ConfigurationError if one cannot be read."""
     if len(files) == 1:
         return [load_settings(files[0])]
     streams, broken = read_streams(files)

@@ -107,11 +107,7 @@ class Terminal:
         self.say(f"alarms, if there are any, in {settings.validation_folder}")
 
     def attention(self, ended: Sequence[Ended], settings: Settings, ledger: Ledger) -> None:
-        """A line for each region most of whose readings were strange: for the operator, who may see readings;
-        and one for a day to come that will be refused for its clock.
-
-        No exit code and no outcome depends on it.
-        """
+        """A line for each region with mostly strange readings, and for a clock that refuses the next day."""
         from tasks.monitor.facts import loudest  # it knows the mechanisms: a second of imports
 
         drawn = {day.day for day in ended if day.outcome.status in (Status.PUBLISHED, Status.HELD)}

@@ -172,10 +172,7 @@ IN_GENERAL = "interrupted; nothing is lost: run it again, after 15 minutes at mo
 
 @contextmanager
 def told_if_interrupted(settings: Settings, days: Sequence[date], again: str) -> Iterator[None]:
-    """Say on standard error what a run of these days left, should Ctrl-C end the block; then exit with 130.
-
-    again: the command that goes on.
-    """
+    """Should Ctrl-C end the block: say on standard error what is left of these days, and exit with 130."""
     try:
         yield
     except KeyboardInterrupt:
@@ -402,9 +399,7 @@ def _run(
 
 @contextmanager
 def _progress(n_days: int, period: str, terminal: Terminal) -> Iterator[tuple[Any, "_Steps"]]:
-    """A bar with rate and time left, then the steps of new estimates; without a terminal, a line each;
-    nothing with --json.
-    """
+    """A bar with rate and time left, then the steps of new estimates; without a terminal, a line each."""
     started, n_done = monotonic(), 0
     texts = TextColumn("{task.description}"), TextColumn("{task.fields[rate]}")
     columns = (texts[0], BarColumn(), MofNCompleteColumn(), texts[1], TimeRemainingColumn())

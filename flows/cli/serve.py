@@ -286,10 +286,7 @@ def configurations_of(paths: Sequence[Path]) -> list[Path]:
 
 
 def readable(files: Sequence[Path]) -> list[Settings]:
-    """Return the settings of the configurations that can be read.
-
-    Raises ConfigurationError where none can, or where two describe streams of one name.
-    """
+    """Return the settings that can be read. Raises ConfigurationError for none, and for one name twice."""
     if len(files) == 1:
         return [load_settings(files[0])]
     found = []

@@ -558,9 +558,7 @@ class ErrorFactor:
 
 @dataclass(frozen=True, eq=False)
 class SeparableFactor:
-    """An `ErrorFactor` with a part for each pair of a series' column, (n_series, m), and a step's, (n_steps,
-    k).
-    """
+    """An `ErrorFactor` with a part for each pair of a column of `series` and one of `steps`."""
 
     series: Floats
     steps: Floats

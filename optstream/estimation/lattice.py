@@ -155,9 +155,7 @@ class System:
         return np.moveaxis(np.concatenate([families, found.reshape(b, m, k, -1)], axis=1), 1, 0)
 
     def refined(self, right: Floats, variances: Floats) -> Floats:
-        """Return `solve` with iterative refinement (`REFINED`); right and `variances`, P^-1, are 0 where P
-        is.
-        """
+        """Return `solve` with iterative refinement; right and `variances`, P^-1, are 0 where P is."""
         found, left = np.zeros_like(right), right
         seen = (variances[..., 0, 0] > 0)[..., None, None]
         for _ in range(1 + REFINED):

@@ -130,9 +130,7 @@ BoundRule = Literal["held", "joint"]
 
 @dataclass(frozen=True, eq=False)
 class Consistent:
-    """Series that add up, (…, n_nodes, n_steps), and the worst certificate of their bounded programs, or
-    None.
-    """
+    """Series that add up, (…, n_nodes, n_steps), and the worst certificate of their programs, or None."""
 
     values: Floats
     optimality: Optimality | None

@@ -151,9 +151,7 @@ def _joint(problem: LeastSquares, maps: Floats, noise: Floats) -> tuple[Floats, 
 
 
 def target_maps(measured: Measured) -> tuple[Floats, NDArray[np.int64]]:
-    """Return the maps from a node's measurements to its targets, one for each pattern, and each node's
-    pattern.
-    """
+    """Return a map from measurements to targets for each pattern of nodes, and each node's pattern."""
     assert measured.point_variances is not None
     answers = measured.answers_of(FeatureSums)
     assert answers.variances is not None

@@ -89,9 +89,7 @@ class SmallLeafErrors:
         return self.estimate.size_variances + self.estimate.joined**2
 
     def _parts(self, times: Floats) -> "Iterator[tuple[Family, csr_array, Floats, Floats]]":
-        """Yield each family, its weights of times, and its leaves' own parts: power, and share known by
-        blocks.
-        """
+        """Yield each family, its weights of times, and the power and known share of its leaves' own parts."""
         from scipy.sparse import csr_array
 
         for one in self.families:

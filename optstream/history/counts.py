@@ -492,9 +492,7 @@ class Variation:
     parts: Floats
 
     def explained(self, leaves: "csr_array", times: Floats) -> list[Groups]:
-        """Return the reduction of the covariance of sums, by weights of leaves and of steps, by the
-        measurements.
-        """
+        """Return the reduction of the covariance of sums, by weights of leaves and steps."""
         at = np.flatnonzero(self.cover.any(axis=1))
         counted, parts, every = self.counted @ self.cover[at].T, self.parts[:, at], np.arange(at.size)
         matrices, of_steps = np.zeros((at.size,) * 3), outer_squares(times[:, at].T)
@@ -624,9 +622,7 @@ def level_factor(surprise: Floats, noise: Floats, counted: Floats, model_varianc
 
 
 def band_edges(normal: Floats) -> Floats:
-    """Return the edges of bands of `SHARES` around 0, in standard deviations, by the normal part of the
-    variance.
-    """
+    """Return the edges of bands of `SHARES`, in standard deviations, by the normal part of the variance."""
     table = _edges()
     return np.stack([np.interp(normal, NORMAL_PARTS, row) for row in table])
 
@@ -783,9 +779,7 @@ class SharedFit:
     def leaf_blocks(
         self, tree: AggregationTree, small: int, history: BlockHistory, steps: range
     ) -> tuple[LeafBlocks, Floats, int] | None:
-        """Return the blocks of leaves of the level `small`, and their parents' counts from a step on, or
-        None.
-        """
+        """Return the blocks of leaves of `small`, and their parents' counts from a step on, or None."""
         history = _alike(history)
         if not history.n_blocks:
             return None

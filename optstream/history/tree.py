@@ -604,9 +604,7 @@ class LeafCovariance:
         self._across = shared @ posterior.basis, own @ posterior.basis
 
     def products(self, leaves: "Floats | csr_array", times: Floats) -> ErrorProducts:
-        """Return the covariance of sums, in the squared unit of the residuals, by weights of leaves and
-        times.
-        """
+        """Return the covariance of sums, in squared units of residuals, by weights of leaves and times."""
         if self._spans.are_many:
             parts = [one.of_sums(leaves) for one in self.in_groups(times)]
             return ErrorProducts.of_groups(parts, leaves.shape[0], len(times))

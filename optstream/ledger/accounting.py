@@ -279,9 +279,7 @@ def charged_to_grant(
     *only: Condition,
     guarantees: Guarantees | None = None,
 ) -> Charges:
-    """Return the charges of the spends that have one of `steps`, by the guarantee in force or by
-    `guarantees`.
-    """
+    """Return the charges of the spends that have one of `steps`, by the guarantee in force or others."""
     near = planned_near(connection, grant, steps, *only)
     return charges_of(near, guarantees or guarantees_of(connection, grant))
 
@@ -437,9 +435,7 @@ class History:
         return [(under.now, under.in_force, self._cost_answered_for(under, len(used) == 1)) for under in used]
 
     def _cost_answered_for(self, guarantees: Guarantees, only: bool) -> WindowCost:
-        """Return the cost by the guarantee in force; the worst window of all, found sooner, where it is
-        within it.
-        """
+        """Return the cost by the guarantee in force; the worst window of all where that is within it."""
         cost = self.cost(guarantees)
         model = guarantees.in_force
         if cost.epsilon <= model.budget or (only and model.windows == "sliding"):

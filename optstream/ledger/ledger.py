@@ -50,9 +50,7 @@ def open_ledger(
 def transaction(
     work: Callable[Concatenate[Connection, Arguments], Result | LedgerError],
 ) -> Callable[Concatenate["Ledger", Arguments], Result]:
-    """Return the method of `Ledger` that does `work` in a transaction; an error that it returns is raised
-    after.
-    """
+    """Return the method that does `work` in a transaction, and raises the error that it returns, if any."""
 
     @wraps(work)
     def method(self: "Ledger", /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:

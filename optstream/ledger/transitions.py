@@ -155,9 +155,7 @@ def call_off_draw(connection: Connection, reservation: Reservation, now: datetim
 
 
 def _require_unknown_noise(connection: Connection, key: Key, release: ReleaseRow, grant: GrantRow) -> None:
-    """Raise BudgetError if noise in a window of the release became known, by the guarantees that judge a
-    plan.
-    """
+    """Raise BudgetError if noise in a window of the release is known, as a plan would be judged."""
     plan = charged_to_release(connection, release.id)
     known = ReleaseRow.compromised.is_not(None)
     if not planned_in_reach(connection, grant, guarantees_of(connection, grant), hull(plan), known):

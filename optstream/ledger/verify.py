@@ -204,9 +204,7 @@ _n_steps = itemgetter(2)
 
 @dataclass
 class Account:
-    """The spends in force of a privacy budget, the most steps of any, their rows, and the recorded
-    guarantees.
-    """
+    """The spends in force of a privacy budget, their longest and number, and the recorded guarantees."""
 
     history: History = field(default_factory=History)
     longest: int = 0
@@ -217,9 +215,7 @@ class Account:
 def release_problems(
     connection: Connection, stream: StreamRow, record: EventRecord, account: Account
 ) -> Iterator[str]:
-    """Yield each difference between a stream's releases or spends and its events; charge the spends to
-    `account`.
-    """
+    """Yield each difference of releases or spends from the events; charge the spends to `account`."""
     rows = yield from _releases(connection, stream, record.releases)
     yield from _spends(connection, stream, rows, record.spends, account)
 

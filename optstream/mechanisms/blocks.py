@@ -185,9 +185,7 @@ def may_be_drawn(groups: BlockGroups, unit_scale: Fraction) -> bool:
 
 @lru_cache(maxsize=256)
 def candidates(blocks: DriftingBlocks, period_lengths: Lengths) -> tuple[BlockGroups, ...]:
-    """Return groups, the smaller first, one for each number of groups of the ordinary period with fewest
-    blocks.
-    """
+    """Return groups, the smaller first, for each number of groups of the period with fewest blocks."""
     ordinary = BlockGroups(blocks, Fraction(1), period_lengths)
     fewest = min((n_blocks for n_blocks, _ in ordinary.numbers), default=0)
     sizes = [Fraction(fewest, n_groups) for n_groups in range(1, fewest)]

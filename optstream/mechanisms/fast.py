@@ -154,9 +154,7 @@ class Fast(OnlineMechanism):
         return replace(measured, before=public_part(state), state=memory)
 
     def _controller(self, state: State | None, first_step: int, n_series: int) -> SamplingController:
-        """Return the controller after the period before, or at the start of a stream; later states do not
-        count.
-        """
+        """Return the controller after the period before, or at a stream's start; never of a later one."""
         memory: Mapping[str, Any] = own_state(state, NAME)
         last = memory.get("last_sample")
         if last is not None and last >= first_step:

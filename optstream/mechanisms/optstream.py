@@ -611,9 +611,7 @@ class OptStream(Mechanism):
         return with_unmeasured_leaves(measured, self.tree) if self.reads_spends else measured
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
-        """Return the measured steps of other periods; their spends, for joint noise near another plan; or
-        None.
-        """
+        """Return the measured steps of other periods; their spends for joint noise near another plan."""
         if self.adaptive:
             return state_of(self.levels, spends)
         return other_plans(self.levels, list(spends)) if self.reads_spends else None

@@ -54,9 +54,7 @@ def joint_noise(source: NoiseSource, scale: float, size: int, count: int) -> NDA
 
 
 def check_joint(scale: float, size: int) -> None:
-    """Raise NoiseError for a group that cannot be drawn exactly: size not in 1 .. 512, scale in size / 4 ..
-    2^44.
-    """
+    """Raise NoiseError unless the size is in 1 .. 512 and the scale in size / 4 .. 2^44."""
     check_scale(scale)
     if not 1 <= size <= LARGEST_GROUP:
         raise NoiseError(f"a group of joint noise has 1 .. {LARGEST_GROUP} measurements; got {size}")

@@ -37,9 +37,7 @@ class CoordinatesChange:
     def of(
         cls, model: PrivacyModel, n_coordinates: int, shortest_period: int, leaves_per_period: int = 1
     ) -> "CoordinatesChange":
-        """Return the change of a level under its guarantee; `leaves_per_period` counts for unit "customer"
-        alone.
-        """
+        """Return the change of a level; `leaves_per_period` counts for unit "customer" alone."""
         return cls(
             n_coordinates=n_coordinates,
             alpha_units=model.alpha_units,

@@ -174,9 +174,7 @@ class PrivacyModel:
         return replace(self, rho=budget) if self.delta else replace(self, epsilon=budget)
 
     def to_document(self) -> dict[str, str | int]:
-        """Return the fields as text and integers, fractions as text; delta and rho only where there is a
-        delta.
-        """
+        """Return the fields as text and integers; delta and rho only where there is a delta."""
         names = [field.name for field in fields(self) if self.delta or field.name not in ("delta", "rho")]
         return {
             name: str(value) if isinstance(value := getattr(self, name), Fraction) else value

@@ -158,9 +158,7 @@ class Calendar:
         return self.day == "elapsed" and not self._elapsed_between(day, day + timedelta(days=1))
 
     def check_period(self, period: date) -> None:
-        """Raise ParameterError for a day where periods are hours, an hour where they are days, or one not in
-        its day.
-        """
+        """Raise ParameterError for a period of the other kind, or an hour that its day does not have."""
         if self.skips(day_of(period)):
             raise ParameterError(
                 f"{day_of(period)} was no day in {self.time_zone}, whose clock went from the day before it "
@@ -242,9 +240,7 @@ class Calendar:
         return start.astimezone(ZoneInfo(self.time_zone))
 
     def local_times(self, period: date) -> tuple[datetime, ...]:
-        """Return the wall-clock start of each step, without zone; "elapsed" days show an hour twice in
-        autumn.
-        """
+        """Return the wall-clock start of each step; "elapsed" days show an hour twice in autumn."""
         step = timedelta(minutes=self.step_minutes)
         if self.day == "fixed":
             begins = self.begins_at(period).replace(tzinfo=None)

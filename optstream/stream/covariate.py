@@ -59,9 +59,7 @@ class Covariate:
         return hash(self.key)
 
     def public(self, day: int, history_days: int) -> "Covariate | None":
-        """Return the values that are public when the night runs that releases a day; None where there are
-        none.
-        """
+        """Return the values that are public in the night that releases a day; None without any."""
         last = min(day, day + 1 - self.lag_days)
         first = max(self.first_day, day - history_days - WARM_UP_DAYS)
         if last < first:

@@ -102,9 +102,7 @@ class PublicDays:
         return int(self.clock(step)) // self.steps_per_day
 
     def kinds(self, clock: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return `WORKDAY`, `SATURDAY` or `REST_DAY` for each clock place, `UNKNOWN_WEEK` where there is no
-        week.
-        """
+        """Return `WORKDAY`, `SATURDAY` or `REST_DAY` for each place, `UNKNOWN_WEEK` without weeks."""
         days = clock // self.steps_per_day
         if self.first_weekday is None:
             return np.full(days.shape, UNKNOWN_WEEK)

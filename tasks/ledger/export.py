@@ -134,12 +134,7 @@ class Exported:
 
 
 def export(settings: Settings, ledger: Ledger, folder: Path, n_rows_at_once: int = ROWS_AT_ONCE) -> Exported:
-    """Write streams, releases, spends and events, a Parquet file each, as `tasks.ledger.export` says.
-
-    folder: made by this, 0700, with files 0600; it appears when all of them are whole. Memory: a batch of
-    rows. The ledger's URL is nowhere in them. Raises LedgerError, with nothing written, for a folder that
-    exists or lies in the public zone.
-    """
+    """Write the tables as Parquet into a new private folder, once all are whole. Raises LedgerError."""
     target = folder.absolute()
     if lies_within(target, settings.published_folder):
         raise LedgerError(

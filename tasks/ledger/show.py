@@ -37,7 +37,11 @@ class ChargedRelease(Printed):
 
     period: str = Field(serialization_alias="date")
     revision: int
-    state: Annotated[ReleaseState, PlainSerializer(lambda state: state.value.lower())]
+    state: Annotated[
+        ReleaseState,
+        PlainSerializer(lambda state: state.value.lower()),
+        WithJsonSchema({"enum": [state.value.lower() for state in ReleaseState]}),
+    ]
     epsilon: Exact = Field(serialization_alias="charged")
     charged_float: float | None = as_float("epsilon")
 
@@ -46,10 +50,13 @@ class StreamPage(Printed):
     """A stream's terms, how many releases it has in each state, and those of the days that are shown."""
 
     stream: str
-    terms: Annotated[InstanceOf[StreamTerms], PlainSerializer(lambda terms: terms.guarantee())]
+    terms: Annotated[
+        InstanceOf[StreamTerms], PlainSerializer(StreamTerms.guarantee), WithJsonSchema({"type": "object"})
+    ]
     counts: Annotated[
         dict[ReleaseState, int],
         PlainSerializer(lambda counts: {state.value.lower(): count for state, count in counts.items()}),
+        WithJsonSchema({"type": "object", "additionalProperties": {"type": "integer"}}),
     ] = Field(serialization_alias="n_releases")
     releases: tuple[ChargedRelease, ...]
 
@@ -77,10 +84,7 @@ Minute = Annotated[
 
 
 class WindowHeadroom(Printed):
-    """The windows that begin at first_step to last_step have this left, as `DayHeadroom` says it.
-
-    Times: None without a calendar.
-    """
+    """The windows that begin at first_step to last_step have this left; times are None without a calendar."""
 
     first_step: int
     last_step: int
@@ -381,10 +385,7 @@ def _of_loss(read: Callable[[HorizonLoss], Any], compromised: Any) -> Any:
 
 
 class Horizon(Printed):
-    """The days from first to last, and what all readings of one customer on them lose together.
-
-    loss: None where noise was compromised: then it is all.
-    """
+    """What all readings of one customer on the days lose; loss: None where noise was compromised."""
 
     loss: InstanceOf[HorizonLoss] | None = Field(exclude=True)
     format: Literal["optstream.ledger-horizon/1"] = "optstream.ledger-horizon/1"
@@ -416,10 +417,7 @@ class Book(Printed):
 
 
 def read_horizons(settings: Settings, ledger: Ledger) -> tuple[Horizon, ...]:
-    """Return what the last 30 and 365 days lost, up to the newest release; () before the first.
-
-    What was composed before is taken from a file: a full year of the same plan is the same sum each night.
-    """
+    """Return what the last 30 and 365 days lost, up to the newest release; () before the first."""
     try:
         return tuple(
             read_horizon(settings, ledger, n_days, compose=kept_composition(settings.composed_file))

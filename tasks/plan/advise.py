@@ -100,9 +100,7 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
 
 
 def share_choices(choice: Choice) -> Iterator[Choice]:
-    """Other shares of the levels: from all for the leaves to most for the root; of a margin none, as much as
-    a level beside it, and twice that.
-    """
+    """Other shares of the levels, from all for the leaves to most for the root, with several of a margin."""
     settings = choice.settings
     tree = settings.dated_hierarchy.periods[-1][1]
     without = tree.tree if isinstance(tree, Lattice) else tree
@@ -269,9 +267,7 @@ class Judge:
 
     @cached_property
     def reference(self) -> Any:
-        """The mechanism whose prior expects, as configured or by general figures: a pattern for each node, so
-        that it is the same beside a margin, where its leaf is a cell.
-        """
+        """The mechanism whose prior expects, as configured or by general figures, without a margin."""
         own = self.settings.mechanism
         section = own if own.kind.chooses_shares else MECHANISMS[INFORMED](name=INFORMED)
         told = changed(
@@ -444,9 +440,7 @@ def choose_stream_shares(errors: Sequence[ErrorOf], total: Fraction) -> tuple[Fr
 
 
 def total_of(streams: Sequence[Settings]) -> Fraction:
-    """Return what streams of one population have of its epsilon together: what they plan with, at most all.
-    Raises ConfigurationError as `check_population`.
-    """
+    """Return what streams of one population plan with together, at most all. Raises as `check_population`."""
     check_population(streams)
     return min(sum((one.stream_share for one in streams), Fraction(0)), Fraction(1))
 

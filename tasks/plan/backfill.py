@@ -253,9 +253,7 @@ def over_already(run: Run, days: Sequence[date]) -> list[Ended] | None:
 
 
 def pages_are_made(settings: Settings) -> bool:
-    """Whether pages and what they load are of the newest catalogue: a run that died, or met a full disk,
-    leaves them behind.
-    """
+    """Whether pages and what they load are of the newest catalogue, as they are unless a run died."""
     place = open_storage(settings.published_folder)
     try:
         catalogue = find_catalogue(place)

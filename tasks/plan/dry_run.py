@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, InstanceOf, PlainSerializer, SerializationInfo
 
-from optstream.catalogue.documents import Amount
+from optstream.catalogue.documents import Amount, OrAbsent
 from optstream.catalogue.documents import Period as Day
 from optstream.errors import ConfigurationError
 from optstream.noise import joint_variance, simulated_noise
@@ -35,6 +35,10 @@ from tasks.trusted.covariates import read_covariates
 
 def _price(amount: Fraction, currency: str) -> dict[str, Any]:
     return {currency: str(amount), f"{currency}_float": float(amount)}
+
+
+def _in_epsilon(amount: Fraction) -> dict[str, Any]:
+    return _price(amount, "epsilon")
 
 
 def _in_currency(amount: Fraction, info: SerializationInfo[dict[str, str]]) -> dict[str, Any]:
@@ -152,8 +156,8 @@ class DryRun(Printed):
     horizons: Annotated[tuple[tuple[int, InstanceOf[HorizonLoss]], ...], PlainSerializer(_horizons)]
     warnings: tuple[str, ...]
     currency: str
-    delta: Amount | None = left_out()
-    at_delta: Annotated[Fraction, PlainSerializer(lambda told: _price(told, "epsilon"))] | None = Field(
+    delta: OrAbsent[Amount] = left_out()
+    at_delta: OrAbsent[Annotated[Fraction, PlainSerializer(_in_epsilon)]] = Field(
         None, serialization_alias="plan_at_delta", exclude_if=is_none
     )
 

@@ -54,10 +54,7 @@ def plan_horizons(settings: Settings, day: date, revision: int = 0) -> tuple[tup
 
 
 def _plans(settings: Settings, days: Sequence[date], revision: int) -> Iterator[Sequence[Spend]]:
-    """Each day's plan, or its hours'. Periods of the same length, parts and tree have one mechanism.
-
-    Days that are not whole steps are never released, and have none.
-    """
+    """Each day's plan, or its hours'; a day that is not whole steps is never released, and has none."""
     calendar, known = settings.calendar, {}
     for day in days:
         planned: list[Spend] = []

@@ -27,7 +27,9 @@ Exact = Annotated[
 class Printed(BaseModel):
     """What a command prints: a frozen value, which `--json` writes as it is."""
 
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, serialize_by_alias=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", arbitrary_types_allowed=True, serialize_by_alias=True
+    )
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of `--json`."""

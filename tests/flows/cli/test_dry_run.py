@@ -5,10 +5,12 @@ import re
 from fractions import Fraction
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
+from tasks.schemas import schema_of
 from tests.flows.command import invoke
 from tests.tasks.products import POPULATION, SAID_THERE
 from tests.tasks.two_regions import CONFIGURATION
@@ -70,6 +72,7 @@ def test_it_prints_one_document_for_machines(here):
     assert document["format"] == "optstream.dry-run/2"
     assert [period["n_steps"] for period in document["periods"]] == [48, 46]
     assert document["fits"] is True
+    Draft202012Validator(schema_of(document["format"])).validate(document)
 
 
 @pytest.mark.slow

@@ -4,12 +4,14 @@ import json
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from optstream.errors import LedgerError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
 from tasks.release.mechanism import mechanism_for
 from tasks.release.run import Run, enrol
+from tasks.schemas import schema_of
 from tests.flows.command import invoke
 
 NOW = datetime(2016, 7, 1, tzinfo=UTC)
@@ -104,3 +106,5 @@ def test_horizon_of_compromised_days_says_that_all_is_lost(charged):
     )
     document = json.loads(invoke("ledger", "horizon", "--json").output)
     assert (document["plain_sum"], document["epsilon_float"]) == ("inf", None)
+    for one in (document, json.loads(invoke("ledger", "show", "--json").output)):
+        Draft202012Validator(schema_of(one["format"])).validate(one)

@@ -1,6 +1,5 @@
 """Period "hour" in a configuration: what goes with it, and what it leaves as it was."""
 
-import re
 from datetime import UTC, date, datetime
 
 import pytest
@@ -37,41 +36,3 @@ def test_hours_have_their_steps_and_clocks(settings_of):
     assert settings_of(("[published]", "[schedule]\ncatch_up_days = 3\n[published]")).scheduling.cron == (
         "5 * * * *"
     )
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ([('step = "30min"', 'step = "2h"')], 'shorter step, or period "day"'),
-        ([('"Europe/Paris"', '"Australia/Lord_Howe"')], 'set period = "day"'),
-        (
-            [('name = "PeGaSus"', 'name = "Fourier"')],
-            'stream.period "hour" is for mechanism.name "Laplace"',
-        ),
-        (
-            [
-                ('name = "PeGaSus"', 'name = "HistoryInformed"'),
-                ("[published]", "[release]\nrevise_days = 2\n[published]"),
-            ],
-            "release.revise_days must be 0",
-        ),
-        (
-            [("[published]", '[schedule]\ncron = "0 3 * * *"\n[published]')],
-            'must fire every hour for stream.period "hour"',
-        ),
-        ([('period = "hour"', 'period = "week"')], 'must be "day" or "hour"'),
-        (
-            [
-                ('name = "PeGaSus"', 'name = "HistoryInformed"'),
-                (
-                    "[published]",
-                    '[[covariates]]\nname = "cold"\npath = "cold"\nsource = "made up"\n[published]',
-                ),
-            ],
-            'covariates is for stream.period "day"',
-        ),
-    ],
-)
-def test_what_is_for_days_is_refused_with_a_remedy(settings_of, changes, told):
-    with pytest.raises(Exception, match=re.escape(told)):
-        settings_of(*changes)

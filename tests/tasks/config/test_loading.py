@@ -46,107 +46,8 @@ def test_without_features_the_papers_two_are_meant(load):
     assert [feature.n_parts for feature in settings.features(date(2025, 1, 15))] == [4, 1]
 
 
-LINE = EXAMPLE[: EXAMPLE.index("n_samples")].count("\n") + 1
-FEATURES = EXAMPLE[EXAMPLE.index("[features]") : EXAMPLE.index("[input]")]
 EPSILON, LEVELS, CUTS = 'epsilon = "1"', 'levels = ["1/2", "1/2"]', '["07:00", "12:00", "18:00"]'
-BOUNDS, N_SAMPLES, LEAF = '["0", "20000"]', "n_samples = 10", '84 = "FR"'
-DUMPS, PUBLISHED, TRUSTED = 'folder = "dumps"', 'folder = "published"', 'folder = "trusted"'
-STEP, MARKER = 'step = "30min"', 'marker = "_SUCCESS"'
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        (EPSILON, 'epsilon = "0"', "privacy.epsilon must be a decimal string greater than 0"),
-        (EPSILON, 'epsilon = "-1"', "privacy.epsilon must be a decimal string greater than 0"),
-        (EPSILON, "epsilon = 0.1", "privacy.epsilon must be a decimal string"),
-        (EPSILON, "epsilon = true", "privacy.epsilon must be a decimal string"),
-        (EPSILON, 'epsilon = "1e999999999"', "privacy.epsilon must be a decimal string"),
-        (EPSILON, 'epsilon = "nan"', "privacy.epsilon must be a decimal string"),
-        ('alpha = "10"', 'alpha = "0"', "privacy.alpha must be a decimal string greater than 0, such as"),
-        ("window = 48", 'window = "48"', "privacy.window must be an integer in [1, 1000000]; got '48'"),
-        (BOUNDS, '["20000", "0"]', "privacy.bounds must have the lower first"),
-        (BOUNDS, '["0", "1e16"]', "privacy.bounds must be two decimal strings"),
-        (BOUNDS, '["0", "1e15"]', "privacy.bounds must be below 2^50 units"),
-        (LEVELS, 'levels = ["1/2", "3/4"]', "budget.levels must add up to at most 1; got 5/4"),
-        (LEVELS, 'levels = ["0", "3/2"]', "budget.levels must be a list of shares in [0, 1]"),
-        (
-            LEVELS,
-            'levels = ["1", "0"]',
-            "budget.levels[1] must be greater than 0, for leaves stand on level 1",
-        ),
-        (LEVELS, 'levels = ["1"]', "budget.levels must have a share for each of 2 levels; got 1"),
-        (LEVELS, f'{LEVELS}\nstages = ["1/2", "1/2"]', "budget.stages must be left out: how a mechanism is"),
-        (CUTS, '["12:00", "07:00"]', "the parts of a feature may not overlap"),
-        (CUTS, '["07:00", "07:00"]', "the parts of a feature may not overlap"),
-        (CUTS, '["07:00", "25:00"]', "features.'day parts' must be a list of clock times"),
-        *(
-            (
-                N_SAMPLES,
-                f"method = {method}",
-                "sampling.method must be left out: with sampling.threshold points",
-            )
-            for method in ('"l1"', '"random"', '"equally_spaced"\nthreshold = "5"', '["l1"]')
-        ),
-        (N_SAMPLES, 'threshold = "-1"', "sampling.threshold must be a decimal string of at least 0"),
-        (N_SAMPLES, "threshold = 0.5", "sampling.threshold must be a decimal string of at least 0"),
-        (N_SAMPLES, 'allocation = "even"', "sampling.allocation must be left out: how a mechanism"),
-        (
-            'alpha = "10"',
-            'alpha = "10"\nhorizon = { days = 30 }',
-            "privacy.horizon must be left out: how a m",
-        ),
-        (N_SAMPLES, "n_samples = 1", "sampling.n_samples must be an integer in [2, privacy.window]; got 1"),
-        (N_SAMPLES, "n_samples = 49", "sampling.n_samples must be an integer in [2, 48]; got 49"),
-        (LEAF, '84 = ""', "exactly one root (a node without parent); got 'FR', '84'"),
-        (LEAF, '84 = "84"', "the hierarchy has a cycle through '84'"),
-        (LEAF, 'A = "B"\nB = "A"', "the hierarchy has a cycle through 'A', 'B'"),
-        (LEAF, '84 = "IT"', "the parent 'IT' of node '84' is not itself a node"),
-        (LEAF, '"../x" = "FR"', "hierarchy.parents must name nodes, which name folders, by letters"),
-        (LEAF, '"Zu\u0308rich" = "FR"', "by letters (without combining marks), digits"),
-        (
-            LEAF,
-            '"N/A" = "FR"',
-            "got 'N/A'. What readers see may be any words: hierarchy.names, or the column name",
-        ),
-        (LEAF, '"84\\n" = "FR"', "hierarchy.parents must name nodes, which name folders, by letters"),
-        (STEP, 'step = "7min"', "must divide a day of 1440 minutes; got 7"),
-        (STEP, 'step = "2h"', "is not a whole number of steps of 120 minutes"),
-        ('"Europe/Paris"', '"Europe/Pari"', "must be an IANA name"),
-        ('name = "french-load"', 'name = "../french"', "stream.name must be 1 to 64 letters"),
-        (MARKER, 'marker = "../_SUCCESS"', "input.marker must be a plain file name"),
-        (MARKER, 'marker = "a"\nfile_list = "b"', "input must have one of the keys marker, file_list"),
-        ('timestamp = "timestamp"', 'timestamp = "load_mw"', "must be different columns"),
-        (TRUSTED, 'folder = "published/trusted"', "trusted.folder must not lie in published.folder"),
-        (DUMPS, 'folder = "./published"', "input.folder must not lie in published.folder"),
-        (TRUSTED, 'folder = "memory://a/trusted"', "trusted.folder must be a path of this machine"),
-        (PUBLISHED, 'folder = "nosuch://a/b"', "published.folder: nosuch:// is not a store that can"),
-        (PUBLISHED, 'folder = "s3://a/../b"', "published.folder must be a path, or a plain URL"),
-        (DUMPS, 'folder = "file://dumps"', "a file:// URL has three slashes"),
-        (
-            "sqlite:///trusted/",
-            "sqlite:///published/",
-            "the file of ledger.url must not lie in published.folder",
-        ),
-        ("sqlite:///trusted/ledger.sqlite", "sqlite://", "a ledger in memory would forget what was spent"),
-        ("window = 48  ", "windw = 48  ", "privacy.windw is not a known key; did you mean window?"),
-        (
-            "[stream]",
-            '[questions."ramps"]\nask = "sum"\n[stream]',
-            "[questions] must be left out: `optstream.queries` answers",
-        ),
-        ("[sampling]", "[samplign]", "samplign is not a known section; did you mean sampling?"),
-        ("[sampling]", "[sampling", "is not TOML"),
-        (N_SAMPLES, "n_samples 10", f"(at line {LINE}, column 11)"),
-        (
-            '"elapsed"',
-            '"elapsed"\nleaves_per_step = 2',
-            'stream.leaves_per_step must be 1 for unit "customer"; got 2',
-        ),
-    ],
-)
-def test_a_problem_is_told_with_its_key_and_legal_range(refusal, old, new, told):
-    assert told in refusal((old, new))
+N_SAMPLES, LEAF = "n_samples = 10", '84 = "FR"'
 
 
 def test_what_the_mechanism_refuses_is_told_beside_what_else_is_wrong(refusal):
@@ -245,25 +146,6 @@ def test_settings_cannot_be_changed(load):
 ABOUT = "# [published.about]  "
 
 
-@pytest.mark.parametrize("text", ["", "two\\nlines", " Example", "\\u202egrid", "x" * 201])
-def test_a_text_that_the_page_cannot_show_is_refused_before_any_night(refusal, text):
-    told = refusal((ABOUT, f'[published.about]\npublisher = "{text}"\n#'))
-    assert "published.about must be a table of printable texts of 1 to 200 characters: publisher" in told
-    assert "and publisher: must be printable text" in told
-
-
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ('publishr = "Grid"', "title, description, contact, citation"),
-        ("publisher = 1", "published.about must be a table of printable texts"),
-        ('licence_address = "nowhere"', "and licence_address: must begin with http:// or https://"),
-    ],
-)
-def test_what_describes_the_folder_is_one_table_of_texts(refusal, line, told):
-    assert told in refusal((ABOUT, f"[published.about]\n{line}\n#"))
-
-
 def test_files_are_bounded(tmp_path):
     file = tmp_path / "optstream.toml"
     file.write_bytes(b"#" * (2**20 + 1))
@@ -278,6 +160,9 @@ def test_an_unreadable_configuration_is_told(tmp_path):
     file.write_bytes(b'a = 1\nb = "\xff"\n')
     with pytest.raises(ConfigurationError, match="UTF-8 text; see line 2"):
         load_settings(file)
+    file.write_text("a = 1\nb 2\n")
+    with pytest.raises(ConfigurationError, match=r"is not TOML: .*\(at line 2, column 3\)"):
+        load_settings(file)
 
 
 RETENTION = "retention_days = 90"
@@ -287,12 +172,6 @@ def test_retentions_have_defaults_and_change_no_release(load):
     plain = load((RETENTION, ""))
     assert (plain.trusted.retention_days, plain.trusted.lineage_retention_days) == (90, 3650)
     assert load((RETENTION, "retention_days = 1")).configuration_hash == plain.configuration_hash
-
-
-@pytest.mark.parametrize("value", ["0", "-1", "36501", "1.5", "true", '"7"'])
-def test_a_retention_is_a_number_of_days(refusal, value):
-    told = refusal((RETENTION, f"lineage_retention_days = {value}"))
-    assert "trusted.lineage_retention_days must be a number of days, an integer in [1, 36500]; got" in told
 
 
 @pytest.mark.parametrize("key", ["dumps", "published", "trusted"])

@@ -5,11 +5,9 @@ from fractions import Fraction
 
 import pytest
 
-from optstream.errors import ConfigurationError
 from optstream.stream import Lattice
 from tasks.config.templates import example_of
 from tasks.release.mechanism import mechanism_for
-from tests.tasks.config.refused import refused
 
 pytestmark = pytest.mark.slow
 
@@ -77,82 +75,12 @@ def test_names_may_be_given_to_nodes_of_the_margin_and_to_cells(loaded):
     assert settings.called("53-industry") == "Breton industry (53-industry)"
 
 
-TWO = SECTORS.replace("[budget]", 'tariff = ["day", "night"]\n\n[budget]')
-REFUSED = {
-    "two margins": ({SECTORS: TWO}, "hierarchy.margins must have one margin: numbers of three dimensions"),
-    "no share": (
-        {SECTORS: SECTORS.replace('margins = { sector = "1/4" }\n', "")},
-        "budget.margins must have a share for each of hierarchy.margins and no other: sector; got none",
-    ),
-    "a share too much": (
-        {'levels = ["1/4", "1/4", "1/4"] ': 'levels = ["1/2", "1/4", "1/4"] '},
-        "budget.levels and budget.margins must add up to at most 1; got 5/4",
-    ),
-    "a level too few": (
-        {'levels = ["1/4", "1/4", "1/4"] ': 'levels = ["1/2", "1/4"] '},
-        "a share for each of 3 levels, the cells' among them, and a margin's in budget.margins; got 2",
-    ),
-    "a code twice": (
-        {SECTORS: SECTORS.replace('"households"', '"FR"')},
-        "where that of a cell is region-node; 'FR' would be used twice",
-    ),
-    "a code that is no folder's": (
-        {SECTORS: SECTORS.replace('"households"', '"house/holds"')},
-        "hierarchy.margins",
-    ),
-    "cells of no region": (
-        {SECTORS: SOME.replace("53 = [", "99 = [")},
-        "cells must be of leaves of the hierarchy; '99' is none",
-    ),
-    "cells of no sector": (
-        {SECTORS: SOME.replace('53 = ["households"]', '53 = ["homes"]')},
-        "cells of '53' must be of one or more nodes of margin 'sector'; got 'homes'",
-    ),
-    "no cells": (
-        {SECTORS: SOME.replace('53 = ["households"]', "53 = []")},
-        "cells of '53' must be of one or more nodes of margin 'sector'; got none",
-    ),
-    "cells without a margin": (
-        {SECTORS: SOME.replace('sector = ["industry", "households"]\n', "")},
-        "hierarchy.cells must be left out without hierarchy.margins",
-    ),
-    "a column without regions": (
-        {'region = "region"\n': ""},
-        "input.margin must be left out without hierarchy.margins and input.region",
-    ),
-    "one column for both": (
-        {'margin = "sector"\n#': 'margin = "region"\n#'},
-        "must be different columns",
-    ),
-    "changes of the hierarchy": (
-        {SECTORS: '[[hierarchy.changes]]\nvalid_from = 2016-07-01\nremoved = ["53"]\n\n' + SECTORS},
-        "changes and margin 'sector' are not taken together",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_not_taken_is_said(loaded, case):
-    more, says = REFUSED[case]
-    changes = dict(WITH_MARGIN)
-    for old, new in more.items():
-        found = next((key for key, value in changes.items() if old in value), None)
-        changes[found or old] = changes[found].replace(old, new) if found else new
-    assert says in refused(loaded, changes)
-
-
 @pytest.mark.parametrize("mechanism", ["OptStream", "HistoryInformed"])
 def test_mechanisms_with_estimates_of_their_own_take_one(loaded, mechanism):
     settings = loaded(mechanism=mechanism)
     tree = mechanism_for(settings, DAY).tree
     assert isinstance(tree, Lattice)
     assert tree == settings.tree_of(DAY)
-
-
-def test_counts_of_history_informed_are_not_taken(loaded):
-    changes = {"# counts = true ": "counts = true\n#", 'resolution = "0.001"': 'resolution = "1"'}
-    with pytest.raises(ConfigurationError, match=r"privacy\.counts must be false for HistoryInformed beside"):
-        loaded(mechanism="HistoryInformed", more=changes)
 
 
 def test_pegasus_takes_one(loaded):

@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 
 from optstream.catalogue.statement import noise_scales
-from optstream.errors import ConfigurationError
 from optstream.privacy import JointSpend, StepSpend, worst_window
 from tasks.config import load_settings
 from tasks.plan.dry_run import dry_run
@@ -124,43 +123,6 @@ def test_points_of_optstream_have_it_where_it_is_asked_for_with_the_word(points)
         assert own.epsilon == mechanism.epsilon
     assert settings.describe_mechanism(date.min)["leaves_per_period"] == 1
     assert points(WORD, "").configuration_hash != settings.configuration_hash
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (("", 'noise = "joint"'), 'noise "joint" at levels of several nodes is for customers whose'),
-        (
-            (WORD, 'noise = "joint"', ('"equally_spaced"', '"l1"\nthreshold = "1"')),
-            'noise "joint" is for equally spaced points',
-        ),
-    ],
-)
-def test_points_that_may_not_have_it_are_refused(points, given, message):
-    with pytest.raises(ConfigurationError, match=message):
-        points(*given)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"mechanism": 'noise = "joint"'}, 'noise "joint" at levels of several nodes is for customers whose'),
-        ({"mechanism": 'noise = "loud"'}, 'mechanism.noise must be "joint" or "laplace"'),
-        ({"stream": "leaves_per_period = 2"}, "stream.leaves_per_period must be 1, where each customer's"),
-        ({"stream": "leaves_per_period = true"}, "leaves_per_period must be 1, .* left out; got True"),
-        ({"stream": "leaves_per_period = 1.0"}, "leaves_per_period must be 1, .* left out; got 1.0"),
-        (
-            {"stream": 'unit = "roaming"', "mechanism": 'noise = "joint"'},
-            'which stream.unit "customer" and input.schema "aggregated" allow',
-        ),
-        ({"stream": WORD, "schema": "metered"}, 'must be left out for input.schema "metered"'),
-        ({"stream": f'{WORD}\nunit = "roaming"'}, 'must be left out for unit "roaming"'),
-        ({"mechanism": 'noise = "joint"', "name": "Sample"}, "mechanism.noise is not a known key"),
-    ],
-)
-def test_a_word_that_nobody_may_give_is_refused_with_the_remedy(stream, given, message):
-    with pytest.raises(ConfigurationError, match=message):
-        stream(**given)
 
 
 def test_keys_that_are_left_out_change_no_configuration_hash(stream):

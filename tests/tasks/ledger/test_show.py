@@ -16,6 +16,7 @@ from optstream.privacy import PrivacyModel, StepSpend
 from tasks.ledger.show import Book, guarantee_changed, read_book, refused_changes
 from tasks.release.outcomes import budget_document, budget_of
 from tasks.release.run import terms_of
+from tests.tasks.products import two_products
 
 PARIS = ZoneInfo("Europe/Paris")
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
@@ -141,3 +142,20 @@ def test_compromised_windows_have_nothing_left_and_are_told(released, capsys):
     for document in (book.to_json(), budget_document(budget)):
         json.dumps(document, allow_nan=False)
     assert (budget_document(budget)["spent"], budget_document(budget)["spent_float"]) == ("inf", None)
+
+
+@pytest.mark.slow
+def test_the_streams_parts_add_up_to_what_the_window_lost(tmp_path):
+    """Electricity for two days and gas for one, within one epsilon."""
+    both = two_products(tmp_path)
+    for name, days in (("electricity", DAYS), ("gas", DAYS[:1])):
+        both[name].simulate(*days)
+        both[name].release(*days)
+    (page,) = read_book(both["gas"].settings, both["gas"].ledger)
+    shared = page.shared
+    assert [one.stream for one in shared.streams] == ["electricity", "gas"]
+    total = both["gas"].ledger.worst("people").epsilon
+    assert sum(one.charged for one in shared.streams) == shared.charged == total
+    assert all(Fraction(49, 100) < one.charged <= Fraction(1, 2) for one in shared.streams)
+    assert page.shared_words.startswith("electricity 0.5, gas 0.")
+    assert "together epsilon 0.99" in page.shared_words or "together epsilon 1 of 1" in page.shared_words

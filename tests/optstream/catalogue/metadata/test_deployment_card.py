@@ -188,6 +188,8 @@ def test_it_says_what_the_registry_asks_for_beside(dataset):
         "handed in: [published.about] publisher; [published.about] intended_use; [published.about] region;"
         " [published.about] curator_type (Government, Industry, Nonprofit)."
     )
+    quoted = deployment_card(dataset, replace(DEPLOYMENT, sharing=('the "gas"',)))
+    assert 'the budget: the "gas".' in quoted["deployment"]["implementation"]["composition"]
     other = TOLD.changed(sector="Transport")
     card = deployment_card(replace(dataset, about=other), DEPLOYMENT)
     assert len(problems(card)) == 1

@@ -70,23 +70,3 @@ def test_a_file_of_the_hierarchy_may_have_names_and_places(load, tmp_path, endin
     start, stop = EXAMPLE.index("[hierarchy.parents]"), EXAMPLE.index("[budget]")
     settings = load((EXAMPLE[start:stop], f'[hierarchy]\nfile = "tree.{ending}"\n'))
     assert settings.node_facts == {"01": NodeFacts(name="Ain", latitude=46.1, longitude=5.3)}
-
-
-@pytest.mark.parametrize(
-    ("added", "told"),
-    [
-        ('[hierarchy.names]\n85 = "nowhere"', "'85' has a name or a place, and is not a node"),
-        (
-            '[hierarchy.names]\n84 = "a\\nb"',
-            "node '84': name: must be printable text of 1 to 100 characters",
-        ),
-        ('[hierarchy.names]\n84 = "\\u202eabc"', "name: must be printable text"),
-        ('[hierarchy.names]\n84 = ""', "name: must be printable text"),
-        ("[hierarchy.names]\n84 = 84", "hierarchy.names must be a table node ="),
-        ("[hierarchy.places]\n84 = [95.0, 4.5]", "latitude: Input should be less than or equal to 90"),
-        ("[hierarchy.places]\n84 = [nan, 4.5]", "latitude: Input should be a finite number"),
-        ("[hierarchy.places]\n84 = [45.0]", "hierarchy.places must be a table node ="),
-    ],
-)
-def test_an_unusable_name_or_place_is_told(refusal, added, told):
-    assert told in refusal((NAMES, added + "\n"))

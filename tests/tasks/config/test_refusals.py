@@ -1,0 +1,178 @@
+"""What is refused of a configuration, with key, rule and remedy: pieces of TOML over an example."""
+
+import tomllib
+
+import pytest
+import tomlkit
+
+from tasks.config.templates import example_of
+from tests.tasks.config.refused import refused
+
+LOAD, HISTORY = example_of(), example_of("HistoryInformed")
+HOURS = example_of("PeGaSus", hourly=True)
+LAPLACE = example_of("Laplace").replace('levels = ["1/2", "1/2"]', 'levels = ["1/4", "1/4", "1/4"]')
+TWO_DIMENSIONS = f"""{LAPLACE}
+[hierarchy.margins]
+sector = ["industry", "households"]
+[budget.margins]
+sector = "1/4"
+"""
+COLD = 'covariates = [{ name = "cold", path = "cold", source = "made up" }]'
+CUTS = 'features."day parts" = '
+
+
+def laid_over(below, above):
+    """The document with the keys of another in place of its own, table by table."""
+    for key, value in above.items():
+        both = isinstance(below.get(key), dict) and isinstance(value, dict)
+        below[key] = laid_over(below[key], value) if both else value
+    return below
+
+
+CASES = {
+    LOAD: [
+        ('privacy.epsilon = "0"', "privacy.epsilon must be a decimal string greater than 0"),
+        ('privacy.epsilon = "-1"', "privacy.epsilon must be a decimal string greater than 0"),
+        ("privacy.epsilon = 0.1", "privacy.epsilon must be a decimal string"),
+        ("privacy.epsilon = true", "privacy.epsilon must be a decimal string"),
+        ('privacy.epsilon = "1e999999999"', "privacy.epsilon must be a decimal string"),
+        ('privacy.epsilon = "nan"', "privacy.epsilon must be a decimal string"),
+        ('privacy.alpha = "0"', "privacy.alpha must be a decimal string greater than 0, such as"),
+        ('privacy.window = "48"', "privacy.window must be an integer in [1, 1000000]; got '48'"),
+        ('privacy.bounds = ["20000", "0"]', "privacy.bounds must have the lower first"),
+        ('privacy.bounds = ["0", "1e16"]', "privacy.bounds must be two decimal strings"),
+        ('privacy.bounds = ["0", "1e15"]', "privacy.bounds must be below 2^50 units"),
+        ("privacy.windw = 48", "privacy.windw is not a known key; did you mean window?"),
+        ('budget.levels = ["1/2", "3/4"]', "budget.levels must add up to at most 1; got 5/4"),
+        ('budget.levels = ["0", "3/2"]', "budget.levels must be a list of shares in [0, 1]"),
+        ('budget.levels = ["1", "0"]', "budget.levels[1] must be greater than 0, for leaves stand on level"),
+        ('budget.levels = ["1"]', "budget.levels must have a share for each of 2 levels; got 1"),
+        (f'{CUTS}["12:00", "07:00"]', "the parts of a feature may not overlap"),
+        (f'{CUTS}["07:00", "07:00"]', "the parts of a feature may not overlap"),
+        (f'{CUTS}["07:00", "25:00"]', "features.'day parts' must be a list of clock times"),
+        ("sampling.n_samples = 1", "sampling.n_samples must be an integer in [2, privacy.window]; got 1"),
+        ("sampling.n_samples = 49", "sampling.n_samples must be an integer in [2, 48]; got 49"),
+        ('sampling.threshold = "-1"', "sampling.threshold must be a decimal string of at least 0"),
+        ("sampling.threshold = 0.5", "sampling.threshold must be a decimal string of at least 0"),
+        ('sampling.method = "l1"', "sampling.method must be left out: with sampling.threshold points"),
+        ('sampling.method = ["l1"]', "sampling.method must be left out: with sampling.threshold points"),
+        ('sampling = { method = "equally_spaced", threshold = "5" }', "sampling.method must be left out"),
+        ('mechanism.noise = "joint"\nstream.leaves_per_period = 1\nsampling.threshold = "1"',
+         'mechanism.noise "joint" is for equally spaced points'),
+        ('mechanism.noise = "joint"\nstream.leaves_per_period = 1\nsampling.threshold = "1"',
+         'mechanism.noise "joint" is for equally spaced points'),
+        ("samplign = {}", "samplign is not a known section; did you mean sampling?"),
+        ('hierarchy.parents.84 = ""', "exactly one root (a node without parent); got 'FR', '84'"),
+        ('hierarchy.parents.84 = "84"', "the hierarchy has a cycle through '84'"),
+        ('hierarchy.parents = { A = "B", B = "A" }', "the hierarchy has a cycle through 'A', 'B'"),
+        ('hierarchy.parents.84 = "IT"', "the parent 'IT' of node '84' is not itself a node"),
+        ('hierarchy.parents."../x" = "FR"', "hierarchy.parents must name nodes, which name folders, by lett"),
+        ('hierarchy.parents."Zu\\u0308rich" = "FR"', "by letters (without combining marks), digits"),
+        ('hierarchy.parents."N/A" = "FR"', "got 'N/A'. What readers see may be any words: hierarchy.names"),
+        ('hierarchy.parents."84\\n" = "FR"', "hierarchy.parents must name nodes, which name folders"),
+        ('hierarchy.names.85 = "nowhere"', "'85' has a name or a place, and is not a node"),
+        ('hierarchy.names.84 = "a\\nb"', "node '84': name: must be printable text of 1 to 100 characters"),
+        ('hierarchy.names.84 = "\\u202eabc"', "name: must be printable text"),
+        ('hierarchy.names.84 = ""', "name: must be printable text"),
+        ("hierarchy.names.84 = 84", "hierarchy.names must be a table node ="),
+        ("hierarchy.places.84 = [95.0, 4.5]", "latitude: Input should be less than or equal to 90"),
+        ("hierarchy.places.84 = [nan, 4.5]", "latitude: Input should be a finite number"),
+        ("hierarchy.places.84 = [45.0]", "hierarchy.places must be a table node ="),
+        ('stream.step = "7min"', "must divide a day of 1440 minutes; got 7"),
+        ('stream.step = "2h"', "is not a whole number of steps of 120 minutes"),
+        ('stream.time_zone = "Europe/Pari"', "must be an IANA name"),
+        ('stream.name = "../french"', "stream.name must be 1 to 64 letters"),
+        ("stream.leaves_per_step = 2", 'stream.leaves_per_step must be 1 for unit "customer"; got 2'),
+        ('stream.period = "week"', 'stream.period must be "day" or "hour"'),
+        ('input.marker = "../_SUCCESS"', "input.marker must be a plain file name"),
+        ('input.file_list = "b"', "input must have one of the keys marker, file_list"),
+        ('input.timestamp = "load_mw"', "must be different columns"),
+        ('trusted.folder = "published/trusted"', "trusted.folder must not lie in published.folder"),
+        ('input.folder = "./published"', "input.folder must not lie in published.folder"),
+        ('trusted.folder = "memory://a/trusted"', "trusted.folder must be a path of this machine"),
+        ('published.folder = "nosuch://a/b"', "published.folder: nosuch:// is not a store that can"),
+        ('published.folder = "s3://a/../b"', "published.folder must be a path, or a plain URL"),
+        ('input.folder = "file://dumps"', "a file:// URL has three slashes"),
+        ('ledger.url = "sqlite:///published/l.sqlite"', "the file of ledger.url must not lie in published.f"),
+        ('ledger.url = "sqlite://"', "a ledger in memory would forget what was spent"),
+        *((f"trusted.lineage_retention_days = {value}",
+           "trusted.lineage_retention_days must be a number of days, an integer in [1, 36500]; got")
+          for value in ("0", "-1", "36501", "1.5", "true", '"7"')),
+        *((f'published.about.publisher = "{text}"', "and publisher: must be printable text")
+          for text in ("", "two\\nlines", " Example", "\\u202egrid", "x" * 201)),
+        ('published.about.publishr = "Grid"', "title, description, contact, citation"),
+        ("published.about.publisher = 1", "published.about must be a table of printable texts of 1 to 200 c"),
+        ('published.about.licence_address = "nowhere"', "and licence_address: must begin with http:// or"),
+        ('watch.late_after = "25:00"', 'watch.late_after must be a clock time such as "12:00"'),
+        ("watch.max_runtime = 60", 'such as "30min" or "2h", at most "9999h"; got 60'),
+        ('watch.first_day = "tomorrow"', "watch.first_day must be the first day"),
+        ('watch.accepted_gaps = ["2016-02-30"]', "watch.accepted_gaps must be a list of at most 10000 days"),
+        ('watch.notify = ["Custom Webhook"]', "watch.notify must be a list of at most 20 notification block"),
+        ('watch.notify = ["a/b/c"]', "watch.notify must be"),
+        ('watch.log = "trusted/ledger.sqlite"', "watch.log must be the path of a file that ends in .jsonl"),
+        ('watch.log = "a\\u0000.jsonl"', "watch.log must be the path"),
+        ('watch.log = "s3://bucket/x.jsonl"', "watch.log must be the path"),
+        ('watch.log = "published/x.jsonl"', "watch.log must not lie in published.folder, which is the publi"),
+        ('watch.late_aftr = "06:00"', "watch.late_aftr is not a known key; did you mean late_after?"),
+        ("schedule.catch_up_days = 0", "schedule.catch_up_days must be a number of days, an integer in [1,"),
+        ('schedule.crons = "0 3 * * *"', "schedule.crons is not a known key; did you mean cron?"),
+        ('schedule.cron = "0 12 * * *"', "schedule.cron must begin before watch.late_after, 12:00, until wh"),
+        *((f'schedule.cron = "{cron}"', "schedule.cron must be five fields of numbers")
+          for cron in ("0 3 * *", "0 3 * * * *", "0  3 * * *", "60 3 * * *", "0 24 * * *", "0 3 0 * *",
+                       "0 3 * 13 *", "0 3 * * 8", "0 3 * * mon", "@daily", "5/10 3 * * *", "*/0 3 * * *",
+                       "9-3 3 * * *", "0,, 3 * * *", "0 3 31 2 *", "0 3 L * *", "")),
+    ],
+    HOURS: [
+        ('stream.step = "2h"', 'shorter step, or period "day"'),
+        ('stream.time_zone = "Australia/Lord_Howe"', 'set period = "day"'),
+        ('mechanism.name = "Fourier"', 'stream.period "hour" is for mechanism.name "Laplace"'),
+        ('mechanism.name = "HistoryInformed"\nrelease.revise_days = 2', "release.revise_days must be 0"),
+        ('schedule.cron = "0 3 * * *"', 'must fire every hour for stream.period "hour"'),
+        (f'mechanism.name = "HistoryInformed"\n{COLD}', 'covariates is for stream.period "day"'),
+    ],
+    HISTORY: [
+        ('hierarchy.cells.53 = ["homes"]', "hierarchy.cells must be left out without hierarchy.margins"),
+        ('hierarchy.cells.53 = ["homes"]', "hierarchy.cells must be left out without hierarchy.margins"),
+        ('mechanism.noise = "joint"', 'noise "joint" at levels of several nodes is for customers whose'),
+        ('mechanism.noise = "loud"', 'mechanism.noise must be "joint" or "laplace"'),
+        ("stream.leaves_per_period = 2", "stream.leaves_per_period must be 1, where each customer's"),
+        ("stream.leaves_per_period = true", "or left out; got True"),
+        ("stream.leaves_per_period = 1.0", "or left out; got 1.0"),
+        ('stream.unit = "roaming"\nmechanism.noise = "joint"',
+         'which stream.unit "customer" and input.schema "aggregated" allow'),
+        ('stream.leaves_per_period = 1\ninput.schema = "metered"', 'must be left out for input.schema "mete'),
+        ('stream.leaves_per_period = 1\nstream.unit = "roaming"', 'must be left out for unit "roaming"'),
+        ('mechanism = { name = "Sample", noise = "joint" }', "mechanism.noise is not a known key"),
+        ('privacy.counts = true\nprivacy.resolution = "2"', 'privacy.resolution must be "1" where privacy.c'),
+    ],
+    TWO_DIMENSIONS: [
+        ('hierarchy.margins.tariff = ["day"]', "hierarchy.margins must have one margin: numbers of three"),
+        ('budget.margins.tariff = "0"',
+         "budget.margins must have a share for each of hierarchy.margins and no other: sector; got sector,"),
+        ('budget.levels = ["1/2", "1/4", "1/4"]', "budget.levels and budget.margins must add up to at most"),
+        ('budget.levels = ["1/2", "1/4"]',
+         "a share for each of 3 levels, the cells' among them, and a margin's in budget.margins; got 2"),
+        ('hierarchy.margins.sector = ["industry", "FR"]',
+         "where that of a cell is region-node; 'FR' would be used twice"),
+        ('hierarchy.margins.sector = ["house/holds"]', "hierarchy.margins must be a table of one margin"),
+        ("hierarchy.margins.sector = []", "hierarchy.margins must be a table of one margin"),
+        ('hierarchy.cells.99 = ["households"]', "cells must be of leaves of the hierarchy; '99' is none"),
+        ('hierarchy.cells.53 = ["homes"]', "cells of '53' must be of one or more nodes of margin 'sector';"),
+        ("hierarchy.cells.53 = []", "cells of '53' must be of one or more nodes of margin 'sector'; got non"),
+        ('input.margin = "sector"', "input.margin must be left out without hierarchy.margins and input.regi"),
+        ('input = { margin = "sector", region = "sector" }', "must be different columns"),
+        ('hierarchy.changes = [{ valid_from = 2016-07-01, removed = ["53"] }]',
+         "changes and margin 'sector' are not taken together"),
+        ('mechanism.name = "HistoryInformed"\nprivacy.counts = true\nprivacy.resolution = "1"',
+         "privacy.counts must be false for HistoryInformed beside"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "piece", "told"), [(text, *case) for text, cases in CASES.items() for case in cases],
+    ids=[piece[:40] for cases in CASES.values() for piece, _ in cases],
+)  # fmt: skip
+def test_a_problem_is_told_with_its_key_its_rule_and_the_remedy(load_text, text, piece, told):
+    text = tomlkit.dumps(laid_over(tomllib.loads(text), tomllib.loads(piece)))
+    assert told in refused(load_text, text)
