@@ -1,7 +1,5 @@
 """What who may write the published folder cannot have signed: old states, used-up numbers, other days."""
 
-from dataclasses import replace
-
 import pytest
 
 from optstream.catalogue import read_catalogue
@@ -29,7 +27,7 @@ def listed(installation):
 
 
 def put_listed(installation, **changes):
-    put(installation, "catalogue.json", replace(listed(installation), **changes).to_bytes())
+    put(installation, "catalogue.json", listed(installation).changed(**changes).to_bytes())
 
 
 def put_file(installation, name, data):
@@ -116,7 +114,7 @@ def test_a_withdrawal_of_one_day_signs_no_other_withdrawn_day(signed):
 @pytest.mark.parametrize("change", [{"rows_hash": "0" * 64}, {"ledger_head": "nobody-s"}])
 def test_no_forged_part_of_an_entry_is_signed(signed, change):
     signed.release(DAY)
-    put_listed(signed, entries=(replace(listed(signed).entries[0], **change),))
+    put_listed(signed, periods=(listed(signed).entries[0].changed(**change),))
     forged = get(signed, "catalogue.json")
     done = signed.release(NEXT)
     assert statuses(done) == [Status.FAILED]
