@@ -9,7 +9,7 @@ from typing import Any
 
 from optstream.catalogue import Entry
 from optstream.catalogue.index import day_entries
-from optstream.stream import days_from, follows
+from optstream.stream import Calendar, days_from, follows
 from tasks.monitor.view import DayState, State
 from tasks.pages.published import PublicFacts
 from tasks.pages.words import MONTHS, day_in_words
@@ -49,7 +49,10 @@ def marks_of_facts(facts: PublicFacts) -> tuple[Mark, ...]:
     entries = {entry.period: entry for entry in day_entries(facts.catalogue.entries)}
     if not entries:
         return ()
-    days = days_from(min(entries), max(entries))
+    days, stated = days_from(min(entries), max(entries)), facts.statement
+    if stated is not None:
+        slots = Calendar(stated.step_minutes, stated.time_zone, stated.day)
+        days = [day for day in days if not slots.skips(day)]
     return tuple(_public(day, entries.get(day), facts.lost.get(day)) for day in days)
 
 

@@ -1,5 +1,6 @@
 """The calendar of a page: every day in its place, in its state, in words for those who do not see it."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 
 from tasks.monitor.view import DayState, State
@@ -36,6 +37,19 @@ def test_readers_know_published_restated_withdrawn_and_absent(forty_days):
     assert marks[GONE] == "withdrawn"
     assert sorted(set(marks.values())) == ["published", "withdrawn"]
     assert marks[FIRST] == "published"
+
+
+def test_a_day_that_the_zone_skipped_is_none_that_is_absent(forty_days):
+    facts = facts_of(forty_days)
+    ends = zip(facts.catalogue.entries, (date(2011, 12, 29), date(2012, 1, 1)), strict=False)
+    entries = tuple(entry.changed(period=day) for entry, day in ends)
+    facts = replace(
+        facts,
+        catalogue=facts.catalogue.changed(periods=entries),
+        statement=facts.statement.changed(time_zone="Pacific/Apia"),
+    )
+    marks = {mark.day.day: mark.state for mark in marks_of_facts(facts)}
+    assert marks == {29: "published", 31: "absent", 1: "published"}
 
 
 def test_a_day_that_waits_says_for_what_and_which_nodes_it_leaves_unknown():
