@@ -22,7 +22,8 @@ FILE_FAULTS = {
     "other_schema": 'must have the customer column if and only if [input] schema is "metered"; correct the '
     "schema",
     "timestamp_type": "must be a date with time",
-    "value_type": "must be a column of numbers that can be counted exactly (text is not)",
+    "value_type": "must be a column of numbers that can be counted exactly: no text, and no decimals of more "
+    "than 38 digits",
     "customer_type": "must be text or whole numbers",
     "region_type": "must be text or whole numbers",
     "clock": 'the clock changes on this day: day = "elapsed" needs timestamps with a time zone, '

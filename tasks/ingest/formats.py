@@ -180,7 +180,9 @@ FLOATS: dict[pl.DataType | type[pl.DataType], type[np.float32 | np.float64]] = {
     pl.Float64: np.float64,
 }
 LARGEST_MANTISSA = 2**62
-LARGEST_DECIMAL = 10**38
+MOST_DIGITS = 38
+"""Of a decimal column that polars can read; a schema may have more."""
+LARGEST_DECIMAL = 10**MOST_DIGITS
 """Above the integer of any decimal, and within 128 bits."""
 SOUND, ABSENT, INFINITE, MINUS_INFINITE, ABOVE, BELOW = KINDS = range(6)
 """What a reading is found to be."""
@@ -197,8 +199,10 @@ class Reading:
 
 def countable(dtype: pl.DataType) -> bool:
     """Whether a column of this type can be counted exactly."""
+    if isinstance(dtype, pl.Decimal):
+        return dtype.precision <= MOST_DIGITS
     # A UInt128 can overflow on its way to a number with a sign: a reading would decide whether a day appears.
-    return dtype in FLOATS or isinstance(dtype, pl.Decimal) or (dtype.is_integer() and dtype != pl.UInt128)
+    return dtype in FLOATS or (dtype.is_integer() and dtype != pl.UInt128)
 
 
 def kept_digits(scale: int, resolution: Fraction) -> int:

@@ -3,6 +3,8 @@ from decimal import ROUND_HALF_UP, Decimal
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tasks.ingest import days as summed
@@ -90,6 +92,18 @@ def test_one_reading_of_many_digits_stops_no_day_whatever_the_factor(small):
         load = pl.Series("load", readings, dtype=pl.Decimal(38, digits))
         stream.write(region, stream.metered("anna" + region, 1.0).with_columns(load))
     assert np.array_equal(stream.units(), [[750] * 48, [1000] + [750] * 47])
+
+
+@pytest.mark.parametrize("longest", ["0." + "3" * 45, "1" + "0" * 38])
+def test_a_reading_of_more_than_38_digits_is_refused_by_column(stream, longest):
+    """pyarrow gives such a column 256 bits, which polars has in a schema and cannot read."""
+    for region in ("84", "11"):
+        path = stream.write(region, stream.metered("anna" + region, 1.0))
+    rows, readings = pq.read_table(path), [Decimal(longest), *[Decimal(1)] * 47]
+    pq.write_table(rows.set_column(rows.column_names.index("load"), "load", pa.array(readings)), path)
+    (judged,) = stream.judge()
+    assert "part-0.parquet, column 'load': must be a column of numbers" in str(judged.error)
+    assert longest[:4] not in str(judged.error)
 
 
 @pytest.mark.parametrize("region", ["84", "11"])
