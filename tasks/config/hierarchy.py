@@ -163,11 +163,14 @@ def _read_file(path: Path) -> pl.DataFrame | str:
                 return f"must have each column once; {twice[0]!r:.80} is there twice: take one out"
         else:
             table = pl.read_parquet(path, glob=False, hive_partitioning=False)
-        if not all(_names_nodes(table.schema.get(one)) for one in ("node", "parent")):
+        if not all(_names_nodes(table.schema.get(one)) for one in ("node", "parent", "name")):
             return (
-                "must have text or whole numbers as node and parent: 1.0, true or a date is read otherwise "
-                "than dumps and readers write it"
+                "must have text or whole numbers as node, parent and name: 1.0, true or a date is read "
+                "otherwise than dumps and readers write it"
             )
+        places = [table.schema.get(one, pl.Null()) for one in ("latitude", "longitude")]
+        if not all(kind.is_numeric() or kind in (pl.String, pl.Null) for kind in places):
+            return "must have numbers as latitude and longitude: true or a date is none"
         # a column of whole numbers is text as it stands
         kinds: dict[str, type[pl.DataType]] = {"node": pl.String, "parent": pl.String, "name": pl.String}
         kinds |= {"latitude": pl.Float64, "longitude": pl.Float64}

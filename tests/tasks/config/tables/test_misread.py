@@ -35,3 +35,19 @@ def test_a_column_that_is_there_twice_is_refused(tmp_path, header):
     nodes, (problem,) = read_hierarchy(Hierarchy(file="nodes.csv"), tmp_path)
     assert nodes is None
     assert "must have each column once" in problem
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"name": [1.0, 2.0]},
+        {"name": [True, False]},
+        {"latitude": [True, False], "longitude": [False, True]},
+        {"latitude": [date(1970, 1, 5)] * 2, "longitude": [1.0, 2.0]},
+    ],
+)
+def test_facts_of_another_type_are_refused(tmp_path, facts):
+    pl.DataFrame({"node": ["FR", "84"], "parent": ["", "FR"], **facts}).write_parquet(tmp_path / "n.parquet")
+    nodes, problems = read_hierarchy(Hierarchy(file="n.parquet"), tmp_path)
+    assert nodes is None
+    assert "true or a date" in problems[0]
