@@ -7,7 +7,6 @@ from threading import RLock
 from typing import Any
 
 import great_expectations as gx
-import pandas
 import polars as pl
 from great_expectations.core import ExpectationSuiteValidationResult
 from great_expectations.core.batch_definition import BatchDefinition
@@ -95,19 +94,6 @@ def validated(
     if not result.success:  # which rows is twice the work
         result = batch.validate(own, result_format=result_format)
     return result
-
-
-def warm_up() -> ExpectationSuiteValidationResult:
-    """Judge a made-up frame and return the result, for a process that others are forked from.
-
-    The library imports and compiles much only when it first judges. No polars, whose threads do not survive a
-    fork.
-    """
-    kept_in_range = gx.expectations.ExpectColumnValuesToBeBetween(column="a", min_value=0)
-    batch = _batches().get_batch({"dataframe": pandas.DataFrame({"a": [0]})})
-    return batch.validate(
-        gx.ExpectationSuite(name="warm", expectations=[kept_in_range]), result_format="BOOLEAN_ONLY"
-    )
 
 
 def raised(information: Any) -> bool:

@@ -51,10 +51,6 @@ class StoreUrl:
     def __str__(self) -> str:
         return self.text
 
-    def as_uri(self) -> str:
-        """Return the URL itself; paths have this method as well."""
-        return self.text
-
     def is_relative_to(self, other: "StoreUrl") -> bool:
         """Return whether this is the other URL, or lies below it."""
         return f"{self.text}/".startswith(f"{other.text}/")

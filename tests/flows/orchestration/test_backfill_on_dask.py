@@ -83,7 +83,8 @@ def test_a_worker_killed_in_the_middle_loses_nothing(settings, cluster):
     records = ledger.releases("two-regions")
     assert [record.state for record in records] == [ReleaseState.PUBLISHED] * len(DAYS)
     assert sum(record.redraws for record in records) <= 1
-    assert ledger.worst("people").epsilon == settings.model.epsilon * (1 - settings.budget.restatement_share)
+    first_releases = settings.model.epsilon * (1 - settings.budget.restatement_share)
+    assert 0 <= first_releases - ledger.worst("people").epsilon <= first_releases / 10**6
     assert list(verify(settings, ledger).problems) == []
 
 
@@ -114,5 +115,6 @@ def test_a_night_whose_worker_is_killed_is_drawn_and_charged_once(settings, clus
     ledger = open_ledger(settings.ledger_url)
     (record,) = ledger.releases("two-regions")
     assert (record.state, record.redraws) == (ReleaseState.PUBLISHED, 0)
-    assert ledger.worst("people").epsilon == settings.model.epsilon * (1 - settings.budget.restatement_share)
+    first_releases = settings.model.epsilon * (1 - settings.budget.restatement_share)
+    assert 0 <= first_releases - ledger.worst("people").epsilon <= first_releases / 10**6
     assert list(verify(settings, ledger).problems) == []
