@@ -110,8 +110,16 @@ def export(
     check_new(output)
     write_rows(rows, output, as_parquet=kind == "parquet")
     terminal = Terminal(as_json)
+    if about.known_noise:
+        terminal.say(f"note: {about.known_noise_in_words}")
     terminal.say(f"{output}: {rows.height:,} rows")
-    terminal.document({"format": "optstream.export/1", "file": str(output), "rows": rows.height})
+    document = {"format": "optstream.export/1", "file": str(output), "rows": rows.height}
+    terminal.document(document | _known_noise(about))
+
+
+def _known_noise(about: About) -> dict[str, object]:
+    """The key of a JSON document; empty where no noise became known."""
+    return {"known_noise": list(map(list, about.known_noise))} if about.known_noise else {}
 
 
 def _period(daily: bool, weekly: bool, monthly: bool) -> Period | None:
@@ -290,7 +298,7 @@ def verify_published(
             "days": len(listed),
             "signature_checked": bool(public_key),
             "problems": problems,
-            **({"known_noise": list(map(list, about.known_noise))} if about.known_noise else {}),
+            **_known_noise(about),
         }
     )
     raise typer.Exit(1 if problems else 0)

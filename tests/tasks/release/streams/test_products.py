@@ -98,6 +98,9 @@ def test_noise_of_one_that_became_known_is_said_by_all(products):
         read_published(published)
     called = CliRunner().invoke(app, ["verify-published", str(published), "--json"])
     assert json.loads(called.stdout)["known_noise"] == [["electricity", "2016-06-02"]]
+    rows = gas.folder / "rows.csv"
+    called = CliRunner().invoke(app, ["export", str(published), "--output", str(rows), "--json"])
+    assert json.loads(called.stdout)["known_noise"] == [["electricity", "2016-06-02"]]
     export(gas.settings, gas.ledger, gas.folder / "exported")
     told = pl.read_parquet(gas.folder / "exported/releases.parquet").drop_nulls("compromised")
     assert told.select("stream", "period").rows() == [("electricity", "2016-06-02")]
