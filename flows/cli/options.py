@@ -84,8 +84,8 @@ def periods_asked(settings: Settings, asked: Collection[date]) -> list[date]:
 
 
 def periods_of_span(settings: Settings, span: list[date]) -> list[date]:
-    """The periods of a span, rising, without skipped days. Raises WordsError where the zone skipped each."""
-    return periods_asked(settings, [day for day in span if not settings.calendar.skips(day)] or span)
+    """The periods of a span, rising, but of days that are left out. Raises WordsError where each is."""
+    return periods_asked(settings, [day for day in span if not settings.calendar.leaves_out(day)] or span)
 
 
 def parse_exactly(name: str) -> Callable[[str], Fraction]:

@@ -99,7 +99,7 @@ def looked(settings: Settings) -> Night:
         given_up = [
             str(period)
             for day in settings.watching.accepted_gaps
-            for period in settings.calendar.periods_of(day)
+            for period in settings.calendar.periods(day, day)
         ]
         by_hour = settings.stream.period == "hour"
         release = backfill.fn if by_hour else backfill

@@ -157,6 +157,16 @@ class Calendar:
         """Return whether the zone's clock skipped a whole day; never for "fixed" slots."""
         return self.day == "elapsed" and not self._elapsed_between(day, day + timedelta(days=1))
 
+    def leaves_out(self, day: date) -> bool:
+        """Return whether a day has no period to release.
+
+        The zone skipped it, or moves its clock by part of an hour where periods are hours.
+        """
+        try:
+            return not self.periods_of(day)
+        except ParameterError:
+            return True
+
     def check_period(self, period: date) -> None:
         """Raise ParameterError for a period of the other kind, or an hour that its day does not have."""
         if self.skips(day_of(period)):
@@ -175,9 +185,9 @@ class Calendar:
     def periods(self, first: date, last: date) -> list[date]:
         """Return every period from the first to the last, included; none if the last comes before the first.
 
-        Where periods are hours, a day stands for its first or its last hour.
+        Where periods are hours, a day stands for its first or its last hour; a day left out has none.
         """
-        days = [day for day in days_from(day_of(first), day_of(last)) if not self.skips(day)]
+        days = [day for day in days_from(day_of(first), day_of(last)) if not self.leaves_out(day)]
         if self.period == "day":
             return days
         hours = [hour for day in days for hour in self.periods_of(day)]
@@ -187,14 +197,22 @@ class Calendar:
 
     def after(self, period: date, n_periods: int = 1) -> date:
         """Return the period that comes n_periods, negative for before, after one of this calendar's kind."""
+        one = timedelta(days=1 if n_periods > 0 else -1)
         if not isinstance(period, Hour):
-            day, one = period, timedelta(days=1 if n_periods > 0 else -1)
+            day = period
             for _ in range(abs(n_periods)):
                 day += one
-                while self.skips(day):
+                while self.leaves_out(day):
                     day += one
             return day
-        return self.period_from_step(self.first_step(period) + n_periods * self.usual_steps)
+        if not self.leaves_out(day_of(period)):
+            period = self.period_from_step(self.first_step(period) + n_periods * self.usual_steps)
+        day = day_of(period)
+        if not self.leaves_out(day):
+            return period
+        while self.leaves_out(day):
+            day += one
+        return self.periods_of(day)[0 if n_periods > 0 else -1]
 
     def period_at(self, instant: datetime) -> date:
         """Return the period of an instant, by the time zone's clock."""

@@ -140,7 +140,7 @@ def alarms_of(settings: Settings, facts: Facts, days: Sequence[DayState], now: d
             for said in facts.user_suites.get(day.day, ()):
                 found.append(alarm(Kind.USER_SUITE, stream, f"{said}. {DEPENDS}", day.day))
     found += _of_budget(settings, facts, days)
-    return tuple(sorted(found, key=lambda one: one.day or date.min))
+    return tuple(sorted(found, key=lambda one: (one.day is not None, one.day)))
 
 
 def _of_stream(settings: Settings, facts: Facts) -> Iterator[tuple[Kind, str]]:

@@ -280,7 +280,9 @@ def simulate(
     for day in days:
         layout = layout_of(day)
         parts = {leaf: (leaf,) for leaf in leaves} if layout.region is None else {EVERY: leaves}
-        periods = calendar.periods_of(day)
+        periods = calendar.periods(day, day)
+        if not periods:
+            continue
         asked += len(parts) * len(periods)
         for part, own in parts.items():
             found = []

@@ -1,7 +1,9 @@
 """`init` and `simulate` as their users meet them."""
 
+import json
 import os
 from datetime import date
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -165,3 +167,21 @@ def test_an_example_runs_by_the_command_line(in_its_folder):
 def test_every_example_runs_by_the_command_line(in_its_folder, kind):
     """Every mechanism, readings of loads and of counts, rows a step and rows a customer."""
     loop(kind, days=2)
+
+
+def test_hours_around_a_day_without_whole_hours_are_released_and_watched(in_its_folder):
+    invoke("init", "--mechanism", "PeGaSus", "--hourly")
+    file = Path("optstream.toml")
+    file.write_text(file.read_text().replace("Europe/Paris", "America/Caracas"))
+    invoke("simulate", "--from", "2007-12-08", "--to", "2007-12-10")
+    with temporary_settings({PREFECT_API_URL: None}):
+        assert invoke("run", "--date", "2007-12-08T23").exit_code == 0
+        refused = invoke("run", "--date", "2007-12-09T03")
+        assert refused.exit_code == 2
+        assert "2007-12-09 in America/Caracas is not a whole number of clock hours" in refused.output
+        done = invoke("backfill", "--from", "2007-12-08", "--to", "2007-12-10")
+        assert done.exit_code == 0
+        assert "47 published" in " ".join(done.output.split())
+        found = json.loads(invoke("status", "--json").output)
+        assert len(found["days"]) == 48
+        assert [alarm["kind"] for alarm in found["alarms"]] == []

@@ -160,3 +160,16 @@ def test_an_hour_is_no_date():
 def test_what_is_no_period_is_refused(text):
     with pytest.raises(ValueError, match=r"hour must|isoformat|day is out"):
         period_from(text)
+
+
+def test_a_day_whose_clock_moves_by_part_of_an_hour_is_left_out_between_hours():
+    calendar = Calendar(30, "America/Caracas", "elapsed", "hour")
+    before, day, after = (date(2007, 12, number) for number in (8, 9, 10))
+    assert [calendar.leaves_out(one) for one in (before, day, after)] == [False, True, False]
+    assert calendar.periods(before, after) == [*calendar.periods_of(before), *calendar.periods_of(after)]
+    last, first = Hour(before, 23), Hour(after, 0)
+    assert calendar.after(last) == calendar.after(Hour(day, 5)) == first
+    assert calendar.after(first, -1) == calendar.after(Hour(day, 5), -1) == last
+    assert calendar.after(Hour(before, 22)) == last
+    with pytest.raises(ParameterError, match="not a whole number of clock hours"):
+        calendar.check_period(Hour(day, 5))
