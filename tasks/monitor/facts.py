@@ -76,6 +76,8 @@ def unlike_days(settings: Settings, day: date, revision: int, measured: Measured
 
 def missing_covariates(settings: Settings, day: date, measured: Measured) -> dict[date, tuple[str, ...]]:
     """The day, with a sentence for each covariate that its measurements went without; empty without any."""
+    if not settings.covariates.given:  # as every stream of hours
+        return {}
     from optstream.mechanisms.history_informed import COVARIATES, LATE  # it takes a second
 
     before, number = measured.before or {}, (day - ORIGIN).days

@@ -158,8 +158,9 @@ def in_its_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_an_example_runs_by_the_command_line(in_its_folder):
-    loop(Kind("Laplace", counts=True))
+@pytest.mark.parametrize("kind", [Kind("Laplace", counts=True), Kind("HistoryInformed", hourly=True)])
+def test_an_example_runs_by_the_command_line(in_its_folder, kind):
+    loop(kind)
 
 
 @pytest.mark.nightly
