@@ -6,12 +6,19 @@ import tempfile
 def warm_libraries() -> None:
     """Judge, open a ledger and read the pages' templates. Begins none of polars' threads."""
     import dp_accounting.pld.privacy_loss_distribution  # noqa: F401
+    import great_expectations as gx
+    import pandas
 
-    from data_contracts.judge import warm_up
+    from data_contracts.judge import _batches
     from optstream.ledger import open_ledger
     from tasks.pages.render import _environment
 
-    warm_up()
+    # the library imports and compiles much only when it first judges
+    kept_in_range = gx.expectations.ExpectColumnValuesToBeBetween(column="a", min_value=0)
+    batch = _batches().get_batch({"dataframe": pandas.DataFrame({"a": [0]})})
+    batch.validate(
+        gx.ExpectationSuite(name="warm", expectations=[kept_in_range]), result_format="BOOLEAN_ONLY"
+    )
     with tempfile.TemporaryDirectory() as folder:
         open_ledger(f"sqlite:///{folder}/ledger.sqlite").close()
     for template in _environment().list_templates(extensions=["jinja"]):
