@@ -69,7 +69,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a block that all levels share is asked about at one level's charge",
-        "optstream/mechanisms/history_informed_tree.py",
+        "optstream/mechanisms/history_informed.py",
         "sum((own.unit_charge for own in kind), Fraction(0))",
         "kind[0].unit_charge if kind else Fraction(0)",
     ),

@@ -27,10 +27,9 @@ from optstream.history.counts import (
     shapes_of,
     shares_of_parents,
 )
-from optstream.history.learn import step_blocks
-from optstream.history.posterior import LeafErrors
+from optstream.history.filter import LeafErrors, step_blocks
+from optstream.history.posterior import SpannedRows
 from optstream.history.prior import TemporalPrior
-from optstream.history.tree import SpannedRows
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 

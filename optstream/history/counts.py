@@ -15,9 +15,18 @@ from optstream.estimation.groups import Groups
 from optstream.estimation.least_squares import consistent, project
 from optstream.estimation.problem import LeastSquares
 from optstream.history.blocks import BlockHistory, Blocks
-from optstream.history.filter import SAME, FilterState, common_blocks, nothing_measured, seen_tree
-from optstream.history.learn import SCALE_DEVIATION, step_blocks
-from optstream.history.posterior import Fitted, series_of
+from optstream.history.filter import (
+    SAME,
+    SCALE_DEVIATION,
+    FilterState,
+    Fitted,
+    common_blocks,
+    nothing_measured,
+    seen_tree,
+    series_of,
+    step_blocks,
+)
+from optstream.history.posterior import Seen, TreePosterior, pass_over_tree, reductions_in_groups
 from optstream.history.prior import TemporalPrior
 from optstream.history.self_check import (
     ALIKE,
@@ -27,7 +36,6 @@ from optstream.history.self_check import (
     LARGEST_FACTOR,
     left_out,
 )
-from optstream.history.tree import Seen, TreePosterior, pass_over_tree, reductions_in_groups
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from optstream.history.tree import SpannedRows, TreePosterior
+from optstream.history.posterior import SpannedRows, TreePosterior
 
 Floats = NDArray[np.float64]
 

@@ -38,7 +38,7 @@ from optstream.estimation.error_terms import MOST_TERMS, TOLERANCE, ErrorTerms, 
 from optstream.estimation.estimate import UNKNOWN
 from optstream.estimation.noise_factor import factor_that_fits, separable_factor
 from optstream.estimation.rounding import rounded_units
-from optstream.history.tree import MOST_CORRELATED, MOST_GROUPED, MOST_STEPS, most_nodes
+from optstream.history.posterior import MOST_CORRELATED, MOST_GROUPED, MOST_STEPS, most_nodes
 from optstream.ledger import ReleaseRecord
 from optstream.mechanisms import Release
 from optstream.mechanisms.base import Mechanism as AnyMechanism

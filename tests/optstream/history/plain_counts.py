@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.history.count_errors import CountErrors
-from optstream.history.tree import LeafCovariance, LeafSpans
+from optstream.history.posterior import LeafCovariance, LeafSpans
 from tests.optstream.history.written_out import written_out
 
 Floats = NDArray[np.float64]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from optstream.history.blocks import Blocks
-from optstream.history.covariate_columns import columns_of
+from optstream.history.covariates import columns_of
 from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
 

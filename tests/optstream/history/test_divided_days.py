@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.history.filter import MORE_OF_DAYS, DayMeanErrors
-from optstream.history.posterior import Conditioned, Fitted, LeafErrors
-from optstream.history.tree import TreePosterior
+from optstream.history.filter import MORE_OF_DAYS, Conditioned, DayMeanErrors, Fitted, LeafErrors
+from optstream.history.posterior import TreePosterior
 from tests.optstream.history.dense import Dense
 from tests.optstream.history.test_tree_posterior import case
 

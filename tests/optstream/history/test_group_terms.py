@@ -5,12 +5,11 @@ import pytest
 
 from optstream.estimation.error_terms import TOLERANCE, SumsOfTimes, error_terms
 from optstream.estimation.groups import GroupedNodes, leaves_below
-from optstream.history import tree as leaf_covariance
+from optstream.history import posterior as leaf_covariance
 from optstream.history.blocks import Blocks
-from optstream.history.filter import DayMeanErrors
-from optstream.history.posterior import Conditioned, Fitted, LeafErrors
+from optstream.history.filter import Conditioned, DayMeanErrors, Fitted, LeafErrors
+from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
-from optstream.history.tree import Seen, TreePosterior
 from optstream.stream import AggregationTree
 from tests.optstream.history.test_tree_posterior import SLOTS, blocks_of
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from optstream.history.tree import LeafCovariance, LeafSpans, TreePosterior
+from optstream.history.posterior import LeafCovariance, LeafSpans, TreePosterior
 from tests.optstream.history.dense import Dense
 from tests.optstream.history.test_tree_posterior import NOISES, TREES, blocks_of, case
 from tests.optstream.history.written_out import written_out

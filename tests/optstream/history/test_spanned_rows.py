@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from optstream.history.tree import EXACT, SpannedRows
+from optstream.history.posterior import EXACT, SpannedRows
 
 GENERATOR = np.random.default_rng(3)
 N = 40

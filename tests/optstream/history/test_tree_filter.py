@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from optstream.estimation.error_terms import times_before
-from optstream.history.filter import TreeFit
-from optstream.history.learn import step_blocks
-from optstream.history.posterior import Conditioned, Fitted, series_of
-from optstream.history.tree import TreePosterior
+from optstream.history.filter import Conditioned, Fitted, TreeFit, series_of, step_blocks
+from optstream.history.posterior import TreePosterior
 from optstream.stream.public_days import PublicDays
 from tests.optstream.history.test_tree_posterior import SLOTS, case
 

@@ -12,7 +12,7 @@ import pytest
 from optstream.measurement.sums import measure_steps
 from optstream.mechanisms import HistoryInformed
 from optstream.mechanisms import blocks as block_groups
-from optstream.mechanisms import blocks as informed
+from optstream.mechanisms import history_informed as informed
 from optstream.mechanisms.blocks import BlockGroups
 from optstream.noise import simulated_noise
 from optstream.privacy import JointSpend, PrivacyModel, worst_window
