@@ -133,16 +133,15 @@ LEARNED = ("prior", "began", "learned", "events", GUESSED, COVARIATES)
 """The keys of a state that say what was learned; covariates only on the way to a draw."""
 
 
-def _learned(state: State | None) -> dict[str, Any]:
-    return {key: state[key] for key in LEARNED if state and key in state}
-
-
 def _guessed(state: State | None) -> list[dict[str, Any]]:
     """What was guessed of leaves that a change of the tree brought, while their past is looked at."""
     return list((state or {}).get(GUESSED, ()))
 
 
 # From the blocks of several nights to values: the same for plain series and for a tree.
+
+Estimated = tuple[Estimate, Callable[[], CovarianceOfSums | None] | None]
+"""An estimate and its error covariance, which is None where nothing was measured."""
 
 
 class InformedMechanism(Mechanism):
@@ -177,12 +176,16 @@ class InformedMechanism(Mechanism):
         """Return each level's measurements."""
 
     @abstractmethod
-    def _estimates(self, n_series: int) -> "TreeEstimates":
-        """Return how it is estimated."""
+    def _look(self, histories: Histories, events: Iterable[int]) -> Seen | None:
+        """Return the measurements of the levels that have one posterior, given the event days."""
+
+    @abstractmethod
+    def _estimated(self, measured: Measured, belief: FilterState, histories: Histories) -> Estimated:
+        """Return the posterior means and variances; consistent, and not below the bound."""
 
     def fitted(self, measured: Measured) -> Estimate:
         """Return the posterior mean of every node and its variance; consistent, and not below the bound."""
-        return self._estimated(measured, *self._known(measured)).values
+        return self._estimated(measured, *self._known(measured))[0]
 
     def estimate(self, measured: Measured) -> Release:
         """Compute the release from its measurements, standard errors included; repeatable."""
@@ -196,7 +199,7 @@ class InformedMechanism(Mechanism):
         """
         belief, histories = self._known(measured)
         steps, near = period_and_nearby_blocks(measured, self._dense_only(histories))
-        return belief.events_with(self._estimates(len(measured.points)).look, near, steps)
+        return belief.events_with(self._look, near, steps)
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
         """Return the same period estimated again, with later measurements; without them, from its state.
@@ -205,7 +208,7 @@ class InformedMechanism(Mechanism):
         """
         last = later[-1] if later else measured
         used = used_covariates(measured, *later, day=self.pattern.public_days.day_of(measured.first_step))
-        belief = self._belief({**_learned(last.state), **used})
+        belief = self._belief({**(last.state or {}), **used})
         far = _left_by(self, measured) if self.pattern.is_far(measured, last) else {}
         parts = [self._parts(one) for one in (measured, *later)]
         histories = {
@@ -228,17 +231,15 @@ class InformedMechanism(Mechanism):
         if memory.get(READY) == first_step or not (memory or known):
             return state
         belief = self._refreshed(memory, first_step)
-        learned = _learned(belief.to_document())
-        return {**self.new_state, **memory, **learned, **known, READY: first_step}
+        return {**self.new_state, **memory, **belief.to_document(), **known, READY: first_step}
 
     def _refreshed(self, memory: Mapping[str, Any], first_step: int) -> FilterState:
         """Return what is learned, learned again when due."""
         histories = refined(_guessed(memory), self._dense_only(self._histories(memory)))
         known = self.pattern.known_with(histories.values())
-        n_series = max(len(one.sums) for one in histories.values())
-        belief = self._belief({**_learned(memory), COVARIATES: (), **known})
-        look, relearn_days = self._estimates(n_series).look, self.pattern.relearn_days
-        return replace(belief.refreshed(look, histories, first_step, relearn_days), covariates=())
+        belief = self._belief({**memory, COVARIATES: (), **known})
+        learned = belief.refreshed(self._look, histories, first_step, self.pattern.relearn_days)
+        return replace(learned, covariates=())
 
     def _dense_only(self, histories: Histories) -> dict[int, BlockHistory]:
         """Return the blocks of the levels that have one posterior."""
@@ -247,12 +248,8 @@ class InformedMechanism(Mechanism):
     def _belief(self, document: Mapping[str, Any] | None) -> FilterState:
         return FilterState.from_document(document, self.pattern.public_days, self.pattern.prior_components)
 
-    def _estimated(self, measured: Measured, belief: FilterState, histories: Histories) -> "TreeEstimate":
-        return self._estimates(len(measured.points)).estimate(measured, belief, histories)
-
     def _with_errors(self, measured: Measured, belief: FilterState, histories: Histories) -> Release:
-        estimate = self._estimated(measured, belief, histories)
-        found, errors = estimate.values, estimate.errors
+        found, errors = self._estimated(measured, belief, histories)
         release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality, errors)
         before = found.values if found.unbounded is None else found.unbounded
         return replace(release, bands=found.bands, covariates=belief.covariates, unbounded_of=lambda: before)
@@ -265,96 +262,6 @@ NOTHING = BlockHistory.empty(0)
 def _left_by(mechanism: InformedMechanism, measured: Measured) -> dict[int, BlockHistory]:
     """Each level's state after a period, cached: all new estimates of a night need that of its newest."""
     return mechanism._histories(measured.state)
-
-
-@dataclass(frozen=True)
-class TreeEstimate:
-    """An estimate and its error covariance, which is None where nothing was measured."""
-
-    values: Estimate
-    errors: Callable[[], CovarianceOfSums | None] | None = None
-
-
-@dataclass(frozen=True)
-class TreeEstimates:
-    """The estimates of a tree, from noisy sums and public facts.
-
-    pattern: of all levels. small: the level with blocks of its own, if there is one. lower_bound: of every
-    leaf, in the unit of the readings. of_sums: whether errors of sums are known.
-    """
-
-    pattern: "HistoryInformed"
-    tree: AggregationTree
-    small: int | None
-    lower_bound: float | None
-    of_sums: bool = True
-
-    def estimate(self, measured: Measured, belief: FilterState, histories: Histories) -> TreeEstimate:
-        """Return the posterior mean of every node and its variance; consistent, and not below the bound."""
-        steps, near = period_and_nearby_blocks(measured, histories)
-        scale, unit = self.pattern.scale_units, float(measured.resolution)
-        if self.pattern.counts:
-            shared = shared_fit(belief, near, self.tree, self.small, steps, scale)
-            fit = fit_counts(shared, near, self.tree, self.small, steps, scale)
-            counted = published_counts(fit, measured, self.tree, self.lower_bound)
-            own = partial(self._errors_of_counts, shared, near, histories, steps, unit) if shared else None
-            return TreeEstimate(counted, own)
-        found, errors = fit_tree(belief, near, self.tree, steps, scale), None
-        if found is None:
-            values, variances = nothing_measured(self.tree, len(steps), scale)
-        else:
-            times = self._error_times(near, histories, steps)
-            errors = found.errors(times, len(steps)) if self.of_sums else None
-            values, variances = found.series(steps, errors)
-        values, variances = values * unit, variances * unit**2
-        bound, optimality, unbounded = self.lower_bound, None, None
-        if bound is not None and values[self.tree.leaf_indices].min() < bound:
-            merged = measured.seen_as(values, variances)
-            # a posterior's leaves inform their parents too, so no parent is fixed
-            nearest = consistent(merged, self.tree, [], "variance", bound, "joint")
-            values, optimality, unbounded = nearest.values, nearest.optimality, values
-        estimate = Estimate(values, variances, optimality=optimality, unbounded=unbounded)
-        if errors is None:
-            return TreeEstimate(estimate)
-        sums = SumsOfTimes(errors, times.weights, len(times.weights) - len(steps), unit**2)
-        return TreeEstimate(estimate, lambda: sums)
-
-    def _errors_of_counts(
-        self, shared: SharedFit, near: Histories, histories: Histories, steps: range, unit: float
-    ) -> CovarianceOfSums | None:
-        """Return the same of counts, of nodes; None also where leaves were not measured."""
-        if len(self.tree.nodes) > most_nodes(self.tree, len(steps)):
-            return None
-        times = self._error_times(near, histories, steps)
-        every = range(int(times.starts.min()), steps.stop)
-        found = count_errors(shared, near, self.tree, self.small, every, len(steps))
-        if found is None:
-            return None
-        return SumsOfTimes(found, times.of_steps, len(times.weights) - len(steps), unit**2)
-
-    def _error_times(self, near: Histories, histories: Histories, steps: range) -> ErrorTimes:
-        """Return the days before a period whose errors correlate with its own: those of the blocks in the
-        estimate.
-
-        Where it reads all blocks that the estimate of a day before did, that day's error is its residual in
-        this posterior plus a function of blocks, with which this day's error is not correlated. So the
-        covariance of both errors is this posterior's.
-        """
-        earliest = min(int(one.starts.min()) for one in near.values() if one.n_blocks)
-        is_first = all(one.n_blocks == histories[level].n_blocks for level, one in near.items())
-        return times_before(self.pattern.public_days, steps, earliest, is_first)
-
-    def look(self, histories: Histories, events: Iterable[int]) -> Seen | None:
-        """Return the measurements of the levels that have one posterior, given the event days."""
-        see = seen_counts if self.pattern.counts else seen_tree
-        typical = typical_above(self.tree, self.above, self.pattern.scale_units)
-        found = see(histories, self.above, self.pattern.public_days, typical, events)
-        return None if found is None else found[0]
-
-    @property
-    def above(self) -> AggregationTree:
-        """The tree of the levels that have one posterior."""
-        return tree_of_common_blocks(self.tree, self.small)
 
 
 def period_and_nearby_blocks(
@@ -657,12 +564,18 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
     def _parts(self, measured: Measured) -> dict[int, Measured]:
         return {1: measured}
 
-    def _estimates(self, n_series: int) -> "TreeEstimates":
-        return TreeEstimates(replace(self, counts=False), star(n_series), None, None, False)
+    def _look(self, histories: Histories, events: Iterable[int]) -> Seen | None:
+        tree = star(len(histories[1].sums))
+        found = seen_tree(histories, tree, self.public_days, self.scale_units, events)
+        return None if found is None else found[0]
 
-    def _estimated(self, measured: Measured, belief: FilterState, histories: Histories) -> "TreeEstimate":
-        found = super()._estimated(measured, belief, histories).values
-        return TreeEstimate(Estimate(found.values[1:], found.variances[1:]))
+    def _estimated(self, measured: Measured, belief: FilterState, histories: Histories) -> Estimated:
+        steps, near = period_and_nearby_blocks(measured, histories)
+        tree, scale, unit = star(len(measured.points)), self.scale_units, float(measured.resolution)
+        found = fit_tree(belief, near, tree, steps, scale)
+        nothing = nothing_measured(tree, len(steps), scale)
+        values, variances = nothing if found is None else found.series(steps, None)
+        return Estimate(values[1:] * unit, variances[1:] * unit**2), None
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         # learned before the first sample: what fails here has drawn nothing
@@ -750,31 +663,6 @@ def tree_figures(pattern: HistoryInformed, tree: AggregationTree) -> Figures:
     return pattern.with_joint(pattern.figures, joint)
 
 
-def with_the_same_blocks(
-    levels: Levels,
-    tree: AggregationTree,
-    pattern: HistoryInformed,
-    shares: tuple[Fraction, ...],
-    small: int | None,
-) -> Levels:
-    """Return the levels' mechanisms, each with its share of epsilon, with the blocks of the tree's plan.
-
-    The level `small` of small counts has blocks of its own. Learned parameters and covariates are the tree's.
-    """
-    count, length = pattern.blocks.n_blocks, pattern.blocks.length
-    figures = tree_figures(pattern, tree)
-    if figures.relative_noise is not None:
-        count, length = choose_plan_blocks(tree, figures, shares)
-    common: dict[str, Any] = {"n_blocks": count, "block_length": length, "relearn_days": 0, "covariates": ()}
-    found = [(level, replace(own, **common) if level != small else _small(own)) for level, own in levels]
-    sizes = {own.joint_groups.size for _, own in found if own.joint_groups is not None}
-    if len(sizes) > 1:  # where noise is small next to the grid some level may have smaller groups alone
-        found = [
-            (level, replace(own, group_size=min(sizes)) if level != small else own) for level, own in found
-        ]
-    return tuple(found)
-
-
 def _small(own: HistoryInformed) -> HistoryInformed:
     """Return the mechanism of small counts: a block of a window has no other to share noise with."""
     count, length = small_blocks(own.model.window_length)
@@ -787,37 +675,6 @@ def _small(own: HistoryInformed) -> HistoryInformed:
         noise="laplace",
         group_size=None,
     )
-
-
-def states_with_parts(
-    sets: Sequence[Levels],
-    states: Mapping[str, Any],
-    others: Sequence[Spend],
-    model: PrivacyModel,
-    period: range,
-) -> dict[str, Any]:
-    """Return the levels' states with the blocks to measure: one choice for the tree (Lemma 13).
-
-    A level that read its own past alone would not see the spends of another level, or of another plan's
-    shares: two that each have headroom may have none together. Nor would the levels that share their blocks
-    see those of a level of small counts in the same night.
-
-    sets: the measured levels, in sets with the same blocks. states: by level. others: the spends of other
-    periods near this one, on any level. model: the whole stream's. period: running indices of its steps.
-    """
-    chosen = layers_with_headroom(
-        [_layer(levels, period) for levels in sets],
-        period.start, others, model.window_length, model.pure_epsilon,
-    )  # fmt: skip
-    return {
-        str(level): {
-            "mechanism": NAME,
-            **(states.get(str(level)) or {}),
-            PARTS: groups_to_document(groups),
-        }
-        for levels, groups in zip(sets, chosen, strict=True)
-        for level, _ in levels
-    }
 
 
 def _layer(levels: Levels, period: range) -> Layer:
@@ -937,29 +794,42 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         return super().plan(n_steps, first_step, self._with_parts(state, n_steps, first_step))
 
     def _with_parts(self, state: State | None, n_steps: int, first_step: int) -> State:
-        """Return the state with the blocks that each level measures (`states_with_parts`)."""
-        states = level_states(state)
+        """Return the levels' states with the blocks to measure: one choice for the tree (Lemma 13).
+
+        A level that read its own past alone would not see the spends of another level, or of another plan's
+        shares: two that each have headroom may have none together. Nor would the levels that share their
+        blocks see those of a level of small counts in the same night.
+        """
+        states, sets = level_states(state), self._sets_of_levels
         spent = [one for known in states.values() for one in (known or {}).get("spends", ())]
         others = [spend_from_document(one) for one in (*spent, *(state or {}).get(ELSEWHERE, ()))]
-        period = range(first_step, first_step + n_steps)
-        chosen = states_with_parts(self._sets_of_levels, states, others, self.model, period)
+        layers = [_layer(levels, range(first_step, first_step + n_steps)) for levels in sets]
+        window, epsilon = self.model.window_length, self.model.pure_epsilon
+        chosen = {
+            str(level): {
+                "mechanism": NAME,
+                **(states.get(str(level)) or {}),
+                PARTS: groups_to_document(groups),
+            }
+            for levels, groups in zip(
+                sets, layers_with_headroom(layers, first_step, others, window, epsilon), strict=True
+            )
+            for level, _ in levels
+        }
         return {"mechanism": LEVELS, **(state or {}), "levels": chosen}
 
     @property
     def _sets_of_levels(self) -> tuple[Levels, ...]:
         """The measured levels, those together that are measured at the same blocks; root first."""
-        small = tuple(one for one in self._informed if one[0] == self.small_level)
-        return tuple(levels for levels in (self._dense, small) if levels)
-
-    @property
-    def _dense(self) -> Levels:
-        """The levels that are measured at common blocks and have one posterior."""
-        return tuple(one for one in self._informed if one[0] != self.small_level)
-
-    @property
-    def _informed(self) -> Levels:
-        """The `levels`, with their own type."""
-        return tuple((level, own) for level, own in self.levels if isinstance(own, HistoryInformed))
+        dense, small = (
+            tuple(
+                (level, own)
+                for level, own in self.levels
+                if isinstance(own, HistoryInformed) and (level == self.small_level) is is_small
+            )
+            for is_small in (False, True)
+        )
+        return tuple(levels for levels in (dense, small) if levels)
 
     def _known(self, measured: Measured) -> tuple[FilterState, dict[int, BlockHistory]]:
         if len(measured.parts) != len(self.levels):
@@ -969,7 +839,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
             )
         # what each level left: its own blocks are there
         histories = refined(_guessed(measured.before), _left_by(self, measured))
-        return self._belief(_learned(measured.before)), histories
+        return self._belief(measured.before), histories
 
     def _histories(self, state: State | None) -> dict[int, BlockHistory]:
         known = level_states(state or None)
@@ -981,8 +851,65 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
     def _parts(self, measured: Measured) -> dict[int, Measured]:
         return dict(zip((level for level, _ in self.levels), measured.parts, strict=True))
 
-    def _estimates(self, n_series: int) -> TreeEstimates:
-        return TreeEstimates(self.pattern, self.tree, self.small_level, self.lower_bound)
+    def _look(self, histories: Histories, events: Iterable[int]) -> Seen | None:
+        above = tree_of_common_blocks(self.tree, self.small_level)
+        typical = typical_above(self.tree, above, self.pattern.scale_units)
+        look = seen_counts if self.pattern.counts else seen_tree
+        found = look(histories, above, self.pattern.public_days, typical, events)
+        return None if found is None else found[0]
+
+    def _estimated(self, measured: Measured, belief: FilterState, histories: Histories) -> Estimated:
+        steps, near = period_and_nearby_blocks(measured, histories)
+        scale, unit = self.pattern.scale_units, float(measured.resolution)
+        if self.pattern.counts:
+            shared = shared_fit(belief, near, self.tree, self.small_level, steps, scale)
+            fit = fit_counts(shared, near, self.tree, self.small_level, steps, scale)
+            own = partial(self._errors_of_counts, shared, near, histories, steps, unit) if shared else None
+            return published_counts(fit, measured, self.tree, self.lower_bound), own
+        found, errors = fit_tree(belief, near, self.tree, steps, scale), None
+        if found is None:
+            values, variances = nothing_measured(self.tree, len(steps), scale)
+        else:
+            times = self._error_times(near, histories, steps)
+            errors = found.errors(times, len(steps))
+            values, variances = found.series(steps, errors)
+        values, variances = values * unit, variances * unit**2
+        bound, optimality, unbounded = self.lower_bound, None, None
+        if bound is not None and values[self.tree.leaf_indices].min() < bound:
+            merged = measured.seen_as(values, variances)
+            # a posterior's leaves inform their parents too, so no parent is fixed
+            nearest = consistent(merged, self.tree, [], "variance", bound, "joint")
+            values, optimality, unbounded = nearest.values, nearest.optimality, values
+        estimate = Estimate(values, variances, optimality=optimality, unbounded=unbounded)
+        if errors is None:
+            return estimate, None
+        sums = SumsOfTimes(errors, times.weights, len(times.weights) - len(steps), unit**2)
+        return estimate, lambda: sums
+
+    def _errors_of_counts(
+        self, shared: SharedFit, near: Histories, histories: Histories, steps: range, unit: float
+    ) -> CovarianceOfSums | None:
+        """Return the same of counts, of nodes; None also where leaves were not measured."""
+        if len(self.tree.nodes) > most_nodes(self.tree, len(steps)):
+            return None
+        times = self._error_times(near, histories, steps)
+        every = range(int(times.starts.min()), steps.stop)
+        found = count_errors(shared, near, self.tree, self.small_level, every, len(steps))
+        if found is None:
+            return None
+        return SumsOfTimes(found, times.of_steps, len(times.weights) - len(steps), unit**2)
+
+    def _error_times(self, near: Histories, histories: Histories, steps: range) -> ErrorTimes:
+        """Return the days before a period whose errors correlate with its own: those of the blocks in the
+        estimate.
+
+        Where it reads all blocks that the estimate of a day before did, that day's error is its residual in
+        this posterior plus a function of blocks, with which this day's error is not correlated. So the
+        covariance of both errors is this posterior's.
+        """
+        earliest = min(int(one.starts.min()) for one in near.values() if one.n_blocks)
+        is_first = all(one.n_blocks == histories[level].n_blocks for level, one in near.items())
+        return times_before(self.pattern.public_days, steps, earliest, is_first)
 
     def measured(self, measured: Measured) -> bool:
         """Return whether its parts are block sums at each measured level's nodes of this tree."""
@@ -993,35 +920,49 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         # learned before the first sample: what fails here has drawn nothing
         state = self.prepared(state, period.first_step)
-        belief = self._belief(_learned(state))
+        belief = self._belief(state)
         elsewhere = (state or {}).get(ELSEWHERE, [])
         drawn = super()._draw(period, noise, self._with_parts(state, period.n_steps, period.first_step))
         assert drawn.state is not None
         end = period.first_step + period.n_steps
         seen = self.pattern.still_seen([spend_from_document(one) for one in elsewhere], end)
-        own = level_states(drawn.state)[str(self._dense[-1][0])]
+        own = level_states(drawn.state)[str(self._sets_of_levels[0][-1][0])]
         began = own["began"] if own else None
-        learned = {key: value for key, value in belief.to_document().items() if key in LEARNED}
-        after = {key: value for key, value in learned.items() if key != COVARIATES}
-        after["began"] = began if belief.began is None else belief.began
+        after = replace(belief, covariates=(), began=began if belief.began is None else belief.began)
         oldest = end - self.pattern.history_days * self.pattern.public_days.steps_per_day
         guessed = [one for one in _guessed(state) if one["since"] > oldest]
         guessed_part = {GUESSED: guessed} if guessed else {}
         return replace(
             drawn,
-            before={"mechanism": LEVELS, **learned, **guessed_part, **late_part(state)},
-            state={**drawn.state, ELSEWHERE: seen, **after, **guessed_part},
+            before={"mechanism": LEVELS, **belief.to_document(), **guessed_part, **late_part(state)},
+            state={**drawn.state, ELSEWHERE: seen, **after.to_document(), **guessed_part},
             # all blocks of weeks: once, in the state
             parts=tuple(replace(part, before=None, state=None) for part in drawn.parts),
         )
 
 
 @lru_cache(maxsize=256)
-def _with_the_same_blocks(whole: HistoryInformedTree) -> tuple[tuple[int, SeriesMechanism], ...]:
-    found: list[tuple[int, Any]] = list(super(HistoryInformedTree, whole).levels)
-    return with_the_same_blocks(
-        tuple(found), whole.tree, whole.pattern, whole.level_shares, whole.small_level
-    )
+def _with_the_same_blocks(whole: HistoryInformedTree) -> Levels:
+    """Return the levels' mechanisms, each with its share of epsilon, with the blocks of the tree's plan.
+
+    A level of small counts has blocks of its own. Learned parameters and covariates are the tree's.
+    """
+    pattern, small = whole.pattern, whole.small_level
+    count, length = pattern.blocks.n_blocks, pattern.blocks.length
+    figures = tree_figures(pattern, whole.tree)
+    if figures.relative_noise is not None:
+        count, length = choose_plan_blocks(whole.tree, figures, whole.level_shares)
+    common: dict[str, Any] = {"n_blocks": count, "block_length": length, "relearn_days": 0, "covariates": ()}
+    levels: dict[int, Any] = dict(super(HistoryInformedTree, whole).levels)
+    found = {
+        level: replace(own, **common) if level != small else _small(own) for level, own in levels.items()
+    }
+    sizes = {own.joint_groups.size for own in found.values() if own.joint_groups is not None}
+    if len(sizes) > 1:  # where noise is small next to the grid some level may have smaller groups alone
+        found |= {
+            level: replace(own, group_size=min(sizes)) for level, own in found.items() if level != small
+        }
+    return tuple(found.items())
 
 
 # Prior medians of a series that was public all along, for a stream that has learned nothing.
