@@ -170,7 +170,7 @@ MUTATIONS = (
     ),
     Mutation(
         "who is in several states at a step has the noise of one",
-        "optstream/mechanisms/series.py",
+        "optstream/mechanisms/base.py",
         "return self.model.leaves_per_step * self.model.alpha_units",
         "return self.model.alpha_units",
         ("tests/optstream/mechanisms/pegasus/test_semantics.py",),

@@ -42,7 +42,7 @@ from optstream.history.posterior import Seen, most_nodes
 from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, Component, constant
 from optstream.measurement.blocks import BLOCKS, DriftingBlocks, drifting_blocks, measure_blocks
 from optstream.measurement.priced import LinearSpend
-from optstream.mechanisms.base import Mechanism
+from optstream.mechanisms.base import Mechanism, OnlineMechanism, SeriesMechanism, memory_of, own_state
 from optstream.mechanisms.blocks import (
     BlockGroups,
     Figures,
@@ -59,8 +59,6 @@ from optstream.mechanisms.hierarchical import NAME as LEVELS
 from optstream.mechanisms.hierarchical import Hierarchical, level_states
 from optstream.mechanisms.joint_groups import JointTerms, Noise
 from optstream.mechanisms.period_release import Release
-from optstream.mechanisms.series import OnlineMechanism, SeriesMechanism
-from optstream.mechanisms.state import memory_of, own_state
 from optstream.noise import NoiseSource
 from optstream.privacy import JointSpend, PrivacyModel, Spend
 from optstream.privacy.exact import Exact, exact, make_plain, whole
