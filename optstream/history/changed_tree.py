@@ -9,7 +9,7 @@ Privacy: none; all of it is computed from noisy sums and the public list of chan
 18). Source: none; it is our own.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -51,7 +51,33 @@ def guesses(between: TreeMap, first_step: int) -> list[dict[str, Any]]:
     Of each its level and row, and of those that it has a share of, together with the share, its uncertainty,
     and the rows above that lack it.
     """
-    return list(_guesses(between, first_step))
+    tree = between.after
+    level_of, row_of = _places(tree)
+    parts_of: dict[str, list[str]] = {}
+    found = []
+    for leaf, parts in zip(tree.leaves, between.leaves, strict=True):
+        # a part that was merged with a neighbour since has a row that holds more than its share
+        for old, share in parts.items() if len(parts) == 1 else ():
+            if share < 1:
+                parts_of.setdefault(old, []).append(leaf)
+    for leaf, parts in zip(tree.leaves, between.leaves, strict=True):
+        own = {"at": [level_of[leaf], row_of[leaf]], "since": first_step}
+        if not parts:
+            siblings = _siblings(between, leaf, level_of)
+            if siblings:
+                above = [[level_of[node], row_of[node]] for node in _above(tree, leaf)]
+                rows = [row_of[one] for one in siblings]
+                guess = {"share": 1.0 / len(rows), "doubt": ADDED_DEVIATION, "parts": False, "above": above}
+                found.append({**own, "beside": rows, **guess})
+        elif len(parts) == 1 and next(iter(parts.values())) < 1:
+            ((old, share),) = parts.items()
+            siblings = [one for one in parts_of[old] if level_of[one] == level_of[leaf]]
+            whole = sum(float(between.leaves[tree.leaves.index(one)].get(old, 0)) for one in siblings)
+            if len(siblings) > 1:
+                rows = [row_of[one] for one in siblings]
+                guess = {"share": float(share) / whole, "doubt": SPLIT_DEVIATION, "parts": True, "above": []}
+                found.append({**own, "beside": rows, **guess})
+    return found
 
 
 def refined(guessed: Sequence[Mapping[str, Any]], histories: Histories) -> dict[int, BlockHistory]:
@@ -107,34 +133,6 @@ def _share(one: Mapping[str, Any], histories: Histories) -> float:
     noise = 2.0 * float(weight.sum()) * (1 + len(one["beside"]) * measured**2) / whole**2
     variance = (float(one["doubt"]) * guess) ** 2
     return max((measured / noise + guess / variance) / (1.0 / noise + 1.0 / variance), 0.0)
-
-
-def _guesses(between: TreeMap, first_step: int) -> Iterator[dict[str, Any]]:
-    tree = between.after
-    level_of, row_of = _places(tree)
-    parts_of: dict[str, list[str]] = {}
-    for leaf, parts in zip(tree.leaves, between.leaves, strict=True):
-        # a part that was merged with a neighbour since has a row that holds more than its share
-        for old, share in parts.items() if len(parts) == 1 else ():
-            if share < 1:
-                parts_of.setdefault(old, []).append(leaf)
-    for leaf, parts in zip(tree.leaves, between.leaves, strict=True):
-        own = {"at": [level_of[leaf], row_of[leaf]], "since": first_step}
-        if not parts:
-            siblings = _siblings(between, leaf, level_of)
-            if siblings:
-                above = [[level_of[node], row_of[node]] for node in _above(tree, leaf)]
-                rows = [row_of[one] for one in siblings]
-                guess = {"share": 1.0 / len(rows), "doubt": ADDED_DEVIATION, "parts": False, "above": above}
-                yield {**own, "beside": rows, **guess}
-        elif len(parts) == 1 and next(iter(parts.values())) < 1:
-            ((old, share),) = parts.items()
-            siblings = [one for one in parts_of[old] if level_of[one] == level_of[leaf]]
-            whole = sum(float(between.leaves[tree.leaves.index(one)].get(old, 0)) for one in siblings)
-            if len(siblings) > 1:
-                rows = [row_of[one] for one in siblings]
-                guess = {"share": float(share) / whole, "doubt": SPLIT_DEVIATION, "parts": True, "above": []}
-                yield {**own, "beside": rows, **guess}
 
 
 def _siblings(between: TreeMap, leaf: str, level_of: Mapping[str, int]) -> list[str]:

@@ -299,7 +299,7 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
         history_days: Days of blocks that an estimate reads, at least 1.
         relearn_days: After how many days the parameters are learned again from the noisy blocks; 0 for never.
         components: Of the prior, with the medians that it starts from, such as those of a public proxy
-            (`mechanisms.history_informed.public_prior`); general ones of loads or of counts by default.
+            (`mechanisms.history_informed.with_medians`); general ones of loads or of counts by default.
         counts: Whether readings are counts, of resolution 1: whole numbers that vary around their expectation
             by as much as that is. Used by `HistoryInformedTree`, not by plain series.
         covariates: Public series that explain part of the readings, such as temperature. A period stores
