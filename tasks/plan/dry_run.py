@@ -1,4 +1,4 @@
-"""What releasing days would cost and how noisy it would be: from the configuration alone, nothing drawn."""
+"""The cost and noise of releasing days, from the configuration alone; nothing is drawn."""
 
 import math
 from collections.abc import Sequence
@@ -33,20 +33,16 @@ from tasks.release.outcomes import Printed, is_none, left_out
 from tasks.trusted.covariates import read_covariates
 
 
-def _price(amount: Fraction, currency: str) -> dict[str, Any]:
+def _in_epsilon(amount: Fraction, currency: str = "epsilon") -> dict[str, Any]:
     return {currency: str(amount), f"{currency}_float": float(amount)}
 
 
-def _in_epsilon(amount: Fraction) -> dict[str, Any]:
-    return _price(amount, "epsilon")
-
-
-def _in_currency(amount: Fraction, info: SerializationInfo[dict[str, str]]) -> dict[str, Any]:
+def _price(amount: Fraction, info: SerializationInfo[dict[str, str]]) -> dict[str, Any]:
     assert info.context is not None  # of `DryRun.to_json`
-    return _price(amount, info.context["currency"])
+    return _in_epsilon(amount, info.context["currency"])
 
 
-Price = Annotated[InstanceOf[Fraction], PlainSerializer(_in_currency)]
+Price = Annotated[InstanceOf[Fraction], PlainSerializer(_price)]
 """An amount in the currency of the plan, which names its keys in JSON."""
 
 
@@ -124,7 +120,7 @@ def _horizons(found: Sequence[tuple[int, HorizonLoss]], info: Any) -> list[dict[
             "n_days": n_days,
             "epsilon_float": loss.epsilon,
             "delta": str(loss.delta),
-            "plain_sum": _in_currency(loss.plain, info),
+            "plain_sum": _price(loss.plain, info),
             "composed": loss.composed,
         }
         for n_days, loss in found
@@ -239,10 +235,19 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
 
 def _stage(mechanism: Mechanism, spend: Spend, n_steps: int) -> Stage:
     """The plan's own scales, in the unit of the readings."""
-    # how many of its answers share noise at most
-    joint_over = max(map(len, spend.groups), default=1) if isinstance(spend, JointSpend) else 1
-    noise = []
-    for of, exact in _scales(mechanism, spend, n_steps).items():
+    joint_over, noise = 1, []
+    if isinstance(spend, JointSpend):  # how many of its answers share noise at most
+        joint_over = max(map(len, spend.groups), default=1)
+    if isinstance(spend, CappedSpend):
+        # a step that is given only a part of the weight gets more noise
+        scales = {
+            "answers" if isinstance(spend.cap, int) and spend.cap > 1 else "answers, least": spend.scale
+        }
+    elif isinstance(spend, StepSpend | JointSpend | GaussianSpend):
+        scales = {"answers": spend.scale}
+    else:
+        scales = mechanism.by_level[spend.level].period_scales(n_steps)
+    for of, exact in scales.items():
         scale = float(exact * mechanism.model.resolution)
         gaussian = isinstance(spend, GaussianSpend)
         deviation = scale if gaussian else math.sqrt(joint_variance(scale, joint_over))
@@ -251,18 +256,8 @@ def _stage(mechanism: Mechanism, spend: Spend, n_steps: int) -> Stage:
     return Stage(name=spend.stage, epsilon=alone, noise=tuple(noise))
 
 
-def _scales(mechanism: Mechanism, spend: Spend, n_steps: int) -> dict[str, Fraction]:
-    """Noise scales of a stage, by what they are added to."""
-    if isinstance(spend, CappedSpend):
-        # a step that is given only a part of the weight gets more noise
-        return {"answers" if isinstance(spend.cap, int) and spend.cap > 1 else "answers, least": spend.scale}
-    if isinstance(spend, StepSpend | JointSpend | GaussianSpend):
-        return {"answers": spend.scale}
-    return mechanism.by_level[spend.level].period_scales(n_steps)
-
-
 def _bands(mechanism: Mechanism, n_steps: int, first_step: int) -> list[Band] | None:
-    """How the noise goes through the estimate, by level, without the bound; None if the draw decides."""
+    """The noise of the estimate by level, without the bound; None if the draw decides it."""
     foreseen = mechanism.foreseen()
     if foreseen is None:
         return None

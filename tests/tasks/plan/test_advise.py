@@ -55,7 +55,7 @@ def test_plans_are_sorted_and_the_best_is_marked(load_text):
 @pytest.mark.slow
 def test_the_figures_are_those_of_the_dry_run(load_text):
     settings = load_text(INFORMED, COARSE)
-    judged = Judge.of(settings, None).judged(Choice("as configured", {}, settings))
+    judged = Judge(settings, None).judged(Choice("as configured", {}, settings))
     levels = dry_run(settings, [DAY]).periods[0].levels
     assert judged.expected == tuple(level.expected for level in levels)
 
@@ -73,7 +73,7 @@ def test_what_is_gained_within_the_priors_reach_changes_nothing(load_text):
 def test_other_mechanisms_are_judged_by_their_whole_error(load_text):
     """Of five samples a day noise is not all that is missed: what lies between them is."""
     fine = load_text(CONFIGURATION, ('alpha = "1"', 'alpha = "0.001"'), ("n_samples = 10", "n_samples = 5"))
-    judged = Judge.of(fine, 5000.0).judged(Choice("as configured", {}, fine))
+    judged = Judge(fine, 5000.0).judged(Choice("as configured", {}, fine))
     noise = dry_run(fine, [DAY]).periods[0].levels[1].expected.error
     assert judged.expected[1].error > 100 * noise
 
@@ -160,7 +160,7 @@ def test_plans_with_a_margin_have_shares_and_errors_of_it(advice):
     # the sum of a sector's cells, each with noise of its own, errs more than a sector that is measured
     derived = (*[Fraction(1, 3)] * 3, Fraction(0))
     choice = with_level_shares(Choice("", {}, found.settings), derived)
-    without = Judge.of(found.settings, 1000.0).judged(choice)
+    without = Judge(found.settings, 1000.0).judged(choice)
     assert without.expected[3].error > found.configured.expected[3].error
 
 
