@@ -14,9 +14,9 @@ from optstream.catalogue.layout import PAGE
 from optstream.catalogue.metadata import check_metadata
 from optstream.catalogue.page import check_page
 from optstream.errors import LedgerError, PublicationError
-from optstream.ledger import GuaranteeLoss, Ledger, ReleaseOutline, WindowLoss
+from optstream.ledger import GuaranteeLoss, Ledger, WindowLoss
 from optstream.ledger.terms import difference
-from optstream.privacy import Spend, worst_window
+from optstream.privacy import PrivacyModel, Spend, worst_window
 from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.ingest import days_with_dumps
@@ -55,7 +55,11 @@ class BackfillPlan:
 
 def plan_backfill(settings: Settings, ledger: Ledger, days: Sequence[date]) -> BackfillPlan:
     """Sort the days by what is known of them. Opens no dump, changes nothing. days: rising, at least one."""
-    known = _newest(settings, ledger, days)
+    calendar, wanted = settings.calendar, set(days)
+    steps = range(calendar.first_step(days[0]), calendar.first_step(days[-1]) + calendar.n_steps(days[-1]))
+    # an outline begins at its first spend, and in the ledger's order a later revision comes after
+    outlines = {period_from(one.period): one for one in ledger.outlines(settings.stream.name, steps)}
+    known = {day: one for day, one in outlines.items() if day in wanted}
     there = days_with_dumps(settings)
     unknown = [day for day in days if day not in known]
     over = Counter(
@@ -71,15 +75,6 @@ def plan_backfill(settings: Settings, ledger: Ledger, days: Sequence[date]) -> B
         absent=tuple(day for day in unknown if day not in there),
         over=dict(sorted(over.items())),
     )
-
-
-def _newest(settings: Settings, ledger: Ledger, days: Sequence[date]) -> dict[date, ReleaseOutline]:
-    """The newest revision of each day that the ledger knows."""
-    calendar, wanted = settings.calendar, set(days)
-    steps = range(calendar.first_step(days[0]), calendar.first_step(days[-1]) + calendar.n_steps(days[-1]))
-    # an outline begins at its first spend, and in the ledger's order a later revision comes after
-    found = {period_from(one.period): one for one in ledger.outlines(settings.stream.name, steps)}
-    return {day: one for day, one in found.items() if day in wanted}
 
 
 # What a backfill would charge, as the ledger would judge it, reserving nothing; and documents of it.
@@ -128,7 +123,7 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
     for day in days:
         start = calendar.first_step(day)
         recent = [spend for spend in recent if spend.first_step + spend.n_steps > start - model.window_length]
-        plan = _plan(settings, ledger, day, recent)
+        plan = planned(settings, ledger, day, recent)
         losses = judged([*recent, *plan])
         if any(one.is_broken for one in losses):
             refused.append(day)
@@ -137,13 +132,20 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
     return BackfillCost(model.budget, before, after, tuple(refused))
 
 
-def _plan(settings: Settings, ledger: Ledger, day: date, recent: Sequence[Spend]) -> tuple[Spend, ...]:
-    calendar = settings.calendar
-    first_step, n_steps = calendar.first_step(day), calendar.n_steps(day)
+def planned(
+    settings: Settings,
+    ledger: Ledger,
+    day: date,
+    recent: Sequence[Spend],
+    amended: PrivacyModel | None = None,
+) -> tuple[Spend, ...]:
+    """The plan of a day after the charged spends, as an amendment would price them, and the recent ones."""
+    first_step, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
     mechanism: Mechanism = mechanism_for(settings, day)
     state = None
     if mechanism.reads_spends:
-        near = ledger.charged_near(settings.stream.name, day.isoformat(), 0, first_step, n_steps)
+        period = (day.isoformat(), 0, first_step, n_steps)
+        near = ledger.charged_near(settings.stream.name, *period, amended=amended)
         state = mechanism.recall([*near, *recent])
     return mechanism.plan(n_steps, first_step, state)
 
