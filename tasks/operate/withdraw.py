@@ -8,7 +8,7 @@ from optstream.catalogue import Entry
 from optstream.catalogue import withdraw as withdraw_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseRecord, ReleaseState
-from tasks.operate.sign import signer_of
+from tasks.operate.keys import signer_of
 from tasks.release.run import Run
 from tasks.release.stages import Ended, Requested, Status
 from tasks.release.witness import bear_witness, refuse_older

@@ -19,7 +19,7 @@ from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import Ledger
 from tasks.config import Settings
 from tasks.ledger.show import read_horizons
-from tasks.operate.sign import signer_of
+from tasks.operate.keys import signer_of
 from tasks.pages.charts import published_chart
 from tasks.pages.public import as_good_as_nothing, card_files, deployment_of, public_page
 from tasks.pages.published import PublicFacts, public_facts

@@ -31,7 +31,7 @@ from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.ledger import ReleaseRecord, ReleaseState, Vintage
 from optstream.mechanisms import Release
 from optstream.stream import Measured, period_from
-from tasks.operate.sign import signer_of
+from tasks.operate.keys import signer_of
 from tasks.release import revise
 from tasks.release.due import check_later
 from tasks.release.revise import StagedVintage
