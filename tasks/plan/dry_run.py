@@ -192,7 +192,7 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
         horizons=plan_horizons(settings, days[0]),
         warnings=(
             *(one.why for one in read_covariates(settings, max(days)).unread),
-            *_warnings(settings, mechanism, periods[0]),
+            *warnings_of(settings, mechanism, [level.expected for level in periods[0].levels]),
             *filter(None, [clock_before_ingest(settings, days[0])]),
         ),
         currency=model.currency,
@@ -203,11 +203,8 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
 
 def level_warnings(settings: Settings, day: date) -> tuple[str, ...]:
     """Return the warnings that a dry run of this day has; raises ParameterError as it does."""
-    return _warnings(settings, mechanism_for(settings, day), _period(settings, [day]))
-
-
-def _warnings(settings: Settings, mechanism: Mechanism, period: Period) -> tuple[str, ...]:
-    return warnings_of(settings, mechanism, [level.expected for level in period.levels])
+    expected = [level.expected for level in _period(settings, [day]).levels]
+    return warnings_of(settings, mechanism_for(settings, day), expected)
 
 
 def _period(settings: Settings, days: Sequence[date]) -> Period:
@@ -216,7 +213,7 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
     spends = mechanism.plan(n_steps, first_step)
     costs = {level: own.epsilon for level, own in mechanism.by_level.items()}
     bands = _bands(mechanism, n_steps, first_step)
-    expected = expected_errors(settings, mechanism, bands, n_steps, first_step)
+    expected = _expected(settings, mechanism, bands, n_steps, first_step)
     levels = tuple(
         Level(
             level=level,
@@ -270,23 +267,22 @@ def _bands(mechanism: Mechanism, n_steps: int, first_step: int) -> list[Band] | 
     return [Band(*(math.sqrt(v) for v in (level.mean(), level.min(), level.max()))) for level in levels]
 
 
-# How far published values are expected to be from the truth, beside how large they are; nothing is read.
+# Expected errors of published values, next to their sizes; nothing is read.
 
 AS_GOOD_AS_NOTHING = 0.9
-"""Of what publishing 0, or the public scale, everywhere would miss by."""
+"""Of the error of publishing 0, or the public scale, everywhere."""
 STILL_PERIODS = 3
 
 
-def expected_errors(
+def _expected(
     settings: Settings, mechanism: Mechanism, bands: Sequence[Band] | None, n_steps: int, first_step: int
 ) -> tuple[Expected | None, ...]:
-    """Return the expected error of each level's nodes, root first.
+    """The expected error of each level's nodes, root first.
 
-    What a mechanism's prior expects once it has learned, of counts with what they vary; None without a public
-    scale, to which all that it expects is relative. Where the noise of a value is known before the
-    draw: that, which leaves out what interpolation gets wrong. Else the mean of a few periods with simulated
-    noise over series that stand still, which no mechanism finds harder than real ones. Costs no privacy:
-    nothing is read.
+    The error that a mechanism's prior expects once it has learned; None without the public scale to which
+    the prior is relative. Where the noise of a value is known before the draw: that, which leaves out the
+    error of interpolation. Else the mean of a few periods with simulated noise over series that stand still,
+    which no mechanism finds harder than real ones.
     """
     figures = mechanism.expected_by_level()
     if figures is not None:
@@ -319,8 +315,8 @@ def squared_errors(
 def warnings_of(
     settings: Settings, mechanism: Mechanism, expected: Sequence[Expected | None]
 ) -> tuple[str, ...]:
-    """Return what an operator should know before anything is spent: levels that are as good as nothing, and
-    a lower bound that nobody wrote where readings may lie below it.
+    """Return the warnings before anything is spent: levels that are as good as nothing, and a lower bound
+    that nobody wrote where readings may lie below it.
     """
     tree, (low, high) = mechanism.tree, settings.privacy.bounds
     with_leaves = {int(tree.depths[leaf]) for leaf in tree.leaf_indices}
@@ -350,9 +346,7 @@ def warnings_of(
     return tuple(found)
 
 
-# What several streams of one privacy budget would cost together, and how far each is from the truth.
-
-AGREED = ("population", "epsilon", "delta", "window")
+# The cost of several streams of one privacy budget together.
 
 
 @dataclass(frozen=True)
@@ -396,22 +390,22 @@ def price_products(streams: Sequence[Settings], days: Sequence[Sequence[date]]) 
     Raises ConfigurationError for streams of one population whose files do not agree, ParameterError as
     `dry_run`.
     """
-    members: dict[str, list[tuple[Settings, Sequence[date]]]] = {}
-    for settings, own in zip(streams, days, strict=True):
-        members.setdefault(settings.privacy.population, []).append((settings, own))
+    members: dict[str, dict[int, Settings]] = {}
+    for number, settings in enumerate(streams):
+        members.setdefault(settings.privacy.population, {})[number] = settings
     for several in members.values():
-        check_population([settings for settings, _ in several])
+        check_population([*several.values()])
     return tuple(
-        SharedBudget(population, tuple(dry_run(settings, own) for settings, own in several))
+        SharedBudget(population, tuple(dry_run(own, days[number]) for number, own in several.items()))
         for population, several in members.items()
     )
 
 
 def check_population(streams: Sequence[Settings]) -> None:
     """Raise ConfigurationError where streams are not of one population, or one of them is there twice."""
-    first, *others = streams
+    (first, *others), agreed = streams, ("population", "epsilon", "delta", "window")
     for other in others:
-        differing = [key for key in AGREED if getattr(other.privacy, key) != getattr(first.privacy, key)]
+        differing = [key for key in agreed if getattr(other.privacy, key) != getattr(first.privacy, key)]
         if differing:
             raise ConfigurationError(
                 f"{other.file} and {first.file} must have the same {', '.join(differing)}: "
