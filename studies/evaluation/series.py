@@ -15,7 +15,7 @@ from optstream.stream import AggregationTree, Calendar, days_from
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 from tasks.config.schema import public_holidays
-from tasks.operate.simulate import FRENCH_REGIONS, daily_load, shared_weather
+from tasks.operate.simulate import FRENCH_REGIONS, daily_load, weather_of
 
 LOAD, FLU, UNEMPLOYMENT = (
     "rte_regional_load_2013_2016.parquet",
@@ -76,7 +76,8 @@ def load_from(source: str, first: date) -> Load:
         values = [
             [daily_load(at, name, day, CALENDAR, 0) for name, at in FRENCH_REGIONS.items()] for day in days
         ]
-        weather = np.array([[shared_weather(0, day) for day in days]])
+        hours = np.arange(24.0)  # a day's mean of the weather that moves all leaves together
+        weather = np.array([[np.mean(weather_of(0, day, hours, "")) for day in days]])
         temperature = Covariate("temperature", 0, weather)
         return Load(np.round(np.array(values), 1), tuple(FRENCH_REGIONS), first, temperature)
     names, found = read_load(Path(source, LOAD), first, LAST)

@@ -95,7 +95,7 @@ def daily_load(region: Region, leaf: str, day: date, calendar: Calendar, seed: i
     heated = (1 + coldness) / 2
     clock = heated * _clock_curve(WINTER_DAY, hours) + (1 - heated) * _clock_curve(SUMMER_DAY, hours)
     weather = (0.3 + 0.7 * heated) * (
-        SHARED_WEATHER * _weather(seed, day, hours, "") + OWN_WEATHER * _weather(seed, day, hours, leaf)
+        SHARED_WEATHER * weather_of(seed, day, hours, "") + OWN_WEATHER * weather_of(seed, day, hours, leaf)
     )
     noise = OWN_NOISE * day_generator(seed, day, leaf).standard_normal(hours.size)
     # working days against the weekend, with mean 1 over a week; a night belongs to the day before it
@@ -125,13 +125,10 @@ def _clock_curve(knots: dict[float, float], hours: Values) -> Values:
     return eased(hours) / float(np.mean(eased(np.arange(0, 24, 0.25))))
 
 
-def shared_weather(seed: int, day: date) -> float:
-    """Return a day's mean of the weather that moves all leaves together, in its standard deviations."""
-    return float(np.mean(_weather(seed, day, np.arange(24.0), "")))
-
-
-def _weather(seed: int, day: date, hours: Values, purpose: str) -> Values:
-    """AR(1) from day to day with variance 1, and a straight line from one midnight to the next."""
+def weather_of(seed: int, day: date, hours: Values, purpose: str) -> Values:
+    """AR(1) from day to day with variance 1, and a straight line from one midnight to the next; of "", shared
+    by all leaves.
+    """
     days = [day + timedelta(days=offset) for offset in range(-MEMORY_DAYS, 2)]
     shocks = np.array([day_generator(seed, each, f"weather {purpose}").standard_normal() for each in days])
     weights = np.sqrt(1 - DAY_TO_DAY**2) * DAY_TO_DAY ** np.arange(MEMORY_DAYS, -1, -1.0)
