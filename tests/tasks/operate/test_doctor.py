@@ -4,8 +4,9 @@ import fcntl
 import os
 import shutil
 import socket
+import tempfile
 import time
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,42 @@ from optstream.errors import ConfigurationError, LedgerError
 from optstream.noise import simulated_noise
 from tasks.operate import doctor as places
 from tasks.operate import permissions
-from tasks.operate.doctor import listens_beyond_loopback, unusable
+from tasks.operate.doctor import examine, listens_beyond_loopback, unusable
 from tasks.operate.permissions import check_trusted
 from tests.failing import raising
-from tests.tasks.two_regions import STEPS
+from tests.tasks.two_regions import CONFIGURATION, STEPS, Installation
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+NOW = datetime(2016, 7, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def around():
+    """Look around a stream: findings as (severity, place, rule and remedy)."""
+
+    def look(installation, environment=None, ask=lambda url: None, now=NOW):
+        found = examine(installation.settings, environment or {}, now, ask)
+        return [(one.severity.value, one.place, f"{one.rule}: {one.remedy}") for one in found]
+
+    return look
+
+
+@pytest.fixture
+def open_installation():
+    """Released, private where it must be; raw dumps for their owner alone."""
+    before = os.umask(0o022)
+    folder = Path(tempfile.mkdtemp(prefix="optstream-doctor-"))
+    folder.chmod(0o755)
+    try:
+        (folder / "optstream.toml").write_text(CONFIGURATION)
+        installation = Installation(folder)
+        installation.simulate(DAY)
+        (folder / "dumps").chmod(0o700)
+        installation.released(DAY)
+        yield installation
+    finally:
+        os.umask(before)
+        shutil.rmtree(folder)
 
 
 def test_a_sound_stream_has_no_finding_and_is_left_as_it_was(open_installation, around):

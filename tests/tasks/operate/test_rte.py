@@ -19,6 +19,38 @@ from tasks.operate import rte as files
 from tasks.operate.rte import parse, read_load, rte_configuration, text_of, write_loads
 from tasks.operate.simulate import FRENCH_REGIONS
 
+COLUMNS = [
+    "Périmètre", "Nature", "Date", "Heures", "Consommation", "Thermique", "Nucléaire", "Eolien", "Solaire",
+    "Hydraulique", "Pompage", "Bioénergies", "Ech. physiques",
+]  # fmt: skip
+FOOTER = "RTE ne pourra être tenu responsable de rien."
+
+
+def load_of(region, day, slot):
+    """A whole number that tells region, day and slot apart."""
+    return 1000 + 7 * sorted(FRENCH_REGIONS).index(region) + 100 * day.timetuple().tm_yday % 9000 + slot
+
+
+def row_of(perimeter, day, time, load, nature="Données définitives"):
+    return "\t".join([perimeter, nature, str(day), time, str(load), *["0"] * 8, ""])
+
+
+def rte_lines(region="84", first=date(2016, 3, 25), n_days=4, perimeter=None):
+    """Header, four rows an hour of which two carry a reading, and the legal line with what follows it."""
+    perimeter = perimeter or FRENCH_REGIONS[region].name
+    lines = ["\t".join([*COLUMNS, ""])]
+    for day in (first + timedelta(days=number) for number in range(n_days)):
+        for quarter in range(96):
+            time = f"{quarter // 4:02}:{15 * (quarter % 4):02}"
+            load = "" if quarter % 2 else load_of(region, day, quarter // 2)
+            lines.append(row_of(perimeter, day, time, load))
+    return [*lines, FOOTER, "", ""]
+
+
+def encoded(lines):
+    return "\n".join(lines).encode("latin-1")
+
+
 TEXT = b"a text"
 
 
@@ -33,8 +65,8 @@ def zipped(*members, method=zipfile.ZIP_DEFLATED):
 ARCHIVE = zipped(("year.xls", TEXT * 50))
 
 
-def test_a_text_is_taken_and_a_zipped_one_unpacked(made, tmp_path):
-    content = made.encoded(made.rte_lines("53"))
+def test_a_text_is_taken_and_a_zipped_one_unpacked(tmp_path):
+    content = encoded(rte_lines("53"))
     (tmp_path / "text.xls").write_bytes(content)
     (tmp_path / "packed.zip").write_bytes(zipped(("folder/", b""), ("folder/../../év.xls", content)))
     plain, unpacked = read_load(tmp_path / "text.xls"), read_load(tmp_path / "packed.zip")
@@ -89,18 +121,18 @@ def test_a_spoilt_archive_gives_bytes_or_a_refusal(archive, place, spoil, cut):
     assert text in (TEXT * 50, content)
 
 
-def refused(made, lines, message):
+def refused(lines, message):
     with pytest.raises(DumpError, match=message):
-        parse(made.encoded(lines))
+        parse(encoded(lines))
 
 
-def test_every_half_hour_is_read_also_where_the_clock_changes(made):
-    region, rows = parse(made.encoded(made.rte_lines()))
+def test_every_half_hour_is_read_also_where_the_clock_changes():
+    region, rows = parse(encoded(rte_lines()))
     assert region == "84"
     assert rows.schema == {"timestamp": pl.Datetime("us"), "load_mw": pl.Float64, "line": pl.UInt32}
     expected = [datetime(2016, 3, 25) + timedelta(minutes=30) * slot for slot in range(4 * 48)]
     assert rows["timestamp"].to_list() == expected  # 27 March has its 02:00 and 02:30
-    loads = [made.load_of("84", stamp.date(), 2 * stamp.hour + stamp.minute // 30) for stamp in expected]
+    loads = [load_of("84", stamp.date(), 2 * stamp.hour + stamp.minute // 30) for stamp in expected]
     assert rows["load_mw"].to_list() == loads
     assert rows["line"].to_list() == [2 + 2 * slot for slot in range(4 * 48)]
 
@@ -124,18 +156,18 @@ def test_every_half_hour_is_read_also_where_the_clock_changes(made):
         (10, {3: "01:30"}, "line 10: another reading of a half-hour that stands above; .* 48"),
     ],
 )  # fmt: skip
-def test_what_is_not_as_rte_writes_it_is_refused_with_its_line(made, line, cells, message):
-    lines = made.rte_lines()
+def test_what_is_not_as_rte_writes_it_is_refused_with_its_line(line, cells, message):
+    lines = rte_lines()
     row = lines[line - 1].split("\t")
     for place, text in cells.items():
         row[place] = text
     lines[line - 1] = "\t".join(row)
-    refused(made, lines, message)
+    refused(lines, message)
 
 
 @pytest.mark.parametrize("perimeter", ["France", "Alsace"])
-def test_a_file_of_no_region_is_refused(made, perimeter):
-    refused(made, made.rte_lines(perimeter=perimeter), f"line 2: '{perimeter}' is none of the 12 regions")
+def test_a_file_of_no_region_is_refused(perimeter):
+    refused(rte_lines(perimeter=perimeter), f"line 2: '{perimeter}' is none of the 12 regions")
 
 
 FIRST = date(2016, 3, 23)
@@ -144,11 +176,11 @@ NOW = datetime(2016, 7, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def load(made, tmp_path):
+def load(tmp_path):
     """Write lines as a file, and read it."""
 
     def read(lines, name="year.xls"):
-        (tmp_path / name).write_bytes(made.encoded(lines))
+        (tmp_path / name).write_bytes(encoded(lines))
         return read_load(tmp_path / name)
 
     return read
@@ -159,8 +191,8 @@ def contents(folder):
 
 
 @pytest.mark.slow
-def test_a_week_of_twelve_regions_is_read_by_the_documented_configuration(made, load, tmp_path):
-    loads = [load(made.rte_lines(region, FIRST, 7), f"{region}.xls") for region in FRENCH_REGIONS]
+def test_a_week_of_twelve_regions_is_read_by_the_documented_configuration(load, tmp_path):
+    loads = [load(rte_lines(region, FIRST, 7), f"{region}.xls") for region in FRENCH_REGIONS]
     done = write_loads(loads, tmp_path / "dumps")
     assert (done.n_files, done.n_written, done.n_kept, done.n_incomplete, done.n_empty) == (12, 84, 0, 0, 0)
     assert done.regions == tuple(sorted(FRENCH_REGIONS))
@@ -171,28 +203,28 @@ def test_a_week_of_twelve_regions_is_read_by_the_documented_configuration(made, 
     assert [verdict.error for verdict in validate(settings, ingested, now=NOW)] == [None] * 7
     for day in ingested:
         expected = [
-            [1000 * made.load_of(leaf, day.day, slot) for slot in range(48)]
+            [1000 * load_of(leaf, day.day, slot) for slot in range(48)]
             for leaf in settings.tree_of(date.min).leaves
         ]
         assert (open_private_period(day.period) == np.array(expected)).all()  # in kW
 
 
-def test_another_dump_is_never_overwritten(made, load, tmp_path):
+def test_another_dump_is_never_overwritten(load, tmp_path):
     into = tmp_path / "dumps"
-    write_loads([load(made.rte_lines("84", FIRST, 2))], into)
+    write_loads([load(rte_lines("84", FIRST, 2))], into)
     before = contents(into)
-    lines = made.rte_lines("84", FIRST, 2)
-    lines[1] = made.row_of(FRENCH_REGIONS["84"].name, FIRST, "00:00", "1")
+    lines = rte_lines("84", FIRST, 2)
+    lines[1] = row_of(FRENCH_REGIONS["84"].name, FIRST, "00:00", "1")
     with pytest.raises(DumpError, match=r"holds another dump.*another folder, or remove"):
         write_loads([load(lines)], into)
     assert contents(into) == before
 
 
-def test_two_files_may_repeat_each_other_but_not_disagree(made, load, tmp_path):
-    lines = made.rte_lines("84", FIRST, 2)
-    same = load(made.rte_lines("84", FIRST + timedelta(days=1), 2), "later.xls")
+def test_two_files_may_repeat_each_other_but_not_disagree(load, tmp_path):
+    lines = rte_lines("84", FIRST, 2)
+    same = load(rte_lines("84", FIRST + timedelta(days=1), 2), "later.xls")
     assert write_loads([load(lines), same], tmp_path / "dumps").n_written == 3
-    lines[99] = made.row_of(FRENCH_REGIONS["84"].name, WEEK[1], "00:30", "4711")
+    lines[99] = row_of(FRENCH_REGIONS["84"].name, WEEK[1], "00:30", "4711")
     with pytest.raises(OptStreamError) as caught:
         write_loads([same, load(lines)], tmp_path / "others")
     assert str(caught.value).startswith("year.xls: line 100: another reading of region 84, 2016-03-24 00:30")
