@@ -24,7 +24,7 @@ from tasks.config import Settings
 from tasks.config.fields import lies_within
 from tasks.trusted.files import private_opener
 
-# The columns of an exported ledger. Exact amounts are text ("2/3"), with a float beside them for reading.
+# The columns of an exported ledger. Exact amounts are text ("2/3"), with a float next to them for reading.
 
 COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
     "streams": {

@@ -356,7 +356,7 @@ def _from(stretches: Sequence[Stretch], start: int) -> Sequence[Stretch]:
 
 DELTA = Fraction(1, 10**6)
 HORIZONS = (30, 365)
-"""Days over which a customer's whole loss is told where nobody asked for another number."""
+"""Default numbers of days of a customer's whole loss."""
 
 
 def _of_loss(read: Callable[[HorizonLoss], Any], compromised: Any) -> Any:

@@ -77,9 +77,9 @@ def _lineage(settings: Settings, ledger: Ledger, releases: Mapping[Key, ReleaseO
     """
     # the ledger first, in its own order: what it has as published, the lineage knows by now
     published = list(ledger.event_times(settings.stream.name, "published"))
-    told = told_releases(settings)
+    known = told_releases(settings)
     last = max(
-        (number for number, release in enumerate(published) if release in told), default=len(published)
+        (number for number, release in enumerate(published) if release in known), default=len(published)
     )
     lacking = [key for key in published[last + 1 :] if key not in releases or releases[key].withdrawn is None]
     if lacking:
@@ -276,7 +276,7 @@ def _other_trees(
         if release is None or entry.withdrawn:
             continue
         stated = None
-        with suppress(PublicationError):  # told below, with the file
+        with suppress(PublicationError):  # reported below, with the file
             stated = read_statement(storage, entry).mechanism.get(TREE)
         known = trees.get(release.amendment)
         if stated is not None and known and stated != hash_at(known, release.first_step):

@@ -17,7 +17,7 @@ def declare(settings: Settings, ledger: Ledger, reason: str, now: datetime) -> N
     """Make the configuration's the privacy guarantee of the days to come, permanently.
 
     Raises LedgerError if nothing differs, for an older copy of the ledger, and where a witness cannot be
-    told.
+    written.
     """
     refuse_older(settings, ledger)
     ledger.amend(terms_of(settings), reason, now)
@@ -36,12 +36,12 @@ class Waits:
 
     def lines(self, stream: str) -> list[str]:
         """What a terminal shows."""
-        told = [f"{stream}: {', '.join(self.changed)} would change; nothing was declared"]
-        told += [f"{day} would wait: {in_words(broken)}" for day, broken in self.refused]
+        lines = [f"{stream}: {', '.join(self.changed)} would change; nothing was declared"]
+        lines += [f"{day} would wait: {in_words(broken)}" for day, broken in self.refused]
         if self.first is not None:
             kind = "hour" if isinstance(self.first, Hour) else "day"
-            told.append(f"{self.first} is the first {kind} that could be released under the new guarantee")
-        return told
+            lines.append(f"{self.first} is the first {kind} that could be released under the new guarantee")
+        return lines
 
 
 def rehearse(settings: Settings, ledger: Ledger) -> Waits:

@@ -219,7 +219,7 @@ def _network_file_system(folder: Path) -> str | None:
 
 
 def stores(case: Case) -> Lines:
-    """Places that are URLs; the store itself says who may read what, and is not asked."""
+    """Places that are URLs; the rights of a store are its own affair."""
     inputs, published = case.settings.input_folder, case.settings.published_folder
     if isinstance(inputs, StoreUrl):
         try:
@@ -520,13 +520,13 @@ def ask_server(url: str) -> Mapping[str, Any] | None:
     opener = build_opener(ProxyHandler({})) if is_loopback(urlsplit(url).hostname or "") else build_opener()
     try:
         with opener.open(f"{url}/admin/settings", timeout=SECONDS) as answer:
-            told = json.load(answer)
+            document = json.load(answer)
     except HTTPError as error:
         # 404: an open server that tells of no settings; 401 and 403: a closed one
         return {} if error.code not in (401, 403) else None
     except (OSError, ValueError):
         return None
-    return told if isinstance(told, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def noise_library(source: NoiseSource) -> Lines:

@@ -47,7 +47,7 @@ def read_key(path: Path) -> Ed25519PrivateKey:
 
 
 def new_key(path: Path) -> Path:
-    """Make a signing key in a new file, its owner's alone, and its public key in a file beside it.
+    """Make a signing key in a new file, its owner's alone, and its public key in a file next to it.
 
     Of a key whose public file is missing, as after a crash between the two, only that is written. Returns its
     path. Raises ConfigurationError, with nothing written, where it is there, or a key that cannot be read.

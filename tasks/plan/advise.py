@@ -1,4 +1,4 @@
-"""What `optstream advise` proposes: for each stream a plan, for streams of one population their shares."""
+"""The proposals of `optstream advise`: a plan for each stream, and the shares of one population's streams."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -228,12 +228,12 @@ class Judge:
         self.tree: AggregationTree = settings.tree_of(self.day)  # a margin is its last level
         # the mechanism whose prior expects, as configured or by general figures, without a margin
         section = own if own.kind.chooses_shares else HistoryInformed(name="HistoryInformed")
-        told = changed(without_delta(settings), mechanism=section.model_copy(update={"scale": known}))
+        scaled = changed(without_delta(settings), mechanism=section.model_copy(update={"scale": known}))
         if settings.margin is not None:  # then the leaves are no cells, and the cells' level is gone
             shares = {"margins": {}, "levels": settings.level_shares[:-2]}
             hierarchy = settings.hierarchy.model_copy(update={"margins": {}})
-            told = changed(told, hierarchy=hierarchy, budget=settings.budget.model_copy(update=shares))
-        self.figures = mechanism_for(told, self.day).pattern.figures  # type: ignore[union-attr]
+            scaled = changed(scaled, hierarchy=hierarchy, budget=settings.budget.model_copy(update=shares))
+        self.figures = mechanism_for(scaled, self.day).pattern.figures  # type: ignore[union-attr]
         sizes = known * leaves_by_level(self.tree)
         blind = np.minimum(misses_unmeasured(self.tree, self.figures), 1.0)
         # of each level, the size of a typical node, and the error if nothing were measured
@@ -333,13 +333,13 @@ class WithBlocks(HistoryInformed):
 def _as_it_runs(judge: Judge) -> Choice:
     """Return the configured plan, with the public size for its errors alone: its blocks stay as they are."""
     choice = Choice("as configured", {}, judge.settings)
-    told = _with_key(choice, "scale", judge.scale)
-    if told is None:
+    scaled = _with_key(choice, "scale", judge.scale)
+    if scaled is None:
         return choice
     blocks = mechanism_for(judge.settings, judge.day).pattern.blocks  # type: ignore[union-attr]
-    own = dict(told.settings.mechanism)
+    own = dict(scaled.settings.mechanism)
     mechanism = WithBlocks(**own, n_blocks=blocks.n_blocks, block_length=blocks.length)
-    return replace(choice, settings=changed(told.settings, mechanism=mechanism))
+    return replace(choice, settings=changed(scaled.settings, mechanism=mechanism))
 
 
 def _with_noises(choices: Iterable[Choice], scale: float) -> Iterator[Choice]:
@@ -440,7 +440,7 @@ class StreamAdvice:
 
 @dataclass(frozen=True)
 class PlanAdvice:
-    """Of all streams that were asked for. overdrawn: what they plan with now, where that is more than all."""
+    """The advice for all streams. overdrawn: the sum of their present shares, where that is more than 1."""
 
     streams: tuple[StreamAdvice, ...]
     overdrawn: Fraction | None
@@ -504,7 +504,7 @@ def advice_document(advice: PlanAdvice) -> dict[str, Any]:
 
 
 def write_proposal(settings: Settings, keys: Mapping[str, Mapping[str, Any]], path: Path) -> None:
-    """Write the configuration of a stream with other keys to a new file beside it; what cannot be loaded is
+    """Write the configuration of a stream with other keys to a new file next to it; what cannot be loaded is
     not left.
 
     keys: what to set, by table. A table [mechanism] with a name replaces the old one, and tables that the

@@ -93,7 +93,7 @@ class BackfillCost:
 
 
 def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> BackfillCost:
-    """Plan the days in order, each beside what was charged and what the days before it would be.
+    """Plan the days in order, each after the charges of the ledger and those of the days before it.
 
     A plan is the most that a day may cost; once drawn it may be charged less. days: rising. Raises
     LedgerError where the ledger's guarantee is not the configuration's, for then a run is refused.
