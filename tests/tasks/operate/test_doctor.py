@@ -1,6 +1,7 @@
 """The doctor's findings: folders and files, variables and servers, ledger, published folder and dumps."""
 
 import fcntl
+import gc
 import os
 import shutil
 import socket
@@ -59,24 +60,37 @@ def test_a_sound_stream_has_no_finding_and_is_left_as_it_was(open_installation, 
         public = (open_installation.folder / "published").stat().st_mtime_ns
         return public, {path: path.stat().st_mode for path in open_installation.folder.rglob("*")}
 
+    gc.collect()  # closes the ledgers that the fixture left open
+    open_installation.ledger.close()  # the last connection: SQLite removes its logs
     before = seen()
     assert around(open_installation) == []
     assert seen() == before
 
 
-@pytest.mark.parametrize("place", ["trusted", "trusted/ledger.sqlite", "trusted/input.key"])
-@pytest.mark.parametrize("mode", [0o040, 0o001, 0o004])
-def test_a_trusted_place_open_to_others_is_wrong_and_stops_every_run(open_installation, around, place, mode):
+@pytest.mark.parametrize(
+    ("place", "mode", "remedy"),
+    [
+        *(("trusted", mode, "chmod 700") for mode in (0o040, 0o001, 0o004)),
+        *(("trusted/ledger.sqlite", mode, "chmod 600") for mode in (0o040, 0o001, 0o004)),
+        *(("trusted/input.key", mode, "chmod 600") for mode in (0o040, 0o001, 0o004)),
+        ("published", 0o002, "chmod o-w"),
+        ("published/data", 0o002, "chmod o-w"),
+        ("published/.incoming", 0o002, "chmod o-w"),
+        ("published/catalogue.json", 0o002, "chmod o-w"),
+        (".", 0o002, "chmod o-w"),
+    ],
+)
+def test_a_place_open_to_others_is_wrong_and_stops_every_run(open_installation, around, place, mode, remedy):
     check_trusted(open_installation.settings)
     path = open_installation.folder / place
     path.chmod(path.stat().st_mode | mode)
     ((severity, found, words),) = around(open_installation)
-    remedy = f"chmod {'700' if place == 'trusted' else '600'} {path}"
     assert (severity, found) == ("wrong", str(path))
-    assert remedy in words
-    with pytest.raises(ConfigurationError, match=remedy):
+    assert f"{remedy} {path}" in words
+    rule = "written by everybody" if mode == 0o002 else "open to others"
+    with pytest.raises(ConfigurationError, match=f"{rule}.*\n.*{remedy} {path}"):
         check_trusted(open_installation.settings)
-    os.system(remedy)
+    os.system(f"{remedy} {path}")
     check_trusted(open_installation.settings)
 
 
@@ -149,24 +163,6 @@ def test_the_reverse_does_not_load_and_the_doctor_says_so(open_installation):
         assert finding.is_bad
         assert "published" in finding.rule or "seed" in finding.rule or "noise" in finding.rule
         (open_installation.folder / "optstream.toml").write_text(text)
-
-
-@pytest.mark.parametrize(
-    "place", ["published", "published/data", "published/.incoming", "published/catalogue.json", "."]
-)
-def test_a_published_place_that_anybody_may_write_is_wrong_and_stops_every_run(
-    open_installation, around, place
-):
-    check_trusted(open_installation.settings)
-    path = open_installation.folder / place
-    path.chmod(path.stat().st_mode | 0o002)
-    ((severity, found, words),) = around(open_installation)
-    assert (severity, found) == ("wrong", str(path))
-    assert f"chmod o-w {path}" in words
-    with pytest.raises(ConfigurationError, match=f"written by everybody.*\n.*chmod o-w {path}"):
-        check_trusted(open_installation.settings)
-    os.system(f"chmod o-w {path}")
-    check_trusted(open_installation.settings)
 
 
 def test_under_an_open_umask_a_run_makes_nothing_that_others_may_write(open_installation):
@@ -250,6 +246,12 @@ QUIET = {"server": {"analytics_enabled": False}}
         ({API: "https://API.Prefect.Cloud./api/accounts/1"}, "wrong", API),
         ({API: "http://prefect.example/api"}, "wrong", API),
         ({"OPTSTREAM_LEDGER_URL": "sqlite:///trusted/ledger.sqlite"}, "note", "OPTSTREAM_LEDGER_URL"),
+        ({"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "GX_ANALYTICS_ENABLED": "0"}, None, None),
+        ({"DO_NOT_TRACK": "1"}, None, None),
+        ({"PREFECT_SERVER_API_HOST": "127.0.0.1"}, None, None),
+        ({"PREFECT_SERVER_API_HOST": "0.0.0.0", "PREFECT_SERVER_API_AUTH_STRING": "a:b"}, None, None),
+        ({API: "https://prefect.example/api"}, None, None),
+        ({API: "http://127.0.0.1:4200/api"}, None, None),
     ],
 )
 def test_variables_that_open_something_are_named(
@@ -257,9 +259,8 @@ def test_variables_that_open_something_are_named(
 ):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    ((told, found, words),) = around(open_installation, variables)
-    assert (told, found) == (severity, place)
-    assert words
+    found = around(open_installation, variables)
+    assert [entry[:2] for entry in found] == [(severity, place)] * (severity is not None)
 
 
 def test_a_server_that_answers_anybody_is_wrong_on_the_network_and_noted_on_loopback(
@@ -300,20 +301,6 @@ def test_the_kernel_knows_who_listens_beyond_loopback(family, address, wide):
             return
         listener.listen()
         assert listens_beyond_loopback(listener.getsockname()[1]) is wide
-
-
-@pytest.mark.parametrize(
-    "variables",
-    [
-        {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "GX_ANALYTICS_ENABLED": "0", "DO_NOT_TRACK": "1"},
-        {"PREFECT_SERVER_API_HOST": "127.0.0.1"},
-        {"PREFECT_SERVER_API_HOST": "0.0.0.0", "PREFECT_SERVER_API_AUTH_STRING": "a:b"},
-        {API: "https://prefect.example/api"},
-        {API: "http://127.0.0.1:4200/api"},
-    ],
-)
-def test_sound_variables_are_not(open_installation, around, variables):
-    assert around(open_installation, variables) == []
 
 
 def test_a_server_s_telemetry_is_asked_for(open_installation, around):
