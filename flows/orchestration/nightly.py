@@ -204,12 +204,13 @@ def zombie_document(heartbeat: int = HEARTBEAT_SECONDS) -> dict[str, Any]:
     }
 
 
-def register(night: Mapping[str, Any], zombies: Mapping[str, Any]) -> str:
-    """Put a deployment and an automation on the server of PREFECT_API_URL in the place of those of the same
-    names; return the deployment's full name. Raises ConfigurationError if its pool is not of type process.
+def register(night: Mapping[str, Any], heartbeat: int = HEARTBEAT_SECONDS) -> str:
+    """Put a night's deployment and the automation of dead runs on the server of PREFECT_API_URL, in the place
+    of those of the same names; return the deployment's full name. Raises ConfigurationError if its pool is
+    not of type process.
     """
     flow: Any = load_flow_from_entrypoint(night["entrypoint"])
-    pool, automation = night["work_pool"], AutomationCore.model_validate(zombies)
+    pool, automation = night["work_pool"], AutomationCore.model_validate(zombie_document(heartbeat))
     with get_client(sync_client=True) as client:
         with suppress(ObjectAlreadyExists):
             client.create_work_pool(WorkPoolCreate(name=pool["name"], type="process"))

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from optstream.catalogue import Catalogue, Entry, check_files, find_catalogue
 from optstream.catalogue.backends import open_storage
@@ -17,6 +17,7 @@ from optstream.stream import Measured, period_from
 from tasks.config import Settings
 from tasks.operate.keys import public_keys_of
 from tasks.release.lineage import told_releases
+from tasks.release.outcomes import Printed
 from tasks.release.reserve import told_of_renumbered
 from tasks.release.witness import older_places
 from tasks.trusted.files import NAMED, RAW, files_in, read_verified
@@ -118,10 +119,11 @@ def compare_lineage(
 UNPUBLISHED = (ReleaseState.RESERVED, ReleaseState.DRAWN, ReleaseState.VOID)
 
 
-@dataclass(frozen=True)
-class Verification:
+class Verification(Printed):
     """What was found wrong, a line each, and what could not be looked at."""
 
+    format: Literal["optstream.ledger-verify/1"] = "optstream.ledger-verify/1"
+    whole: bool
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     n_releases: int
@@ -144,9 +146,7 @@ def verify(settings: Settings, ledger: Ledger | None) -> Verification:
             )
         else:
             notes.append("there is no ledger yet: the first run makes it")
-        return Verification(
-            tuple(problems), tuple(notes), 0, 0 if catalogue is None else len(catalogue.entries)
-        )
+        return _verification(problems, notes, 0, catalogue)
     own = settings.stream.name
     problems = [f"ledger: {line}" for line in ledger.verify()] + problems
     found = list(compare(settings, ledger))
@@ -163,8 +163,19 @@ def verify(settings: Settings, ledger: Ledger | None) -> Verification:
     counts = ledger.count_by_state(own)
     if counts.get(ReleaseState.PUBLISHED) and not told_releases(settings):
         notes.append(f"{settings.lineage_folder} has no event: it was not compared with what was published")
-    listed = 0 if catalogue is None else len(catalogue.entries)
-    return Verification(tuple(problems), tuple(notes), sum(counts.values()), listed)
+    return _verification(problems, notes, sum(counts.values()), catalogue)
+
+
+def _verification(
+    problems: Sequence[str], notes: Sequence[str], n_releases: int, catalogue: Catalogue | None
+) -> Verification:
+    return Verification(
+        whole=not problems,
+        problems=tuple(problems),
+        notes=tuple(notes),
+        n_releases=n_releases,
+        n_listed=0 if catalogue is None else len(catalogue.entries),
+    )
 
 
 def _catalogue(settings: Settings) -> tuple[Catalogue | None, list[str], list[str]]:

@@ -1,15 +1,18 @@
 """Which days of a span are missing: from the ledger's outline and the names of the dumps' folders."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
 from itertools import groupby
-from typing import Any
+from typing import Literal
+
+from pydantic import Field
 
 from optstream.catalogue import find_catalogue
 from optstream.catalogue.backends import open_storage
+from optstream.catalogue.documents import Period
 from optstream.catalogue.layout import PAGE
 from optstream.catalogue.metadata import check_metadata
 from optstream.catalogue.page import check_page
@@ -23,7 +26,7 @@ from tasks.ingest import days_with_dumps
 from tasks.ledger.show import refused_changes
 from tasks.release.due import due
 from tasks.release.mechanism import Mechanism, mechanism_for
-from tasks.release.outcomes import Budget, amount_document, outcomes_document
+from tasks.release.outcomes import Budget, Exact, Printed, RunDocument, as_float
 from tasks.release.run import Run, enrol, look_up, terms_of
 from tasks.release.stages import Ended, Requested
 
@@ -41,7 +44,7 @@ class BackfillPlan:
     missing: tuple[date, ...]
     begun: tuple[date, ...]
     absent: tuple[date, ...]
-    over: Mapping[str, int]
+    over: dict[str, int]
 
     @property
     def to_run(self) -> tuple[date, ...]:
@@ -148,40 +151,50 @@ def _plan(settings: Settings, ledger: Ledger, day: date, recent: Sequence[Spend]
     return mechanism.plan(n_steps, first_step, state)
 
 
-def plan_document(plan: BackfillPlan, cost: BackfillCost, settings: Settings) -> dict[str, Any]:
-    """What `optstream backfill --dry-run --json` prints: versioned, for machines, free of any reading."""
-    return {
-        "format": "optstream.backfill-plan/1",
-        "stream": settings.stream.name,
-        **_span(plan),
-        "missing": _days(plan.missing),
-        "begun": _days(plan.begun),
-        "would_be_refused": _days(cost.refused),
-        "window_steps": settings.privacy.window,
-        **amount_document("grant", cost.grant),
-        **amount_document("spent", cost.before),
-        **amount_document("would_be_spent", cost.after),
-    }
+class Span(Printed):
+    """A span, and what a backfill of it leaves out."""
+
+    first: Period = Field(serialization_alias="from")
+    last: Period = Field(serialization_alias="to")
+    over: dict[str, int]
+    absent: tuple[Period, ...] = Field(serialization_alias="without_dump")
+
+
+class PlanDocument(Span):
+    """`optstream backfill --dry-run --json`; holds no reading."""
+
+    format: Literal["optstream.backfill-plan/1"] = "optstream.backfill-plan/1"
+    stream: str
+    missing: tuple[Period, ...]
+    begun: tuple[Period, ...]
+    refused: tuple[Period, ...] = Field(serialization_alias="would_be_refused")
+    window_steps: int
+    grant: Exact
+    grant_float: float | None = as_float("grant")
+    before: Exact = Field(serialization_alias="spent")
+    spent_float: float | None = as_float("before")
+    after: Exact = Field(serialization_alias="would_be_spent")
+    would_be_spent_float: float | None = as_float("after")
+
+
+class BackfillDocument(RunDocument, Span):
+    """`optstream backfill --json`: as that of a run, with the span."""
+
+    format: Literal["optstream.backfill/1"] = "optstream.backfill/1"
+
+
+def plan_document(plan: BackfillPlan, cost: BackfillCost, settings: Settings) -> PlanDocument:
+    """Return the document of a plan and its cost."""
+    stream, window = settings.stream.name, settings.privacy.window
+    return PlanDocument(**vars(plan), **vars(cost), stream=stream, window_steps=window)
 
 
 def backfill_document(
     ended: Sequence[Ended], plan: BackfillPlan, settings: Settings, budget: Budget
-) -> dict[str, Any]:
-    """As `optstream run --json`, with the span and what was left out of it."""
-    return {**outcomes_document(ended, settings, budget), "format": "optstream.backfill/1", **_span(plan)}
-
-
-def _span(plan: BackfillPlan) -> dict[str, Any]:
-    return {
-        "from": plan.first.isoformat(),
-        "to": plan.last.isoformat(),
-        "over": dict(plan.over),
-        "without_dump": _days(plan.absent),
-    }
-
-
-def _days(days: Iterable[date]) -> list[str]:
-    return [day.isoformat() for day in days]
+) -> BackfillDocument:
+    """Return the document of a backfill that ended."""
+    span = {name: getattr(plan, name) for name in Span.model_fields}
+    return BackfillDocument.of(ended, settings, budget, **span)
 
 
 # What a run that was stopped leaves: the days that it holds, until when, and those that it never began.
