@@ -258,8 +258,7 @@ def run(
         terminal.document(RunDocument.of(works, settings, budget))
         return Done(0 if all(one.outcome.status.is_good for one in works) else 1, _counted(works))
 
-    files = files_of(config)
-    if not dry_run or len(files) == 1:
+    if not dry_run or len(files := files_of(config)) == 1:
         each_stream(config, as_json, of_stream)
     streams, terminal = every_stream(files), Terminal(as_json)  # a stream's plan leaves less for the others
     budgets = price_products(streams, [periods_asked(one, day) for one in streams])
@@ -397,7 +396,7 @@ def _run(
         n_days = len(plan.to_run)
         bar = running.enter_context(terminal.bar(*columns, total=n_days, transient=False, rate=""))
         shown = _Progress(n_days, settings.stream.period, terminal, bar)
-        return run_backfill(settings, plan.first, plan.last, shown.months, workers, dask, steps=shown)
+        return run_backfill(settings, plan.first, plan.last, shown, workers, dask)
 
 
 class _Progress:

@@ -177,10 +177,12 @@ def own_server(settings: Settings, home: Path) -> Iterator[Child]:
 
 def _port_of(settings: Settings) -> int:
     """The port of the last start, or a free one."""
-    with suppress(OSError, ValueError, KeyError, ConfigurationError):
+    wanted = 0
+    with suppress(OSError, ValueError, KeyError):
         state = json.loads((settings.trusted_folder / STATE).read_text())
-        with listen(LOOPBACK, urlsplit(state["api"]).port or 0, "") as probe:
-            return int(probe.getsockname()[1])
+        wanted = urlsplit(state["api"]).port or 0
+    with suppress(ConfigurationError), listen(LOOPBACK, wanted, "") as probe:
+        return int(probe.getsockname()[1])
     with listen(LOOPBACK, 0, "") as probe:
         return int(probe.getsockname()[1])
 
@@ -264,30 +266,27 @@ class Supervisor:
 
     def __init__(self, pulse: Pulse, hang_seconds: float = HANG_SECONDS) -> None:
         self.pulse, self.hang_seconds = pulse, hang_seconds
-        self._answered = time.monotonic()
+        self._answered, self._problem = time.monotonic(), ""
         self._values: dict[str, tuple[object, float]] = {}
-        self._problem = ""
         self._stop = Event()
+        self.stop = self._stop.set
         Thread(target=self._follow, daemon=True).start()
 
     def check(self) -> None:
         """Raise ConfigurationError if the server did not answer, or a value did not change, for too long."""
         now = time.monotonic()
-        silent = {name: now - since for name, (_, since) in list(self._values.items())}
         unanswered = now - self._answered
-        if max(unanswered, *silent.values(), 0.0) <= self.hang_seconds:
+        silent, name = max(
+            ((now - at, name) for name, (_, at) in list(self._values.items())), default=(0, "")
+        )
+        if max(unanswered, silent) <= self.hang_seconds:
             return
         what = f"did not answer for {unanswered:.0f} s{self._problem}: it hangs, or"
         if unanswered < self.hang_seconds / 2:
-            name = max(silent, key=lambda one: silent[one])
-            what = f"saw no {name} for {silent[name]:.0f} s: what makes them hangs, or the server or"
+            what = f"saw no {name} for {silent:.0f} s: what makes them hangs, or the server or"
         raise ConfigurationError(
             f"the Prefect server {what} its database is locked; start `optstream serve` again"
         )
-
-    def stop(self) -> None:
-        """Look no more."""
-        self._stop.set()
 
     def _follow(self) -> None:
         while not self._stop.wait(min(PULSE_SECONDS, self.hang_seconds / 4)):
@@ -353,43 +352,31 @@ def notify_systemd(address: str, state: str) -> None:
 def watching(streams: Sequence[Settings], longest: timedelta = LONGEST_WATCH) -> Iterator[None]:
     """Run `optstream watch` of each stream by its cron, a process each, whatever becomes of the server."""
     stop = Event()
-    thread = Thread(target=_watch, args=(streams, stop, longest), daemon=True)
-    thread.start()
+    threads = [Thread(target=_watch, args=(one, stop, longest), daemon=True) for one in streams]
+    for thread in threads:
+        thread.start()
     try:
         yield
     finally:
         stop.set()
-        thread.join()
+        for thread in threads:
+            thread.join()
 
 
-def _watch(streams: Sequence[Settings], stop: Event, longest: timedelta) -> None:
-    now = datetime.now(UTC)
-    seen = {one.file: max(last_end(one, "watch") or now, now - MADE_UP) for one in streams}
-    running: dict[object, tuple[Child, float]] = {}
-    while not stop.wait(LOOK_SECONDS):
-        for one in streams:
-            child, since = running.get(one.file, (None, 0.0))
-            if child is not None:
-                if child.process.poll() is None and time.monotonic() - since < longest.total_seconds():
-                    continue
-                child.end(0)
-                del running[one.file]
-            now = datetime.now(UTC)
-            # whether its cron fired after the minute in which it was seen last, up to now
-            at = seen[one.file].astimezone(ZoneInfo(one.stream.time_zone))
-            fire = next_fire([one.scheduling.watch_cron], at)
-            if fire is not None and fire <= now:
-                seen[one.file] = now
-                with suppress(OSError):  # no process can be made now: the next watch tells
-                    running[one.file] = watch_of(one), time.monotonic()
-    for child, _ in running.values():
-        child.end(0)
-
-
-def watch_of(settings: Settings) -> Child:
-    """A watch of a stream."""
+def _watch(settings: Settings, stop: Event, longest: timedelta) -> None:
+    now, zone = datetime.now(UTC), ZoneInfo(settings.stream.time_zone)
     log = settings.serve_folder / f"watch-{settings.stream.name}.log"
-    return Child("watch", log, 0, {}, "flows.cli.main", "watch", "--config", str(settings.file))
+    words = ("flows.cli.main", "watch", "--config", str(settings.file))
+    seen = max(last_end(settings, "watch") or now, now - MADE_UP)
+    while not stop.wait(LOOK_SECONDS):
+        now = datetime.now(UTC)
+        if next_fire([settings.scheduling.watch_cron], seen.astimezone(zone)) > now:
+            continue
+        seen, until = now, time.monotonic() + longest.total_seconds()
+        with suppress(OSError), Child("watch", log, 0, {}, *words) as child:  # else the next watch tells
+            while child.process.poll() is None and time.monotonic() < until:
+                if stop.wait(LOOK_SECONDS):
+                    break
 
 
 def systemd_address() -> str:
