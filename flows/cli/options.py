@@ -44,25 +44,26 @@ def names_in(text: str | None) -> tuple[str, ...]:
     return tuple(next(reader([" ".join(text.splitlines())], skipinitialspace=True))) if text else ()
 
 
-def parse_day(text: str) -> date:
-    """The date. Raises typer.BadParameter unless it is one as 2016-02-01, between 1970 and 2199."""
-    hint = ", which stands for all its hours" if "T" in text else ""
-    return _parse(text, date.fromisoformat, f"a date looks like 2016-02-01{hint}")
-
-
 def parse_period(text: str) -> date:
     """The day or the hour. Raises typer.BadParameter unless it is one as 2016-02-01 or 2016-02-01T13."""
-    return _parse(text, period_from, "a date looks like 2016-02-01, an hour like 2016-02-01T13")
-
-
-def _parse(text: str, read: Callable[[str], date], looks: str) -> date:
     try:
-        period = read(text)
+        period = period_from(text)
     except ValueError:
-        raise typer.BadParameter(f"{looks}, and is in the calendar; got {text!r}") from None
+        raise typer.BadParameter(
+            f"a date looks like 2016-02-01, an hour like 2016-02-01T13, and is in the calendar; got {text!r}"
+        ) from None
     if not 1970 <= period.year <= 2199:
         raise typer.BadParameter(f"a date lies between 1970 and 2199; got {text!r}")
     return period
+
+
+def parse_day(text: str) -> date:
+    """The date. Raises typer.BadParameter unless it is one as 2016-02-01, between 1970 and 2199."""
+    if "T" in text:
+        raise typer.BadParameter(
+            f"a date looks like 2016-02-01, which stands for all its hours; got {text!r}"
+        )
+    return parse_period(text)
 
 
 def periods_asked(settings: Settings, asked: Collection[date]) -> list[date]:

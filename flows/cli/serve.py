@@ -1,19 +1,13 @@
 """`optstream serve`: a server if there is none, the schedule, the worker that runs it, and the pages."""
 
 import os
-import signal
 import socket
-import sys
-import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
-from types import FrameType
 from typing import Annotated
-from zoneinfo import ZoneInfo
 
 import typer
 import uvicorn
@@ -29,38 +23,13 @@ from flows.cli.options import (
     read_streams,
 )
 from flows.cli.output import Terminal
-from flows.orchestration.environment import LOOPBACK, connect, heartbeat_seconds, password_of, served
+from flows.orchestration.environment import LOOPBACK, connect, password_of, served
 from flows.orchestration.listening import BOUNDED, listen, raise_open_files
-from flows.orchestration.serve import (
-    LEAST_SECONDS,
-    LOOK_SECONDS,
-    MOST_MEMORY,
-    OWN_PAGES,
-    PAGES_PORT,
-    Child,
-    Supervisor,
-    found_by_runs,
-    is_idle,
-    notify_systemd,
-    own_server,
-    pages_of,
-    pages_socket,
-    pulse_of,
-    systemd_address,
-    watching,
-    worker_of,
-)
+from flows.orchestration.serve import PAGES_PORT, serve_streams
 from flows.web.app import application
 from flows.web.poll import Looks, RunsOf
-from flows.web.prefect_log_in import add_log_in
 from optstream.errors import ConfigurationError
-from tasks.config import Settings
-from tasks.config.schema import next_fire
-from tasks.operate.permissions import check_trusted
-from tasks.plan.nightly import looks_of
-from tasks.trusted.files import make_private_folder
 
-STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 app = new_app()
 
 
@@ -100,98 +69,7 @@ def serve(
     Exit code 2 if it cannot begin, or if server or worker ends or hangs: have systemd start it again
     (docs/schedule.md).
     """
-    before = dict(os.environ)
-    systemd = systemd_address()
-    # a service that started without one of them would be taken for one that has it
-    streams, terminal = every_stream(files_of(config)), Terminal()
-    for one in streams:
-        check_trusted(one)
-        looks_of(one)
-    settings = streams[0]  # whose trusted folder has the server's own files
-    heartbeat = heartbeat_seconds(os.environ)
-    for number in STOPPING:
-        signal.signal(number, _stop)
-    api = api or os.environ.get("PREFECT_API_URL")
-    with ExitStack() as running:
-        listening = running.enter_context(pages_socket(ui_port))
-        port = listening.getsockname()[1]
-        make_private_folder(settings.serve_folder)
-        running.enter_context(watching(streams))
-        children: list[Child] = []
-        if api:
-            os.environ["PREFECT_API_URL"] = api
-            os.environ.setdefault("PREFECT_HOME", str(settings.serve_folder))
-            connect(settings.trusted_folder)
-        else:
-            children.append(running.enter_context(own_server(settings, settings.serve_folder)))
-            add_log_in(settings.serve_folder / OWN_PAGES)
-        running.enter_context(found_by_runs(streams, own=not api))
-        from flows.orchestration import nightly  # prefect has read its settings now
-
-        night = nightly.night_document(streams, work_pool, heartbeat)
-        pool, deployment = night["work_pool"]["name"], nightly.register(night, heartbeat)
-        if not api:  # so no run of this server is alive
-            nightly.close_runs([night["name"], *(one.stream.name for one in streams)])
-        worker = f"{settings.stream.name}-{socket.gethostname()}-{os.getpid()}"
-        children.append(running.enter_context(worker_of(settings, pool, worker)))
-        supervisor = Supervisor(pulse_of(pool, worker, deployment))
-        running.callback(supervisor.stop)
-        pages: Child | None = running.enter_context(pages_of(streams, listening))
-        terminal.say(f"operators' pages: http://{LOOPBACK}:{port}/")
-        terminal.say(f"dashboard: {os.environ['PREFECT_API_URL'].rstrip('/').removesuffix('/api')}")
-        password = settings.serve_folder / "password"
-        if not api and password.exists():
-            terminal.say(f"user and password: {password}")
-        fires = [(_next(looks_of(one), one), one.stream.time_zone) for one in streams]
-        _say_next(deployment, min(fire for fire, _ in fires), fires[0][1], terminal)
-        for one in streams:
-            watches = _next([one.scheduling.watch_cron], one)
-            _say_next(f"watch of {one.stream.name}", watches, one.stream.time_zone, terminal)
-        seconds = nightly.MISSED_HEARTBEATS * heartbeat
-        terminal.say(
-            f"work pool {pool}; a run that is silent for {seconds} s is taken for dead, marked Crashed"
-        )
-        for one in streams:
-            if one.watch is None:
-                terminal.say(
-                    f"no [watch] in {one.file.name} of {one.stream.name}: alarms are Prefect's events alone"
-                )
-        terminal.say("Ctrl-C or SIGTERM ends it")
-        notify_systemd(systemd, "READY=1")
-        running.push(lambda kind, *_: notify_systemd(systemd, "STOPPING=1") if kind else None)
-        started = time.monotonic()
-        while not (
-            time.monotonic() - started > LEAST_SECONDS
-            and any(child.memory > MOST_MEMORY for child in children)
-            and is_idle()
-        ):
-            for child in children:
-                child.check()
-            supervisor.check()
-            if pages:
-                pages.bound_log()
-                if pages.process.poll() is not None:
-                    terminal.say(f"the {pages.name} ended: see {pages.log}; nights go on")
-                    pages = None
-            notify_systemd(systemd, "WATCHDOG=1")
-            time.sleep(LOOK_SECONDS)
-        terminal.say("server or worker has grown: they begin again, while no run is under way")
-    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], before)
-
-
-def _stop(_signal: int, _frame: FrameType | None) -> None:
-    """End `serve`, and on the way its worker and its server, once."""
-    for number in STOPPING:
-        signal.signal(number, signal.SIG_IGN)
-    raise SystemExit(0)
-
-
-def _next(crons: Sequence[str], settings: Settings) -> datetime:
-    return next_fire(crons, datetime.now(ZoneInfo(settings.stream.time_zone)))
-
-
-def _say_next(what: str, fire: datetime, zone: str, terminal: Terminal) -> None:
-    terminal.say(f"{what}: next at {fire.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})")
+    serve_streams(every_stream(files_of(config)), api, work_pool, ui_port, Terminal().say)
 
 
 # `optstream ui`: the operators' pages of several streams, as a web application.
