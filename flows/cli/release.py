@@ -46,13 +46,13 @@ from tasks.ingest.sandbox import clock_before_ingest
 from tasks.operate.permissions import check_trusted
 from tasks.pages.words import at_most
 from tasks.plan.backfill import (
+    BackfillDocument,
     BackfillPlan,
-    backfill_document,
+    PlanDocument,
     cost_of,
     over_already,
     pages_are_made,
     plan_backfill,
-    plan_document,
     words_of_left,
 )
 from tasks.plan.dry_run import DryRun, DryRuns, Level, Period, SharedBudget, price_products
@@ -351,7 +351,7 @@ def backfill(
         _list_days("without a dump", plan.absent, terminal)
         if not waits:
             terminal.say("nothing to do; nothing changed, nothing spent")
-        terminal.document(backfill_document(works, plan, settings, budget))
+        terminal.document(BackfillDocument.of(works, settings, budget, **plan.span))
         n = _n_published(works)
         terminal.say(f"{n} {period}{'' if n == 1 else 's'} in {monotonic() - started:.1f} s")
         absent = f"{len(plan.absent)} without a dump" if plan.absent else ""
@@ -458,7 +458,8 @@ def _price_span(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> D
     ahead = clock_before_ingest(settings, plan.missing[0]) if plan.missing else None
     if ahead is not None:
         terminal.say(ahead)
-    terminal.document(plan_document(plan, cost, settings))
+    stream, window = settings.stream.name, settings.privacy.window
+    terminal.document(PlanDocument(**vars(plan), **vars(cost), stream=stream, window_steps=window))
     fits = f"{len(plan.missing)} {settings.stream.period}s to release"
     return Done(1, f"{fits}, {len(cost.refused)} would be refused") if cost.refused else Done(0, fits)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
 from itertools import groupby
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -26,25 +26,35 @@ from tasks.ingest import days_with_dumps
 from tasks.ledger.show import refused_changes
 from tasks.release.due import due
 from tasks.release.mechanism import Mechanism, mechanism_for
-from tasks.release.outcomes import Budget, Exact, Printed, RunDocument, as_float
+from tasks.release.outcomes import Exact, Printed, RunDocument, as_float
 from tasks.release.run import Run, enrol, look_up, terms_of
 from tasks.release.stages import Ended, Requested
 
 
-@dataclass(frozen=True)
-class BackfillPlan:
-    """The days of a span, each in one of these; all rising.
-
-    missing: never reserved, and a dump lies there. begun: reserved or drawn by an earlier run. absent: never
-    reserved, and no region has a dump of it. over: what is done with, as the ledger calls it, and how often.
+class Span(Printed):
+    """A span and what a backfill leaves out. over: what is done with, as the ledger calls it, and how often.
+    absent: days that were never reserved, and of which no region has a dump, rising.
     """
 
-    first: date
-    last: date
-    missing: tuple[date, ...]
-    begun: tuple[date, ...]
-    absent: tuple[date, ...]
+    first: Period = Field(serialization_alias="from")
+    last: Period = Field(serialization_alias="to")
     over: dict[str, int]
+    absent: tuple[Period, ...] = Field(serialization_alias="without_dump")
+
+
+class BackfillPlan(Span):
+    """The days of a span, each in one of these; all rising.
+
+    missing: never reserved, and a dump lies there. begun: reserved or drawn by an earlier run.
+    """
+
+    missing: tuple[Period, ...]
+    begun: tuple[Period, ...]
+
+    @property
+    def span(self) -> dict[str, Any]:
+        """The fields of a `Span`."""
+        return {name: getattr(self, name) for name in Span.model_fields}
 
     @property
     def to_run(self) -> tuple[date, ...]:
@@ -151,22 +161,11 @@ def _plan(settings: Settings, ledger: Ledger, day: date, recent: Sequence[Spend]
     return mechanism.plan(n_steps, first_step, state)
 
 
-class Span(Printed):
-    """A span, and what a backfill of it leaves out."""
-
-    first: Period = Field(serialization_alias="from")
-    last: Period = Field(serialization_alias="to")
-    over: dict[str, int]
-    absent: tuple[Period, ...] = Field(serialization_alias="without_dump")
-
-
-class PlanDocument(Span):
+class PlanDocument(BackfillPlan):
     """`optstream backfill --dry-run --json`; holds no reading."""
 
     format: Literal["optstream.backfill-plan/1"] = "optstream.backfill-plan/1"
     stream: str
-    missing: tuple[Period, ...]
-    begun: tuple[Period, ...]
     refused: tuple[Period, ...] = Field(serialization_alias="would_be_refused")
     window_steps: int
     grant: Exact
@@ -181,20 +180,6 @@ class BackfillDocument(RunDocument, Span):
     """`optstream backfill --json`: as that of a run, with the span."""
 
     format: Literal["optstream.backfill/1"] = "optstream.backfill/1"
-
-
-def plan_document(plan: BackfillPlan, cost: BackfillCost, settings: Settings) -> PlanDocument:
-    """Return the document of a plan and its cost."""
-    stream, window = settings.stream.name, settings.privacy.window
-    return PlanDocument(**vars(plan), **vars(cost), stream=stream, window_steps=window)
-
-
-def backfill_document(
-    ended: Sequence[Ended], plan: BackfillPlan, settings: Settings, budget: Budget
-) -> BackfillDocument:
-    """Return the document of a backfill that ended."""
-    span = {name: getattr(plan, name) for name in Span.model_fields}
-    return BackfillDocument.of(ended, settings, budget, **span)
 
 
 # What a run that was stopped leaves: the days that it holds, until when, and those that it never began.
