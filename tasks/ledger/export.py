@@ -3,13 +3,12 @@
 import json
 import os
 import shutil
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +21,7 @@ from optstream.privacy.spends import spend_from_document
 from optstream.storage.folders import sync_folder
 from tasks.config import Settings
 from tasks.config.fields import lies_within
+from tasks.release.outcomes import Printed
 from tasks.trusted.files import private_opener
 
 # The columns of an exported ledger. Exact amounts are text ("2/3"), with a float next to them for reading.
@@ -112,10 +112,10 @@ ROWS_AT_ONCE = 20_000
 Columns = dict[str, list[Any]]
 
 
-@dataclass(frozen=True)
-class Exported:
+class Exported(Printed):
     """Where the files are, and how many rows each has, by table."""
 
+    format: Literal["optstream.ledger-export/1"] = "optstream.ledger-export/1"
     folder: Path
     n_rows: dict[str, int]
 
@@ -141,7 +141,7 @@ def export(settings: Settings, ledger: Ledger, folder: Path, n_rows_at_once: int
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
-    return Exported(target, n_rows)
+    return Exported(folder=target, n_rows=n_rows)
 
 
 def _write_tables(ledger: Ledger, folder: Path, n_rows_at_once: int) -> dict[str, int]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from optstream.catalogue import Catalogue, Entry, check_files, find_catalogue
 from optstream.catalogue.backends import open_storage
@@ -17,6 +17,7 @@ from optstream.stream import Measured, period_from
 from tasks.config import Settings
 from tasks.operate.keys import public_keys_of, recorded_otherwise
 from tasks.release.lineage import told_releases
+from tasks.release.outcomes import Printed
 from tasks.release.reserve import told_of_renumbered
 from tasks.release.witness import older_places
 from tasks.trusted.files import NAMED, RAW, files_in, read_verified
@@ -91,10 +92,11 @@ def _lineage(settings: Settings, ledger: Ledger, releases: Mapping[Key, ReleaseO
         )
 
 
-@dataclass(frozen=True)
-class Verification:
+class Verification(Printed):
     """What was found wrong, a line each, and what could not be looked at."""
 
+    format: Literal["optstream.ledger-verify/1"] = "optstream.ledger-verify/1"
+    whole: bool
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     n_releases: int
@@ -118,7 +120,7 @@ def verify(settings: Settings, ledger: Ledger | None) -> Verification:
             )
         else:
             notes.append("there is no ledger yet: the first run makes it")
-        return Verification(tuple(problems), tuple(notes), 0, listed)
+        return Verification(whole=not problems, problems=problems, notes=notes, n_releases=0, n_listed=listed)
     own = settings.stream.name
     problems = [f"ledger: {line}" for line in ledger.verify()] + problems
     found = list(_compare(settings, ledger))
@@ -142,7 +144,13 @@ def verify(settings: Settings, ledger: Ledger | None) -> Verification:
     counts = ledger.count_by_state(own)
     if counts.get(ReleaseState.PUBLISHED) and not told_releases(settings):
         notes.append(f"{settings.lineage_folder} has no event: it was not compared with what was published")
-    return Verification(tuple(problems), tuple(notes), sum(counts.values()), listed)
+    return Verification(
+        whole=not problems,
+        problems=problems,
+        notes=notes,
+        n_releases=sum(counts.values()),
+        n_listed=listed,
+    )
 
 
 def _catalogue(settings: Settings) -> tuple[Catalogue | None, list[str], list[str]]:

@@ -194,7 +194,7 @@ def status_document(settings: Settings, view: StreamView) -> dict[str, Any]:
         "counts": view.counts,
         "days": view.days,
         "alarms": view.alarms,
-        "budget": {**budget_document(facts.budget), **left},
+        "budget": {**budget_document(facts.budget).to_json(), **left},
         "last_audit": facts.audit,
         "replaced_readings": {"day": newest_day(facts), "note": DEPENDS, "regions": replaced(facts)},
         "published": str(settings.published_folder),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.catalogue.backends import open_storage
@@ -20,6 +21,7 @@ from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.config.schema import RAW_STATE_DAYS
 from tasks.release.lineage import EVENTS
+from tasks.release.outcomes import Printed
 from tasks.trusted.files import RAW, exclusive_in, files_in, write_private
 from tasks.trusted.verdicts import PERIOD, result_files
 
@@ -137,11 +139,12 @@ def release_folders(parent: Path) -> Iterator[tuple[Key, Path]]:
             yield (named[1], int(named[2])), path
 
 
-@dataclass(frozen=True)
-class Purged:
+class Purged(Printed):
     """How many files (of lineage: events) of each kind are removed; notes: what was kept, and why."""
 
-    n_removed: Mapping[str, int]
+    format: Literal["optstream.purge/1"] = "optstream.purge/1"
+    dry_run: bool
+    n_removed: dict[str, int]
     notes: tuple[str, ...]
 
 
@@ -173,7 +176,7 @@ def purge(
     if not dry_run:
         _sync(settings)
     removed["lineage events"] = _lineage(context, dry_run)
-    return Purged(removed, tuple(notes))
+    return Purged(dry_run=dry_run, n_removed=dict(removed), notes=tuple(notes))
 
 
 def _lineage(context: PurgeContext, dry_run: bool) -> int:

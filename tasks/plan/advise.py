@@ -3,13 +3,13 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from itertools import permutations, product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tomlkit
@@ -34,6 +34,7 @@ from tasks.config import Settings, load_settings
 from tasks.config.schema import MECHANISMS, OWN_TABLES, Budget, Features, HistoryInformed, Sampling
 from tasks.plan.dry_run import Expected, check_population, squared_errors, warnings_of
 from tasks.release.mechanism import mechanism_for
+from tasks.release.outcomes import Exact, Printed
 
 # Ways to release a stream that are worth comparing, each with its keys of the configuration.
 
@@ -199,18 +200,6 @@ class Judged:
         """The geometric mean over levels of error by size, the measure by which level shares are chosen."""
         parts = [one.error / one.size for one in self.expected if one.size]
         return float(np.exp(np.mean(np.log(parts))))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the plan's part of the document of `--json`."""
-        return {
-            "label": self.choice.label,
-            "mechanism": self.choice.settings.mechanism.name,
-            "level_shares": [str(share) for share in self.level_shares],
-            "levels_with_joint_noise": list(self.joint_levels),
-            "expected": [asdict(one) for one in self.expected],
-            "relative_error": self.relative,
-            "warnings": list(self.warnings),
-        }
 
 
 class Judge:
@@ -479,25 +468,67 @@ def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) ->
     return PlanAdvice(tuple(found), planned if planned > 1 else None)
 
 
-def advice_document(advice: PlanAdvice) -> dict[str, Any]:
-    """`optstream advise --json`: versioned, for machines."""
-    return {
-        "format": "optstream.plan-advice/1",
-        "stream_shares_exceed_epsilon": None if advice.overdrawn is None else str(advice.overdrawn),
-        "streams": [
-            {
-                "stream": one.compared.settings.stream.name,
-                "stream_share": str(one.share),
-                "levels": list(one.compared.levels),
-                "proposed": one.proposed.to_json(),
-                "keys": one.keys,
-                "gain": one.gain,
-                "configured": one.compared.configured.to_json(),
-                "plans": [plan.to_json() for plan in one.compared.plans],
-            }
-            for one in advice.streams
-        ],
-    }
+class PlanDocument(Printed):
+    """A plan and its expected errors."""
+
+    label: str
+    mechanism: str
+    level_shares: tuple[Exact, ...]
+    levels_with_joint_noise: tuple[int, ...]
+    expected: tuple[Expected, ...]
+    relative_error: float
+    warnings: tuple[str, ...]
+
+
+class AdviceOfStream(Printed):
+    """What is proposed for one stream."""
+
+    stream: str
+    stream_share: Exact
+    levels: tuple[str, ...]
+    proposed: PlanDocument
+    keys: dict[str, dict[str, Any]]
+    gain: float
+    configured: PlanDocument
+    plans: tuple[PlanDocument, ...]
+
+
+class AdviceDocument(Printed):
+    """`optstream advise --json`."""
+
+    format: Literal["optstream.plan-advice/1"] = "optstream.plan-advice/1"
+    stream_shares_exceed_epsilon: Exact | None
+    streams: tuple[AdviceOfStream, ...]
+
+
+def advice_document(advice: PlanAdvice) -> AdviceDocument:
+    """Return the document of an advice."""
+    streams = tuple(
+        AdviceOfStream(
+            stream=one.compared.settings.stream.name,
+            stream_share=one.share,
+            levels=one.compared.levels,
+            proposed=_plan_document(one.proposed),
+            keys=one.keys,
+            gain=one.gain,
+            configured=_plan_document(one.compared.configured),
+            plans=tuple(map(_plan_document, one.compared.plans)),
+        )
+        for one in advice.streams
+    )
+    return AdviceDocument(stream_shares_exceed_epsilon=advice.overdrawn, streams=streams)
+
+
+def _plan_document(plan: Judged) -> PlanDocument:
+    return PlanDocument(
+        label=plan.choice.label,
+        mechanism=plan.choice.settings.mechanism.name,
+        level_shares=plan.level_shares,
+        levels_with_joint_noise=plan.joint_levels,
+        expected=plan.expected,
+        relative_error=plan.relative,
+        warnings=plan.warnings,
+    )
 
 
 # A configuration with the proposed keys in it, comments and all else as the operator wrote them.

@@ -1,15 +1,18 @@
 """Which days of a span are missing: from the ledger's outline and the names of the dumps' folders."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from optstream.catalogue import find_catalogue
 from optstream.catalogue.backends import open_storage
+from optstream.catalogue.documents import Period
 from optstream.catalogue.layout import PAGE
 from optstream.catalogue.metadata import check_metadata
 from optstream.catalogue.page import check_page
@@ -23,25 +26,35 @@ from tasks.ingest import days_with_dumps
 from tasks.ledger.show import refused_changes
 from tasks.release.due import due
 from tasks.release.mechanism import Mechanism, mechanism_for
-from tasks.release.outcomes import Budget, amount_document, outcomes_document
+from tasks.release.outcomes import Exact, Printed, RunDocument, as_float
 from tasks.release.run import Run, enrol, look_up, terms_of
 from tasks.release.stages import Ended, Requested
 
 
-@dataclass(frozen=True)
-class BackfillPlan:
-    """The days of a span, each in one of these; all rising.
-
-    missing: never reserved, and a dump lies there. begun: reserved or drawn by an earlier run. absent: never
-    reserved, and no region has a dump of it. over: what is done with, as the ledger calls it, and how often.
+class Span(Printed):
+    """A span and what a backfill leaves out. over: what is done with, as the ledger calls it, and how often.
+    absent: days that were never reserved, and of which no region has a dump, rising.
     """
 
-    first: date
-    last: date
-    missing: tuple[date, ...]
-    begun: tuple[date, ...]
-    absent: tuple[date, ...]
-    over: Mapping[str, int]
+    first: Period = Field(serialization_alias="from")
+    last: Period = Field(serialization_alias="to")
+    over: dict[str, int]
+    absent: tuple[Period, ...] = Field(serialization_alias="without_dump")
+
+
+class BackfillPlan(Span):
+    """The days of a span, each in one of these; all rising.
+
+    missing: never reserved, and a dump lies there. begun: reserved or drawn by an earlier run.
+    """
+
+    missing: tuple[Period, ...]
+    begun: tuple[Period, ...]
+
+    @property
+    def span(self) -> dict[str, Any]:
+        """The fields of a `Span`."""
+        return {name: getattr(self, name) for name in Span.model_fields}
 
     @property
     def to_run(self) -> tuple[date, ...]:
@@ -150,40 +163,25 @@ def planned(
     return mechanism.plan(n_steps, first_step, state)
 
 
-def plan_document(plan: BackfillPlan, cost: BackfillCost, settings: Settings) -> dict[str, Any]:
-    """What `optstream backfill --dry-run --json` prints: versioned, for machines, free of any reading."""
-    return {
-        "format": "optstream.backfill-plan/1",
-        "stream": settings.stream.name,
-        **_span(plan),
-        "missing": _days(plan.missing),
-        "begun": _days(plan.begun),
-        "would_be_refused": _days(cost.refused),
-        "window_steps": settings.privacy.window,
-        **amount_document("grant", cost.grant),
-        **amount_document("spent", cost.before),
-        **amount_document("would_be_spent", cost.after),
-    }
+class PlanDocument(BackfillPlan):
+    """`optstream backfill --dry-run --json`; holds no reading."""
+
+    format: Literal["optstream.backfill-plan/1"] = "optstream.backfill-plan/1"
+    stream: str
+    refused: tuple[Period, ...] = Field(serialization_alias="would_be_refused")
+    window_steps: int
+    grant: Exact
+    grant_float: float | None = as_float("grant")
+    before: Exact = Field(serialization_alias="spent")
+    spent_float: float | None = as_float("before")
+    after: Exact = Field(serialization_alias="would_be_spent")
+    would_be_spent_float: float | None = as_float("after")
 
 
-def backfill_document(
-    ended: Sequence[Ended], plan: BackfillPlan, settings: Settings, budget: Budget
-) -> dict[str, Any]:
-    """As `optstream run --json`, with the span and what was left out of it."""
-    return {**outcomes_document(ended, settings, budget), "format": "optstream.backfill/1", **_span(plan)}
+class BackfillDocument(RunDocument, Span):
+    """`optstream backfill --json`: as that of a run, with the span."""
 
-
-def _span(plan: BackfillPlan) -> dict[str, Any]:
-    return {
-        "from": plan.first.isoformat(),
-        "to": plan.last.isoformat(),
-        "over": dict(plan.over),
-        "without_dump": _days(plan.absent),
-    }
-
-
-def _days(days: Iterable[date]) -> list[str]:
-    return [day.isoformat() for day in days]
+    format: Literal["optstream.backfill/1"] = "optstream.backfill/1"
 
 
 # What a run that was stopped leaves: the days that it holds, until when, and those that it never began.

@@ -29,7 +29,7 @@ from tasks.config import Settings
 from tasks.ingest.sandbox import clock_before_ingest
 from tasks.plan.long_spans import plan_horizons
 from tasks.release.mechanism import Mechanism, mechanism_for
-from tasks.release.outcomes import Printed, is_none, left_out
+from tasks.release.outcomes import Exact, Printed, is_none, left_out
 from tasks.trusted.covariates import read_covariates
 
 
@@ -349,38 +349,45 @@ def warnings_of(
 # The cost of several streams of one privacy budget together.
 
 
-@dataclass(frozen=True)
-class SharedBudget:
-    """The streams of one privacy budget; amounts in the budget's currency."""
+def _with_shares(products: Sequence[DryRun]) -> list[dict[str, Any]]:
+    return [{"stream_share": str(one.share), **one.to_json()} for one in products]
+
+
+class SharedBudget(Printed):
+    """The streams of one privacy budget; amounts in the budget's currency.
+
+    grant: the most that any window may lose. epsilon: what all plans, repeated without end, cost any window
+    at most (Lemma 1). fits: whether no window will ever be charged more than the privacy budget.
+    """
 
     population: str
-    products: tuple[DryRun, ...]
+    currency: str
+    grant: Exact
+    epsilon: Exact = Field(serialization_alias="plans")
+    fits: bool
+    products: Annotated[tuple[InstanceOf[DryRun], ...], PlainSerializer(_with_shares)] = Field(
+        serialization_alias="streams"
+    )
 
-    @property
-    def grant(self) -> Fraction:
-        """The most that any window may lose."""
-        return self.products[0].grant
+    @classmethod
+    def of(cls, population: str, products: tuple[DryRun, ...]) -> "SharedBudget":
+        """Return the budget of these streams."""
+        grant, epsilon = products[0].grant, sum((one.epsilon for one in products), Fraction(0))
+        return cls(
+            population=population,
+            currency=products[0].currency,
+            grant=grant,
+            epsilon=epsilon,
+            fits=epsilon <= grant,
+            products=products,
+        )
 
-    @property
-    def epsilon(self) -> Fraction:
-        """What all plans, repeated without end, cost any window at most (Lemma 1)."""
-        return sum((one.epsilon for one in self.products), Fraction(0))
 
-    @property
-    def fits(self) -> bool:
-        """Whether no window will ever be charged more than the privacy budget."""
-        return self.epsilon <= self.grant
+class DryRuns(Printed):
+    """`optstream run --dry-run --json` of several streams."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the budget's part of the document of `--json`."""
-        return {
-            "population": self.population,
-            "currency": self.products[0].currency,
-            "grant": str(self.grant),
-            "plans": str(self.epsilon),
-            "fits": self.fits,
-            "streams": [{"stream_share": str(one.share), **one.to_json()} for one in self.products],
-        }
+    format: Literal["optstream.dry-runs/1"] = "optstream.dry-runs/1"
+    populations: tuple[SharedBudget, ...]
 
 
 def price_products(streams: Sequence[Settings], days: Sequence[Sequence[date]]) -> tuple[SharedBudget, ...]:
@@ -396,7 +403,7 @@ def price_products(streams: Sequence[Settings], days: Sequence[Sequence[date]]) 
     for several in members.values():
         check_population([*several.values()])
     return tuple(
-        SharedBudget(population, tuple(dry_run(own, days[number]) for number, own in several.items()))
+        SharedBudget.of(population, tuple(dry_run(own, days[number]) for number, own in several.items()))
         for population, several in members.items()
     )
 

@@ -246,7 +246,8 @@ def test_a_serve_that_ends_while_it_starts_leaves_no_server(tmp_path, number, co
 
 
 GROWS = """
-from flows.cli import main, serve
+from flows.cli import main
+from flows.orchestration import serve
 serve.MOST_MEMORY, serve.LEAST_SECONDS = 0, 60
 main.main()
 """

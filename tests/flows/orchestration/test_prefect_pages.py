@@ -60,7 +60,7 @@ def shown(prefect_api, tmp_path_factory) -> dict[str, Any]:
         patch.setenv("PREFECT_API_URL", prefect_api)
         patch.setattr(logging.getLogger("prefect.flow_runs"), "handlers", [keeps := Keeps()])
         run_days(settings, DAYS[:1], Terminal(as_json=True))
-        run_backfill(settings, DAYS[1], DAYS[2], lambda works: None)
+        run_backfill(settings, DAYS[1], DAYS[2])
         with get_client(sync_client=True) as client:
             named = FlowRunFilter(name=FlowRunFilterName(like_=settings.stream.name))
             runs = client.read_flow_runs(flow_run_filter=named, sort=FlowRunSort.START_TIME_DESC, limit=5)

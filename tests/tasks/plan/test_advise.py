@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from flows.cli.advise import as_toml
+from flows.cli.setup import as_toml
 from optstream.errors import ConfigurationError
 from optstream.history.prior import TemporalPrior
 from optstream.mechanisms.blocks import Figures
@@ -173,7 +173,7 @@ def test_a_proposal_with_a_margin_is_written(settings, advice):
     proposed = load_settings(folder / "proposed.toml")
     assert proposed.level_shares == tuple(map(Fraction, ("1/8", "1/8", "1/4", "1/2")))
     assert 'margins = { sector = "1/2" }' in as_toml(keys)
-    assert advice_document(advice)["streams"][0]["levels"][-1] == "sector"
+    assert advice_document(advice).streams[0].levels[-1] == "sector"
 
 
 def test_a_floor_moves_shares_to_the_one_that_needs_it_more():

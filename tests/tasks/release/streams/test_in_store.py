@@ -14,7 +14,7 @@ from tasks.ledger.export import export
 from tasks.monitor.view import status_document, watch
 from tasks.operate.doctor import examine
 from tasks.operate.simulate import simulate
-from tasks.release.outcomes import budget_of, outcomes_document
+from tasks.release.outcomes import RunDocument, budget_of
 from tasks.release.stages import Status
 from tests.failing import Death
 from tests.memory_store import MemoryStore
@@ -61,7 +61,7 @@ def test_days_are_released_published_and_read(moved):
     assert moved.problems() == []
     settings, budget = moved.settings, budget_of(moved.settings, moved.ledger)
     for document in (
-        outcomes_document(list(done.values()), settings, budget),
+        RunDocument.of(list(done.values()), settings, budget).to_json(),
         status_document(settings, watch(settings, moved.ledger, moved.now, live=False)),
     ):
         assert document["published"] == url
