@@ -12,8 +12,10 @@ from optstream.mechanisms.fast import Fast
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, StepSpend, worst_window
 from optstream.stream.private_period import open_private_period
-from studies.audit import MechanismSubject, audit, worst_cases
+from studies.audit.attack import audit
 from studies.audit.cases import SINGLE
+from studies.audit.histories import MechanismSubject
+from studies.audit.neighbours import worst_cases
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 ALMOST = 1 - Fraction(1, 2**40)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pytest
 
 from optstream.noise import simulated_noise
-from studies.audit import Outputs, audit
-from studies.audit.attack import ERROR
+from studies.audit.attack import ERROR, audit
+from studies.audit.histories import Outputs
 from studies.audit.statistics import epsilon_bound
 
 

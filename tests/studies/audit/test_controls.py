@@ -3,7 +3,7 @@
 import pytest
 
 from optstream.noise import simulated_noise
-from studies.audit import control_cases
+from studies.audit.cases import control_cases
 from studies.audit.controls import SparseVector, fourier
 
 CASES = control_cases()

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from optstream.noise import simulated_noise
-from studies.audit import audit
-from studies.audit.gaussian_noise import enumerated_window, small_sigma, sum_of_steps
+from studies.audit.attack import audit
+from studies.audit.controls import sum_of_steps
+from studies.audit.enumeration import enumerated_window, small_sigma
 from studies.audit.statistics import epsilon_bound
 
 

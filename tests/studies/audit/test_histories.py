@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from optstream.noise import simulated_noise
-from studies.audit import Case
+from studies.audit.cases import Case
 from studies.audit.compromised import (
     broken_compromised_subjects,
     compromised_subjects,

@@ -8,22 +8,20 @@ from math import exp, expm1, log
 import pytest
 
 from optstream.noise import simulated_noise
-from studies.audit import (
-    Case,
-    amended_subjects,
-    apart_subjects,
-    broken_tree_subjects,
-    changed_tree_subjects,
-    hasty_subjects,
-    product_subjects,
-)
+from studies.audit.cases import Case
 from studies.audit.ledgers import (
     ALPHAS,
     AMENDMENTS,
     WANTED,
     WINDOW,
+    amended_subjects,
+    apart_subjects,
+    broken_tree_subjects,
+    changed_tree_subjects,
     fits_the_newest,
+    hasty_subjects,
     is_reserved,
+    product_subjects,
     released_days,
     released_products,
 )

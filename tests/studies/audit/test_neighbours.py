@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from optstream.privacy import PrivacyModel
-from studies.audit import worst_cases
 from studies.audit.cases import RAGGED
+from studies.audit.neighbours import worst_cases
 
 MODEL = PrivacyModel("1", 6, 2)
 

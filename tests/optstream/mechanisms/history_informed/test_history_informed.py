@@ -11,7 +11,9 @@ from optstream.mechanisms import HistoryInformed, HistoryInformedTree, OptStream
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.stream.public_days import PublicDays
-from studies.audit import MechanismSubject, audit, make_neighbours
+from studies.audit.attack import audit
+from studies.audit.histories import MechanismSubject
+from studies.audit.neighbours import make_neighbours
 from tests.optstream.mechanisms.history_informed.hourly_streams import (
     MODEL,
     SLOTS,

@@ -12,7 +12,7 @@ from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
 from optstream.stream.state import public_part, raw_bytes, with_raw
-from studies.audit import audit
+from studies.audit.attack import audit
 from studies.audit.histories import Outputs
 from tests.optstream.mechanisms.planned_days import released
 from tests.optstream.mechanisms.silent_noise import Scaled, SilentNoise

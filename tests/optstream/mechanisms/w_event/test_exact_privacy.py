@@ -14,7 +14,9 @@ from optstream.mechanisms.w_event import BudgetAbsorption, BudgetDistribution
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.privacy.rules import Absorption
-from studies.audit import MechanismSubject, audit, make_neighbours
+from studies.audit.attack import audit
+from studies.audit.histories import MechanismSubject
+from studies.audit.neighbours import make_neighbours
 from tests.optstream.mechanisms.w_event.both import BOTH
 
 FAR = 127
