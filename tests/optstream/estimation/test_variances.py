@@ -7,9 +7,7 @@ import pytest
 
 from optstream.estimation import make_consistent
 from optstream.estimation.variances import (
-    noise_through_tree,
     noise_variances,
-    reconciled_variances,
 )
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import OptStream
@@ -72,49 +70,3 @@ def test_it_is_the_sum_over_all_measurements(tree, shares, features, weights, sa
     assert found.shape == (len(tree.nodes), 8)
     assert np.all(found > 0)
     assert np.allclose(found, expected, rtol=1e-9)
-
-
-def reconciled(weights, entering, tree):
-    """Each node's noise pushed alone through the dense normal equations, squared: the brute force."""
-    sums = tree.add_up(np.eye(len(tree.leaves)))
-    total = np.zeros_like(entering)
-    for step in range(weights.shape[1]):
-        normal = sums.T @ (weights[:, step, None] * sums)
-        gains = sums @ np.linalg.solve(normal, sums.T * weights[:, step])
-        total[:, step] = gains**2 @ entering[:, step]
-    return total
-
-
-@pytest.mark.parametrize("tree", [FRANCE, RAGGED], ids=["two levels", "ragged"])
-def test_steps_whose_weights_are_not_their_noise(tree):
-    """Weights may be wrong, or 0 above the leaves; the noise is then what it is."""
-    random = np.random.default_rng(4)
-    shape = (len(tree.nodes), 5)
-    weights, own = random.lognormal(0, 3, shape), random.lognormal(0, 3, shape)
-    weights[0, :3] = 0.0
-    found = reconciled_variances(weights, own, tree)
-    assert np.allclose(found, reconciled(weights, np.where(weights > 0, own, 0), tree), rtol=1e-8)
-    own[tree.leaf_indices[-1], 4] = np.nan
-    spoiled = reconciled_variances(weights, own, tree)
-    assert np.array_equal(spoiled[:, :4], found[:, :4])
-    assert np.isnan(spoiled[0, 4])
-
-
-def test_whole_series_of_any_covariance_go_through_the_tree():
-    random = np.random.default_rng(5)
-    roots = random.normal(size=(2, len(RAGGED.nodes), 3, 5))
-    precision, noise = (root @ np.swapaxes(root, -1, -2) for root in roots)
-    inner = RAGGED.nodes.index("b")
-    precision[inner] = noise[inner] = 0.0
-    sums = np.kron(RAGGED.add_up(np.eye(len(RAGGED.leaves))), np.eye(3))
-    entering = np.zeros((3 * len(RAGGED.nodes),) * 2)
-    weighing = np.zeros_like(entering)
-    for node in range(len(RAGGED.nodes)):
-        at = slice(3 * node, 3 * node + 3)
-        entering[at, at], weighing[at, at] = noise[node], precision[node]
-    gains = sums @ np.linalg.solve(sums.T @ weighing @ sums, sums.T)
-    expected = gains @ entering @ gains.T
-    found = noise_through_tree(precision, noise, RAGGED)
-    for node in range(len(RAGGED.nodes)):
-        at = slice(3 * node, 3 * node + 3)
-        assert np.allclose(found[node], expected[at, at], rtol=1e-8, atol=1e-8 * np.abs(expected).max())

@@ -3,7 +3,6 @@
 import hashlib
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
 from random import Random
 
 import numpy as np
@@ -43,29 +42,6 @@ def test_no_window_costs_more_than_the_plan_says_over_days_in_any_order(window_l
         if spends:
             dearest = max(dearest, worst_window(spends, window_length).epsilon)
     assert dearest == mechanism.epsilon, "and some order costs all of it"
-
-
-@pytest.mark.parametrize("window_length", [2, 3])
-def test_the_plan_loses_exactly_what_it_is_charged(window_length):
-    """Days of three and four steps in groups of two or three: every change of a window by -1, 0 or 1
-    units.
-    """
-    mechanism = joint(PrivacyModel("1", window_length, 1, resolution=1), (3, 4))
-    (one,), (other,) = mechanism.plan(3, 0), mechanism.plan(4, 3)
-    worst = 0
-    for start in range(1 - window_length, 7):
-        inside = [step for step in range(start, start + window_length) if 0 <= step < 7]
-        for changes in product((-1, 0, 1), repeat=len(inside)):
-            moved = dict(zip(inside, changes, strict=True))
-            lost = 0
-            for spend in (one, other):
-                for group in spend.groups:
-                    steps = [moved.get(spend.first_step + part.start, 0) for part in group]
-                    assert all(len(part) == 1 for part in group)
-                    # Lemma 15: a group loses its largest move over the scale, by enumeration in test_joint.py
-                    lost += max(map(abs, steps)) / spend.scale
-            worst = max(worst, lost)
-    assert worst == worst_window([one, other], window_length).epsilon <= mechanism.epsilon
 
 
 @pytest.mark.parametrize("broken", ["a group for the rest", "one group too few is charged"])
@@ -254,8 +230,3 @@ def test_periods_of_other_lengths_are_refused_and_so_is_step_by_step():
         mechanism.step(mechanism.start(), 3.0, noise=simulated_noise(1))
     with pytest.raises(ParameterError, match="n_nodes of Laplace must be given"):
         Laplace(MODEL, "joint", HALF_HOURS).plan(48)
-
-
-def test_another_mechanisms_state_is_refused():
-    with pytest.raises(ParameterError, match="state of Laplace"):
-        joint().plan(48, 0, {"mechanism": "Sample"})

@@ -4,15 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from optstream.measurement.grouping import GROUPER
 from optstream.mechanisms import (
-    Fourier,
     HistoryInformed,
     HistoryInformedTree,
     PeGaSus,
 )
 from optstream.noise import simulated_noise
-from optstream.privacy import PrivacyModel, StepSpend
+from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
 
 MODEL = PrivacyModel("1", 6, 1)
@@ -83,52 +81,4 @@ def test_nothing_is_claimed_where_it_is_not_known():
     assert np.isnan(found[:, 2:]).all()
 
 
-class Silenced:
-    """Noise of a seed, but 0 where the scale is one of these: what was decided stays as it was."""
-
-    simulated = True
-
-    def __init__(self, seed, scales=()):
-        self._draws, self._scales = np.random.default_rng(seed), scales
-
-    def discrete_laplace(self, scale, size):
-        drawn = np.rint(self._draws.laplace(0, scale, size)).astype(np.int64)
-        return drawn * 0 if scale in self._scales else drawn
-
-
-def last_of_three(mechanism, stream, seed, silent):
-    """The third period's release, with noise, and without that of these scales."""
-    found, state = [], None
-    noise = Silenced(seed, silent)
-    for number in range(3):
-        at = slice(6 * number, 6 * number + 6)
-        found.append(mechanism.release(stream[:, at], noise=noise, first_step=6 * number, state=state))
-        state = found[-1].state
-    return found[-1]
-
-
-N_RUNS = 600
-"""Of a mean over N_RUNS of squares of mean 1 and variance at most 5 (Laplace): six standard deviations, below
-1e-8 for a normal mean; that one square is 330 and does it alone has a chance below 600 exp(-25) = 1e-8."""
-
 """Mechanisms that remember, and some that do not: memory holds noise of earlier periods."""
-
-
-def scales_of(mechanism, release):
-    """Of the noise that enters the estimate, not of the groupers'."""
-    if isinstance(getattr(mechanism, "mechanism", None), Fourier):
-        return {float(own.scale) for _, own in mechanism.levels}
-    linear = [spend for spend in release.spends if isinstance(spend, StepSpend)]
-    return {float(spend.scale) for spend in linear if spend.stage != GROUPER}
-
-
-def squares(mechanism, claim):
-    """Mean square of what the noise did to the third period over its standard error as claimed, a run."""
-    stream = np.array([[50.0 + (step % 5) for step in range(18)], [80.0 - (step % 7) for step in range(18)]])
-    found = []
-    for seed in range(N_RUNS):
-        noisy = last_of_three(mechanism, stream, seed, ())
-        quiet = last_of_three(mechanism, stream, seed, scales_of(mechanism, noisy))
-        change = noisy.values - quiet.values
-        found.append(np.nanmean((change / claim(noisy)) ** 2))
-    return float(np.mean(found))

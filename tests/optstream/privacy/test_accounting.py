@@ -185,6 +185,7 @@ def test_spends_survive_their_document(spend):
                 {"groups": ((range(0, 2), range(1, 3)),)},
                 {"groups": ((range(2, 4),), (range(0, 2),))},
                 {"groups": ((range(3, 5),),)},
+                {"groups": ((range(-1, 1),),)},
                 {"groups": ((range(0, 4, 2),),)},
                 {"scale": Fraction(0)},
                 {"n_nodes": 0},

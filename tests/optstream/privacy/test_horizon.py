@@ -1,6 +1,5 @@
 """What a long span loses: against exact enumeration in fractions, and against figures known beforehand."""
 
-from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
@@ -13,7 +12,7 @@ from optstream.errors import ParameterError
 from optstream.measurement.grouping import GROUPER
 from optstream.measurement.sums import SAMPLES
 from optstream.mechanisms.w_event import DISTANCE
-from optstream.privacy import CappedSpend, JointSpend, PeriodSpend, StepSpend, horizon, worst_window
+from optstream.privacy import CappedSpend, JointSpend, PeriodSpend, StepSpend, worst_window
 from optstream.privacy import accountant as composition
 from optstream.privacy.horizon import loss_of_days, loss_over, windows_of_parts
 from optstream.privacy.rules import PUBLICATIONS
@@ -101,24 +100,6 @@ def test_it_never_exceeds_the_plain_sum_and_grows_with_the_days():
     assert lost[0] == 0
     assert all(one.epsilon <= float(one.plain) for one in found)
     assert lost[-1] < float(found[-1].plain) / 1.5
-
-
-def test_spends_that_are_alike_count_as_often_as_they_are():
-    """By brute force: the sums of each spend's own, of every kind, wherever it begins."""
-    kinds = [
-        step(SAMPLES, (1, 0, Fraction(1, 2)), Fraction(80), 10),
-        step("blocks", (1, 1, 0, 1), Fraction(80), 10),
-        step(GROUPER, (1, 2), Fraction(7), 1),
-        PeriodSpend(0, "features", 0, (Fraction(0), Fraction(1, 3))),
-        CappedSpend(0, SAMPLES, 0, 4, 2, (), Fraction(5), 1),
-        joint_day(2, 2, 9, 1),
-    ]
-    spends = [replace(one, first_step=4 * number) for one in kinds for number in range(3)] + kinds
-    whole, each = horizon._parts_of(spends), [horizon._parts_of([one]) for one in spends]
-    for name in ("draws", "pure"):
-        assert getattr(whole, name) == sum((getattr(one, name) for one in each), Counter())
-    for name in ("plain", "added"):
-        assert getattr(whole, name) == sum(getattr(one, name) for one in each) > 0
 
 
 def test_steps_that_share_a_draw_are_one_change_of_it():

@@ -23,7 +23,6 @@ from tests.optstream.mechanisms.history_informed.hourly_streams import (
     missed,
     run,
 )
-from tests.optstream.mechanisms.silent_noise import Hiding
 
 
 def without_history(model=MODEL, shares=("0", "1")):
@@ -55,29 +54,6 @@ def test_standard_errors_cover_what_they_should():
     bands = 1.96 * np.concatenate([release.standard_errors for release in released], axis=1)
     assert 0.85 < (errors < bands).mean() < 0.999
     assert (errors < bands / 4).mean() < 0.6
-
-
-def test_everything_but_the_noisy_sums_is_the_same_for_neighbours():
-    """Two streams under noise that hides their difference exactly: nothing else tells them apart."""
-    stream, other = load(9), load(9)
-    other[1, 3 * SLOTS + 5] += 1.0
-
-    mechanism, states, values = informed(), [None, None], [[], []]
-    for day in range(9):
-        at = day * SLOTS
-        parts = mechanism.blocks.parts(at, SLOTS)
-        for side, whole in enumerate((stream, other)):
-            moved = np.zeros((len(stream), len(parts)), dtype=np.int64)
-            if side and day == 3:
-                moved[1] = [1000 * (5 in part) for part in parts]
-            release = mechanism.release(
-                whole[:, at : at + SLOTS], noise=Hiding([7, day], [moved]), first_step=at, state=states[side]
-            )
-            states[side] = release.state
-            values[side].append((release.values, release.measured.to_bytes()))
-    for (one, first), (two, second) in zip(*values, strict=True):
-        assert np.array_equal(one, two)
-        assert first == second
 
 
 class FittedOnRawValues(HistoryInformed):

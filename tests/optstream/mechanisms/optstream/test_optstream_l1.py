@@ -33,35 +33,6 @@ def build(n_steps=48, shortest=None, model=None, **changes):
     return OptStream(model or PrivacyModel("1", 48, 1), TREE, **(arguments | changes))
 
 
-def history_of(lengths, shortest, seed, **changes):
-    """Every plan as it was reserved, and every outcome, of periods of these lengths in a row."""
-    generator, noise = np.random.default_rng(seed), simulated_noise(seed)
-    plans, spends, at, state = [], [], 0, None
-    for length in lengths:
-        mechanism = build(length, shortest, **changes)
-        plans.append((len(spends), mechanism.plan(length, at, state)))
-        values = generator.integers(0, 2000, (2, length)) * generator.integers(0, 2)
-        release = mechanism.release(values, noise=noise, first_step=at, state=state)
-        spends += release.spends
-        state, at = release.state, at + length
-    return plans, spends
-
-
-@pytest.mark.nightly
-def test_a_year_with_clock_changes_costs_at_most_epsilon_and_no_plan_is_refused_by_its_past():
-    lengths = [48] * 86 + [46] + [48] * 216 + [50] + [48] * 62
-    plans, spends = history_of(lengths, 46, 1)
-    assert worst_window(spends, 48).epsilon <= 1
-    for n_before, plan in plans:
-        near = [spend for spend in spends[:n_before] if spend.first_step > plan[0].first_step - 200]
-        assert (
-            worst_window(
-                [*near, *plan], 48, touching=range(plan[0].first_step, plan[0].first_step + 50)
-            ).epsilon
-            <= 1
-        )
-
-
 def test_without_the_window_rule_a_straddling_window_costs_1_63():
     """By hand: the sampler whole in both days, 9 points at the end of one and 10 at the start of the next."""
     third = Fraction(1, 3)

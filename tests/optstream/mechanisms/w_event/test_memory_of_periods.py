@@ -14,24 +14,6 @@ from tests.optstream.mechanisms.w_event.both import BOTH, build, cost
 
 
 @BOTH
-def test_the_budget_of_a_late_day_is_what_both_neighbours_left(kind):
-    """Days 1 and 3 are released first and spend all they may; the day between comes late."""
-    mechanism = build(kind, 6)
-    jumps = np.arange(1, 13)[None] * 10**6
-    first = mechanism.release(jumps[:, :4], noise=SilentNoise())
-    third = mechanism.release(
-        jumps[:, 8:], noise=SilentNoise(), first_step=8, state=mechanism.recall(first.spends)
-    )
-    state = mechanism.recall([*first.spends, *third.spends], first.state)
-    late = mechanism.release(jumps[:, 4:8], noise=SilentNoise(), first_step=4, state=state)
-    assert cost(mechanism, [*first.spends, *late.spends, *third.spends]) <= 1
-    # control: a day that knows of the first alone spends what the third has spent
-    blind = mechanism.release(jumps[:, 4:8], noise=SilentNoise(), first_step=4, state=first.state)
-    assert cost(mechanism, [*first.spends, *blind.spends, *third.spends]) > 1
-    assert late.state["spent"][-1] == third.state["spent"][-1]
-
-
-@BOTH
 def test_a_void_day_is_charged_whole_and_the_days_beside_it_are_not_refused(kind):
     mechanism = build(kind, 6)
     void = mechanism.plan(4, 4, mechanism.recall([]))

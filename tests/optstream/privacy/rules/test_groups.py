@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.errors import ParameterError
 from optstream.measurement.blocks import DriftingBlocks
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend, charged_to_windows, worst_window
 from optstream.privacy.amendment import repriced
@@ -244,23 +243,6 @@ def _place(taken, left):
 # what is refused
 
 
-@pytest.mark.parametrize(
-    "groups",
-    [
-        [()],
-        [(range(0, 0),)],
-        [(range(1, 2), range(0, 1))],
-        [(range(0, 2),), (range(1, 3),)],
-        [(range(2, 5),)],
-        [(range(-1, 1),)],
-        [(range(0, 4, 2),)],
-    ],
-)
-def test_groups_that_are_no_partition_of_measured_steps_are_refused(groups):
-    with pytest.raises(ParameterError, match="rise, do not overlap and lie inside the period"):
-        joint(0, 4, groups)
-
-
 def test_the_loss_of_independent_groups_is_a_sum():
     """What the accountant adds up, by the product of two groups' probabilities: e^(1/b) twice."""
     weights = {x: Fraction(1, 2) ** max(map(abs, x)) for x in product(range(-3, 4), repeat=2)}
@@ -270,11 +252,6 @@ def test_the_loss_of_independent_groups_is_a_sum():
         for v in moved
     ]
     assert prod(ratios) == 2 ** worst_window(history([4], 2), 2).epsilon
-
-
-def test_a_spend_without_a_scale_is_refused():
-    with pytest.raises(ParameterError, match="greater than 0"):
-        joint(0, 4, [(range(0, 1),)], Fraction(0))
 
 
 @pytest.mark.parametrize("document", ["x", [["x"]], [[[0, 1, 2]]], [[[0, "1"]]], [[[0, True]]], {}])
