@@ -95,7 +95,7 @@ MUTATIONS = (
         "optstream/privacy/rules.py",
         "(layers[number].apart, [(one,) for one in own])",
         "(layers[number].apart, [own])",
-        ("tests/optstream/mechanisms/history_informed/test_joint_blocks.py",),
+        ("tests/optstream/mechanisms/test_joint_plans.py",),
     ),
     Mutation(
         "what a window costs of blocks in groups is looked at from one place of their cycle",

@@ -55,28 +55,6 @@ def test_roaming_devices_cost_no_more_than_epsilon_either(leaves):
     assert {float(scales[key] / alone[key]) for key in scales} == {leaves}
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"level_shares": ["1/2", "2/3"]}, "at most 1; got 1/2, 2/3 = 7/6"),
-        ({"level_shares": ["1"]}, "must have 2 shares"),
-        ({"level_shares": ["1", "0"]}, "level 1 holds the leaf '84'"),
-        ({"level_shares": ["-1/2", "1"]}, "must not be negative"),
-        ({"level_shares": [0.5, 0.5]}, "must be exact"),
-        ({"stage_shares": ["1", "0"]}, "above 0 for each stage"),
-        ({"stage_shares": ["1/3", "1/3", "1/3"]}, "must have 2 shares"),
-        ({"sampling": EquallySpaced(1)}, r"in \[2, 48\]; got 1"),
-        ({"weights": "equal"}, '"variance" or "paper"'),
-        ({"features": [*_features(48), *_features(48)]}, "different names"),
-        ({"features": [*_features(48), Feature((range(46),), "x")]}, "one length"),
-        ({"model": PrivacyModel("1e-20", 48, 1)}, "outgrow the integers"),
-    ],
-)
-def test_bad_parameters_are_named(changes, message):
-    with pytest.raises(ParameterError, match=message):
-        build(**changes)
-
-
 @pytest.mark.parametrize("values", [LOAD[:1], LOAD[:, :46], [["a"] * 48] * 2])
 def test_values_that_do_not_fit_are_refused(values):
     with pytest.raises(ParameterError) as refusal:

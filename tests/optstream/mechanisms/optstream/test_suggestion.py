@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.errors import ParameterError
 from optstream.estimation.reconstruct import interpolation_matrix
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import OptStream
@@ -86,22 +85,3 @@ def test_it_grows_with_the_root_of_steepness_and_budget():
             assert abs(found - near) <= 0.02 * near + 1
     assert suggest_n_samples(48, 1, 1, 0).n_samples == 2
     assert suggest_n_samples(48, 1, 1, 1e9).n_samples == 48
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ((1, 1, 1, 1), "window_length must be an integer of at least 2; got 1"),
-        ((True, 1, 1, 1), "window_length"),
-        ((48, 0, 1, 1), "epsilon must be a finite number greater than 0; got 0"),
-        ((48, math.inf, 1, 1), "epsilon"),
-        ((48, 1, -1, 1), "alpha must be a finite number greater than 0; got -1"),
-        ((48, 1, 1, -1), "lipschitz must be a finite number of at least 0; got -1"),
-        ((48, 1, 1, math.nan), "lipschitz"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, told):
-    with pytest.raises(ParameterError, match=told):
-        suggest_n_samples(*arguments)
-    with pytest.raises(ParameterError, match=r"n_samples of error_bound must be an integer in \[2, 48\]"):
-        error_bound(48, 49, 1, 1, 1)

@@ -188,20 +188,3 @@ def test_spends_that_price_other_steps_are_refused_before_anything_is_drawn():
         with pytest.raises(ParameterError, match="does not price the steps it is for"):
             measure_groups(period, spends, 5, None, noise)
     assert noise.asked == []
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"perturber_share": "1"}, r"perturber_share of PeGaSus must be in \(0, 1\); got 1"),
-        ({"perturber_share": 0}, r"perturber_share of PeGaSus must be in \(0, 1\); got 0"),
-        ({"perturber_share": 0.8}, "perturber_share of PeGaSus must be exact"),
-        ({"threshold": -1}, "threshold of PeGaSus must be at least 0; got -1"),
-        ({"threshold": 5.5}, "threshold of PeGaSus must be exact"),
-        ({"smoother": "mean"}, "smoother of PeGaSus must be one of average, median, james_stein; got 'mean'"),
-        ({"smoother": None}, "smoother of PeGaSus must be one of"),
-    ],
-)
-def test_parameters_that_do_not_fit_are_named(parameters, message):
-    with pytest.raises(ParameterError, match=message):
-        PeGaSus(MODEL, **parameters)

@@ -76,12 +76,3 @@ def test_noise_that_would_outgrow_the_integers_is_never_drawn(kind):
     assert max(scales) == 2**40
     with pytest.raises(ParameterError, match="outgrow the integers"):
         build(kind, 8, "1/100000000000000")
-
-
-@BOTH
-@pytest.mark.parametrize("share", ["0", "1", "-1/2", 2])
-def test_a_share_outside_the_budget_is_refused(kind, share):
-    with pytest.raises(ParameterError, match=rf"distance_share of {kind.__name__} must lie between 0 and 1"):
-        build(kind, share=share)
-    with pytest.raises(ParameterError, match="must be exact"):
-        build(kind, share=0.5)
