@@ -109,7 +109,7 @@ MUTATIONS = (
         "optstream/mechanisms/joint_groups.py",
         "spend.unit_charge > unit_charge",
         "False",
-        ("tests/optstream/mechanisms/test_laplace.py",),
+        ("tests/optstream/mechanisms/test_joint_plans.py",),
     ),
     Mutation(
         "a window that cuts two groups of joint noise pays for one",

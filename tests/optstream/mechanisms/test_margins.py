@@ -24,6 +24,7 @@ from optstream.mechanisms import (
     PeGaSus,
     PeGaSusTree,
     Sample,
+    on_tree,
 )
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
@@ -137,12 +138,13 @@ PATTERNS = {
     "Fast": Fast(PrivacyModel("1", 6, 1), n_samples=2),
     "BudgetAbsorption": BudgetAbsorption(PAIR),
     "BudgetDistribution": BudgetDistribution(PrivacyModel("20", 2, 1)),
+    "HistoryInformed": HistoryInformed(PAIR, 2, 1, days=PublicDays(2)),
 }
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_any_pattern_adds_up_both_ways_above_its_bound_and_again_from_its_bytes(pattern):
-    mechanism = Hierarchical(PATTERNS[pattern], LATTICE, SHARES)
+    mechanism = on_tree(PATTERNS[pattern], LATTICE, SHARES)
     values = np.random.default_rng(2).integers(0, 4, (6, 6)).astype(float)
     release = mechanism.release(values, noise=simulated_noise(3))
     leaves = release.values[LATTICE.leaf_indices]

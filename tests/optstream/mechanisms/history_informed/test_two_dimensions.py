@@ -3,18 +3,13 @@
 import numpy as np
 import pytest
 
-from optstream.catalogue.measurements import describe, mechanism_from
 from optstream.mechanisms import HistoryInformedTree
-from optstream.privacy import worst_window
-from optstream.stream import Measured
-from tests.optstream.estimation.lattices import incomplete, product
+from tests.optstream.estimation.lattices import product
 from tests.optstream.mechanisms.history_informed.hourly_streams import (
-    MODEL,
     SLOTS,
     informed,
     load,
     run,
-    spends_of,
 )
 
 QUARTERS = ["1/4"] * 4
@@ -31,21 +26,6 @@ def cells_load(lattice, n_days, seed=0):
 
 def beside(lattice, shares=QUARTERS, **given):
     return HistoryInformedTree(informed(**given), lattice, shares)
-
-
-@pytest.mark.parametrize("lattice", [product(3, 2), incomplete(2)], ids=["complete", "incomplete"])
-def test_days_add_up_both_ways_within_epsilon_and_again_from_their_bytes(lattice):
-    mechanism = beside(lattice)
-    released = run(mechanism, cells_load(lattice, 3))
-    for release in released:
-        assert np.allclose(release.values, lattice.add_up(release.values[lattice.leaf_indices]))
-        assert np.all(release.standard_errors > 0)
-        assert len({str(part.choices) for part in release.measured.parts}) == 1
-    assert {spend.level for spend in released[0].spends} == {0, 1, 2, 3}
-    assert worst_window(spends_of(released), SLOTS).epsilon <= MODEL.epsilon
-    again = mechanism_from(describe(mechanism))
-    measured = Measured.from_bytes(released[2].measured.to_bytes())
-    assert np.array_equal(again.estimate(measured).values, released[2].values)
 
 
 def test_a_sum_over_cells_has_the_error_of_the_node_that_it_is():
