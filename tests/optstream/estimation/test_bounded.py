@@ -10,12 +10,12 @@ from optstream.estimation.bounded import held_from_above, solve_bounded
 from optstream.estimation.least_squares import project
 from optstream.estimation.problem import LeastSquares
 from optstream.stream import AggregationTree
-from tests.optstream.estimation.cvxpy_program import solve_program
 from tests.optstream.estimation.lattices import random_program
 from tests.optstream.estimation.programs import (
     counts_problem,
     objective,
     random_case,
+    solve_program,
     standard_errors,
 )
 

@@ -8,7 +8,7 @@ import pytest
 
 from optstream.mechanisms import Hierarchical, Laplace, Uniform
 from optstream.mechanisms.joint_groups import JointGroups
-from optstream.noise import joint_noise, simulated_noise
+from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree
 from tests.optstream.mechanisms.planned_days import plans
@@ -97,15 +97,3 @@ def test_a_tree_that_may_have_no_joint_noise_draws_the_bytes_that_the_code_befor
 
 BEFORE_CUSTOMER = "b13eca3482183705f85b56dfff6b710bb4409abde0bf23592495b93bf303e75c"
 BEFORE_ROAMING = "10fd387bf125884bb5045570561b7e74f43bf0f05389b62392593174faa3ec38"
-
-
-def test_a_groups_noise_is_joint_and_of_the_scale_that_is_charged():
-    mechanism = joint(lengths=(48,), n_nodes=3, declared_leaves=1)
-    (spend,) = mechanism.plan(48)
-    size = len(spend.groups[0])
-    assert {len(group) for group in spend.groups} == {size}
-    measured = mechanism.measure(np.zeros((3, 48)), noise=simulated_noise(5))
-    drawn = joint_noise(simulated_noise(5), float(spend.scale), size, 3 * 48 // size)
-    assert np.array_equal(measured.points, drawn.reshape(3, 48))
-    assert measured.spends == (spend,)
-    assert spend.scale == mechanism.joint_groups.worst * 1000

@@ -32,6 +32,12 @@ from optstream.stream import Feature, Measured
 from optstream.stream.public_days import PublicDays
 from tests.optstream.estimation.lattices import incomplete
 from tests.optstream.estimation.lattices import product as cells_of
+from tests.optstream.mechanisms.history_informed.hourly_streams import (
+    SLOTS,
+    informed,
+    load,
+    run,
+)
 from tests.optstream.mechanisms.test_noise_standard_errors import one_by_one, unbounded
 
 LATTICE = cells_of(2, 3)
@@ -253,3 +259,32 @@ def test_groups_of_children_are_refused_beside_a_margin():
 def test_a_share_is_for_each_level_and_for_the_margin():
     with pytest.raises(ParameterError, match=r"level_shares .* must have 4 shares"):
         Hierarchical(Laplace(PAIR), LATTICE, SHARES[:3])
+
+
+QUARTERS = ["1/4"] * 4
+
+
+def cells_load(lattice, n_days, seed=0):
+    """Cells that are parts of three series, each with a little of its own."""
+    rng = np.random.default_rng(seed)
+    stream = load(n_days, seed)
+    of_cells = stream[np.arange(len(lattice.leaves)) % 3]
+    own = 1 + np.cumsum(rng.normal(0, 0.003, of_cells.shape), axis=1)
+    return of_cells * own * rng.uniform(0.6, 1.4, (len(of_cells), 1))
+
+
+def beside(lattice, shares=QUARTERS, **given):
+    return HistoryInformedTree(informed(**given), lattice, shares)
+
+
+def test_a_sum_over_cells_has_the_error_of_the_node_that_it_is():
+    lattice = cells_of(3, 2)
+    release = run(beside(lattice), cells_load(lattice, 3))[-1]
+    node, cells = "s1", [f"{region}-s1" for region in range(3)]
+    day = 2 * SLOTS
+    for first in (day, day + 7):
+        one, many = (release.sum(nodes, range(first, first + 5)) for nodes in ([node], cells))
+        assert one.value == pytest.approx(many.value)
+        assert one.standard_error == pytest.approx(many.standard_error, rel=1e-6)
+    step = release.sum([node], range(day + 3, day + 4))
+    assert step.standard_error == pytest.approx(release.standard_errors[-1, 3], rel=1e-6)

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.history import filter as gaussian_process_filter
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree, OptStream
 from optstream.noise import simulated_noise
@@ -115,36 +114,3 @@ def test_later_measurements_sharpen_an_earlier_day_at_no_cost(on_tree):
             first.append(missed([released[day]], truth).mean())
             revised.append(missed([again], truth).mean())
     assert np.mean(revised) < 0.97 * np.mean(first)
-
-
-@pytest.mark.parametrize("on_tree", [False, True], ids=["series", "tree"])
-def test_forgetting_what_is_out_of_sight_changes_no_estimate(on_tree, monkeypatch):
-    """A night's, one made anew after a fortnight, and after 40 days: that one with the day's own state."""
-    every_step = informed(n_blocks=24, block_length=1, relearn_days=0)
-    mechanism = HistoryInformedTree(every_step, TREE, ["1/2", "1/2"]) if on_tree else every_step
-    stream = load(56)
-
-    def drawn():
-        state, found = None, []
-        for day in range(56):
-            steps = slice(day * SLOTS, (day + 1) * SLOTS)
-            noise = simulated_noise([day])
-            found.append(
-                mechanism.measure(stream[:, steps], noise=noise, first_step=day * SLOTS, state=state)
-            )
-            state = found[-1].state
-        return found
-
-    short = drawn()
-    monkeypatch.setattr(gaussian_process_filter, "in_sight", lambda history, steps_per_day: history)
-    whole = drawn()
-    assert len(short[-1].to_bytes()) < 0.7 * len(whole[-1].to_bytes())
-
-    def revised(found, day, last, own=None):
-        return mechanism.revise(own or found[day], found[day + 1 : last + 1]).values
-
-    assert np.array_equal(mechanism.estimate(short[55]).values, mechanism.estimate(whole[55]).values)
-    for day, last in ((41, 55), (14, 54)):
-        assert np.array_equal(revised(short, day, last), revised(whole, day, last))
-    alone = replace(short[14], state=None)
-    assert not np.array_equal(revised(short, 14, 54, alone), revised(whole, 14, 54))

@@ -17,7 +17,7 @@ from optstream.privacy.rules import Absorption
 from studies.audit.attack import audit
 from studies.audit.histories import MechanismSubject
 from studies.audit.neighbours import make_neighbours
-from tests.optstream.mechanisms.w_event.both import BOTH
+from tests.optstream.mechanisms.w_event.test_memory_of_periods import BOTH
 
 FAR = 127
 """Beyond any distance and threshold here."""
