@@ -69,14 +69,6 @@ def test_a_batch_is_its_periods_one_by_one():
         assert np.allclose(found, make_consistent(alone, FRANCE, CHAIN, "variance"), atol=1e-6)
 
 
-def test_the_paper_weights_keep_the_papers_plain_program():
-    measured = noisy(RAGGED, CHAIN, 1, level=5.0)
-    plain = make_consistent(measured, RAGGED, CHAIN, "paper", bound_rule="joint")
-    assert np.array_equal(make_consistent(measured, RAGGED, CHAIN, "paper"), plain)
-    joint = make_consistent(measured, RAGGED, CHAIN, "variance", bound_rule="joint")
-    assert not np.allclose(make_consistent(measured, RAGGED, CHAIN, "variance"), joint, atol=1e-3)
-
-
 def test_steps_that_the_bound_does_not_touch_are_left_as_they_are():
     """Without features a step is a problem by itself: the closed form's bits stay."""
     measured = noisy(RAGGED, [], 3, level=20.0)

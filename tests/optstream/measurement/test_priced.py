@@ -105,6 +105,7 @@ def test_noise_within_a_group_has_one_radius_and_groups_and_series_have_their_ow
         ({"first_step": 9}, PARTS),
         ({"scale": Fraction(1, 3)}, PARTS),
         ({"n_nodes": 1}, PARTS),
+        ({"n_steps": 12}, PARTS),
     ],
 )
 def test_a_spend_that_groups_other_parts_is_refused_before_the_draw(changes, parts):
@@ -179,12 +180,6 @@ def test_joint_noise_of_a_feature_or_of_other_points_is_refused(spend, message):
     assert noise.asked == []
 
 
-def test_a_spend_of_a_longer_period_is_not_taken():
-    longer = JointSpend(0, "blocks", 10, 12, GROUPS, Fraction(50), 1, 2)
-    with pytest.raises(ParameterError, match="does not price"):
-        blocks_of(np.ones((2, 9), dtype=np.int64), simulated_noise(1), longer)
-
-
 def test_a_group_that_cannot_be_drawn_is_refused_before_the_draw():
     """The larger group is too large for the scale, the smaller one is not: neither is drawn."""
     noise = Recording()
@@ -192,9 +187,3 @@ def test_a_group_that_cannot_be_drawn_is_refused_before_the_draw():
     with pytest.raises(NoiseError, match="reject most radii"):
         blocks_of(np.ones((2, 9), dtype=np.int64), noise, small)
     assert noise.asked == []
-
-
-def test_no_part_measures_nothing():
-    measured = blocks_of(np.ones((2, 9), dtype=np.int64), simulated_noise(1), replace(BLOCKS, groups=()), ())
-    assert measured.answers.values[0].shape == (2, 0)
-    assert Measured.from_bytes(measured.to_bytes()).to_bytes() == measured.to_bytes()

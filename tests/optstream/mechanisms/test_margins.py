@@ -97,36 +97,6 @@ def test_no_change_of_a_customer_loses_more_than_is_charged_and_some_lose_all(la
     assert worst == charged
 
 
-def test_a_margin_that_is_no_partition_would_lose_more():
-    """Control: a cell in all three nodes of the margin moves each of them, at points and in sums."""
-    mechanism, day = Hierarchical(Laplace(PAIR), LATTICE, SHARES), with_features(LATTICE)
-    moved = np.zeros((6, 2), dtype=np.int64)
-    moved[0, 0] = 1
-    honest, of_day = exact_loss(mechanism, moved), exact_loss(day, moved)
-
-    class Overlapping(type(LATTICE)):
-        def add_up(self, leaf_values):
-            found = super().add_up(leaf_values)
-            found[..., self.margin_nodes.start :, :] = leaf_values.sum(axis=-2, keepdims=True)
-            return found
-
-    lattice = Overlapping(LATTICE.nodes, LATTICE.parents, LATTICE.margin, LATTICE.members)
-    broken = exact_loss(Hierarchical(Laplace(PAIR), lattice, SHARES), moved)
-    assert broken == honest + 2 * Fraction(1, 2) / 2
-    # at two of three nodes the margin's half of epsilon over two steps once more
-    assert exact_loss(with_features(lattice), moved) == of_day + 2 * Fraction(1, 2) / 2
-
-
-def test_a_margin_whose_sums_are_not_charged_would_lose_more_than_is_said():
-    """Control: the same measurements, priced without the margin's features."""
-    mechanism = with_features(LATTICE)
-    priced = [one for one in mechanism.plan(2) if (one.level, one.stage) == (3, "samples") or one.level < 3]
-    moved = np.zeros((6, 2), dtype=np.int64)
-    moved[0] = 1
-    assert exact_loss(mechanism, moved) == mechanism.epsilon
-    assert worst_window(priced, 2).epsilon == mechanism.epsilon - Fraction(1, 4)
-
-
 def test_spends_of_the_margin_name_the_last_level():
     mechanism = Hierarchical(Laplace(PAIR), LATTICE, ["1/4", "0", "1/4", "1/2"])
     assert {spend.level for spend in mechanism.plan(2)} == {0, 2, 3}

@@ -3,15 +3,18 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import (
     HistoryInformed,
     HistoryInformedTree,
+    OptStream,
     PeGaSus,
 )
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
-from optstream.stream import AggregationTree
+from optstream.stream import AggregationTree, Feature
 
 MODEL = PrivacyModel("1", 6, 1)
 TREE = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
@@ -82,3 +85,34 @@ def test_nothing_is_claimed_where_it_is_not_known():
 
 
 """Mechanisms that remember, and some that do not: memory holds noise of earlier periods."""
+
+
+FRANCE = AggregationTree.from_parents({"FR": None} | {f"region {number}": "FR" for number in range(5)})
+RAGGED = AggregationTree.from_parents(
+    {"world": None, "a": "world", "b": "world", "b1": "b", "b2": "b", "b11": "b1", "b12": "b1"}
+)
+CHAIN = [Feature((range(0, 3), range(3, 8)), "parts"), Feature((range(0, 8),), "day")]
+
+
+@pytest.mark.parametrize("weights", ["variance", "paper"])
+@pytest.mark.parametrize("features", [[], CHAIN], ids=["no features", "chain"])
+@pytest.mark.parametrize(
+    ("tree", "shares"),
+    [(FRANCE, ["1/2", "1/2"]), (FRANCE, ["0", "1"]), (RAGGED, ["1/8", "1/2", "1/8", "1/4"])],
+    ids=["two levels", "derived root", "ragged"],
+)
+@pytest.mark.parametrize("sampling", [EquallySpaced(4), L1Sampling(4, "1")], ids=["same points", "by level"])
+def test_it_is_the_sum_over_all_measurements_of_any_plan(tree, shares, features, weights, sampling):
+    model = PrivacyModel("1", window_length=8, alpha="2", resolution="0.1")
+    mechanism = OptStream(
+        model,
+        tree,
+        sampling=sampling,
+        features=features,
+        level_shares=shares,
+        weights=weights,
+        lower_bound=None,
+    )
+    release = mechanism.release(np.full((len(tree.leaves), 8), 5.0), noise=simulated_noise(3))
+    assert np.all(release.noise_standard_errors > 0)
+    assert np.allclose(release.noise_standard_errors**2, one_by_one(mechanism, release.measured), rtol=1e-6)

@@ -15,7 +15,7 @@ from scipy import stats
 from optstream.errors import NoiseError
 from optstream.measurement.grouping import ON_DEVIATION
 from optstream.mechanisms import series
-from optstream.noise import joint_noise, secure_noise, simulated_noise
+from optstream.noise import discrete_gaussian, joint_noise, secure_noise, simulated_noise
 from optstream.noise.source import LARGEST_SCALE
 from optstream.noise.sources import SecureNoise
 
@@ -97,23 +97,30 @@ def test_what_mechanisms_may_plan_can_be_drawn():
     assert ON_DEVIATION * series.LARGEST_SCALE <= LARGEST_SCALE
 
 
-def opendps(scale, size):
+def opendps(kind, scale, size):
     """Draws of OpenDP's exact sampler: an independent piece of software."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-    return np.array(dp.m.make_laplace(*space, scale=scale)([0] * size))
+    distance = dp.l1_distance(T="i64") if kind == "laplace" else dp.l2_distance(T="float")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), distance
+    return np.array(getattr(dp.m, f"make_{kind}")(*space, scale=scale)([0] * size))
 
 
-@pytest.mark.parametrize("scale", [0.3, 1.0, 96000.0])
-def test_opendp_draws_the_same_law(scale):
+@pytest.mark.parametrize(
+    ("kind", "scale"), [("laplace", 0.3), ("laplace", 1.0), ("laplace", 96000.0), ("gaussian", 31.4)]
+)
+def test_opendp_draws_the_same_law(kind, scale):
     """Two samples in 20 cells: false alarm 1e-8. The control, 1.2 times the scale, is refused."""
-    n = 20_000
+    n, source = 20_000, secure_noise()
     for factor, is_right in ((1.0, True), (1.2, False)):
-        ours, theirs = secure_noise().discrete_laplace(factor * scale, (n,)), opendps(scale, n)
+        ours = (
+            source.discrete_laplace(factor * scale, (n,))
+            if kind == "laplace"
+            else discrete_gaussian(source, factor * scale, (n,))
+        )
         edges = np.unique(np.round(np.linspace(-3 * scale, 3 * scale, 19)))
-        places = [np.searchsorted(edges, some) for some in (ours, theirs)]
+        places = [np.searchsorted(edges, some) for some in (ours, opendps(kind, scale, n))]
         first, second = (np.bincount(some, minlength=edges.size + 1) for some in places)
         statistic = np.sum((first - second) ** 2 / np.maximum(first + second, 1))
         assert bool(statistic < stats.chi2.isf(FALSE_ALARM, edges.size)) is is_right

@@ -1,7 +1,7 @@
 """Lemma 16: what a window is charged for joint noise, by exact losses and brute force; broken twins."""
 
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import product
 from math import ceil, prod
 from random import Random
 
@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.measurement.blocks import DriftingBlocks
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend, charged_to_windows, worst_window
 from optstream.privacy.amendment import repriced
 from optstream.privacy.rules import cut, groups_with_headroom, may_be_joint, worst_sum
@@ -81,22 +80,6 @@ def test_the_accountant_says_the_exact_loss_of_every_neighbour(days, window_leng
         assert charged_to_windows(spends, window_length, range(start, start + 1)) == [worst]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_each_window_is_charged_the_most_steps_of_one_part_of_each_group(seed):
-    """Counted step by step: parts of one step, of several, and gaps between them, in any order."""
-    dice = Random(seed)
-    for _ in range(20):
-        n_steps, window_length = dice.randint(1, 9), dice.randint(1, 12)
-        borders = sorted(dice.sample(range(n_steps + 1), dice.randint(2, n_steps + 1)))
-        parts = [range(*ends) for ends in pairwise(borders) if dice.random() < 0.8]
-        groups = [tuple(parts[at : at + 3]) for at in range(0, len(parts), 3)]
-        windows = [range(end + 1 - window_length, end + 1) for end in range(n_steps + window_length - 1)]
-        counted = [
-            sum(max(len(set(part) & set(window)) for part in group) for group in groups) for window in windows
-        ]
-        assert joint(0, n_steps, groups).steps_charged(window_length).tolist() == counted
-
-
 def test_a_window_that_cuts_two_groups_pays_both():
     """The broken twin charges one group: the window holds no more steps than one has."""
     spends = history([4], 2)
@@ -142,32 +125,6 @@ def test_no_window_meets_more_groups_than_the_lemma_says(seed):
         ]
         found = worst_window(history([48, *days, 48, 48], least), window_length).epsilon
         assert found <= formula(window_length, least)
-
-
-def test_groups_that_leave_a_rest_break_the_count():
-    """The broken twin: 46 steps as five groups of eight and a rest of six."""
-    spends, at = [], 0
-    for length in (48, 46, 48):
-        borders = [*range(0, length, 8), length]
-        spends.append(joint(at, length, [tuple(steps(length)[a:b]) for a, b in pairwise(borders)]))
-        at += length
-    assert worst_window(spends, 48).epsilon == 8 > formula(48, 8) == 7
-    assert worst_window(history([48, 46, 48], 8), 48).epsilon == 7
-
-
-def test_blocks_are_more_than_the_formula_says():
-    """The broken twin takes 5 blocks of 4 steps in pairs for three groups of 4: windows cut both edges."""
-    blocks = DriftingBlocks(48, 5, 4, 1)
-    spends = history([48] * 60, 2, blocks.parts)
-    assert all(len(group) >= 2 for spend in spends for group in spend.groups)
-    found = worst_window(spends, 48).epsilon
-    assert found > 4 * formula(5, 2)
-    # scales by the formula would let a window lose more than epsilon
-    scale = Fraction(4 * formula(5, 2))
-    broken_twin = [joint(spend.first_step, spend.n_steps, spend.groups, scale) for spend in spends]
-    assert worst_window(broken_twin, 48).epsilon > 1
-    right = [joint(spend.first_step, spend.n_steps, spend.groups, found) for spend in spends]
-    assert worst_window(right, 48).epsilon == 1
 
 
 @pytest.mark.parametrize(
