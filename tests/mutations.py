@@ -166,14 +166,14 @@ MUTATIONS = (
         "optstream/privacy/accountant.py",
         "charged = _charge(known, window_length)",
         "charged = _charge(known, 1)",
-        ("tests/optstream/mechanisms/pegasus/test_semantics.py",),
+        ("tests/optstream/mechanisms/pegasus/test_pegasus.py",),
     ),
     Mutation(
         "who is in several states at a step has the noise of one",
         "optstream/mechanisms/series.py",
         "return self.model.leaves_per_step * self.model.alpha_units",
         "return self.model.alpha_units",
-        ("tests/optstream/mechanisms/pegasus/test_semantics.py",),
+        ("tests/optstream/mechanisms/pegasus/test_pegasus.py",),
     ),
     Mutation(
         "the rounding of coordinates is not charged",

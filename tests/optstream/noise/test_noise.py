@@ -175,9 +175,9 @@ def test_uniform_integers_take_the_bits_that_they_need_and_again_until_they_are_
     assert len(given) == 3
 
 
-def test_uniform_integers_are_uniform_up_to_the_largest_bound():
+@pytest.mark.parametrize("source", SOURCES, ids=["secure", "simulated"])
+def test_uniform_integers_are_uniform_up_to_the_largest_bound(source):
     """False alarm 1e-8 each; the control, bounds one larger, is refused."""
-    source = secure_noise()
     drawn = np.bincount(source.uniform_below(np.full(60_000, 6)), minlength=7)
     for n_values, is_right in ((6, True), (7, False)):
         expected = 60_000 / n_values
@@ -187,6 +187,11 @@ def test_uniform_integers_are_uniform_up_to_the_largest_bound():
     assert large.min() >= 0
     assert large.max() > 2**60
     assert source.uniform_below(np.ones((2, 3), dtype=np.int64)).tolist() == [[0] * 3] * 2
+    mixed = np.array([source.uniform_below(np.array([1, 2, 3, 2**40, 2**62])) for _ in range(300)])
+    assert [set(column) for column in mixed.T[:3]] == [{0}, {0, 1}, {0, 1, 2}]  # false alarm below 1e-52
+    assert (mixed < [1, 2, 3, 2**40, 2**62]).all()
+    # false alarm: 300 draws that are all in one half, 2^-299
+    assert mixed[:, 4].max() >= 2**61
 
 
 @pytest.mark.parametrize("bound", [0, -3])

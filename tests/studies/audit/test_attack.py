@@ -8,8 +8,11 @@ import pytest
 from scipy.stats import beta, binom
 
 from optstream.noise import simulated_noise
+from optstream.privacy import PrivacyModel
 from studies.audit.attack import ERROR, audit
+from studies.audit.cases import RAGGED
 from studies.audit.histories import Outputs
+from studies.audit.neighbours import worst_cases
 from studies.audit.statistics import clopper_pearson, epsilon_bound
 
 
@@ -109,3 +112,30 @@ def test_an_event_seen_on_one_side_only_shows_what_the_runs_bear_out():
     assert bound == pytest.approx(np.log(1000 / np.log(2e9)), abs=0.05)
     assert float(epsilon_bound(0, 1000, 1000, 1e-9)) == -np.inf
     assert float(epsilon_bound(500, 500, 1000, 1e-9)) < 0
+
+
+MODEL = PrivacyModel("1", 6, 2)
+
+
+@pytest.mark.parametrize("lengths", [[6], [5, 6, 4], [2, 2, 2, 2]])
+def test_worst_cases_are_neighbours_and_cross_every_border(lengths):
+    pairs = worst_cases(MODEL, RAGGED, lengths, first_step=3)
+    names = [pair.name for pair in pairs]
+    assert len(set(names)) == len(names)
+    for pair in pairs:
+        pair.check(MODEL)
+    borders = np.cumsum(lengths)[:-1] + 3
+    for border in borders:
+        crossing = [pair for pair in pairs if pair.changed[0] < border <= pair.changed[-1]]
+        assert any(pair.span == MODEL.window_length for pair in crossing)
+    assert min(len(pair.changed) for pair in pairs) == 1
+    assert {len(pair.changed) for pair in pairs} >= {1, 2, min(6, sum(lengths))}
+
+
+def test_roaming_changes_several_leaves_at_once():
+    model = PrivacyModel("1", 6, 2, unit="roaming", leaves_per_step=2)
+    gap = [
+        np.concatenate(pair.other, 1) - np.concatenate(pair.one, 1)
+        for pair in worst_cases(model, RAGGED, [6])
+    ]
+    assert all(np.count_nonzero(entry, axis=0).max() == 2 for entry in gap)
