@@ -10,7 +10,7 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.estimation.rounding import rounded_units
-from optstream.stream import AggregationTree
+from optstream.stream import AggregationTree, Lattice
 from tests.optstream.estimation.lattices import incomplete
 from tests.optstream.estimation.lattices import product as cells_of
 from tests.optstream.estimation.programs import random_tree, wide_tree
@@ -24,13 +24,17 @@ def test_sums_are_exact_and_every_node_is_rounded_up_or_down(rule, resolution):
     for seed in range(60):
         rng = np.random.default_rng(seed)
         tree = random_tree(rng)
+        if seed % 4 == 0:
+            sizes = (int(rng.integers(1, 6)), int(rng.integers(1, 5)), int(rng.choice([0, 1])))
+            tree = incomplete(seed) if seed % 8 else cells_of(*sizes)
+        close = 1e-5 if isinstance(tree, Lattice) else 0.0  # rests count to 2^-20
         shape = (len(tree.leaves), 6)
         leaves = rng.gamma(0.3, 2.0, shape) * rng.integers(0, 2, shape) - rng.integers(0, 2)
         leaves[:, 0] = rng.integers(-4, 4, len(tree.leaves)) * float(resolution)
         values = tree.add_up(leaves)
         found = rounded_units(values, tree, Fraction(resolution), rule)
         assert np.array_equal(found, tree.add_up(found[tree.leaf_indices]))
-        assert np.abs(found - values / float(resolution)).max() < 1
+        assert np.abs(found - values / float(resolution)).max() < 1 + close
         assert np.array_equal(found[:, 0], np.rint(values[:, 0] / float(resolution)))  # whole values stay
         if rule == "nearest":
             assert np.abs(found[0] - values[0] / float(resolution)).max() <= 0.5 + 1e-5
@@ -101,24 +105,6 @@ def rounded(values, lattice, **more):
     found = rounded_units(values, lattice, Fraction(1), **more)
     assert np.array_equal(found, lattice.add_up(found[lattice.leaf_indices])), "both margins are exact"
     return found
-
-
-@pytest.mark.parametrize("rule", ["nearest", "unbiased"])
-@pytest.mark.parametrize("seed", range(12))
-def test_every_node_is_rounded_up_or_down_and_the_root_to_the_nearest(seed, rule):
-    """The root where it is asked to be."""
-    rng = np.random.default_rng(seed)
-    shape = (int(rng.integers(1, 6)), int(rng.integers(1, 5)), int(rng.choice([0, 1])))
-    lattice = incomplete(seed) if seed % 4 == 0 else cells_of(*shape)
-    cells = rng.normal(0, 5, (len(lattice.leaves), 5))
-    cells[rng.uniform(size=cells.shape) < 0.4] //= 1  # whole ones stay
-    values = lattice.add_up(cells)
-    found = rounded(values, lattice, rule=rule)
-    close = 1e-5  # rests count to 2^-20
-    assert (found >= np.floor(values + close) - (values % 1 > 1 - close)).all()
-    assert (np.abs(found - values) < 1 + close).all()
-    assert rule == "unbiased" or (np.abs(found[0] - values[0]) <= 0.5 + close).all()
-    assert np.array_equal(found, rounded(values, lattice, rule=rule))
 
 
 def test_it_costs_no_more_than_any_other_rounding():
