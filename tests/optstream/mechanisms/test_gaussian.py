@@ -13,6 +13,7 @@ from optstream.mechanisms import MECHANISMS, Gaussian, Hierarchical, Laplace
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
+from studies.audit.enumeration import EnumeratedGaussian
 
 TREE = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
 
@@ -21,24 +22,9 @@ def model(epsilon="1", window=48, alpha=1, delta="1e-6", **more):
     return PrivacyModel(epsilon, window, alpha, delta=delta, **more)
 
 
-def true_delta(sigma, moves, epsilon):
-    """The least delta at which independent discrete Gaussian integers hide such moves, by enumeration.
-
-    Moves of the same size: the sum of the integers decides the loss, so their law is convolved. In floats,
-    which err by less than 1e-12 of it.
-    """
-    (move,) = {abs(one) for one in moves}
-    reach = math.ceil(14 * sigma)
-    k = np.arange(-reach, reach + 1)
-    one = np.exp(-(k**2) / (2 * sigma**2))
-    one /= one.sum()
-    law = np.array([1.0])
-    for _ in moves:
-        law = np.convolve(law, one)
-    total = np.arange(law.size) - len(moves) * reach
-    # of the outcome whose noise adds up to this: log of its chance, over that where all are moved
-    loss = (2 * total * move + len(moves) * move**2) / (2 * sigma**2)
-    return float(np.sum(law * np.maximum(0, 1 - np.exp(epsilon - loss))))
+def true_delta(sigma, n_steps, epsilon):
+    """The least delta at which so many independent discrete Gaussian integers hide a move of each by 1."""
+    return EnumeratedGaussian("", "", sigma, n_steps, 1).delta(epsilon)
 
 
 @pytest.mark.parametrize("window", [1, 2, 5, 12])
@@ -50,10 +36,10 @@ def test_a_window_that_is_changed_whole_stays_within_epsilon_and_delta(epsilon, 
     charged once for a window in place of once a step.
     """
     mechanism = Gaussian(model(epsilon, window, delta=delta, resolution=1))
-    sigma, most, steps = float(mechanism.sigma), float(Fraction(epsilon)), [1] * window
-    assert true_delta(sigma, steps, most) <= float(delta)
-    assert true_delta(0.8 * sigma, steps, most) > float(delta)
-    assert window == 1 or true_delta(sigma / math.sqrt(window), steps, most) > float(delta)
+    sigma, most = float(mechanism.sigma), float(Fraction(epsilon))
+    assert true_delta(sigma, window, most) <= float(delta)
+    assert true_delta(0.8 * sigma, window, most) > float(delta)
+    assert window == 1 or true_delta(sigma / math.sqrt(window), window, most) > float(delta)
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -22,7 +22,6 @@ from optstream.mechanisms import (
     Laplace,
     OptStream,
     PeGaSus,
-    PeGaSusTree,
     Sample,
     on_tree,
 )
@@ -219,16 +218,6 @@ def test_features_beside_a_large_margin_are_refused_in_words_and_points_alone_ar
     assert make([]).epsilon <= 1
     with pytest.raises(ParameterError, match=r"at most 3,000 of steps times nodes .* got 48 times 71: leave"):
         make(features)
-
-
-def test_groups_of_children_are_refused_beside_a_margin():
-    with pytest.raises(ParameterError, match="groups = \"children\" takes no margin, such as 'sector'"):
-        PeGaSusTree(PeGaSus(PAIR), LATTICE, SHARES)
-
-
-def test_a_share_is_for_each_level_and_for_the_margin():
-    with pytest.raises(ParameterError, match=r"level_shares .* must have 4 shares"):
-        Hierarchical(Laplace(PAIR), LATTICE, SHARES[:3])
 
 
 QUARTERS = ["1/4"] * 4

@@ -12,15 +12,18 @@ from optstream.mechanisms import (
     BudgetDistribution,
     Fast,
     Fourier,
+    Hierarchical,
     HistoryInformed,
     Laplace,
     OptStream,
     PeGaSus,
+    PeGaSusTree,
 )
 from optstream.mechanisms.optstream import error_bound, suggest_n_samples
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Feature
 from optstream.stream.public_days import PublicDays
+from tests.optstream.estimation.lattices import product
 
 MODEL, UNITS = PrivacyModel("1", 48, 1), PrivacyModel("1000", 48, 1, resolution=1)
 TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
@@ -61,6 +64,10 @@ def fourier(model=MODEL, **given):
 
 def pegasus(**given):
     return PeGaSus(PrivacyModel("1", 4, 1, "1"), **given)
+
+
+def beside_a_margin(kind, pattern, shares):
+    return kind(pattern, product(2, 3), shares)
 
 
 def suggest(**given):
@@ -130,6 +137,13 @@ WRONG = {
         ({"days": 24}, r"days of HistoryInformed must be optstream.PublicDays, such as .*; got 24"),
         ({"scale": "3"}, "scale of HistoryInformed must be a finite number greater than 0; got '3'"),
         ({"scale": 0.0}, "scale of HistoryInformed must be a finite number greater than 0; got 0.0"),
+    ],
+    beside_a_margin: [
+        ({"kind": Hierarchical, "pattern": Laplace(MODEL), "shares": ["1/8"] * 3}, "must have 4 shares"),
+        (
+            {"kind": PeGaSusTree, "pattern": PeGaSus(MODEL), "shares": ["1/4"] * 4},
+            "groups = \"children\" takes no margin, such as 'sector'",
+        ),
     ],
     joint_laplace: [
         ({"noise": "gaussian"}, 'noise must be "joint" or "laplace", or be left out'),

@@ -1,6 +1,5 @@
 """OptStream with joint noise on its points: no window above epsilon, days of another plan, bit by bit."""
 
-from dataclasses import replace
 from fractions import Fraction
 from random import Random
 
@@ -54,18 +53,6 @@ def test_no_window_costs_more_than_the_plan_says_over_days_in_any_order():
         dearest = max(dearest, cost)
     assert dearest <= joint().epsilon <= 1
     assert dearest > 1 - Fraction(1, 10**9), "and some order costs all of it"
-
-
-@pytest.mark.parametrize("charges", [-1, 0])
-def test_a_plan_that_pays_for_one_group_too_few_costs_more_than_it_says(charges):
-    plan = joint().levels[0]
-    twin = replace(plan, groups=replace(plan.groups, worst=plan.groups.worst + charges), features=())
-    spends, at = [], 0
-    for length in (48, 48, 46, 48, 50, 48):
-        points = plan.sampling.positions(length, at, 48)
-        spends += twin.spends(length, at, points, (), ())
-        at += length
-    assert (worst_window(spends, 48).epsilon > plan.epsilon_samples) == (charges < 0)
 
 
 def test_points_have_joint_noise_and_sums_have_not():
