@@ -140,6 +140,8 @@ WRONG = {
     ],
     beside_a_margin: [
         ({"kind": Hierarchical, "pattern": Laplace(MODEL), "shares": ["1/8"] * 3}, "must have 4 shares"),
+        ({"kind": Hierarchical, "pattern": Laplace(MODEL), "shares": ["1/2"] * 4}, "at most 1"),
+        ({"kind": Hierarchical, "pattern": Laplace(MODEL), "shares": ["1", "0", "0", "0"]}, "holds the leaf"),
         (
             {"kind": PeGaSusTree, "pattern": PeGaSus(MODEL), "shares": ["1/4"] * 4},
             "groups = \"children\" takes no margin, such as 'sector'",

@@ -1,8 +1,5 @@
 """OptStream with joint noise on its points: no window above epsilon, days of another plan, bit by bit."""
 
-from fractions import Fraction
-from random import Random
-
 import numpy as np
 import pytest
 
@@ -11,7 +8,7 @@ from optstream.measurement import EquallySpaced
 from optstream.measurement.sums import SAMPLES
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
-from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
+from optstream.privacy import JointSpend, PrivacyModel, StepSpend
 from optstream.privacy.amendment import repriced
 from optstream.stream import AggregationTree, Feature
 
@@ -33,26 +30,6 @@ def build(model=MODEL, n_steps=48, **changes):
 
 def joint(model=MODEL, n_steps=48, **changes):
     return build(model, n_steps, **({"noise": "joint", "declared_leaves": 1} | changes))
-
-
-def plans(lengths, first_step=0, **changes):
-    """Days in a row; a negative length is a gap."""
-    found, at = [], first_step
-    for length in lengths:
-        if length > 0:
-            found += joint(n_steps=length, **changes).plan(length, at)
-        at += abs(length)
-    return found
-
-
-def test_no_window_costs_more_than_the_plan_says_over_days_in_any_order():
-    random, dearest = Random(3), 0
-    for _ in range(12):
-        days = [random.choice([46, 48, 48, 50, -5, -48]) for _ in range(8)]
-        cost = worst_window(plans(days, random.randrange(48)) or plans([48]), 48).epsilon
-        dearest = max(dearest, cost)
-    assert dearest <= joint().epsilon <= 1
-    assert dearest > 1 - Fraction(1, 10**9), "and some order costs all of it"
 
 
 def test_points_have_joint_noise_and_sums_have_not():

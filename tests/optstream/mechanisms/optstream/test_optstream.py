@@ -44,17 +44,6 @@ def test_strict_costs_epsilon_and_no_more_in_any_window_of_a_year_with_clock_cha
     assert build().epsilon == cost
 
 
-@pytest.mark.parametrize("leaves", [1, 2, 3])
-def test_roaming_devices_cost_no_more_than_epsilon_either(leaves):
-    model = PrivacyModel("0.5", 48, 2, unit="roaming", leaves_per_step=leaves)
-    mechanism = build(model)
-    assert Fraction("0.5") * (1 - Fraction(1, 2**48)) < mechanism.epsilon <= Fraction("0.5")
-    scales = {(spend.level, spend.stage): spend.scale for spend in mechanism.plan(48)}
-    alone = {(spend.level, spend.stage): spend.scale for spend in build(PrivacyModel("0.5", 48, 2)).plan(48)}
-    # However few leaves there are: a merged one may have several of a device's readings.
-    assert {float(scales[key] / alone[key]) for key in scales} == {leaves}
-
-
 WINDOW = 24
 
 

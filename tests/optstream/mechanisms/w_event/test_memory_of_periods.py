@@ -9,7 +9,7 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.ledger.accounting import covers
 from optstream.mechanisms.w_event import BudgetAbsorption, BudgetDistribution
-from optstream.privacy import CappedSpend, PrivacyModel, worst_window
+from optstream.privacy import PrivacyModel, worst_window
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 BOTH = pytest.mark.parametrize("kind", [BudgetDistribution, BudgetAbsorption])
@@ -92,16 +92,6 @@ def test_a_state_that_is_not_one_is_refused(kind):
 
 
 ALMOST = 1 - Fraction(1, 2**40)
-
-
-@BOTH
-def test_the_stated_cost_is_epsilon_and_the_plan_repeated_meets_it(kind):
-    mechanism = build(kind, 48)
-    assert ALMOST < mechanism.epsilon <= 1
-    plan = mechanism.plan(48)
-    assert cost(mechanism, plan) == mechanism.epsilon
-    assert [spend.stage for spend in plan] == ["distance", "publications"]
-    assert isinstance(plan[1], CappedSpend)
 
 
 @pytest.mark.parametrize(("kind", "burst"), [(BudgetDistribution, (40, 56)), (BudgetAbsorption, (47, 94))])
