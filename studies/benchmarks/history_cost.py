@@ -22,12 +22,25 @@ from optstream.catalogue.sums import encode_errors
 from optstream.estimation.error_terms import error_terms
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Release
 from optstream.stream.public_days import PublicDays
-from studies.benchmarks.measure import show, table, timed
-from studies.benchmarks.streams import FLAT_UP_TO, STEPS, optstream, tree_of
+from studies.benchmarks.measure import STEPS, optstream, show, table, timed
 
 HISTORY, SEED = 42, 1
 NODES = [13, 125, 250, 500, 1000]
 LEAF_MW = 500.0
+
+
+FLAT_UP_TO, LEAVES_A_REGION = 13, 30
+
+
+def tree_of(n_nodes: int) -> AggregationTree:
+    """Return a nation of so many nodes: leaves alone up to 13, beyond them regions of about 30 leaves."""
+    parents: dict[str, str | None] = {"nation": None}
+    if n_nodes <= FLAT_UP_TO:
+        return AggregationTree.from_parents(parents | {f"{n}": "nation" for n in range(n_nodes - 1)})
+    n_regions = max(2, round((n_nodes - 1) / (LEAVES_A_REGION + 1)))
+    parents |= {f"r{n}": "nation" for n in range(n_regions)}
+    leaves = n_nodes - 1 - n_regions
+    return AggregationTree.from_parents(parents | {f"l{n}": f"r{n % n_regions}" for n in range(leaves)})
 
 
 def load_of(tree: AggregationTree, day: int) -> NDArray[np.float64]:

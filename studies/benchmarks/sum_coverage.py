@@ -153,10 +153,7 @@ def terms_of(release: Release) -> ErrorTerms:
 
 
 def errors_of(releases: Sequence[Release], case: Case, alike: bool) -> Run:
-    """Return the days with the errors that were made in the place of values.
-
-    alike: whether all days were measured alike, so that the first's terms are those of all.
-    """
+    """Return the days with the errors that were made in the place of values."""
     found, within, size, tree = [], [], 0, case.tree
     first = terms_of(releases[0])
     parents = {
@@ -242,11 +239,7 @@ def released(of: Of, case: Case, epsilon: str, seed: int) -> Run:
 
 
 def share(held: NDArray[np.float64] | NDArray[np.bool_], draws: NDArray[np.float64]) -> str:
-    """Return a share and its standard error, such as "94.9% ± 0.5%"; what belongs to one draw counts as one.
-
-    held: (n,), which part of each was held. draws: (n, k), of each k numbers by which its draw is known. The
-    error is nan for one draw, and 0 where all or nothing was held.
-    """
+    """Return a share and its standard error, such as "94.9% ± 0.5%", over draws."""
     of_draws = np.unique(draws, axis=0, return_inverse=True)[1].ravel()
     away = np.bincount(of_draws, held - held.mean())
     several = away.size > 1

@@ -12,7 +12,7 @@ from optstream.estimation.error_terms import (
 )
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
-from tests.optstream.history.written_out import written_out
+from tests.optstream.history.dense import written_out
 
 TREE = AggregationTree.from_parents(
     {

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from optstream.history.count_errors import CountErrors
 from optstream.history.tree import LeafCovariance, LeafSpans
-from tests.optstream.history.written_out import written_out
+from tests.optstream.history.dense import written_out
 
 Floats = NDArray[np.float64]
 

@@ -116,37 +116,6 @@ def test_of_many_leaves_one_row_and_one_column_of_numbers_tell_all(name, monkeyp
     assert found == ([None] * 4 if name == "average of groups" else pytest.approx(expected, rel=1e-9))
 
 
-def test_many_plain_series_are_told_too(monkeypatch):
-    expected = Laplace(MODEL).release(READINGS, noise=simulated_noise(4)).sum(["1", "3"]).standard_error
-    monkeypatch.setattr(noise_factor, "MOST_ENTRIES", 10)
-    found = Laplace(MODEL).release(READINGS, noise=simulated_noise(4)).sum(["1", "3"]).standard_error
-    assert found == pytest.approx(expected, rel=1e-9)
-
-
-def test_one_number_that_does_more_than_its_row_and_its_column_is_noticed():
-    """The control: without it the same map has a factor."""
-    mechanism, leaves = unbounded(LINEAR["Laplace"]), TREE.leaf_indices
-    measured = mechanism.measure(READINGS, noise=simulated_noise(4))
-    variances = mechanism.noise_variances(measured)[leaves]
-
-    def plain(one):
-        return mechanism.estimate(one).values[leaves]
-
-    def more(one):
-        return plain(one) + 1e-3 * one.parts[2].points[1, 4]
-
-    assert noise_factor.separable_factor(plain, measured, variances) is not None
-    assert noise_factor.separable_factor(more, measured, variances) is None
-
-
-def test_of_too_many_leaves_nothing_is_claimed(monkeypatch):
-    monkeypatch.setattr(noise_factor, "MOST_ENTRIES", 100)
-    monkeypatch.setattr(noise_factor, "MOST_DRAWN", 10)
-    release = LINEAR["Laplace"].release(READINGS, noise=simulated_noise(4))
-    assert release.sum().noise_standard_error is None
-    assert release.sum().value == pytest.approx(release.values[0].sum())
-
-
 @pytest.mark.parametrize(
     ("nodes", "steps", "words"),
     [
@@ -164,8 +133,3 @@ def test_a_sum_of_nothing_or_of_what_is_not_there_is_refused(nodes, steps, words
     release = LINEAR["Laplace"].release(READINGS, noise=simulated_noise(4))
     with pytest.raises(ParameterError, match=words):
         release.sum(nodes, steps)
-
-
-def test_steps_may_come_one_by_one():
-    release = LINEAR["Laplace"].release(READINGS, noise=simulated_noise(4))
-    assert release.sum(steps=iter([1, 2])) == release.sum(steps=[1, 2])

@@ -1,11 +1,11 @@
-"""Budget absorption against its algorithm, by hand and by brute force."""
+"""Budget distribution and absorption against their algorithms, by hand and by brute force."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from optstream.mechanisms.w_event import BudgetAbsorption
+from optstream.mechanisms.w_event import GRAINS, BudgetAbsorption, BudgetDistribution
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import round_up_to_float
@@ -50,7 +50,19 @@ def test_without_memory_the_debt_is_read_from_the_spends_before_and_not_from_tho
     assert early.spends[1].weights == quarters(1, 1, 1, 1)
 
 
-def brute_force(series, window, noise):
+def paid(mechanism, values):
+    return mechanism.release(values, noise=SilentNoise()).spends[1].weights
+
+
+def test_by_hand_each_publication_takes_half_of_what_its_window_has_left():
+    mechanism = BudgetDistribution(PrivacyModel("2", 4, 1, "1"))
+    jumps = [10**6 * step for step in range(1, 7)]
+    halves = (Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 16))
+    # the first leaves the window: 1 - 7/16 is left, then 1 - (1/8 + 1/16 + 9/32)
+    assert paid(mechanism, [jumps]) == (*halves, Fraction(9, 32), Fraction(17, 64))
+
+
+def absorption(series, window, noise):
     """The algorithm as published, epsilon 2 * window, alpha 1: (step, shares, release) of what it publishes.
 
     Steps that it silences are not asked, as ours.
@@ -71,18 +83,43 @@ def brute_force(series, window, noise):
     return published
 
 
+def distribution(series, window, noise):
+    """The algorithm as published, epsilon 2, alpha 1: (step, budget, release) of what it publishes."""
+    last, budgets, published = np.zeros(len(series), dtype=int), [], []
+    for step in range(series.shape[1]):
+        distance = np.abs(series[:, step] - last).mean()
+        left = 1 - sum(budgets[-(window - 1) :] if window > 1 else [])
+        # in whole grains, as ours
+        budget = Fraction(int(left / 2 * GRAINS), GRAINS)
+        budgets.append(Fraction(0))
+        if budget == 0:
+            continue
+        noisy = distance + noise.discrete_laplace(float(window), (1,))[0] / len(series)
+        if noisy > 1 / budget:
+            last = series[:, step] + noise.discrete_laplace(float(1 / budget), (len(series),))
+            budgets[-1] = budget
+            published.append((step, budget, list(last)))
+    return published
+
+
+# powers of two on either side of distribution's comparison, so that floats there are exact
+SCHEDULES = [(BudgetAbsorption, absorption, 4, 0.3), (BudgetDistribution, distribution, 40, 0.5)]
+
+
+@pytest.mark.parametrize(("kind", "algorithm", "jump", "share"), SCHEDULES)
 @pytest.mark.parametrize("window", [1, 2, 5, 16])
-def test_the_schedule_is_the_algorithms(window):
-    mechanism = BudgetAbsorption(PrivacyModel(2 * window, window, 1, "1"))
+def test_the_schedule_is_the_algorithms(kind, algorithm, jump, share, window):
+    shares = window if kind is BudgetAbsorption else 1
+    mechanism = kind(PrivacyModel(2 * shares, window, 1, "1"))
     generator = np.random.default_rng(window)
     for seed in range(20):
-        steps = generator.integers(-3, 4, (2, 60)) * (generator.random(60) < 0.3)
+        steps = generator.integers(-jump, jump, (2, 60)) * (generator.random(60) < share)
         series = steps.cumsum(axis=1)
         release = mechanism.release(series, noise=simulated_noise(seed))
         weights = release.spends[1].weights
         drawn = [
-            (step, weights[step] * window, list(release.measured.points[:, place]))
+            (step, weights[step] * shares, list(release.measured.points[:, place]))
             for place, step in enumerate(release.measured.positions)
         ]
-        assert drawn == brute_force(series, window, simulated_noise(seed))
+        assert drawn == algorithm(series, window, simulated_noise(seed))
         assert len(drawn) > 3
