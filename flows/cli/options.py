@@ -16,7 +16,6 @@ from optstream.errors import ConfigurationError, OptStreamError, ParameterError
 from optstream.privacy.exact import exact
 from optstream.stream import Hour, days_from, period_from
 from tasks.config import Settings, load_settings, stream_files
-from tasks.config.fields import absolute
 
 
 def new_app(help: str | None = None) -> typer.Typer:
@@ -265,7 +264,7 @@ def _in_order(streams: Sequence[Settings]) -> list[Settings]:
 
 
 def _read_by(settings: Settings, folders: dict[Path, str]) -> set[str]:
-    places = (absolute(one.path, settings.folder).resolve() for one in settings.covariates.given)
+    places = ((settings.folder / one.path).resolve() for one in settings.covariates.given)
     return {folders[place] for place in places if place in folders}
 
 

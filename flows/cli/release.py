@@ -62,7 +62,6 @@ from tasks.plan.backfill import (
 )
 from tasks.plan.dry_run import DryRun, Level, Period, SharedBudget, price_products
 from tasks.plan.dry_run import dry_run as price
-from tasks.release.due import due
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of, outcomes_document
 from tasks.release.run import asking
@@ -379,6 +378,8 @@ def _check_cluster(settings: Settings) -> None:
 
 def _are_due(settings: Settings, days: Sequence[date]) -> bool:
     """Whether one of these days waits for a new estimate: a backfill may have died before it came to them."""
+    from tasks.release.revise import due  # most of a second
+
     with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
         return bool(due(asking(settings, ledger), days))
 

@@ -18,7 +18,6 @@ from optstream.storage.store import open_store
 from tasks.config.fields import (
     RuleError,
     Section,
-    absolute,
     ledger_database,
     lies_within,
     located,
@@ -485,8 +484,10 @@ def _of_mechanism(tables: Mapping[str, Any], *, is_known: bool) -> list[str]:
         model = guarantee_of(tables["privacy"], tables["stream"], tables["input"])
     except ParameterError as error:
         return [] if is_known else [f"privacy: {error}"]
+    mechanism = tables["mechanism"]
     try:
-        tables["mechanism"].check(model)
+        if mechanism.is_checked:
+            mechanism.kind(model, **mechanism.parameters)
     except ParameterError as error:
         return [f"mechanism: {error}"]
     return []
@@ -559,7 +560,7 @@ def _private_covariate(
         if not isinstance(zone, Path):
             continue
         try:
-            named = _named_in(absolute(path, settings.folder))
+            named = _named_in(settings.folder / path)
             if any(named.is_relative_to(known) for known in (zone.resolve(), _named_in(zone))):
                 yield (
                     f"{place} must not lie in {key}, which is private: what is learned from it would "

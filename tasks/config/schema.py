@@ -251,10 +251,12 @@ class Mechanism(Section):
     """A mechanism's own keys, called as its parameters are, which check the legal range that the description
     says. tables: what of the file is for it and not for others. fixed: parameters that are always their
     defaults; lineage states them, and the configuration's hash knows them from when they were keys.
+    is_checked: whether it is made to check its keys, by themselves and with the model.
     """
 
     tables: ClassVar[tuple[str, ...]] = ()
     fixed: ClassVar[Mapping[str, Any]] = {}
+    is_checked: ClassVar[bool] = True
 
     name: str
 
@@ -269,10 +271,6 @@ class Mechanism(Section):
         given = {key: getattr(self, key) for key in type(self).model_fields if key != "name"}
         return {key: value for key, value in given.items() if value is not None}
 
-    def check(self, model: PrivacyModel) -> None:
-        """Raise ParameterError for a key outside its range, or that does not fit another or the model."""
-        self.kind(model, **self.parameters)
-
     def holidays_around(self, day: date) -> tuple[date, ...]:
         """Return the days that are named, and the public holidays of the country in the years around a day.
         Raises ParameterError for a country that is not known.
@@ -283,11 +281,9 @@ class Mechanism(Section):
 class OptStream(Mechanism):
     tables: ClassVar[tuple[str, ...]] = ("sampling", "features")
     fixed: ClassVar[Mapping[str, Any]] = {"weights": "variance"}
+    is_checked: ClassVar[bool] = False  # what it is made with stands in other tables
 
     noise: Noise = Field(None, description=NOISE)
-
-    def check(self, model: PrivacyModel) -> None:
-        """Do nothing: what it is made with stands in other tables."""
 
 
 class Laplace(Mechanism):
@@ -344,8 +340,9 @@ def public_holidays(country: str, years: Iterable[int]) -> tuple[date, ...]:
 
 
 class HistoryInformed(Mechanism):
-    """All of it must be public. Ranges are checked here: to make the mechanism may take seconds."""
+    """All of it must be public."""
 
+    is_checked: ClassVar[bool] = False  # to make it may take seconds
     fixed: ClassVar[Mapping[str, Any]] = {
         "n_blocks": None,
         "block_length": None,
@@ -366,11 +363,7 @@ class HistoryInformed(Mechanism):
         """As any mechanism's; holidays are in its `days`."""
         return {key: one for key, one in super().parameters.items() if key not in ("country", "holidays")}
 
-    def check(self, model: PrivacyModel) -> None:
-        """Do nothing: see above."""
-
     def holidays_around(self, day: date) -> tuple[date, ...]:
-        """As any mechanism's."""
         years = range(day.year - 1, day.year + 2)
         return (*self.holidays, *(public_holidays(self.country, years) if self.country else ()))
 

@@ -20,7 +20,7 @@ from optstream.errors import BudgetError
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, Hour, day_of
 from optstream.stream.lattice import Margin
-from tasks.config.fields import absolute, located, resolve_ledger_url
+from tasks.config.fields import located, resolve_ledger_url
 from tasks.config.schema import EVERY_HOUR, Layout, Schedule, Tables, Watch, guarantee_of, period_lengths
 
 if TYPE_CHECKING:
@@ -159,12 +159,12 @@ class Settings(Tables):
     def signing_key_file(self) -> Path | None:
         """The key that signs what is published; None where nothing is signed."""
         key = self.published.signing_key
-        return None if key is None else absolute(key, self.folder)
+        return None if key is None else self.folder / key
 
     @property
     def public_key_files(self) -> tuple[Path, ...]:
         """Public keys of former signing keys."""
-        return tuple(absolute(one, self.folder) for one in self.published.public_keys)
+        return tuple(self.folder / one for one in self.published.public_keys)
 
     @property
     def witness_places(self) -> tuple[Location, ...]:
@@ -176,13 +176,13 @@ class Settings(Tables):
     @property
     def contracts_folder(self) -> Path | None:
         """Where users' own suites are; None where there are none."""
-        return None if self.contracts is None else absolute(self.contracts.folder, self.folder)
+        return None if self.contracts is None else self.folder / self.contracts.folder
 
     @property
     def event_log_file(self) -> Path | None:
         """Where the watch adds a line for each alarm that begins or ends; None where nowhere."""
         log = self.watching.log
-        return None if log is None else absolute(log, self.folder)
+        return None if log is None else self.folder / log
 
     @property
     def ledger_url(self) -> "URL":

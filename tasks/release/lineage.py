@@ -26,7 +26,7 @@ from optstream.catalogue.backends import Location, StoreUrl
 from optstream.storage.folders import sync_folder
 from optstream.storage.store import name_below
 from tasks.config import Settings
-from tasks.config.fields import absolute, located
+from tasks.config.fields import located
 from tasks.ingest.arrivals import parts_of, place_of
 from tasks.release.inputs import FOLDER, UNKNOWN, Inputs, record_of_draw
 from tasks.release.run import Run as ReleaseRun
@@ -177,7 +177,7 @@ def lineage_event(
         ]
         + [
             InputDataset(
-                *_dataset(absolute(one.path, settings.folder)),
+                *_dataset(settings.folder / one.path),
                 facets={"documentation": documentation_dataset.DocumentationDatasetFacet(one.source)},
             )
             for one in settings.covariates.given

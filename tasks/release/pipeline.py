@@ -8,15 +8,14 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from optstream.catalogue import Publication
-from optstream.errors import ContractError, DumpError, LedgerError
+from optstream.errors import DumpError, LedgerError
 from optstream.ledger import ReleaseState
 from tasks.ingest import Dump, IngestedDay, LateDumpError, discover, ingest
 from tasks.release import draw, estimate, publish, reserve, revise
 from tasks.release import run as release
-from tasks.release.due import Due
 from tasks.release.inputs import Inputs, hashing
 from tasks.release.lineage import emit_lineage
-from tasks.release.revise import Revised, StagedVintage
+from tasks.release.revise import Due, Revised, StagedVintage
 from tasks.release.run import Run
 from tasks.release.stages import (
     Ahead,
@@ -129,13 +128,8 @@ def estimate_releases(run: Run, days: Sequence[Drawn | Ended]) -> list[Estimated
 def stage_releases(run: Run, days: Sequence[Estimated | Staged | Ended]) -> list[Staged | Ended]:
     """Judge all releases together, and stage them."""
     held = each(days, Estimated, partial(release.renewed, run))
-    return together(held, Estimated, partial(_judged, run), lambda day, _: estimate.keep_staged(run, day))
-
-
-def _judged(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
-    from tasks.release.judge_rows import judge  # as above
-
-    return judge(run, days)
+    judge = partial(estimate.judge, run)
+    return together(held, Estimated, judge, lambda day, _: estimate.keep_staged(run, day))
 
 
 def publish_releases(run: Run, days: Sequence[Staged | Ended]) -> list[Ended]:
@@ -176,9 +170,8 @@ def revise_estimates(run: Run, days: Sequence[Due]) -> list[StagedVintage | Ende
         revised += each([day], Due, estimate_anew)
         n_rows = sum(len(one.rows) for one in revised if isinstance(one, Revised))
         if n_rows >= MOST_ROWS or number == len(days):
-            staged += together(
-                revised, Revised, partial(_judged, run), lambda one, _: revise.keep_vintage(run, one)
-            )
+            judge = partial(estimate.judge, run)
+            staged += together(revised, Revised, judge, lambda one, _: revise.keep_vintage(run, one))
             revised = []
     return staged[::-1]
 

@@ -33,8 +33,7 @@ from optstream.mechanisms import Release
 from optstream.stream import Measured, period_from
 from tasks.operate.sign import signer_of
 from tasks.release import revise
-from tasks.release.due import check_later
-from tasks.release.revise import StagedVintage
+from tasks.release.revise import StagedVintage, check_later
 from tasks.release.run import Run
 from tasks.release.stages import Ended, PublishedError, Requested, Staged, Status
 from tasks.release.statement import (

@@ -23,7 +23,6 @@ from tasks.release.stages import (
     Stage,
     Status,
     Unreleased,
-    reservation_of,
 )
 from tasks.trusted.files import destroy_raw, fence_off
 
@@ -140,17 +139,16 @@ def let_go(run: Run, days: Iterable[Stage]) -> None:
     """
     for day in days:
         is_over = isinstance(day, Ended) and day.outcome.status not in (Status.FAILED, Status.HELD)
-        reservation = day.reservation if isinstance(day, Ended) else reservation_of(day)
-        if reservation and not is_over:
+        if day.reservation and not is_over:
             # taken over by another run, or the ledger is away: the lease will end
             with suppress(LedgerError):
-                run.ledger.end_lease(reservation, run.clock())
+                run.ledger.end_lease(day.reservation, run.clock())
 
 
 def void(run: Run, day: Stage, reason: str) -> None:
     """Give the day up, charged. The ledger first: it refuses an owner that was taken over."""
     key = (run.stream, day.day.isoformat(), day.revision)
-    run.ledger.void(*key, reason, run.clock(), reservation_of(day))
+    run.ledger.void(*key, reason, run.clock(), day.reservation)
     destroy_raw(run.settings.measurements_of(day.day, day.revision))
 
 

@@ -64,11 +64,16 @@ class Stage:
     day: date
     revision: int
 
+    @property
+    def reservation(self) -> Reservation | None:
+        """What holds the day; None for one that this run does not hold."""
+        return None
+
     def ended(
         self, status: Status, message: str, file: str | None = None, free_at: datetime | None = None
     ) -> "Ended":
         """Return the same day, over, without its raw values."""
-        return Ended(self.day, self.revision, Outcome(status, message, file, free_at), reservation_of(self))
+        return Ended(self.day, self.revision, Outcome(status, message, file, free_at), self.reservation)
 
 
 @dataclass(frozen=True)
@@ -176,11 +181,6 @@ class Ended(Stage):
 
 Ahead = TakenOver | Drawn | Ended
 """What the steps that read and reserve pass on as it is."""
-
-
-def reservation_of(stage: Stage) -> Reservation | None:
-    """Return what holds a day, None for one that this run does not hold."""
-    return stage.reservation if isinstance(stage, Held) else None
 
 
 # A step for several days: each is taken on by itself, and its errors become its end.
