@@ -15,7 +15,7 @@ from great_expectations.expectations.metadata_types import FailureSeverity
 from polars import selectors
 from tqdm.std import tqdm
 
-from data_contracts.frames import KEYS
+from data_contracts.metrics import KEYS
 from optstream.errors import ContractError
 
 WHOLE = {"result_format": "COMPLETE", "unexpected_index_column_names": KEYS}
@@ -42,9 +42,8 @@ class Contract:
 
 @dataclass(frozen=True)
 class Broken:
-    """An expectation does not hold for a row. value: what its column holds. alarm: it stops nothing.
-
-    says: what must hold, with the remedy. about: which of the source's columns, by blanks, if any.
+    """An expectation that does not hold for a row: what its column holds, what must hold, with the remedy,
+    the source's columns that it is about, and whether it stops nothing.
     """
 
     day: str

@@ -252,9 +252,7 @@ MOST_STREAMS = 33
 
 @dataclass(frozen=True)
 class Population:
-    """What a population file says: keys that hold for each stream, by table, and the configurations of its
-    streams; all paths absolute and resolved, but for the file's own. streams: () where it lists none.
-    """
+    """What a population file says: keys for every stream by table, and its streams' files."""
 
     file: Path
     tables: Mapping[str, Mapping[str, Any]]
@@ -262,9 +260,7 @@ class Population:
 
     @classmethod
     def read(cls, file: Path) -> "Population":
-        """Return what the file says, its keys not judged; raises ConfigurationError for a table or a key that
-        is each stream's own, or no list of streams.
-        """
+        """Return what the file says, its keys not judged. Raises ConfigurationError."""
         file, document = file.absolute(), read_toml(file)
         known = (*OF_POPULATION, STREAMS)
         problems = [
@@ -292,9 +288,7 @@ class Population:
         return cls(file, tables, tuple((file.parent / path).resolve() for path in dict.fromkeys(streams)))
 
     def merged(self, document: Mapping[str, Any], file: Path) -> tuple[dict[str, Any], list[str]]:
-        """Return a stream's configuration with what this file says, and a line for each thing that is said
-        twice differently, which shows no secret. file: the stream's own, absolute.
-        """
+        """Return a stream's configuration with this file's keys, and a line for each that contradicts."""
         found, problems = dict(document), list[str]()
         for name, table in self.tables.items():
             own = document.get(name, {})
@@ -326,8 +320,8 @@ def _is_path(value: object) -> TypeGuard[str]:
 
 
 def stream_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the configurations of streams that these files are or, as population files, list; each once.
-    Raises ConfigurationError for a population file that is not usable, or lists no stream.
+    """Return the configurations that these files are or, as population files, list. Raises
+    ConfigurationError.
     """
     found: dict[Path, Path] = {}
     for path in paths:
@@ -343,7 +337,7 @@ def stream_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def _population_of(document: Mapping[str, Any], path: Path) -> Population | None:
-    """Return what the population file says that a stream's document names; None where it names none. Raises
+    """Return the population file that a stream's document names; None where it names none. Raises
     ConfigurationError for a population file in place of a stream's, and for one that is not usable.
     """
     if STREAMS in document:
@@ -475,9 +469,7 @@ def _unnamed(table: Mapping[str, Any]) -> str:
 
 
 def _of_mechanism(tables: Mapping[str, Any], *, is_known: bool) -> list[str]:
-    """What the mechanism itself refuses, where the guarantee that it would be made for can be told. is_known:
-    why there is none is among the problems that were found already.
-    """
+    """What the mechanism refuses of its keys, where there is a guarantee; is_known: why none is told."""
     if not {"mechanism", "privacy", "stream", "input"} <= tables.keys():
         return []
     try:

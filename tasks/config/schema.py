@@ -151,9 +151,7 @@ class Privacy(Section):
 
 
 def delivered_alpha(privacy: Privacy, source: "Input") -> Fraction:
-    """Return by how much one customer moves a delivered sum: alpha and with it the supplier's rounding (Lemma
-    2a, docs/privacy.md).
-    """
+    """Return by how much one customer moves a delivered sum (Lemma 2a, docs/privacy.md)."""
     return privacy.alpha + source.supplier_rounding
 
 
@@ -272,9 +270,7 @@ class Mechanism(Section):
         return {key: value for key, value in given.items() if value is not None}
 
     def holidays_around(self, day: date) -> tuple[date, ...]:
-        """Return the days that are named, and the public holidays of the country in the years around a day.
-        Raises ParameterError for a country that is not known.
-        """
+        """Return the named days and the country's holidays around a day. Raises ParameterError."""
         return ()
 
 
@@ -326,9 +322,7 @@ class Fast(Mechanism):
 
 
 def public_holidays(country: str, years: Iterable[int]) -> tuple[date, ...]:
-    """Return those of these years, rising; raises ParameterError for a country, such as "FR", that is not
-    known. Facts that everybody knows; reads no file.
-    """
+    """Return those of these years, rising; raises ParameterError for a country that is not known."""
     import holidays  # only where they are needed
 
     try:
@@ -668,10 +662,8 @@ class Change(Section):
 
 
 class Input(Section):
-    """Columns, factor, marker and file list are the oldest layout's: `Settings.input_of` has a day's.
-
-    With `region` the rows of all leaves lie in one folder a day, on all days; with `margin` a cell's code is
-    that of its region and of its node of the margin, from two columns.
+    """The oldest layout; `Settings.input_of` has a day's. With `region` the rows of all leaves lie in one
+    folder a day; with `margin` a cell's code comes from two columns.
     """
 
     folder: Text = Field("dumps", description=PLACE)
@@ -703,15 +695,12 @@ class Input(Section):
 
 @dataclass(frozen=True)
 class Layout:
-    """How the dumps of the days from `valid_from` on are laid out, until the next layout. valid_from: None in
-    the oldest.
+    """How the dumps of the days from `valid_from` on are laid out, until the next layout.
 
-    value, timestamp, customer: columns, the last in metered input. factor: what a number of the value column
-    is multiplied by, exactly, to be a reading in the unit of alpha and bounds. marker, file_list: the file
-    whose presence says that a dump has arrived, or that lists a dump's files; the other is None. region:
-    column of the leaves' names, where one folder holds the rows of all; None where each leaf has a folder;
-    the same in every layout of a stream. margin: column of the margin's nodes, where a row's leaf is the cell
-    of its region and of that node.
+    factor: what a number of the value column is multiplied by, exactly, to be a reading in the unit of alpha
+    and bounds. marker, file_list: the file whose presence says that a dump has arrived, or that lists its
+    files; the other is None. region: column of the leaves' names, where one folder holds the rows of all.
+    margin: column of the margin's nodes, where a row's leaf is the cell of its region and of that node.
     """
 
     value: str
@@ -734,8 +723,7 @@ class Layout:
         return f"input.{name}" if self.valid_from is None else f"{name} of {CHANGES} from {self.valid_from}"
 
     def in_column_units(self, bounds: Bounds, resolution: Fraction) -> tuple[Bounds, Fraction]:
-        """Return public bounds and resolution, which are in alpha's unit, divided by the factor: in the value
-        column's.
+        """Return public bounds and resolution in the value column's own unit: divided by the factor.
 
         Clamping a number n to these and rounding it half up to this resolution gives the same integer as
         clamping and rounding the reading n * factor by the stream's own (docs/privacy.md, Lemma 2).

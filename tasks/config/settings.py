@@ -294,11 +294,8 @@ class Settings(Tables):
         return guarantee_of(self.privacy, self.stream, self.input)
 
     def model_of(self, revision: int) -> PrivacyModel:
-        """Return the part of the privacy guarantee that a release is planned under; revision: 0 for first
-        releases.
-
-        Its budget is its share of what the stream plans with: first releases have what is not kept back, all
-        restatements together what is. Raises BudgetError for a restatement where nothing is kept back.
+        """Return the part of the privacy guarantee that a release is planned under: first releases have what
+        is not kept back, all restatements together what is. Raises BudgetError where that is nothing.
         """
         kept_back = self.budget.restatement_share
         if revision and not kept_back:

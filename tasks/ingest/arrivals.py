@@ -149,10 +149,7 @@ class _AbsentDumpError(LateDumpError):
 
 @dataclass(frozen=True)
 class Dump:
-    """The complete dump of one day.
-
-    files: of each part, as `parts_of` orders them, its Parquet files. hashes: the SHA-256 that lists give.
-    """
+    """The complete dump of one day: the files of each of `parts_of`, and the SHA-256 that lists give."""
 
     day: date
     files: tuple[tuple[Location, ...], ...]
@@ -161,12 +158,9 @@ class Dump:
 
 @dataclass(frozen=True)
 class Arrival:
-    """What is there of one day's dump.
-
-    unknown_regions: those that no leaf is called, or no folder is for, with a folder of that day. files: of
-    each part, as of `parts_of`, whose dump is complete. hashes: the SHA-256 that lists give of files.
-    waiting, broken: of other parts, in words, what is not there yet, or which rule is broken. absent: those
-    of the waiting that have not even a folder.
+    """What has arrived of one day: `files` of the parts that are complete, and the SHA-256 that lists give;
+    of others, what is not there yet or which rule is broken; those without even a folder; and folders of the
+    day that belong to no leaf.
     """
 
     day: date
@@ -207,12 +201,10 @@ def _periods_below(settings: Settings, top: Location) -> list[tuple[date, Locati
 
 
 def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | DumpError]:
-    """Look for the dumps of some days; a day that fails is an error as a value, in place of its dump:
-    LateDumpError where a dump or marker is absent, or the input folder cannot be listed; DumpError where the
-    day holds an unknown region, or files other than it should have.
+    """Look for the dumps of some days; in place of a dump LateDumpError where it is not there or not
+    complete, DumpError where it has other files than it should.
 
-    A region folder is only ever compared with the configured leaves: no name found on disk or in a file list
-    becomes a path unless it is a plain name.
+    No name found on disk or in a file list becomes a path unless it is a plain name.
     """
     try:
         arrivals = arrivals_of(settings, days)

@@ -37,8 +37,9 @@ Hashes = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Seen:
-    """Who was seen on one day. suspects: hashes of the customers who may be seen twice, rising; rows: how
-    many rows each has. nameless: files with a row that has no customer, or no step."""
+    """The customers of one day who may be seen twice, as rising hashes with their numbers of rows, and the
+    files with rows that have no customer or no step.
+    """
 
     suspects: Hashes
     rows: NDArray[np.int64]
@@ -93,7 +94,7 @@ def _keys(file: SourceFile, settings: Settings) -> pl.LazyFrame:
 
 
 def dropped_of(files: Sequence[SourceFile], seen: Seen, settings: Settings) -> pl.DataFrame:
-    """What metered rows of one day are dropped by the public rule: a row for each (cell, rule).
+    """The metered rows of one day that the public rule drops: a row for each (cell, rule).
 
     The rule looks at which rows exist at one step, never at a reading and never at another step: where a
     customer's rows of a step lie in several leaves, none of them counts; where they lie in one leaf, the
@@ -109,9 +110,7 @@ def dropped_of(files: Sequence[SourceFile], seen: Seen, settings: Settings) -> p
 
 
 def nobody_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
-    """The rows without a customer, which count for nothing: a row for each cell that has any, as `dropped_of`
-    returns them.
-    """
+    """The rows without a customer, which do not count: a row for each cell that has any, as `dropped_of`."""
     found = [pl.DataFrame(schema=DROPPED)]
     for file in files:
         rows = rows_of(file, settings, scan(file)).filter(pl.col("customer").is_null())

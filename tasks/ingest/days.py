@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from data_contracts.frames import LARGEST_SUM
+from data_contracts.metrics import LARGEST_SUM
 from optstream.stream import PrivatePeriod
 from tasks.config import Settings
 from tasks.ingest.arrivals import Dump, parts_of, place_of
@@ -32,9 +32,8 @@ Units = NDArray[np.int64]
 def _summed(
     files: Sequence[SourceFile], dumps: Sequence[Dump], settings: Settings
 ) -> tuple[pl.DataFrame, list[Units], Mapping[int, Places]]:
-    """What the sound files of a chunk hold of all leaves: the raw frame, with the index of the day and of the
-    leaf; of each day the units, less those of rows that do not count; of each day what was first found where.
-    Raises polars' errors.
+    """The raw frame of the sound files of a chunk; of each day the units, less those of rows that do not
+    count, and where each rule first broke. Raises polars' errors.
     """
     cells, dropped = cells_of(sound(files), settings), _people(files, settings)
     by_step, days = by_step_of(cells), [dump.day for dump in dumps]
@@ -66,11 +65,7 @@ def can_be_read(file: SourceFile, settings: Settings) -> bool:
 
 
 def _people(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
-    """The metered rows that do not count: of nobody, of one customer in several leaves, or repeated.
-
-    Day by day, for the customers of one day fit in memory. Of a day that is refused for a file, nothing
-    is dropped.
-    """
+    """The metered rows that do not count, a day at a time; nothing of a day that is refused for a file."""
     dropped = [pl.DataFrame(schema=DROPPED)]
     for day in sorted({file.day for file in files}) if settings.metered else ():
         own = [file for file in files if file.day == day]
@@ -82,12 +77,9 @@ def _people(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class IngestedDay:
-    """One day as read. For the trusted zone: the metrics count rows.
-
-    period: the raw sums, sealed; None where a file could not be read. Whether it may be released is for
-    `validate` to say. metrics: the raw frame, a row for each region in tree order. places: what was first
-    found where, by (region, metric) or (region, fault of a file). fits_clock: whether such timestamps will do
-    where the clock changes.
+    """One day as read, whose metrics count rows: for the trusted zone. period: the raw sums, sealed; None
+    where a file could not be read. places: what was first found where, by (region, metric or fault of a
+    file). fits_clock: whether such timestamps will do where the clock changes.
     """
 
     day: date

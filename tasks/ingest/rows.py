@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import polars as pl
 
-from data_contracts.frames import FILE_FAULTS, raw_columns
+from data_contracts.metrics import FILE_FAULTS, raw_columns
 from optstream.stream.lattice import BETWEEN
 from tasks.config import Settings
 from tasks.config.fields import LONGEST_COLUMN
@@ -22,9 +22,7 @@ ROW = "row of the file".ljust(LONGEST_COLUMN + 1, ".")
 
 
 def scan(file: SourceFile) -> pl.LazyFrame:
-    """The file alone, whatever its name looks like, without statistics, which its writer claims: they may be
-    broken, or hide rows from a filter.
-    """
+    """The file alone, without the statistics that its writer claims: they may be broken, or hide rows."""
     return scan_file(file.path, use_statistics=False)
 
 
@@ -96,8 +94,7 @@ def reading_of(file: SourceFile, settings: Settings) -> Reading:
 def rows_of(
     file: SourceFile, settings: Settings, source: pl.LazyFrame, *, numbered: bool = False
 ) -> pl.LazyFrame:
-    """The needed columns of `source`, which holds rows of the file: file, leaf, step (negative: why none),
-    units, customer, row."""
+    """Rows of the file as file, leaf, step (negative: why none), units, and customer and row where wanted."""
     wanted = {
         "file": pl.lit(file.number, pl.UInt32),
         "leaf": leaf_of(file),
@@ -116,8 +113,7 @@ def rows_of(
 FILES_A_PLAN = 96
 """Files read by one lazy plan: each takes a blocking thread, and polars warns of a deadlock at 512."""
 BYTES_A_PLAN = 2**23
-"""A plan that has as much takes no further file: by then it keeps all threads at work, and more pages held at
-once gain nothing."""
+"""A plan that has as much takes no further file: it keeps all threads at work."""
 KEY = {"file": pl.UInt32, "leaf": pl.UInt32, "step": pl.Int32}
 """Of a cell."""
 CELLS = {**KEY, "kind": pl.Int8, "rows": pl.Int64, "units": pl.Int64}
@@ -160,11 +156,8 @@ def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
 
 
 def _grouped(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
-    """A row for each (file, leaf, step, kind of reading) found, and the sum of its units.
-
-    One integer for the four makes a group-by that costs little more than a sum: the kind of a reading is
-    part of what it is grouped by, so that counting the kinds needs no columns of their own. Each row is read
-    once, whatever it holds.
+    """A row for each (file, leaf, step, kind of reading) found, and the sum of its units: one integer is the
+    key, so that a row is read once and the kinds need no columns of their own.
     """
     width = (NO_STEP + max(file.n_steps for file in files)) * len(KINDS)
     n_leaves = max(len(file.leaves) for file in files)
@@ -282,9 +275,7 @@ def _dropped_counts(files: Sequence[SourceFile], dropped: pl.DataFrame) -> pl.Da
 
 @dataclass(frozen=True)
 class Place:
-    """A file, by its name below the input folder, and a step of the day; None where the rule has none. found:
-    the columns that the file has, where the rule is about that, and they are few.
-    """
+    """A file by its name, and a step, None where the rule has none; its columns where they are few."""
 
     file: str | None = None
     step: int | None = None

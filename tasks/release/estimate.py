@@ -66,7 +66,8 @@ def judge(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
     """Return each day's error, or None where it may be published; keep the results in the trusted zone."""
     # Great Expectations takes seconds to import: only where there is something to judge
     from data_contracts.judge import judge as judge_metrics
-    from data_contracts.release import CONTRACT, refusals, release_metrics
+    from data_contracts.metrics import release_metrics
+    from data_contracts.suites import RELEASE_CONTRACT, refusals
     from tasks.trusted.judging import judge_by_users, keep
 
     settings, now = run.settings, run.clock()
@@ -85,7 +86,7 @@ def judge(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
         )
         for day in days
     )
-    result, broken = judge_metrics(CONTRACT, metrics)
+    result, broken = judge_metrics(RELEASE_CONTRACT, metrics)
     errors = refusals(broken)
     stopped = {day: str(error) for day, error in errors.items()}
     alarms = judge_by_users(settings, RELEASE, metrics, now)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from optstream.catalogue import Publication
 from optstream.errors import DumpError, LedgerError
 from optstream.ledger import ReleaseState
-from tasks.ingest import Dump, IngestedDay, LateDumpError, discover, ingest
+from tasks.ingest import IngestedDay, LateDumpError, discover, ingest
 from tasks.release import draw, estimate, publish, reserve, revise
 from tasks.release import run as release
 from tasks.release.inputs import Inputs, hashing
@@ -48,9 +48,7 @@ Next = TypeVar("Next", bound=Stage)
 
 
 def look_up_days(run: Run, days: Sequence[Requested]) -> list[Unreleased | Ahead]:
-    """Days that the ledger knows end here, or go on from their stored measurements, as do whole draws of the
-    dead.
-    """
+    """Days that the ledger knows end, or go on from stored measurements, as whole draws of dead runs do."""
     shown = cache(partial(reserve.look_at_folders, run, [day.day for day in days]))
     known = each(days, Requested, _by_the_newest(run, partial(release.look_up, run)))
     return each(known, Unreleased, lambda day: reserve.take_over_whole(run, day, shown))
@@ -76,19 +74,20 @@ def ingest_dumps(run: Run, days: Sequence[Found | Ahead]) -> list[Ingested | Ahe
     forbid_core_dumps()
 
     def then(day: Found, result: tuple[IngestedDay, Inputs | DumpError]) -> Ingested:
-        read, inputs = result
+        ingested, inputs = result
         if isinstance(inputs, DumpError):
             raise inputs
-        return Ingested(day.day, day.revision, read, inputs)
+        return Ingested(day.day, day.revision, ingested, inputs)
 
-    return together(days, Found, lambda found: _ingested(run, [day.dump for day in found]), then)
+    def read(found: Sequence[Found]) -> list[tuple[IngestedDay, Inputs | DumpError]]:
+        dumps = [day.dump for day in found]
+        inputs_of = hashing(run.settings, dumps)
+        days_read = (run.read or ingest)(run.settings, dumps)
+        return [
+            (day, inputs_of(dump, day.period is not None)) for day, dump in zip(days_read, dumps, strict=True)
+        ]
 
-
-def _ingested(run: Run, dumps: Sequence[Dump]) -> list[tuple[IngestedDay, Inputs | DumpError]]:
-    """Each day as read, with the keyed hashes of the files that it was read from."""
-    inputs_of = hashing(run.settings, dumps)
-    read = (run.read or ingest)(run.settings, dumps)
-    return [(day, inputs_of(dump, day.period is not None)) for day, dump in zip(read, dumps, strict=True)]
+    return together(days, Found, read, then)
 
 
 def validate_days(run: Run, days: Sequence[Ingested | Ahead]) -> list[Judged | Ahead]:
@@ -100,13 +99,12 @@ def validate_days(run: Run, days: Sequence[Ingested | Ahead]) -> list[Judged | A
         assert verdict.period is not None  # as `Verdict` says
         return Judged(day.day, day.revision, verdict.period, day.inputs)
 
-    return together(days, Ingested, partial(_validated, run), then)
+    def judge(ingested: Sequence[Ingested]) -> "list[Verdict]":
+        from tasks.ingest.validate import validate  # seconds of imports: only where a day is judged
 
+        return validate(run.settings, [day.read for day in ingested], now=run.clock())
 
-def _validated(run: Run, days: Sequence[Ingested]) -> "list[Verdict]":
-    from tasks.ingest.validate import validate  # seconds of imports: only where a day is judged
-
-    return validate(run.settings, [day.read for day in days], now=run.clock())
+    return together(days, Ingested, judge, then)
 
 
 def reserve_budget(run: Run, days: Sequence[Judged | Ahead]) -> list[Reserved | Ahead]:

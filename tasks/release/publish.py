@@ -112,9 +112,7 @@ def _check_may_be_listed(run: Run, day: Staged) -> None:
 
 
 def _check_may_be_revised(run: Run, day: StagedVintage) -> None:
-    """Raise LedgerError unless the ledger has these bytes as the newest vintage of a published day of this
-    run.
-    """
+    """Raise LedgerError unless these bytes are the newest vintage of a published day that this run holds."""
     period = day.day.isoformat()
     record = run.ledger.find(run.stream, period, day.revision)
     known = run.ledger.vintages_of(run.stream, period, day.revision)

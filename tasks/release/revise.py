@@ -42,10 +42,8 @@ Days = Mapping[date, Sequence[ReleaseOutline]]
 
 @dataclass(frozen=True)
 class Due(Stage):
-    """A published day that is due a new estimate.
-
-    later: the days after it that the estimate is made of, each with the hash of its measurements; none where
-    it is the first estimate again. basis: what identifies these and the day's own.
+    """A published day that is due a new estimate of `later` days and the hashes of their measurements, which
+    `basis` identifies with its own; without later days it gets its first estimate again.
     """
 
     basis: str

@@ -90,9 +90,7 @@ def enrol(run: Run) -> None:
 
 
 def look_up(run: Run, asked: Requested) -> Unreleased | Drawn | Ended:
-    """Return what the ledger knows of the day: nothing to do, a draw to finish, or a fresh release; of a
-    restatement the next revision.
-    """
+    """Return what the ledger knows: nothing to do, a draw to finish, or a new release or restatement."""
     run.settings.calendar.check_period(asked.day)
     found = run.ledger.latest(run.stream, asked.day.isoformat())
     if found is None:
@@ -134,9 +132,7 @@ def renewed(run: Run, day: HeldDay) -> HeldDay:
 
 
 def let_go(run: Run, days: Iterable[Stage]) -> None:
-    """Free the days that failed, are held until their hour, or are under way: this run takes none any
-    further.
-    """
+    """Free the days that failed, are held until their hour, or are under way: this run is over."""
     for day in days:
         is_over = isinstance(day, Ended) and day.outcome.status not in (Status.FAILED, Status.HELD)
         if day.reservation and not is_over:

@@ -45,10 +45,8 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a day's work, in words that hold no reading.
-
-    file: what was published, in its folder, also where something failed after that. free_at: of a day that
-    is with another run, until when at least.
+    """How a day ended, free of readings. file: what was published of it. free_at: when another run's lease
+    ends.
     """
 
     status: Status
