@@ -13,17 +13,8 @@ from optstream.stream import PrivatePeriod
 from tasks.config import Settings
 from tasks.ingest.arrivals import Dump, parts_of, place_of
 from tasks.ingest.customers import DROPPED, dropped_of, nobody_of, seen_of
-from tasks.ingest.formats import UNREADABLE, SourceFile, fits_in_footer, inspect
-from tasks.ingest.rows import (
-    Places,
-    by_step_of,
-    cells_of,
-    metrics_of,
-    places_of,
-    rows_of,
-    scan,
-    with_days,
-)
+from tasks.ingest.formats import UNREADABLE, SourceFile, inspect
+from tasks.ingest.rows import Places, by_step_of, cells_of, metrics_of, places_of, rows_of, scan, with_days
 
 Units = NDArray[np.int64]
 """Raw sums of a day in units of the resolution, (n_leaves, n_steps)."""
@@ -58,7 +49,7 @@ def can_be_read(file: SourceFile, settings: Settings) -> bool:
     try:
         rows_of(file, settings, scan(file)).select(pl.all().count()).collect(engine="streaming")
         if settings.metered:
-            dropped_of([file], seen_of([file], settings), settings)
+            dropped_of([file], seen_of([file]), settings)
     except UNREADABLE:
         return False
     return True
@@ -70,7 +61,7 @@ def _people(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     for day in sorted({file.day for file in files}) if settings.metered else ():
         own = [file for file in files if file.day == day]
         if len(sound(own)) == len(own):
-            seen = seen_of(own, settings)
+            seen = seen_of(own)
             dropped += [dropped_of(own, seen, settings), nobody_of(seen.nameless, settings)]
     return pl.concat(dropped)
 
@@ -143,11 +134,11 @@ def read_days(settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
 
 def read_footers(settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
     """Read no more of a chunk of days than footers: only `fits_clock` is found."""
-    result = []
-    for dump in dumps:
-        stamp, regions = settings.input_of(dump.day).timestamp, settings.tree_of(dump.day).leaves
-        fits = all(fits_in_footer(path, stamp, settings) for own in dump.files for path in own)
-        result.append(ReadDay(dump.day, None, pl.DataFrame({"region": regions}), {}, fits))
+    result, files = [], inspected(settings, dumps)
+    for number, dump in enumerate(dumps):
+        regions = pl.DataFrame({"region": settings.tree_of(dump.day).leaves})
+        fits = all(file.fits_clock for file in files if file.day == number)
+        result.append(ReadDay(dump.day, None, regions, {}, fits))
     return result
 
 

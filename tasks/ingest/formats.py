@@ -69,11 +69,6 @@ def _instant(told: object) -> datetime | None:
     return told if told.tzinfo else told.replace(tzinfo=UTC)
 
 
-def size_of(file: Location) -> int:
-    """Bytes. Raises OSError."""
-    return facts_of(file).size
-
-
 def identity_of(file: Location) -> Identity:
     """What differs for another file, or once this one was written to; None where there is none. An object's
     tag may be a plain hash of what is in it: it is compared, and goes nowhere.
@@ -89,7 +84,7 @@ def identity_of(file: Location) -> Identity:
 
 
 @contextmanager
-def opened(file: Location) -> Iterator[IO[bytes]]:
+def opened(file: Location) -> Iterator[Any]:
     """The file, to be read from end to end. Raises OSError."""
     if isinstance(file, StoreUrl):
         with open_store(file.parent).opened(file.name, block_size=HASHED_AT_ONCE) as found:
@@ -98,15 +93,6 @@ def opened(file: Location) -> Iterator[IO[bytes]]:
         # where a pipe took its place nobody waits for a writer
         with open(file, "rb", 0, opener=lambda path, how: os.open(path, how | os.O_NONBLOCK)) as found:
             yield found
-
-
-def sha256_of(file: Location) -> str:
-    """Of all its bytes. Raises OSError."""
-    digest = hashlib.sha256()
-    with opened(file) as found:
-        while chunk := found.read(HASHED_AT_ONCE):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def pages_are_whole(file: Location, columns: Sequence[str]) -> bool:
@@ -353,8 +339,10 @@ class SourceFile:
 def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> SourceFile:
     """Read the footer and fill in the types, or the name of the rule that the file breaks. sha256: or ""."""
     try:
-        if sha256 and sha256_of(file.path) != sha256:
-            return replace(file, broken="other_hash")
+        if sha256:
+            with opened(file.path) as found:
+                if hashlib.file_digest(found, "sha256").hexdigest() != sha256:
+                    return replace(file, broken="other_hash")
     except OSError:
         return replace(file, broken="unreadable")
     claims = claims_in(file.path)
@@ -392,6 +380,7 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
     if not pages_are_whole(file.path, read):
         return replace(file, broken="damaged_page")
     zoned = stamp.time_zone is not None
+    file = replace(file, fits_clock=fits_clock(settings.calendar, zoned=zoned))
     start = start_of(settings.calendar, day, zoned=zoned)
     if start is None:
         return replace(file, broken="clock")
@@ -404,22 +393,7 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
         customer=customer,
         rows=claims.rows,
         floats=frozenset(one for one in read if schema[one].is_float()) - {columns.value},
-        fits_clock=fits_clock(settings.calendar, zoned=zoned),
     )
-
-
-def fits_in_footer(path: Location, timestamp: str, settings: Settings) -> bool:
-    """Whether timestamps of a file fit a change of the clock, by its footer; True where that is silent."""
-    claims = claims_in(path)
-    if claims is None or not claims.within(LIMITS):
-        return True
-    try:
-        stamp = scan_file(path).collect_schema().get(timestamp)
-    except UNREADABLE:
-        return True
-    if not isinstance(stamp, pl.Datetime):
-        return True
-    return fits_clock(settings.calendar, zoned=stamp.time_zone is not None)
 
 
 def _few(schema: pl.Schema) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from optstream.stream.lattice import BETWEEN
 from tasks.config import Settings
 from tasks.config.fields import LONGEST_COLUMN
 from tasks.ingest import formats as kinds
-from tasks.ingest.formats import KINDS, Reading, SourceFile, reading, scan_file, size_of
+from tasks.ingest.formats import KINDS, Reading, SourceFile, facts_of, reading, scan_file
 
 OUTSIDE, OFF_GRID, NO_TIMESTAMP, NO_LEAF = -1, -2, -3, -4
 NO_STEP = 4
@@ -147,7 +147,7 @@ def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
     size = 0
     for file in files:
         plan.append(file)
-        size += size_of(file.path)
+        size += facts_of(file.path).size
         if len(plan) == FILES_A_PLAN or size > BYTES_A_PLAN:
             yield plan
             plan, size = [], 0
@@ -211,31 +211,22 @@ def metrics_of(
     settings: Settings,
 ) -> pl.DataFrame:
     """Return the raw frame, (n_days * n_leaves) rows, its day an index, and with the leaf's."""
-    grid = pl.concat(_grid_of(settings, number, day) for number, day in enumerate(days))
-    for found in (_cell_counts(by_step), _dropped_counts(files, dropped)):
-        grid = grid.join(found, on=["day", "leaf"], how="left", maintain_order="left")
+    grid = pl.concat(
+        pl.DataFrame({"region": settings.tree_of(day).leaves}, schema={"region": pl.String}).select(
+            pl.lit(number, pl.UInt32).alias("day"),
+            pl.lit(settings.calendar.n_steps(day), pl.Int64).alias("steps_expected"),
+            pl.int_range(pl.len(), dtype=pl.UInt32).alias("leaf"),
+            "region",
+        )
+        for number, day in enumerate(days)
+    )
+    counted = _cell_counts(by_step)
+    own = [counted.drop("duplicates"), _dropped_counts(files, dropped)]
+    for counts in own if settings.metered else [counted]:
+        grid = grid.join(counts, on=["day", "leaf"], how="left", maintain_order="left")
     grid = grid.with_columns(pl.all().exclude("region").fill_null(0))
     grid = grid.join(_file_faults(files), on=["day", "leaf"], how="left", maintain_order="left")
-    if settings.metered:
-        grid = grid.with_columns(
-            duplicates=pl.col("dropped_duplicates"),
-            two_leaves=pl.col("dropped_two_leaves"),
-            no_customer=pl.col("dropped_no_customer"),
-        )
-    else:
-        grid = grid.with_columns(duplicates=pl.col("repeated"))
     return grid.select("leaf", *raw_columns(metered=settings.metered))
-
-
-def _grid_of(settings: Settings, number: int, day: date) -> pl.DataFrame:
-    """The leaves of a day, each with the day's index and its own."""
-    regions = pl.DataFrame({"region": settings.tree_of(day).leaves}, schema={"region": pl.String})
-    return regions.select(
-        pl.lit(number, pl.UInt32).alias("day"),
-        pl.lit(settings.calendar.n_steps(day), pl.Int64).alias("steps_expected"),
-        pl.int_range(pl.len(), dtype=pl.UInt32).alias("leaf"),
-        "region",
-    )
 
 
 def _file_faults(files: Sequence[SourceFile]) -> pl.DataFrame:
@@ -254,7 +245,7 @@ def _cell_counts(by_step: pl.DataFrame) -> pl.DataFrame:
     counts = [
         pl.col("rows").sum(),
         inside.sum().cast(pl.Int64).alias("steps_found"),
-        (pl.col("rows").filter(inside) - 1).sum().alias("repeated"),
+        (pl.col("rows").filter(inside) - 1).sum().alias("duplicates"),
     ]
     for name, broken in CELL_RULES.items():
         counted = pl.col(name) if name in ("absent", "infinite", "out_of_bounds") else pl.col("rows")
@@ -264,9 +255,7 @@ def _cell_counts(by_step: pl.DataFrame) -> pl.DataFrame:
 
 def _dropped_counts(files: Sequence[SourceFile], dropped: pl.DataFrame) -> pl.DataFrame:
     rows = with_days(dropped, files)
-    counts = [
-        pl.col("rows").filter(pl.col("rule") == name).sum().alias(f"dropped_{name}") for name in DROPPED_RULES
-    ]
+    counts = [pl.col("rows").filter(pl.col("rule") == name).sum().alias(name) for name in DROPPED_RULES]
     return rows.group_by("day", "leaf").agg(counts)
 
 

@@ -40,7 +40,7 @@ from tasks.ingest import Dump, IngestedDay, Reader, discover
 from tasks.ingest.arrivals import parts_of, place_of
 from tasks.ingest.clock import foresee
 from tasks.ingest.days import ReadDay, read_days, read_footers, sealed
-from tasks.ingest.formats import UNREADABLE, size_of
+from tasks.ingest.formats import UNREADABLE, facts_of
 from tasks.ingest.rows import Place
 from tasks.trusted.failures import forbid_core_dumps, is_failure, unexpected
 
@@ -270,9 +270,9 @@ def _footer_fits_clock(settings: Settings, day: date) -> bool:
         return True
     part = next(number for number, own in enumerate(dump.files) if own)
     files = tuple(own[:1] if number == part else () for number, own in enumerate(dump.files))
-    process = _Process()
+    first, process = replace(dump, files=files, hashes={}), _Process()
     try:
-        found = process.ask(settings, [replace(dump, files=files)], seconds_of(settings), footers=True)
+        found = process.ask(settings, [first], seconds_of(settings), footers=True)
     except (EOFError, OSError, OptStreamError):
         return True
     finally:
@@ -398,7 +398,7 @@ def _largest(dumps: Sequence[Dump]) -> int:
         mapped = int(Path("/proc/self/statm").read_text().split()[0]) * page
     paths = (path for dump in dumps for own in dump.files for path in own if isinstance(path, Path))
     with suppress(OSError):
-        mapped += sum(map(size_of, paths))
+        mapped += sum(facts_of(path).size for path in paths)
     return os.sysconf("SC_PHYS_PAGES") * page + mapped
 
 
