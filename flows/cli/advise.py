@@ -56,7 +56,7 @@ def show_plan_advice(advice: PlanAdvice, terminal: Terminal) -> None:
 
 def _show_stream(advice: StreamAdvice, terminal: Terminal, *, alone: bool) -> None:
     compared, best = advice.compared, advice.proposed
-    name, share = compared.settings.stream.name, compared.settings.stream_share
+    name, share = compared.settings.stream.name, compared.settings.budget.stream_share
     budget = compared.settings.model.currency
     terminal.say(f"\n{name}: plans with {share} of {budget}, least expected error first")
     terminal.console.print(_plans(compared))

@@ -262,14 +262,10 @@ class Settings(Tables):
         """Whether each row of the input is one customer's."""
         return self.input.schema_ == "metered"
 
-    @property
-    def layouts(self) -> tuple[Layout, ...]:
-        """How dumps are laid out, oldest first."""
-        return self.input.layouts
-
     def input_of(self, day: date) -> Layout:
         """Return how the dumps of a day are laid out: columns, the value's factor, what completes it."""
-        *_, latest = (one for one in self.layouts if one.valid_from is None or one.valid_from <= day_of(day))
+        begun = (one for one in self.input.layouts if (one.valid_from or date.min) <= day_of(day))
+        *_, latest = begun
         return latest
 
     @property
@@ -303,13 +299,13 @@ class Settings(Tables):
                 "a restatement is a new measurement and needs a share of the budget of its own: nothing was "
                 'reserved; keep one back for days to come with [budget] restatement_share = "1/10"'
             )
-        share = self.stream_share * (kept_back if revision else 1 - kept_back)
+        share = self.budget.stream_share * (kept_back if revision else 1 - kept_back)
         return self.model.with_budget(self.model.budget * share)
 
     @property
     def kept_for_restatements(self) -> Fraction:
         """The most that all restatements of the stream may cost any window."""
-        return self.model.budget * self.stream_share * self.budget.restatement_share
+        return self.model.budget * self.budget.stream_share * self.budget.restatement_share
 
     @cached_property
     def dated_hierarchy(self) -> DatedHierarchy:
@@ -328,16 +324,6 @@ class Settings(Tables):
     def leaves_per_period(self, day: date) -> int:
         """The leaves that a customer's readings of a day may lie in: nothing keeps metered rows in one."""
         return len(self.tree_of(day).leaves) if self.metered and self.model.unit == "customer" else 1
-
-    @property
-    def declared_leaves(self) -> int | None:
-        """The same by the operator's word; None where the file does not say it: no default is a word."""
-        return self.stream.leaves_per_period
-
-    @property
-    def stream_share(self) -> Fraction:
-        """What the stream plans with of the population's epsilon."""
-        return self.budget.stream_share
 
     @property
     def level_shares(self) -> tuple[Fraction, ...]:
@@ -366,8 +352,8 @@ class Settings(Tables):
             described["leaves_per_period"] = n_leaves
         if self.counts_known:
             described["counts"] = True
-        if self.declared_leaves is not None and "declared_leaves" in taken:
-            described["leaves_per_period"] = self.declared_leaves
+        if self.stream.leaves_per_period is not None and "declared_leaves" in taken:
+            described["leaves_per_period"] = self.stream.leaves_per_period
         described["level_shares"] = [str(share) for share in self.level_shares]
         if self.margin is not None:
             described[MARGIN] = self.margin.name

@@ -92,7 +92,7 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
             samples = "" if number is None else f", {number} samples"
             label = f"{name}{samples}{', features' if featured else ''}"
             of_epsilon = settings.privacy.delta is not None and own.kind.currency == "epsilon"
-            if of_epsilon and settings.stream_share == 1:
+            if of_epsilon and settings.budget.stream_share == 1:
                 keys["privacy"] = {"delta": None}
                 own_tables["privacy"] = without_delta(settings).privacy
                 label += ", epsilon alone"
@@ -144,7 +144,7 @@ def model_level_shares(settings: Settings) -> tuple[Fraction, ...]:
         counts=settings.privacy.counts,
         # what noise is drawn: joint noise errs less at the levels that may have it
         period_lengths=settings.period_lengths,
-        declared_leaves=settings.declared_leaves,
+        declared_leaves=settings.stream.leaves_per_period,
         **settings.mechanism.parameters,
     )
     oldest = settings.dated_hierarchy.periods[0][1]
@@ -442,7 +442,7 @@ def choose_stream_shares(errors: Sequence[ErrorOf], total: Fraction) -> tuple[Fr
 def total_of(streams: Sequence[Settings]) -> Fraction:
     """Return what streams of one population plan with together, at most all. Raises as `check_population`."""
     check_population(streams)
-    return min(sum((one.stream_share for one in streams), Fraction(0)), Fraction(1))
+    return min(sum((one.budget.stream_share for one in streams), Fraction(0)), Fraction(1))
 
 
 def _moved(shares: tuple[Fraction, ...], move: Fraction, least: Fraction) -> list[tuple[Fraction, ...]]:
@@ -500,7 +500,7 @@ def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) ->
     for a configured plan that does not fit.
     """
     total = total_of(streams)
-    written = [one.stream_share for one in streams]
+    written = [one.budget.stream_share for one in streams]
     planned = sum(written, Fraction(0))
     if planned > 1:
         streams = [with_stream_share(one, total / len(streams)) for one in streams]

@@ -41,7 +41,7 @@ def mechanism_for(
         "shortest_period": lambda: lengths[0],
         "leaves_per_period": lambda: settings.leaves_per_period(day),
         "counts": lambda: settings.privacy.counts,
-        "declared_leaves": lambda: settings.declared_leaves,
+        "declared_leaves": lambda: settings.stream.leaves_per_period,
         "period_lengths": lambda: lengths,
         "covariates": lambda: tuple(covariates),
         "sampling": lambda: _sampling(settings),
