@@ -42,9 +42,7 @@ class Contract:
 
 @dataclass(frozen=True)
 class Broken:
-    """An expectation that does not hold for a row: what its column holds, what must hold, with the remedy,
-    the source's columns that it is about, and whether it stops nothing.
-    """
+    """An expectation that does not hold for a row, with the remedy in `says`."""
 
     day: str
     region: str

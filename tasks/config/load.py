@@ -320,9 +320,7 @@ def _is_path(value: object) -> TypeGuard[str]:
 
 
 def stream_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the configurations that these files are or, as population files, list. Raises
-    ConfigurationError.
-    """
+    """Return the configurations that these files are or list. Raises ConfigurationError."""
     found: dict[Path, Path] = {}
     for path in paths:
         document: dict[str, Any] = {}
@@ -337,9 +335,7 @@ def stream_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def _population_of(document: Mapping[str, Any], path: Path) -> Population | None:
-    """Return the population file that a stream's document names; None where it names none. Raises
-    ConfigurationError for a population file in place of a stream's, and for one that is not usable.
-    """
+    """Return the population file that a stream's document names, if any. Raises ConfigurationError."""
     if STREAMS in document:
         raise ConfigurationError(
             f"{path} is the file of a population: name the configuration of one of its streams"

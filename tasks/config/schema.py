@@ -662,9 +662,7 @@ class Change(Section):
 
 
 class Input(Section):
-    """The oldest layout; `Settings.input_of` has a day's. With `region` the rows of all leaves lie in one
-    folder a day; with `margin` a cell's code comes from two columns.
-    """
+    """The oldest layout, whose rows lie in one folder a day with `region`; see `Settings.input_of`."""
 
     folder: Text = Field("dumps", description=PLACE)
     schema_: Literal["aggregated", "metered"] = Field(alias="schema", description='"aggregated" or "metered"')

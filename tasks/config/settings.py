@@ -65,9 +65,7 @@ ALWAYS: Mapping[str, Mapping[str, Any]] = {
     "budget": {"stages": None},
     "sampling": {"allocation": None},
 }
-"""Keys that an earlier version had, with their only value since: part of the hash as then. Those of a
-mechanism are its `fixed`.
-"""
+"""Keys that an earlier version had, with their only value since; a mechanism's are its `fixed`."""
 USUAL_REVISE_DAYS = 14
 
 
@@ -290,8 +288,8 @@ class Settings(Tables):
         return guarantee_of(self.privacy, self.stream, self.input)
 
     def model_of(self, revision: int) -> PrivacyModel:
-        """Return the part of the privacy guarantee that a release is planned under: first releases have what
-        is not kept back, all restatements together what is. Raises BudgetError where that is nothing.
+        """Return the part of the guarantee that first releases, or all restatements together, are planned
+        under.
         """
         kept_back = self.budget.restatement_share
         if revision and not kept_back:
@@ -363,9 +361,7 @@ class Settings(Tables):
 
     @cached_property
     def configuration_hash(self) -> str:
-        """SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms; the
-        same for a configuration of an older version that means the same.
-        """
+        """SHA-256 of what shapes a release, as of a configuration of an older version that means the same."""
         document = self.model_dump(mode="json", exclude=SHAPES_NOTHING, by_alias=False)
         for table, first in FIRST.items():
             if document[table] is None:

@@ -416,15 +416,14 @@ def _part_files(settings: Settings, layout: Layout, folder: Location, place: str
         hashes |= _listed(layout.file_list, present[announcement], place, names)
     if not names:
         raise DumpError(f"{place} is marked complete but holds no Parquet file")
-    odd = [name for name in names if not present[name].is_file]
-    if odd:
-        raise DumpError(f"{place}/{odd[0]!r:.80} must be a file")
-    strange = [name for name in names if not name.isprintable()]
-    if strange:
-        raise DumpError(f"{place}/{strange[0]!r:.80} must have a name of printable characters; rename it")
-    marked = [name for name in names if isinstance(folder, StoreUrl) and UNREADABLE_IN_A_STORE & {*name}]
-    if marked:
-        raise DumpError(f"{place}/{marked[0]!r:.80} must have a name without ?#%*[]\\; rename it")
+    unreadable = UNREADABLE_IN_A_STORE if isinstance(folder, StoreUrl) else frozenset()
+    for is_right, rule in (
+        (lambda name: present[name].is_file, "must be a file"),
+        (str.isprintable, "must have a name of printable characters; rename it"),
+        (unreadable.isdisjoint, "must have a name without ?#%*[]\\; rename it"),
+    ):
+        if odd := [name for name in names if not is_right(name)]:
+            raise DumpError(f"{place}/{odd[0]!r:.80} {rule}")
     away = [name for name in (announcement, *names) if present[name].leads_out_of(settings.input_folder)]
     if away:
         raise DumpError(

@@ -29,9 +29,7 @@ Hashes = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Seen:
-    """The customers of one day who may be seen twice, as rising hashes with their numbers of rows, and the
-    files with rows that have no customer or no step.
-    """
+    """Who may be seen twice: rising hashes, with rows of each, and the files with nameless rows."""
 
     suspects: Hashes
     rows: NDArray[np.int64]

@@ -23,9 +23,7 @@ Units = NDArray[np.int64]
 def _summed(
     files: Sequence[SourceFile], dumps: Sequence[Dump], settings: Settings
 ) -> tuple[pl.DataFrame, list[Units], Mapping[int, Places]]:
-    """The raw frame of the sound files of a chunk; of each day the units, less those of rows that do not
-    count, and where each rule first broke. Raises polars' errors.
-    """
+    """The raw frame of the sound files; of each day the units that count, and where each rule first broke."""
     cells, dropped = cells_of(sound(files), settings), _people(files, settings)
     by_step, days = by_step_of(cells), [dump.day for dump in dumps]
     metrics = metrics_of(files, by_step, dropped, days, settings)

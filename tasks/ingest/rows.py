@@ -156,9 +156,7 @@ def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
 
 
 def _grouped(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
-    """A row for each (file, leaf, step, kind of reading) found, and the sum of its units: one integer is the
-    key, so that a row is read once and the kinds need no columns of their own.
-    """
+    """A row for each (file, leaf, step, kind of reading), by one integer key, and the sum of its units."""
     width = (NO_STEP + max(file.n_steps for file in files)) * len(KINDS)
     n_leaves = max(len(file.leaves) for file in files)
     plans = []

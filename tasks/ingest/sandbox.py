@@ -345,8 +345,8 @@ class _Process:
     def ask(
         self, settings: Settings, dumps: Sequence[Dump], seconds: float, *, footers: bool = False
     ) -> list[ReadDay] | str:
-        """What it read, or why it could not. Raises EOFError or OSError if it is gone or took too long, and
-        OptStreamError if its answer is none.
+        """What it read, or why it could not. Raises EOFError, OSError or OptStreamError if it gives no
+        answer.
         """
         timer = Timer(seconds, self._stop)
         timer.daemon = True
@@ -403,9 +403,7 @@ def _largest(dumps: Sequence[Dump]) -> int:
 
 
 def limit(seconds: int, memory: int) -> None:
-    """Have the kernel end this process after these seconds of the clock, or of all processors, and give it no
-    more memory than these bytes, and none of any file.
-    """
+    """Have the kernel end this process after these seconds, and bound its memory; it may write no file."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     used = resource.getrusage(resource.RUSAGE_SELF)

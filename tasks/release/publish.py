@@ -246,8 +246,17 @@ def _published(run: Run, day: date, staged: StagedStatement, days: Collection[da
     """Publish the bytes, after what is damaged in their place, of its manifest or beside it is removed."""
     folder, signer = run.settings.published_folder, signer_of(run.settings, run.ledger, mending=days)
 
+    def head(known: str | None) -> str:
+        """Under the publishers' lock: the day may have been withdrawn or restated since."""
+        record, _, digest = _recorded(run, day)
+        if digest != staged[0].file_hash:
+            raise LedgerError(
+                f"revision {record.revision} of {day} was published meanwhile: publish it again"
+            )
+        return run.ledger.head_after(run.stream, known)
+
     def attempt() -> Publication:
-        (done,) = publish_releases(folder, [staged], lambda known: _head(run, day, staged[0], known), signer)
+        (done,) = publish_releases(folder, [staged], head, signer)
         return done
 
     for _ in range(3):
@@ -257,14 +266,6 @@ def _published(run: Run, day: date, staged: StagedStatement, days: Collection[da
             if not open_storage(folder).change(lambda turn: _damage_removed(turn, day, *staged)):
                 raise
     return attempt()
-
-
-def _head(run: Run, day: date, staged: StagedRelease, known: str | None) -> str:
-    """Asked while nobody else can publish or withdraw: the day may have been withdrawn or restated since."""
-    record, _, digest = _recorded(run, day)
-    if digest != staged.file_hash:
-        raise LedgerError(f"revision {record.revision} of {day} was published meanwhile: publish it again")
-    return run.ledger.head_after(run.stream, known)
 
 
 def _damage_removed(turn: Transaction, day: date, staged: StagedRelease, statement: ReleaseStatement) -> bool:

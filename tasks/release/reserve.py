@@ -98,9 +98,7 @@ SOON = timedelta(seconds=30)
 
 @dataclass(frozen=True)
 class Shown:
-    """What the published folders show before anything is reserved. heads: of the ledger, as all folders of
-    the privacy budget carry them. told: days and revisions that the lineage knows as published.
-    """
+    """What folders show before a reservation: heads of the ledger, and the days that the lineage has."""
 
     catalogue: Catalogue | None
     heads: frozenset[str]

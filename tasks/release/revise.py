@@ -42,9 +42,7 @@ Days = Mapping[date, Sequence[ReleaseOutline]]
 
 @dataclass(frozen=True)
 class Due(Stage):
-    """A published day that is due a new estimate of `later` days and the hashes of their measurements, which
-    `basis` identifies with its own; without later days it gets its first estimate again.
-    """
+    """A published day that is due a new estimate of its and later measurements, which `basis` names."""
 
     basis: str
     later: tuple[tuple[date, str], ...]
@@ -56,8 +54,8 @@ class Due(Stage):
 
 
 def due(run: Run, asked: Iterable[date] = ()) -> list[Due]:
-    """The days whose newest vintage was made of fewer measurements of the `release.revise_days` after them
-    than there are by now, rising: near the newest day, and near those that this run was asked for.
+    """The days with more measurements after them than their newest vintage has, near the newest or asked
+    days.
     """
     n_days, calendar = run.settings.revise_days, run.settings.calendar
     newest = run.ledger.drawn_before(run.stream, AFTER_ALL) if n_days else None
@@ -153,8 +151,8 @@ MOST_KEPT = 32
 
 @dataclass(frozen=True)
 class Stored:
-    """Gives a day's measurements by their hash: `whole`, or `alone`, without what they remember of the days
-    before. Raises LedgerError if they are gone or differ.
+    """Gives a day's measurements by their hash: `whole`, or `alone`, without the days before. Raises
+    LedgerError.
     """
 
     whole: Callable[[date, str | None], Measured]
@@ -292,8 +290,8 @@ def _rests_on(
 
 
 def estimated_again(run: Run, record: ReleaseRecord, number: int) -> tuple[Release, FilesBeside]:
-    """A vintage that was published before, from the same measurements, with its files. Raises LedgerError
-    where they are gone, or a day that it was made of was taken back or restated since.
+    """A vintage that was published before, and its files. Raises LedgerError where what it was made of is
+    gone.
     """
     known = run.ledger.vintages_of(run.stream, record.period, record.revision)
     (basis,) = (one.basis for one in known if one.number == number)

@@ -39,8 +39,8 @@ HeldDay = TypeVar("HeldDay", bound=Held)
 
 @dataclass(frozen=True)
 class Run:
-    """Who releases, with what. owner: unique to the run. read: reads dumps in place of `ingest`. patience:
-    how long a durable draw waits for the ledger.
+    """Who releases, with what. owner: unique to the run. patience: how long a durable draw waits for the
+    ledger.
     """
 
     settings: Settings

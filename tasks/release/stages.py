@@ -45,9 +45,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a day ended, free of readings. file: what was published of it. free_at: when another run's lease
-    ends.
-    """
+    """How a day ended, free of readings. free_at: when another run's lease ends."""
 
     status: Status
     message: str
@@ -210,9 +208,7 @@ def together(
     step: Callable[[Sequence[At]], Sequence[Result]],
     then: Callable[[At, Result], Next],
 ) -> list[Next | Passed | Ended]:
-    """Take the days at a stage one step on, all at once, or one by one should a library fail on them; `then`
-    makes of each day's result its next stage, and an error is its end.
-    """
+    """Take the days at a stage one step on, all at once, or one by one should a library fail on them."""
     results = _results([day for day in days if isinstance(day, at)], step)
 
     def take(day: At) -> Next:

@@ -177,9 +177,7 @@ def with_files(
     statement: ReleaseStatement,
     again: Callable[[], Release],
 ) -> StagedRelease:
-    """What was staged, with the files that its statement names: kept, published, or made from `again`'s
-    estimate. Raises LedgerError if nobody has the measurements' bytes.
-    """
+    """What was staged, with its files: kept, published or made again. Raises LedgerError if they are lost."""
     found: dict[str, bytes] = {}
     revision, folder = statement.revision, run.settings.staging_of(day, statement.revision)
     for _, digest in statement.beside:
@@ -400,22 +398,16 @@ def told_of_draw(settings: Settings, day: date, revision: int, mechanism: Mechan
 
 
 def as_drawn(settings: Settings, record: ReleaseRecord | None, now: ReleaseStatement) -> ReleaseStatement:
-    """The statement of an estimate, with what is of its draw as it was kept then, or as what was staged or
-    listed first has it. Raises PublicationError if nothing whole says, or the record of the draw was edited.
-    """
+    """The statement of an estimate, with its draw as kept then, staged or listed. Raises PublicationError."""
     digest = record.measurements_hash if record else None
     draw = record_of_draw(settings, now.period, now.revision, digest)
     told = draw.stated()
     if told is None:
         if not now.vintage:
             return now.changed(bounds=None, metered=None)
-        first = None
+        first, folder = None, settings.staging_of(now.period, now.revision)
         with suppress(LedgerError, PublicationError):
-            staged, folder = (
-                record.staged_hash if record else None,
-                settings.staging_of(now.period, now.revision),
-            )
-            first = statement_in(read_verified(folder, staged))
+            first = statement_in(read_verified(folder, record.staged_hash if record else None))
         told = (first or _listed(settings, now)).to_json()
     known: dict[str, Any] = {ROUNDING: "0", **dict.fromkeys(INPUT)} | {
         key: told[key] for key in OF_THE_DRAW if key in told

@@ -33,9 +33,7 @@ Grants = Mapping[str, Heads]
 
 
 def bear_witness(settings: Settings, ledger: Ledger, recorded: str = "") -> None:
-    """Tell the witnesses how far the ledger is, durable. Raises LedgerError for a ledger behind one, and a
-    witness that cannot be read or written. recorded: what the ledger has all the same.
-    """
+    """Tell the witnesses how far the ledger is; raise LedgerError if it is behind, or one is away."""
 
     grant = settings.privacy.population
 
