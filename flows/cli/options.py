@@ -15,7 +15,6 @@ from flows.cli.output import Terminal
 from optstream.errors import ConfigurationError, OptStreamError, ParameterError
 from optstream.stream import Hour, days_from, period_from
 from tasks.config import Settings, load_settings, stream_files
-from tasks.config.fields import absolute
 from tasks.release.outcomes import Printed
 
 
@@ -245,7 +244,7 @@ def read_streams(files: Sequence[Path]) -> tuple[list[Settings], dict[Path, str]
     }
     reads = {}
     for name, one in sorted(streams.items()):
-        places = (absolute(given.path, one.folder).resolve() for given in one.covariates.given)
+        places = ((one.folder / given.path).resolve() for given in one.covariates.given)
         reads[name] = {folders[place] for place in places if place in folders} - {name}
     found = list[str]()
     with suppress(CycleError):

@@ -57,7 +57,6 @@ from tasks.plan.backfill import (
 )
 from tasks.plan.dry_run import DryRun, DryRuns, Level, Period, SharedBudget, price_products
 from tasks.plan.dry_run import dry_run as price
-from tasks.release.due import due
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import RunDocument, budget_of
 from tasks.release.run import Run, asking
@@ -335,6 +334,8 @@ def backfill(
                 )
             waits = bool(plan.to_run or behind)
             if not waits:
+                from tasks.release.revise import due  # most of a second
+
                 with _asking(settings) as looks:  # a backfill may have died before it came to new estimates
                     waits = bool(due(looks, days))
             places = (1, None) if adaptive else (workers, dask)

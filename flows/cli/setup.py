@@ -214,7 +214,7 @@ def advise(
 
 def _show_stream(advice: StreamAdvice, terminal: Terminal, *, alone: bool) -> None:
     compared, best = advice.compared, advice.proposed
-    name, share = compared.settings.stream.name, compared.settings.stream_share
+    name, share = compared.settings.stream.name, compared.settings.budget.stream_share
     budget = compared.settings.model.currency
     marks = {id(compared.configured): "configured"}
     marks[id(compared.best)] = "best" if compared.best is not compared.configured else "best, kept"

@@ -35,10 +35,9 @@ from tasks.operate.permissions import check_trusted
 from tasks.pages.markdown import day_in_markdown
 from tasks.pages.write import require_pages
 from tasks.release import pipeline as steps
-from tasks.release.due import due
 from tasks.release.outcomes import budget_of
 from tasks.release.publish import close_over
-from tasks.release.revise import record_listed
+from tasks.release.revise import due, record_listed
 from tasks.release.run import LEASE, Run, enrol, let_go
 from tasks.release.stages import Ended, Estimated, Requested, Stage, Staged, Status, and_after
 

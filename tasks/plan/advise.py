@@ -88,7 +88,11 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
                 tables["features_"] = settings.features_
             elif has_features:
                 keys["features"] = {}
-            if currency == "epsilon" and settings.privacy.delta is not None and settings.stream_share == 1:
+            if (
+                currency == "epsilon"
+                and settings.privacy.delta is not None
+                and settings.budget.stream_share == 1
+            ):
                 label += ", epsilon alone"
                 keys["privacy"] = {"delta": None}
                 tables["privacy"] = without_delta(settings).privacy
@@ -147,7 +151,7 @@ def model_level_shares(settings: Settings) -> tuple[Fraction, ...]:
         counts=settings.privacy.counts,
         # these decide the noise: joint noise errs less at the levels that may have it
         period_lengths=settings.period_lengths,
-        declared_leaves=settings.declared_leaves,
+        declared_leaves=settings.stream.leaves_per_period,
         **settings.mechanism.parameters,
     )
     oldest = settings.dated_hierarchy.periods[0][1]
@@ -397,7 +401,7 @@ def choose_stream_shares(errors: Sequence[ErrorOf], total: Fraction) -> tuple[Fr
 def total_of(streams: Sequence[Settings]) -> Fraction:
     """Return what streams of one population plan with together, at most all. Raises as `check_population`."""
     check_population(streams)
-    return min(sum((one.stream_share for one in streams), Fraction(0)), Fraction(1))
+    return min(sum((one.budget.stream_share for one in streams), Fraction(0)), Fraction(1))
 
 
 @dataclass(frozen=True)
@@ -444,7 +448,7 @@ def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) ->
     for a configured plan that does not fit.
     """
     total = total_of(streams)
-    written = [one.stream_share for one in streams]
+    written = [one.budget.stream_share for one in streams]
     planned = sum(written, Fraction(0))
     if planned > 1:
         streams = [with_stream_share(one, total / len(streams)) for one in streams]

@@ -24,7 +24,6 @@ from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.ingest import days_with_dumps
 from tasks.ledger.show import refused_changes
-from tasks.release.due import due
 from tasks.release.mechanism import Mechanism, mechanism_for
 from tasks.release.outcomes import Exact, Printed, RunDocument, as_float
 from tasks.release.run import Run, enrol, look_up, terms_of
@@ -240,11 +239,10 @@ def over_already(run: Run, days: Sequence[date]) -> list[Ended] | None:
     enrol(run)  # which refuses another guarantee than the ledger has
     if run.ledger.vintages(run.stream, unpublished=True):
         return None
-    if waiting := due(run, days):
-        from tasks.release.revise import changes_any  # most of a second: only where a day is due
+    from tasks.release.revise import changes_any, due  # most of a second, which no command's help takes
 
-        if changes_any(run, waiting):
-            return None
+    if (waiting := due(run, days)) and changes_any(run, waiting):
+        return None
     if not pages_are_made(run.settings):
         return None
     ended = [look_up(run, Requested(day)) for day in days]

@@ -180,7 +180,7 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
     in_rho = model.currency == "rho"
     return DryRun(
         model=model,
-        share=settings.stream_share,
+        share=settings.budget.stream_share,
         kept_back=settings.budget.restatement_share,
         stream=settings.stream.name,
         window_steps=model.window_length,

@@ -25,7 +25,7 @@ def long_spans_of(settings: Settings, day: date, revision: int) -> tuple[LongSpa
     a function of the configuration, the stream's share and the day's year, which costs no privacy.
     """
     # a share that the model chooses is a function of other streams' files, too
-    share = str(settings.stream_share)
+    share = str(settings.budget.stream_share)
     plan = (settings.configuration_hash, share, terms_of(settings).hierarchy_hash, day.year, revision > 0)
     if plan not in _made:
         _made[plan] = kept(

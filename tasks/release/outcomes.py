@@ -87,10 +87,7 @@ class Budget:
 
 
 def budget_of(settings: Settings, ledger: Ledger, days: Sequence[date] = ()) -> Budget:
-    """The worst window that touches these days, or of the whole history without any.
-
-    What the privacy budget gives is what the ledger agreed to, whatever the configuration says by now.
-    """
+    """The worst window that touches these days, or any, under the budget that the ledger has."""
     grant, calendar = settings.privacy.population, settings.calendar
     terms = ledger.terms(settings.stream.name)
     model = settings.model if terms is None else terms.model

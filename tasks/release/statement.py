@@ -59,18 +59,14 @@ DIGITS = 6
 def published_rows(
     settings: Settings, day: date, release: Release, revision: int, vintage: int
 ) -> pl.DataFrame:
-    """One row for every node and step, in the published columns: values rounded to add up, what is not known
-    null.
-    """
+    """One row for every node and step, in the published columns: values rounded to add up, unknowns null."""
     tree, calendar = settings.tree_of(day), settings.calendar
     values = published_values(settings, day, release)
     n_nodes, n_steps = values.shape
     names = pl.Series(tree.nodes)
     order = names.arg_sort().to_numpy()
     above = [tree.nodes[parent] if parent >= 0 else None for parent in tree.parents]
-    parents = pl.Series(above, dtype=pl.String)
-    of_node = np.tile(order, n_steps)
-    of_step = np.repeat(np.arange(n_steps), n_nodes)
+    of_node, of_step = np.tile(order, n_steps), np.repeat(np.arange(n_steps), n_nodes)
 
     def column(numbers: NDArray[np.float64]) -> pl.Series:
         return pl.Series(np.broadcast_to(numbers, values.shape)[order].T.ravel(), dtype=pl.Float64)
@@ -84,8 +80,8 @@ def published_rows(
         both = release.bands or (np.full(1, np.nan),) * 2
         # a unit that rounding gave a node is in its band; what is not known stays nan
         wide = np.minimum(both[0], values), np.maximum(both[1], values)
-        columns = zip(band_columns(settings.published.value), wide, strict=True)
-        bands = {name: column(band).fill_nan(None) for name, band in columns}
+        named = zip(band_columns(settings.published.value), wide, strict=True)
+        bands = {name: column(band).fill_nan(None) for name, band in named}
     stamps = pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
     return pl.DataFrame(
         {
@@ -93,7 +89,7 @@ def published_rows(
             "step": pl.Series(of_step + calendar.step_of_day(day), dtype=pl.Int32),
             "timestamp": stamps.gather(of_step),
             "node": names.gather(of_node),
-            "parent": parents.gather(of_node),
+            "parent": pl.Series(above, dtype=pl.String).gather(of_node),
             "level": pl.Series(tree.depths[of_node], dtype=pl.Int32),
             settings.published.value: column(values),
             of_noise: errors(release.noise_standard_errors),
@@ -158,7 +154,7 @@ def files_beside(
     later: Sequence[date] = (),
 ) -> FilesBeside:
     """The files beside a release, as wanted and as known. later: the days that a new estimate is made of."""
-    found = FilesBeside()
+    found = NO_FILES
     if settings.published.measurements:
         data = _measurements(settings, day, revision, mechanism, release.measured)
         digest = hashlib.sha256(data).hexdigest()
@@ -181,9 +177,7 @@ def with_files(
     statement: ReleaseStatement,
     again: Callable[[], Release],
 ) -> StagedRelease:
-    """What was staged, with the files that its statement names: kept, published, or made again by `again`, an
-    estimate. Raises LedgerError if nobody has the measurements' bytes.
-    """
+    """What was staged, with its files: kept, published or made again. Raises LedgerError if they are lost."""
     found: dict[str, bytes] = {}
     revision, folder = statement.revision, run.settings.staging_of(day, statement.revision)
     for _, digest in statement.beside:
@@ -191,7 +185,16 @@ def with_files(
             found[digest] = read_verified(folder, digest)
             continue
         if statement.measurements and digest == statement.measurements.file_hash:
-            found[digest] = _measurements_again(run, day, revision, digest)
+            record = run.ledger.find(run.stream, day.isoformat(), revision)
+            drawn = record.measurements_hash if record else None
+            measured = Measured.from_bytes(read_verified(run.settings.measurements_of(day, revision), drawn))
+            data = _measurements(run.settings, day, revision, run.mechanism_of(day, revision), measured)
+            if hashlib.sha256(data).hexdigest() != digest:
+                raise LedgerError(
+                    f"the file of the measurements of {day} is gone, and this version or this configuration "
+                    "makes other bytes of them: bring trusted/staging or the published file back from a copy"
+                )
+            found[digest] = data
             continue
         name = errors_file(day, revision, statement.vintage, digest)
         with suppress(OptStreamError, OSError):
@@ -203,19 +206,6 @@ def with_files(
             if hashlib.sha256(data).hexdigest() == digest:
                 found[digest] = data
     return replace(staged, beside=found)
-
-
-def _measurements_again(run: Run, day: date, revision: int, digest: str) -> bytes:
-    record = run.ledger.find(run.stream, day.isoformat(), revision)
-    folder = run.settings.measurements_of(day, revision)
-    measured = Measured.from_bytes(read_verified(folder, record.measurements_hash if record else None))
-    data = _measurements(run.settings, day, revision, run.mechanism_of(day, revision), measured)
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise LedgerError(
-            f"the file of the measurements of {day} is gone, and this version or this configuration makes "
-            "other bytes of them: bring trusted/staging or the published file back from a copy"
-        )
-    return data
 
 
 def _measurements(
@@ -408,17 +398,17 @@ def told_of_draw(settings: Settings, day: date, revision: int, mechanism: Mechan
 
 
 def as_drawn(settings: Settings, record: ReleaseRecord | None, now: ReleaseStatement) -> ReleaseStatement:
-    """The statement of an estimate, with what is of its draw as it was kept then, or as what was staged or
-    listed first has it. Raises PublicationError if nothing whole says, or the record of the draw was edited.
-    """
+    """The statement of an estimate, with its draw as kept then, staged or listed. Raises PublicationError."""
     digest = record.measurements_hash if record else None
     draw = record_of_draw(settings, now.period, now.revision, digest)
     told = draw.stated()
     if told is None:
         if not now.vintage:
             return now.changed(bounds=None, metered=None)
-        staged = record.staged_hash if record else None
-        told = (_staged_first(settings, staged, now) or _listed(settings, now)).to_json()
+        first, folder = None, settings.staging_of(now.period, now.revision)
+        with suppress(LedgerError, PublicationError):
+            first = statement_in(read_verified(folder, record.staged_hash if record else None))
+        told = (first or _listed(settings, now)).to_json()
     known: dict[str, Any] = {ROUNDING: "0", **dict.fromkeys(INPUT)} | {
         key: told[key] for key in OF_THE_DRAW if key in told
     }
@@ -440,9 +430,7 @@ def _mechanism_drawn(drawn: Mapping[str, Any], now: Mapping[str, Any]) -> dict[s
 
 
 def meant_otherwise(settings: Settings, day: date, record: ReleaseRecord) -> str | None:
-    """Why what was measured of a day would be estimated falsely by the configuration and the time zone data
-    of now; None where it would not.
-    """
+    """Why the present configuration or time zone data would estimate a day falsely, if they would."""
     told = record_of_draw(settings, day, record.revision, record.measurements_hash).stated() or {}
     drawn, now = told.get(MECHANISM, {}), settings.describe_mechanism(day)
     compared = [
@@ -460,12 +448,6 @@ def meant_otherwise(settings: Settings, day: date, record: ReleaseRecord) -> str
 def _times(settings: Settings, day: date) -> list[str]:
     times = settings.calendar.utc_times(day)
     return [f"{times[0]}", f"{times[-1]}"]
-
-
-def _staged_first(settings: Settings, digest: str | None, now: ReleaseStatement) -> ReleaseStatement | None:
-    with suppress(LedgerError, PublicationError):
-        return statement_in(read_verified(settings.staging_of(now.period, now.revision), digest))
-    return None
 
 
 def _listed(settings: Settings, now: ReleaseStatement) -> ReleaseStatement:

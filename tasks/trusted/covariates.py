@@ -30,7 +30,7 @@ from optstream.stream import AggregationTree
 from optstream.stream.calendar import ORIGIN
 from optstream.stream.covariate import LARGEST, Covariate
 from tasks.config import Settings
-from tasks.config.fields import Section, absolute, located
+from tasks.config.fields import Section, located
 from tasks.config.load import read_toml, stream_files
 from tasks.config.schema import PATH, SECTIONS, PublicSeries
 from tasks.trusted.failures import is_failure
@@ -263,7 +263,7 @@ def private_zones(settings: Settings, place: Path) -> dict[str, Path]:
 def _configurations(settings: Settings, place: Path) -> Iterator[Path]:
     if named := settings.privacy.population_file:
         with suppress(*UNUSABLE):
-            yield from stream_files([absolute(named, settings.folder)])
+            yield from stream_files([settings.folder / named])
     starts = {place: None}
     with suppress(*UNUSABLE):  # of a link that leads nowhere
         starts[place.resolve()] = None
@@ -306,7 +306,7 @@ def read_covariates(
     """
     found, unread = [], []
     for given in settings.covariates.given:
-        place = absolute(given.path, settings.folder)
+        place = settings.folder / given.path
         asked = Asked(
             given=given,
             place=place,

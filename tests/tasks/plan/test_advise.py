@@ -222,4 +222,4 @@ def test_what_stands_beside_the_proposal_stays(tmp_path):
     assert 'stream_share = "1/2"  # gas' in proposed.read_text()
     again = tmp_path / "again.toml"
     write_proposal(load_settings(proposed), {"budget": {"stream_share": "5/8"}}, again)
-    assert load_settings(again).stream_share == Fraction(5, 8)
+    assert load_settings(again).budget.stream_share == Fraction(5, 8)
