@@ -9,7 +9,8 @@ from data_contracts.judge import Contract, columns_of
 from data_contracts.raw import raw_contract
 from optstream.catalogue.rows import columns_of as published_columns
 from tasks.ledger.export import COLUMNS
-from tasks.monitor.view import Kind, State
+from tasks.monitor.alarms import Kind
+from tasks.monitor.days import State
 from tasks.schemas import DOCUMENTS, schema_of
 
 HEAD = """\

@@ -37,7 +37,7 @@ from flows.orchestration.listening import listen
 from optstream.errors import ConfigurationError
 from tasks.config import Settings
 from tasks.config.schema import next_fire
-from tasks.monitor.records import LONGEST_WATCH, last_end
+from tasks.monitor.facts import LONGEST_WATCH, last_end
 from tasks.trusted.files import make_private_folder, private_opener, write_private
 
 START_SECONDS = 180

@@ -10,10 +10,8 @@ LOADS = re.compile(r'<script type="module" crossorigin src="(/assets/[^"]+)"></s
 
 
 def add_log_in(pages: Path) -> bool:
-    """Put the log-in page among Prefect's pages, and have them load once the browser holds the password.
-
-    Prefect makes the folder anew when its version changes: call this after each start of the server. Returns
-    whether that is so now; pages that are not as expected stay as they are, with Prefect's own log-in.
+    """Put the log-in page among Prefect's pages, after each start of the server, which makes the folder anew;
+    return whether it is there: pages that are not as expected stay as they are.
     """
     first = pages / "index.html"
     text = first.read_text(encoding="utf-8") if first.is_file() else ""

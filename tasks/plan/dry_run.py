@@ -195,7 +195,7 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
         periods=periods,
         horizons=plan_horizons(settings, days[0]),
         warnings=(
-            *(one.why for one in read_covariates(settings, max(days)).unread),
+            *read_covariates(settings, max(days)).unread.values(),
             *_warnings(settings, mechanism, periods[0]),
             *filter(None, [clock_before_ingest(settings, days[0])]),
         ),
