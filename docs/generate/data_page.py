@@ -8,7 +8,8 @@ from data_contracts import metrics, suites
 from data_contracts.judge import Contract, columns_of
 from optstream.catalogue.rows import columns_of as published_columns
 from tasks.ledger.export import COLUMNS
-from tasks.monitor.view import Kind, State
+from tasks.monitor.alarms import Kind
+from tasks.monitor.days import State
 from tasks.schemas import DOCUMENTS, schema_of
 
 HEAD = """\

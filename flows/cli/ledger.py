@@ -49,8 +49,8 @@ from tasks.ledger.show import (
 from tasks.ledger.verify import verify as check
 from tasks.operate.amend import declare, rehearse
 from tasks.operate.compromise import compromise
-from tasks.pages.words import at_most
-from tasks.pages.write import write_pages
+from tasks.pages.public import write_pages
+from tasks.pages.render import at_most
 from tasks.release.run import release_lease as end_lease
 
 

@@ -40,7 +40,7 @@ from tasks.operate.doctor import Finding, examine, unusable
 from tasks.operate.permissions import check_trusted
 from tasks.operate.purge import purge as remove
 from tasks.operate.withdraw import withdraw as take_back
-from tasks.pages.write import require_pages
+from tasks.pages.public import require_pages
 from tasks.release.outcomes import Printed, RunDocument, budget_of
 from tasks.release.publish import days_published, publish_again
 from tasks.release.run import Run

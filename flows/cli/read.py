@@ -45,13 +45,13 @@ from optstream.stream import follows
 from tasks.config import Settings, load_settings
 from tasks.ledger.open import ledger_if_any, need_ledger
 from tasks.monitor.alarms import DEPENDS, but_for_dates, lines_of
-from tasks.monitor.days import by_day, day_or_hour
+from tasks.monitor.days import DayState, State, by_day, day_or_hour
 from tasks.monitor.facts import MOST_SHOWN, SUSPECT_DAYS, newest_day, replaced
-from tasks.monitor.view import DayState, State, StreamView, status_document
+from tasks.monitor.view import StreamView, status_document
 from tasks.monitor.view import watch as watch_stream
 from tasks.operate.keys import new_key
 from tasks.operate.permissions import check_trusted
-from tasks.pages.write import write_pages, write_public_page
+from tasks.pages.public import write_pages, write_public_page
 from tasks.release.outcomes import Printed, left_out
 
 app = new_app()

@@ -44,7 +44,7 @@ from tasks.config import Settings
 from tasks.config.fields import ledger_database
 from tasks.ingest.sandbox import clock_before_ingest
 from tasks.operate.permissions import check_trusted
-from tasks.pages.words import at_most
+from tasks.pages.render import at_most
 from tasks.plan.backfill import (
     BackfillDocument,
     BackfillPlan,

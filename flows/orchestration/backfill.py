@@ -46,8 +46,7 @@ from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import plan_backfill
 from tasks.release.run import LEASE, terms_of
 from tasks.release.stages import Ended, Requested, Status, and_after
-from tasks.trusted.failures import unexpected
-from tasks.trusted.files import make_private_folder, private_opener
+from tasks.trusted.files import make_private_folder, private_opener, unexpected
 
 LEASE_MINUTES = 2.0
 """Of a month's days: should their run die, another takes them up after that. A live run renews it."""

@@ -33,12 +33,12 @@ from flows.orchestration.release import FLOW, configured, in_one_run, perseverin
 from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import open_ledger
 from tasks.config import Settings
-from tasks.monitor.records import note_end
+from tasks.monitor.facts import note_end
 from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import pages_are_made, plan_backfill
 from tasks.plan.nightly import Night, UnreleasedError, days_of_night, looks_of, night_of
 from tasks.release.run import terms_of
-from tasks.trusted.failures import unexpected
+from tasks.trusted.files import unexpected
 
 # How the server knows that a scheduled run lives: its heartbeats, and a word when it is over.
 

@@ -32,8 +32,7 @@ from optstream.stream import period_from
 from tasks.config import Settings, load_settings
 from tasks.ingest.sandbox import reading_apart
 from tasks.operate.permissions import check_trusted
-from tasks.pages.markdown import day_in_markdown
-from tasks.pages.write import require_pages
+from tasks.pages.public import day_in_markdown, require_pages
 from tasks.release import pipeline as steps
 from tasks.release.outcomes import budget_of
 from tasks.release.publish import close_over

@@ -43,7 +43,7 @@ from flows.orchestration.listening import listen
 from optstream.errors import ConfigurationError
 from tasks.config import Settings
 from tasks.config.schema import next_fire
-from tasks.monitor.records import LONGEST_WATCH, last_end
+from tasks.monitor.facts import LONGEST_WATCH, last_end
 from tasks.operate.permissions import check_trusted
 from tasks.plan.nightly import looks_of
 from tasks.trusted.files import make_private_folder, private_opener, write_private

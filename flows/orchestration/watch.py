@@ -19,6 +19,7 @@ from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import Settings
 from tasks.ledger.open import ledger_if_any
 from tasks.monitor.alarms import Alarm, Kind, alarm, lines_of
+from tasks.monitor.facts import note_end
 from tasks.monitor.notify import (
     FILE,
     Memory,
@@ -30,12 +31,10 @@ from tasks.monitor.notify import (
     seen,
     write_told,
 )
-from tasks.monitor.records import note_end
 from tasks.monitor.view import StreamView
 from tasks.monitor.view import watch as look_at
 from tasks.operate.permissions import check_trusted
-from tasks.trusted.failures import unexpected
-from tasks.trusted.files import exclusive_in
+from tasks.trusted.files import exclusive_in, unexpected
 
 # A notification block for any address that Apprise knows, e-mail among them: its base cannot be saved.
 

@@ -32,8 +32,9 @@ from studies.audit.ledgers import (
 )
 from studies.audit.rows import broken_row_subjects, row_subjects
 from tasks.config import Settings, load_settings
-from tasks.monitor.records import keep_audit
+from tasks.monitor.facts import FORMAT as RECORD
 from tasks.release.mechanism import mechanism_for
+from tasks.trusted.files import write_private
 
 FORMAT = "optstream.audit/1"
 VERDICTS = {
@@ -157,3 +158,17 @@ def main(
     )
     terminal.document(document)
     raise typer.Exit(0 if document["passed"] else 1)
+
+
+def keep_audit(settings: Settings, document: Mapping[str, Any], now: datetime) -> Path:
+    """Write an audit's document (`optstream.audit/1`) beside the earlier ones, with what it audited."""
+    record = {
+        "format": RECORD,
+        "stream": settings.stream.name,
+        "at": now.isoformat(),
+        "configuration_hash": settings.configuration_hash,
+        "audit": document,
+    }
+    path = settings.audits_folder / f"{now:%Y%m%dT%H%M%S%f}.json"
+    write_private(path, json.dumps(record, indent=1).encode())
+    return path

@@ -42,7 +42,7 @@ from tasks.ingest.clock import foresee
 from tasks.ingest.days import ReadDay, read_days, read_footers, sealed
 from tasks.ingest.formats import UNREADABLE, facts_of
 from tasks.ingest.rows import Place
-from tasks.trusted.failures import forbid_core_dumps, is_failure, unexpected
+from tasks.trusted.files import forbid_core_dumps, is_failure, unexpected
 
 # What a run and the process that reads its dumps say to each other: JSON and Arrow, data and no code.
 

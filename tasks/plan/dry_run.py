@@ -191,7 +191,7 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
         periods=periods,
         horizons=plan_horizons(settings, days[0]),
         warnings=(
-            *(one.why for one in read_covariates(settings, max(days)).unread),
+            *read_covariates(settings, max(days)).unread.values(),
             *warnings_of(settings, mechanism, [level.expected for level in periods[0].levels]),
             *filter(None, [clock_before_ingest(settings, days[0])]),
         ),

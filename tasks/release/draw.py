@@ -26,8 +26,16 @@ from tasks.release.stages import Charged, Drawn, Held, Reserved
 from tasks.release.statement import told_of_draw
 from tasks.release.witness import bear_witness
 from tasks.trusted.covariates import read_covariates
-from tasks.trusted.failures import forbid_core_dumps, is_failure, unexpected
-from tasks.trusted.files import DrawingFile, deferred_stop, take_raw, take_up, whole_draw
+from tasks.trusted.files import (
+    DrawingFile,
+    deferred_stop,
+    forbid_core_dumps,
+    is_failure,
+    take_raw,
+    take_up,
+    unexpected,
+    whole_draw,
+)
 
 # Hold a day while it is drawn: its lease is renewed beside the draw, so that none ends by lasting long.
 

@@ -36,7 +36,7 @@ from tasks.release.stages import (
     together,
 )
 from tasks.release.witness import refuse_older
-from tasks.trusted.failures import forbid_core_dumps
+from tasks.trusted.files import forbid_core_dumps
 
 if TYPE_CHECKING:
     from tasks.ingest.validate import Judged as Verdict

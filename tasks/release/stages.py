@@ -16,7 +16,7 @@ from optstream.errors import BudgetError, ContractError, DumpError, HeldError, O
 from optstream.ledger import Reservation
 from optstream.stream import PrivatePeriod
 from tasks.release.mechanism import Memory
-from tasks.trusted.failures import is_failure, unexpected
+from tasks.trusted.files import is_failure, unexpected
 
 if TYPE_CHECKING:
     import polars as pl

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from jsonschema import Draft202012Validator
 
-from tasks.monitor.records import keep_audit
+from studies.audit.run import keep_audit
 from tasks.monitor.view import status_document
 from tasks.schemas import schema_of
 from tests.tasks.monitor.conftest import WATCH, Watched

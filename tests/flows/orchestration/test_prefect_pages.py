@@ -127,7 +127,7 @@ def test_the_pictures_of_a_release(chromium, shown):
 
 def test_artifacts_hold_published_values_only(shown):
     """Every figure of the picture is of the published file: made again from that folder, it is the same."""
-    from tasks.pages.markdown import day_in_markdown
+    from tasks.pages.public import day_in_markdown
 
     run = shown["runs"]["two-regions 2016-05-30"]
     wanted = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))

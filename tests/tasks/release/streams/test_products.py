@@ -21,8 +21,7 @@ from tasks.ledger.export import export
 from tasks.ledger.verify import verify
 from tasks.monitor.alarms import Kind
 from tasks.monitor.view import watch
-from tasks.pages.public import deployment_of
-from tasks.pages.write import write_pages, write_public_page
+from tasks.pages.public import deployment_of, write_pages, write_public_page
 from tasks.release.run import terms_of
 from tasks.release.stages import Status
 from tests.optstream.ledger.brute_force import Charged, above
