@@ -131,20 +131,6 @@ class LongSpan(Document):
         """Return a span whose two amounts are rounded up to four significant digits.
 
         So the figure is the same on machines whose floats round differently, and is never understated.
-
-        Args:
-            n_days: How many days, at least 1.
-            epsilon: The loss at `delta`.
-            delta: Between 0 and 1; not rounded.
-            plain_sum: The loss at delta 0.
-            composed: What was composed, "draws" or "windows"; "plain" where that is no less than `plain_sum`,
-                "rho" where `plain_sum` is that.
-
-        Returns:
-            The span.
-
-        Raises:
-            ParameterError: A value is outside its range; names it.
         """
         amounts = {"epsilon": _rounded_up(Fraction(epsilon)), "plain_sum": _rounded_up(plain_sum)}
         return cls.read({"n_days": n_days, "delta": delta, "composed": composed, **amounts})
@@ -204,14 +190,8 @@ class NoiseScale(Document):
 
 
 def noise_scales(spends: Iterable[Spend], resolution: Fraction) -> tuple[NoiseScale, ...]:
-    """Return the distinct noise scales of a release's spends.
-
-    Args:
-        spends: What the release is charged.
-        resolution: Of the privacy model, in the unit of the values.
-
-    Returns:
-        Scales in the order of the spends.
+    """Return the distinct noise scales of a release's spends, in their order; resolution: of the privacy
+    model.
     """
     return tuple(dict.fromkeys(_noise_of(spend, resolution) for spend in spends))
 
@@ -568,11 +548,8 @@ class ReleaseStatement(Document):
         return f"{words} {self.leaves_in_words}".strip()
 
     def in_words(self) -> str:
-        """Return what one customer's protection covers, and what it does not.
-
-        Returns:
-            Sentences for data users. Costs are rounded up and what is covered is rounded down, to four
-            decimals.
+        """Return what one customer's protection covers; costs are rounded up and what is covered down, to
+        four decimals.
         """
         if self.simulated:
             return "The noise is simulated, drawn from a seed: this release protects nobody."

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 from cronsim import CronSim, CronSimError
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, StringConstraints
 
-from optstream.catalogue.backends import Location, locate
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.privacy.exact import SIZES, NumberSizeError, exact
+from optstream.storage.store import Location, locate
 
 if TYPE_CHECKING:
     from sqlalchemy import URL

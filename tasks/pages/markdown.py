@@ -10,9 +10,10 @@ from datetime import date
 import polars as pl
 
 from optstream.catalogue import error_columns, read_catalogue
-from optstream.catalogue.backends import Location, open_storage
+from optstream.catalogue.backends import open_storage
 from optstream.catalogue.read import read_columns, read_statement
 from optstream.errors import PublicationError
+from optstream.storage.store import Location
 from tasks.pages.charts import Z
 from tasks.pages.words import amount, day_in_words, quantity_of, shown, unit_of
 

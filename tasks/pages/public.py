@@ -10,10 +10,9 @@ from typing import Any
 
 from optstream.catalogue import digest_of
 from optstream.catalogue.about import called
-from optstream.catalogue.deployment_card import Deployment, StatedTerms, deployment_card
 from optstream.catalogue.index import day_entries
 from optstream.catalogue.layout import CARD, CARD_PAGE
-from optstream.catalogue.metadata import Dataset, Describe, to_bytes
+from optstream.catalogue.metadata import Dataset, Deployment, Describe, StatedTerms, deployment_card, to_bytes
 from optstream.catalogue.page import MARKER
 from optstream.ledger import Ledger
 from tasks.config import Settings

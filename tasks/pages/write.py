@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from optstream.catalogue import PAGE, Catalogue, check_days, digest_of, read_catalogue, replace_page
-from optstream.catalogue.about import About, put_about
-from optstream.catalogue.backends import Location, Storage, open_storage
-from optstream.catalogue.hierarchy_table import put_hierarchy
+from optstream.catalogue.about import About, put_about, put_hierarchy
+from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.layout import CARD_PAGE
 from optstream.catalogue.metadata import put_metadata
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.sweep import delete_answers
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import Ledger
+from optstream.storage.store import Location
 from tasks.config import Settings
 from tasks.ledger.show import read_horizons
 from tasks.operate.sign import signer_of
