@@ -101,7 +101,7 @@ class Dataset:
     def description(self) -> str:
         """What the publisher says of the series, and what protects it."""
         own = self.about.description or f"Differentially private series of {self.catalogue.value_column}."
-        protection = "" if self.statement is None else self.statement.in_words()
+        protection = "" if self.statement is None else self.statement.privacy_in_words
         return " ".join(filter(None, (own, self.about.known_noise_in_words, protection)))
 
     @property
