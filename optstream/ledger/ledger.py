@@ -88,8 +88,8 @@ class Ledger:
     """Spends and releases. Made by `open_ledger`; threads and processes may share the database.
 
     Each method is one transaction: when it returns, what it recorded is durable, and what it read is of one
-    moment; to record a thing again changes nothing. After an error nothing was changed, unless the message says
-    that the release is VOID, or the connection to PostgreSQL broke during the commit, which may then have been
+    moment; recording twice changes nothing. After an error nothing was changed, unless the message says that
+    the release is VOID, or the connection to PostgreSQL broke during the commit, which may then have been
     made. The methods are functions of this package, without their first argument. They share:
 
     - `stream`, `period` and `revision` name a release: a stream, the key of a period such as "2016-02-01",
