@@ -7,14 +7,12 @@ own once its publisher is done. They are functions of the folder: no time of a r
 """
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import polars as pl
@@ -37,7 +35,7 @@ from optstream.catalogue.page import digest_of
 from optstream.catalogue.read import listed_errors, read_statement
 from optstream.catalogue.rows import ERROR_COLUMNS, HIERARCHY_COLUMNS, Column, columns_of
 from optstream.catalogue.signing import Signer
-from optstream.catalogue.statement import ReleaseStatement, decimal_below, plain_number
+from optstream.catalogue.statement import ReleaseStatement, in_words, plain_number, rounded_up
 from optstream.catalogue.times import settle_page_time
 from optstream.errors import PublicationError
 from optstream.privacy import PrivacyModel
@@ -63,6 +61,11 @@ class Table:
     files: str | list[str]
     columns: tuple[Column, ...]
     keys: tuple[str, ...] = ()
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the table is one file."""
+        return self.place == self.files
 
 
 @dataclass(frozen=True)
@@ -169,11 +172,8 @@ def day_after(day: date) -> str:
 def read_dataset(storage: Readable, about: About) -> Dataset | None:
     """Return what a folder's descriptions are made of; None without a catalogue. Raises PublicationError."""
     catalogue = find_catalogue(storage)
-    return None if catalogue is None else dataset_of(storage, catalogue, about)
-
-
-def dataset_of(storage: Readable, catalogue: Catalogue, about: About) -> Dataset:
-    """Return what `read_dataset` does, of a folder whose catalogue was read."""
+    if catalogue is None:
+        return None
     statement = None
     for entry in reversed(catalogue.listed[-MOST_TRIED:]):
         with suppress(PublicationError):
@@ -192,20 +192,6 @@ def dataset_of(storage: Readable, catalogue: Catalogue, about: About) -> Dataset
 # https://semiceu.github.io/DCAT-AP/; that the data are differentially private is said there by the W3C's Data
 # Privacy Vocabulary, the amounts stand in the deployment card.
 
-PROFILES = "https://datapackage.org/profiles/2.0"
-PARQUET = "application/x-parquet"
-"""As Croissant's reference library knows it."""
-KINDS = {
-    "date": "sc:Date",
-    "datetime": "sc:DateTime",
-    "integer": "sc:Integer",
-    "number": "sc:Float",
-    "boolean": "sc:Boolean",
-}
-"""Croissant's, by the kind of a column; of others `sc:Text`."""
-FILES = {"releases": "files", "errors": "error-files", "hierarchy": HIERARCHY}
-"""What Croissant calls the files of each table."""
-LISTING = "Which file is the release of which day, with its SHA-256"
 _LICENCE = re.compile(r"[-a-zA-Z0-9._]+")
 
 
@@ -247,74 +233,12 @@ def _without_nulls(part: Any) -> Any:
     return [_without_nulls(value) for value in part] if isinstance(part, list) else part
 
 
-def croissant(dataset: Dataset) -> dict[str, Any]:
-    """Return the folder as a live Croissant dataset, dated by the midnights that end its days; JSON-ready."""
-    tables, json_file = dataset.tables, {"contentUrl": CATALOGUE, "encodingFormat": "application/json"}
-    files = [_named("FileObject", CATALOGUE, f"{LISTING}.", **json_file), *map(_files_of, tables)]
-    return describe("croissant.json.jinja", dataset, files=files, records=[*map(_records_of, tables)])
-
-
-def _named(kind: str, name: str, description: str, **more: Any) -> dict[str, Any]:
-    return {"@type": f"cr:{kind}", "@id": name, "name": name, "description": description, **more}
-
-
-def _files_of(table: Table) -> dict[str, Any]:
-    name, words = FILES[table.name], f"{table.title}. {table.description}"
-    if table.place == name:
-        return _named("FileObject", name, words, contentUrl=name, encodingFormat=PARQUET)
-    return _named("FileSet", name, words, encodingFormat=PARQUET, includes=f"{table.place}*/*.parquet")
-
-
-def _records_of(table: Table) -> dict[str, Any]:
-    name = FILES[table.name]
-    files = {"fileObject" if name == table.place else "fileSet": {"@id": name}}
-    regex = {"regex": r".*date=(\d{4}-\d{2}-\d{2})/.*"}
-    fields = []
-    for column in table.columns:
-        source: dict[str, Any] = {"extract": {"column": column.name}}
-        if column.name == "date":
-            source = {"extract": {"fileProperty": "fullpath"}, "transform": regex}
-        one = {"@type": "cr:Field", "@id": f"{table.name}/{column.name}", "name": column.name}
-        kind = KINDS.get(column.kind, "sc:Text")
-        fields.append({**one, "description": column.meaning, "dataType": kind, "source": files | source})
-    keys = {"key": [{"@id": f"{table.name}/{key}"} for key in table.keys]} if table.keys else {}
-    return _named("RecordSet", table.name, f"{table.title}.", **keys, field=fields)
-
-
-def data_package(dataset: Dataset) -> dict[str, Any]:
-    """Return a Data Package: files of the listed days with their columns, and the catalogue; JSON-ready."""
-    listing = {"name": "catalogue", "title": LISTING, "path": CATALOGUE}
-    listing |= {"format": "json", "mediatype": "application/json"}
-    tables = [_resource_of(table) for table in dataset.tables if table.files]
-    kind = {"$schema": f"{PROFILES}/dataresource.json"}
-    resources = [kind | one for one in (*tables, listing)]
-    return describe("datapackage.json.jinja", dataset, resources=resources)
-
-
-def _resource_of(table: Table) -> dict[str, Any]:
-    """Any column may be absent from a file if its values may be; the day is in the path."""
-    fields = []
-    for column in table.columns:
-        # readers of Parquet, Frictionless' own too, make floats of whole numbers of which some are absent
-        kind = "number" if column.may_be_null and column.kind == "integer" else column.kind
-        field = {"name": column.name, "type": kind, "description": column.meaning}
-        if column.name != "date":
-            fields.append(field if column.may_be_null else {**field, "constraints": {"required": True}})
-    schema = {"$schema": f"{PROFILES}/tableschema.json", "fieldsMatch": "superset", "fields": fields}
-    return {
-        "name": table.name,
-        "title": table.title,
-        "description": table.description,
-        "path": table.files,
-        "format": "parquet",
-        "mediatype": "application/vnd.apache.parquet",
-        "schema": schema,
-    }
-
-
-def dcat(dataset: Dataset) -> dict[str, Any]:
-    """Return the folder as a DCAT Dataset of its tables, whatever the number of days; JSON-ready."""
-    return describe("dcat.json.jinja", dataset)
+croissant = partial(describe, "croissant.json.jinja")
+"""The folder as a live dataset, dated by the midnights that end its days; JSON-ready."""
+data_package = partial(describe, "datapackage.json.jinja")
+"""Files of the listed days with their columns, and the catalogue; JSON-ready."""
+dcat = partial(describe, "dcat.json.jinja")
+"""The folder as a Dataset of its tables, whatever the number of days; JSON-ready."""
 
 
 # The deployment card: a record for the public registry of differential privacy deployments,
@@ -368,9 +292,17 @@ def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
         minutes, code = f"{statement.step_minutes} minutes", f" Code version {statement.code_version}."
         resolution = plain_number(statement.model.resolution)
         epsilon = max(epsilon, statement.epsilon_plan)
-    parameters = {"epsilon": _rounded_up(epsilon)}
+    parameters = {"epsilon": rounded_up(epsilon)}
     if worst.rho is not None:
         parameters |= {"delta": float(worst.delta), "rho": float(worst.rho)}
+    missing = [] if about.publisher else ["[published.about] publisher"]
+    missing += [
+        f"[published.about] {name}" for name in ("intended_use", "region") if not getattr(about, name)
+    ]
+    if about.curator_type not in CURATOR_TYPES:
+        missing.append(f"[published.about] curator_type ({', '.join(CURATOR_TYPES)})")
+    if about.sector and about.sector not in SECTORS:
+        missing.append(f"[published.about] sector ({', '.join(SECTORS)}, or ask the registry to add yours)")
     # floats decide in the Gaussian draw where they must agree with fractions (Lemma 20a)
     is_gaussian = bool((statement.model if statement else model).delta)
     names = deployment.sharing
@@ -388,59 +320,14 @@ def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
         first_published=day_after(day_of(dataset.catalogue.entries[0].period)),
         minutes=minutes,
         parameters=parameters,
-        losses=" ".join(filter(None, _losses(dataset, deployment))),
+        losses=in_words("losses", dataset, deployment),
         resolution=resolution,
         mechanism=mechanism,
         is_gaussian=is_gaussian,
         law=law,
         code=code,
         sharing=f" {len(names)} {shares} the budget: {', '.join(names)}." if names else "",
-        to_fill_in=_to_fill_in(about),
-    )
-
-
-def _to_fill_in(about: About) -> str:
-    """What the registry asks for and the publisher has not told, or not in its words; empty if nothing."""
-    asked = [] if about.publisher else ["[published.about] publisher"]
-    asked += [f"[published.about] {name}" for name in ("intended_use", "region") if not getattr(about, name)]
-    if about.curator_type not in CURATOR_TYPES:
-        asked.append(f"[published.about] curator_type ({', '.join(CURATOR_TYPES)})")
-    if about.sector and about.sector not in SECTORS:
-        asked.append(f"[published.about] sector ({', '.join(SECTORS)}, or ask the registry to add yours)")
-    return f" To be told before it is handed in: {'; '.join(asked)}." if asked else ""
-
-
-def _losses(dataset: Dataset, deployment: Deployment) -> list[str]:
-    """What days to come and published ones lose, in words; longer spans of the newest statement."""
-    statement = dataset.statement
-    return [
-        dataset.about.known_noise_in_words,
-        f"For days to come: {_guarantee(deployment.model)}.",
-        "As published days state it:",
-        *(
-            f"{one.first} to {one.last} ({one.n_days:,} day(s)): {one.words}"
-            for one in reversed(deployment.terms)
-        ),
-        "A window over days of several terms is covered for what each of them covers.",
-        *(
-            f"{span.n_days} days in a row, each released once by this plan, lose at most epsilon "
-            f"{_rounded_up(span.epsilon):g} at delta {float(span.delta):g}."
-            for span in (statement.long_spans if statement else ())
-        ),
-        "Longer spans add up.",
-    ]
-
-
-def _guarantee(model: PrivacyModel) -> str:
-    at_delta = ""
-    if model.rho is not None:
-        at_delta = (
-            f" at delta {float(model.delta):g}, from rho {float(model.rho):.6g} of zero-concentrated privacy,"
-        )
-    return (
-        f"epsilon at most {_rounded_up(model.epsilon):g}{at_delta} for any {model.window_length} "
-        f"consecutive steps (sliding), changes of a reading of at most {decimal_below(model.alpha)}, "
-        "less the supplier's rounding"
+        missing=missing,
     )
 
 
@@ -451,11 +338,6 @@ def _worded(value: Any) -> str:
     if isinstance(value, list | tuple):
         return " ".join(map(_worded, value)) or "none"
     return str(value)
-
-
-def _rounded_up(epsilon: Fraction) -> float:
-    """Four decimals: a loss may be overstated, never understated."""
-    return math.ceil(epsilon * 10**4) / 10**4
 
 
 LARGEST_METADATA = 2**26

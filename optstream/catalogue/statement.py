@@ -500,6 +500,11 @@ def _decimal(amount: Fraction) -> str:
     return f"{whole}.{rest:04d}".rstrip("0").rstrip(".")
 
 
+def rounded_up(amount: Fraction) -> float:
+    """Return four decimals: a loss may be overstated, never understated."""
+    return math.ceil(amount * 10**4) / 10**4
+
+
 def plain_number(amount: Fraction) -> str:
     """An exact number as people read it."""
     return f"{amount.numerator:,}" if amount.denominator == 1 else f"{float(amount):.6g}"
@@ -522,6 +527,7 @@ def _sentences() -> Any:
     )
     environment.filters |= {
         "up": _decimal,
+        "four": lambda amount: f"{rounded_up(amount):g}",
         "below": decimal_below,
         "plain": plain_number,
         "up_to_whole": math.ceil,
