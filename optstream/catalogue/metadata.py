@@ -203,7 +203,11 @@ def describe(template: str, dataset: Dataset, **facts: Any) -> dict[str, Any]:
         undefined=StrictUndefined,
     )
     environment.policies["json.dumps_kwargs"] = {}  # the keys' order stays
-    environment.filters["inside"] = lambda text: json.dumps(text)[1:-1]
+    environment.filters |= {
+        "inside": lambda text: json.dumps(text)[1:-1],
+        "plain": plain_number,
+        "worded": _worded,
+    }
     about, listed = dataset.about, dataset.listed
     first, last = (listed[0].period, listed[-1].period) if listed else (None, None)
     contact, short = about.contact or "", (about.licence or "").replace(" ", "-")
@@ -246,7 +250,6 @@ dcat = partial(describe, "dcat.json.jinja")
 # https://github.com/opendp/deployments-registry-data (commit 057e5d8), tier 3. A draft, which its publisher
 # hands in: nothing is sent by this program.
 
-NOT_TOLD = "Not stated by the publisher."
 CURATOR_TYPES = ("Government", "Industry", "Nonprofit")
 SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
 """That the registry knows; it takes others when they are added to its schema."""
@@ -282,62 +285,40 @@ class Deployment:
 
 def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
     """Return the record of a stream in the registry's layout, of public facts alone; JSON-ready."""
-    about, statement, model = dataset.about, dataset.statement, deployment.model
-    mechanism, minutes, resolution, code = "", "", "", ""
+    about, statement = dataset.about, dataset.statement
     worst = max(deployment.guarantees, key=lambda one: one.epsilon)
-    epsilon = worst.epsilon
-    if statement is not None:
-        own = {key: value for key, value in statement.mechanism.items() if key != "name"}
-        mechanism = f"{statement.mechanism['name']} {_worded(own)}. "
-        minutes, code = f"{statement.step_minutes} minutes", f" Code version {statement.code_version}."
-        resolution = plain_number(statement.model.resolution)
-        epsilon = max(epsilon, statement.epsilon_plan)
-    parameters = {"epsilon": rounded_up(epsilon)}
+    parameters = {"epsilon": rounded_up(max(worst.epsilon, statement.epsilon_plan if statement else 0))}
     if worst.rho is not None:
         parameters |= {"delta": float(worst.delta), "rho": float(worst.rho)}
-    missing = [] if about.publisher else ["[published.about] publisher"]
-    missing += [
-        f"[published.about] {name}" for name in ("intended_use", "region") if not getattr(about, name)
-    ]
+    wanted = ("publisher", "intended_use", "region")
+    missing = [f"[published.about] {name}" for name in wanted if not getattr(about, name)]
     if about.curator_type not in CURATOR_TYPES:
         missing.append(f"[published.about] curator_type ({', '.join(CURATOR_TYPES)})")
     if about.sector and about.sector not in SECTORS:
         missing.append(f"[published.about] sector ({', '.join(SECTORS)}, or ask the registry to add yours)")
-    # floats decide in the Gaussian draw where they must agree with fractions (Lemma 20a)
-    is_gaussian = bool((statement.model if statement else model).delta)
-    names = deployment.sharing
-    shares = "other stream shares" if len(names) == 1 else "other streams share"
-    law = (
-        "discrete Gaussian" if is_gaussian else "discrete Laplace (or joint, as each release's manifest says)"
-    )
     return describe(
         "deployment-card.json.jinja",
         dataset,
-        NOT_TOLD=NOT_TOLD,
-        model=model,
-        curator=about.publisher or NOT_TOLD,
-        own_description=about.description or f"Series of {dataset.catalogue.value_column}.",
+        model=deployment.model,
         first_published=day_after(day_of(dataset.catalogue.entries[0].period)),
-        minutes=minutes,
         parameters=parameters,
         losses=in_words("losses", dataset, deployment),
-        resolution=resolution,
-        mechanism=mechanism,
-        is_gaussian=is_gaussian,
-        law=law,
-        code=code,
-        sharing=f" {len(names)} {shares} the budget: {', '.join(names)}." if names else "",
+        sharing=deployment.sharing,
         missing=missing,
     )
 
 
-def _worded(value: Any) -> str:
-    """Return a parameter without Python's own notation: keys in parentheses, lists by spaces."""
-    if isinstance(value, Mapping):
-        return f"({', '.join(f'{key} {_worded(part)}' for key, part in value.items())})"
-    if isinstance(value, list | tuple):
-        return " ".join(map(_worded, value)) or "none"
-    return str(value)
+def _worded(mechanism: Mapping[str, Any]) -> str:
+    """Return a mechanism without Python's own notation: keys in parentheses, lists by spaces."""
+
+    def words(value: Any) -> str:
+        if isinstance(value, Mapping):
+            return f"({', '.join(f'{key} {words(part)}' for key, part in value.items())})"
+        if isinstance(value, list | tuple):
+            return " ".join(map(words, value)) or "none"
+        return str(value)
+
+    return f"{mechanism['name']} {words({key: one for key, one in mechanism.items() if key != 'name'})}"
 
 
 LARGEST_METADATA = 2**26

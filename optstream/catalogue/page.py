@@ -12,12 +12,13 @@ Figures in `curves/`, which pages of an earlier version loaded, go with the next
 import hashlib
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 
 from optstream.catalogue.backends import Readable, Storage, Transaction, change_folder, open_storage
 from optstream.catalogue.index import Catalogue, find_catalogue, read_catalogue
 from optstream.catalogue.layout import CATALOGUE, CURVES, PAGE
-from optstream.catalogue.times import settle_blank_page_time, settle_page_time
+from optstream.catalogue.times import release_time, settle_page_time
 from optstream.errors import PublicationError
 from optstream.storage.store import Location
 
@@ -81,7 +82,9 @@ def blank_page(transaction: Transaction, catalogue: Catalogue) -> None:
         if not check_page(transaction, catalogue):
             return
         transaction.replace_marked(PAGE, BLANK, mark)
-        settle_blank_page_time(transaction, catalogue)
+        oldest = min(entry.period for entry in catalogue.entries)
+        # older than any page that shows something
+        transaction.settle({PAGE: release_time(oldest) - timedelta(days=1)})
     _remove_figures(transaction)
 
 

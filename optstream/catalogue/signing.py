@@ -20,9 +20,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from optstream.catalogue.backends import Readable, Storage, Transaction, change_folder
 from optstream.catalogue.index import LARGEST_SEQUENCE, Catalogue, Entry
-from optstream.catalogue.layout import CATALOGUE, LARGEST_RELEASE, signature_file
+from optstream.catalogue.layout import CATALOGUE, LARGEST_RELEASE, SIGNATURES, signature_file
 from optstream.catalogue.stage import decode
-from optstream.catalogue.times import settle_signature_time
+from optstream.catalogue.times import SIGNED
 from optstream.errors import ParameterError, PublicationError
 from optstream.storage.store import Location
 
@@ -65,7 +65,7 @@ class Signer:
             is_needed = True
         if is_needed:
             transaction.replace_marked(name, signature, transaction.mark(name))
-        settle_signature_time(transaction, name)
+        transaction.settle({name: SIGNED, SIGNATURES: SIGNED})
         return is_needed
 
     def take_up(self, transaction: Transaction, catalogue: Catalogue | None) -> None:

@@ -449,14 +449,7 @@ class ReleaseStatement(Document):
     @property
     def beside(self) -> tuple[tuple[str, str], ...]:
         """The files that belong to the release: each by its place in the published folder, and its hash."""
-        found = []
-        if self.measurements:
-            digest = self.measurements.file_hash
-            found.append((measurements_file(self.period, self.revision, digest), digest))
-        if self.errors:
-            digest = self.errors.file_hash
-            found.append((errors_file(self.period, self.revision, self.vintage, digest), digest))
-        return tuple(found)
+        return tuple((one.file, one.file_hash) for one in (self.measurements, self.errors) if one)
 
 
 class _Stated:
