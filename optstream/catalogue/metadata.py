@@ -203,11 +203,9 @@ def describe(template: str, dataset: Dataset, **facts: Any) -> dict[str, Any]:
         undefined=StrictUndefined,
     )
     environment.policies["json.dumps_kwargs"] = {}  # the keys' order stays
-    environment.filters |= {
-        "inside": lambda text: json.dumps(text)[1:-1],
-        "plain": plain_number,
-        "worded": _worded,
-    }
+    environment.filters["inside"] = lambda text: json.dumps(text)[1:-1]
+    environment.filters["plain"] = plain_number
+    environment.filters["worded"] = _worded
     about, listed = dataset.about, dataset.listed
     first, last = (listed[0].period, listed[-1].period) if listed else (None, None)
     contact, short = about.contact or "", (about.licence or "").replace(" ", "-")
@@ -287,7 +285,8 @@ def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
     """Return the record of a stream in the registry's layout, of public facts alone; JSON-ready."""
     about, statement = dataset.about, dataset.statement
     worst = max(deployment.guarantees, key=lambda one: one.epsilon)
-    parameters = {"epsilon": rounded_up(max(worst.epsilon, statement.epsilon_plan if statement else 0))}
+    epsilon = max(worst.epsilon, statement.epsilon_plan) if statement else worst.epsilon
+    parameters = {"epsilon": rounded_up(epsilon)}
     if worst.rho is not None:
         parameters |= {"delta": float(worst.delta), "rho": float(worst.rho)}
     wanted = ("publisher", "intended_use", "region")
