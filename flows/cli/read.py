@@ -33,9 +33,8 @@ from flows.cli.options import (
 from flows.cli.output import Terminal, listed
 from flows.orchestration.environment import NoServerError, connect, environment
 from optstream.catalogue import check_files, read_catalogue
-from optstream.catalogue.about import About, read_about
+from optstream.catalogue.about import About, find_hierarchy, read_about
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.hierarchy_table import find_hierarchy
 from optstream.catalogue.layout import ABOUT, HIERARCHY
 from optstream.catalogue.read import catalogue_reader, rows_of, with_names
 from optstream.catalogue.signing import check_signature, read_public_keys

@@ -13,26 +13,12 @@ from optstream.errors import ParameterError, PublicationError
 
 
 def error_columns(value_column: str) -> tuple[str, str]:
-    """Return the names of the two columns of standard errors beside the values, in the same unit.
-
-    Args:
-        value_column: Name of the published values.
-
-    Returns:
-        The names of the noise's and of the posterior's standard errors.
-    """
+    """Return the names of the columns of the noise's and of the whole error's standard errors."""
     return f"{value_column}_noise_se", f"{value_column}_se"
 
 
 def band_columns(value_column: str) -> tuple[str, str]:
-    """Return the names of the two columns of bands beside the standard errors, in the values' unit.
-
-    Args:
-        value_column: Name of the published values.
-
-    Returns:
-        The names of the lowest and of the highest count.
-    """
+    """Return the names of the columns of the lowest and of the highest count of a band."""
     return f"{value_column}_low", f"{value_column}_high"
 
 
@@ -97,11 +83,7 @@ KEY = ("date", "step", "node")
 
 
 def columns_of(value: str, with_errors: bool = True, with_bands: bool = False) -> tuple[Column, ...]:
-    """Return the columns of the published rows, in order.
-
-    with_errors: whether standard errors are among them, which old releases lack; with_bands: whether bands
-    are, which releases of counts alone have.
-    """
+    """Return the columns of the published rows, in order; releases of counts alone have bands."""
     noise, model = error_columns(value)
     low, high = band_columns(value)
     kind = pl.Float64()
@@ -170,10 +152,8 @@ def ordered_rows(
 ) -> pl.DataFrame:
     """Return the rows in the published column types, sorted by (date, step, node) with node as UTF-8 bytes.
 
-    stated: columns that hold one value each: date, revision and vintage. with_errors, with_bands: as in
-    `schema`. Raises PublicationError unless the columns are the published ones, filled (only `timestamp`,
-    `parent`, standard errors and bands may be null), as stated, and hold every node at every step exactly
-    once.
+    stated: columns that hold one value each. Raises PublicationError unless the columns are the published
+    ones, filled where they must be, as stated, and hold every node at every step exactly once.
     """
     columns = columns_of(value_column, with_errors, with_bands)
     wanted = {one.name: one.type for one in columns}

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from optstream.catalogue.backends import Location, Storage, open_storage
+from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import LARGEST_ERRORS, SUPERSEDED_ERRORS, errors_file, folder_of
 from optstream.catalogue.read import catalogue_reader, read_beside, read_rows, read_statement
@@ -29,6 +29,7 @@ from optstream.estimation import SumOfValues
 from optstream.estimation.error_terms import ErrorTerms, PairedNodes
 from optstream.estimation.groups import GroupedNodes
 from optstream.storage.parquet import Limits, read_table
+from optstream.storage.store import Location
 from optstream.stream import Calendar
 from optstream.stream.period import Hour, day_of, period_from
 from optstream.stream.tree import several

@@ -18,9 +18,9 @@ from pydantic import (
     StringConstraints,
 )
 
-from optstream.catalogue.backends import Location, locate
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.privacy.exact import SIZES, NumberSizeError, exact
+from optstream.storage.store import Location, locate
 
 if TYPE_CHECKING:
     from sqlalchemy import URL

@@ -12,9 +12,8 @@ from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 
-from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import ConfigurationError, ParameterError, PublicationError
-from optstream.storage.store import open_store
+from optstream.storage.store import Location, StoreUrl, open_store
 from tasks.config.fields import (
     RuleError,
     Section,

@@ -14,10 +14,10 @@ from zoneinfo import ZoneInfo
 from pydantic_core import to_jsonable_python
 
 from optstream.catalogue.about import NodeFacts, called
-from optstream.catalogue.backends import Location
 from optstream.catalogue.statement import MARGIN, TREE
 from optstream.errors import BudgetError
 from optstream.privacy import PrivacyModel
+from optstream.storage.store import Location
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, Hour, day_of
 from optstream.stream.lattice import Margin
 from tasks.config.fields import located, resolve_ledger_url

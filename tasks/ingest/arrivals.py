@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import DumpError
-from optstream.storage.store import open_store
+from optstream.storage.store import Location, StoreUrl, open_store
 from optstream.stream import partition_of, period_from_partition
 from optstream.stream.tree import some_of
 from tasks.config import Layout, Settings

@@ -19,9 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data_contracts.metrics import LIMITS
-from optstream.catalogue.backends import Location, StoreUrl
 from optstream.storage.parquet import Claims, claims_of
-from optstream.storage.store import open_store
+from optstream.storage.store import Location, StoreUrl, open_store
 from optstream.stream.private_period import quantise
 from tasks.config import Layout, Settings
 from tasks.ingest.clock import fits_clock, start_of

@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import DumpError, OptStreamError
+from optstream.storage.store import Location, StoreUrl
 from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.config.fields import step_minutes

@@ -24,8 +24,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from optstream.catalogue import find_catalogue
-from optstream.catalogue.backends import StoreUrl
-from optstream.catalogue.backends.object_store import check_conditions
+from optstream.catalogue.backends import check_conditions
 from optstream.errors import (
     ConfigurationError,
     DumpError,
@@ -37,7 +36,7 @@ from optstream.errors import (
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
 from optstream.ledger.records import LONGEST_LEASE
 from optstream.noise import NoiseSource, secure_noise
-from optstream.storage.store import open_store
+from optstream.storage.store import StoreUrl, open_store
 from optstream.stream import Measured, period_from
 from tasks.config import Layout, Settings
 from tasks.config.fields import ledger_database, lies_within

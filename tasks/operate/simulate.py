@@ -18,8 +18,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import DumpError, ParameterError
+from optstream.storage.store import Location, StoreUrl
 from optstream.stream import Calendar
 from tasks.config import Layout
 from tasks.ingest.arrivals import EVERY, place_of

@@ -11,10 +11,10 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from optstream.catalogue.backends import Location
 from optstream.errors import PublicationError
 from optstream.ledger import ReleaseEvent, ReleaseRecord, Vintage
 from optstream.privacy import PrivacyModel, worst_window
+from optstream.storage.store import Location
 from optstream.stream import day_of
 from tasks.config import Settings
 from tasks.ingest import Arrival, arrivals_of

@@ -26,19 +26,26 @@ from optstream.catalogue import (
     read_catalogue,
     replace_page,
 )
-from optstream.catalogue.about import About, called, put_about
-from optstream.catalogue.backends import Location, Storage, open_storage
-from optstream.catalogue.deployment_card import Deployment, StatedTerms, deployment_card
-from optstream.catalogue.hierarchy_table import put_hierarchy
+from optstream.catalogue.about import About, called, put_about, put_hierarchy
+from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.index import day_entries
 from optstream.catalogue.layout import CARD, CARD_PAGE
-from optstream.catalogue.metadata import Dataset, Describe, put_metadata, to_bytes
+from optstream.catalogue.metadata import (
+    Dataset,
+    Deployment,
+    Describe,
+    StatedTerms,
+    deployment_card,
+    put_metadata,
+    to_bytes,
+)
 from optstream.catalogue.page import MARKER
 from optstream.catalogue.read import read_columns, read_statement
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.sweep import delete_answers
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import Ledger
+from optstream.storage.store import Location
 from tasks.config import Settings
 from tasks.ledger.show import read_horizons
 from tasks.operate.keys import signer_of

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from optstream.catalogue import Catalogue, Entry, ReleaseStatement, error_columns, read_catalogue
 from optstream.catalogue.about import About, read_about
 from optstream.catalogue.backends import Storage
-from optstream.catalogue.deployment_card import StatedTerms
 from optstream.catalogue.index import DayEntry, day_entries, files_of
 from optstream.catalogue.layout import DATA, LARGEST_RELEASE
+from optstream.catalogue.metadata import StatedTerms
 from optstream.catalogue.read import read_columns, read_file, read_statement
 from optstream.catalogue.statement import MARGIN
 from optstream.catalogue.sums import read_errors

@@ -22,9 +22,8 @@ from openlineage.client.facet_v2 import (
 from openlineage.client.transport.file import FileConfig, FileTransport
 
 from optstream.catalogue import ReleaseStatement, band_columns, error_columns
-from optstream.catalogue.backends import Location, StoreUrl
 from optstream.storage.folders import sync_folder
-from optstream.storage.store import name_below
+from optstream.storage.store import Location, StoreUrl, name_below
 from tasks.config import Settings
 from tasks.config.fields import located
 from tasks.ingest.arrivals import parts_of, place_of

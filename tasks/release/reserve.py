@@ -8,10 +8,11 @@ from datetime import date, timedelta
 from itertools import pairwise
 
 from optstream.catalogue import Catalogue, find_catalogue
-from optstream.catalogue.backends import StoreUrl, open_storage
+from optstream.catalogue.backends import open_storage
 from optstream.errors import BudgetError, HeldError, LedgerError, OptStreamError, ParameterError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
 from optstream.privacy import Spend, worst_window
+from optstream.storage.store import StoreUrl
 from optstream.stream import Calendar, day_of, period_from
 from tasks.config import Settings
 from tasks.release.lineage import told_releases

@@ -13,11 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from optstream.catalogue.backends import Location, StoreUrl
-from optstream.catalogue.backends.object_store import MOST_TRANSACTIONS, check_conditions
+from optstream.catalogue.backends import MOST_TRANSACTIONS, check_conditions
 from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import Ledger
-from optstream.storage.store import open_store
+from optstream.storage.store import Location, StoreUrl, open_store
 from tasks.config import Settings
 from tasks.trusted.files import exclusive_in, write_private
 

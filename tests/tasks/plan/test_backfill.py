@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from optstream.catalogue.backends.local import LocalTransaction
+from optstream.catalogue.backends import LocalTransaction
 from optstream.errors import LedgerError
 from tasks.config import load_settings
 from tasks.plan.backfill import cost_of, over_already, plan_backfill, words_of_left

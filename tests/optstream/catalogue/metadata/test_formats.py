@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from optstream.catalogue import publish, read_published, stage
-from optstream.catalogue.about import About
+from optstream.catalogue.about import About, put_hierarchy
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.hierarchy_table import put_hierarchy
 from optstream.catalogue.metadata import Dataset, croissant, data_package, put_metadata, read_dataset
 from optstream.catalogue.statement import StatedErrors
 from optstream.catalogue.sums import encode_errors

@@ -61,7 +61,7 @@ def test_the_statement_says_that_others_share_the_budget(products):
         one.release(DAY)
         (manifest,) = (one.folder / "published/manifests").rglob("*.json")
         statement = ReleaseStatement.read(json.loads(manifest.read_text())["statement"])
-        assert ("streams of another quantity" in statement.in_words()) is (name == "gas")
+        assert ("streams of another quantity" in statement.privacy_in_words) is (name == "gas")
         assert statement.budget_alpha == (Fraction(1) if name == "gas" else None)
         assert statement.epsilon_plan <= Fraction(1, 2)
         assert statement.epsilon_of_grant == 1
