@@ -16,9 +16,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
+from optstream.catalogue.sums import encode_errors
 
 from optstream import AggregationTree, PrivacyModel, simulated_noise
-from optstream.catalogue.sums import encode_errors
 from optstream.estimation.error_terms import error_terms
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Release
 from optstream.stream.public_days import PublicDays

@@ -27,9 +27,9 @@ from typing import Annotated, Literal
 import numpy as np
 import typer
 from numpy.typing import NDArray
+from optstream.catalogue.sums import SummedDay, decode_errors, encode_errors, sum_of_days
 
 from optstream import PrivacyModel, simulated_noise
-from optstream.catalogue.sums import SummedDay, decode_errors, encode_errors, sum_of_days
 from optstream.estimation.error_terms import BAND, ErrorTerms, error_terms
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace, Release
 from optstream.stream import AggregationTree, Measured

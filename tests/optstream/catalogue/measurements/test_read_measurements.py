@@ -8,12 +8,12 @@ from hashlib import sha256
 import numpy as np
 import polars as pl
 import pytest
+from optstream.catalogue.sums import encode_errors
 
 from optstream import Hierarchical, Laplace, read_measurements, read_sum, simulated_noise
 from optstream.catalogue import publish, stage
 from optstream.catalogue.measurements import encode_measurements
 from optstream.catalogue.statement import StatedErrors, StatedMeasurements
-from optstream.catalogue.sums import encode_errors
 from optstream.catalogue.verify import check_files
 from optstream.errors import PublicationError
 from optstream.estimation.error_terms import error_terms

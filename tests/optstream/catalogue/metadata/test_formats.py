@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from optstream.catalogue.sums import encode_errors
 
 from optstream.catalogue import publish, read_published, stage
 from optstream.catalogue.about import About
@@ -14,7 +15,6 @@ from optstream.catalogue.backends import open_storage
 from optstream.catalogue.hierarchy_table import put_hierarchy
 from optstream.catalogue.metadata import Dataset, croissant, data_package, put_metadata, read_dataset
 from optstream.catalogue.statement import StatedErrors
-from optstream.catalogue.sums import encode_errors
 from optstream.estimation.error_terms import ErrorTerms
 from optstream.stream import DatedHierarchy, TreeChange
 from tests.optstream.catalogue.conftest import NODES, make_rows, make_statement

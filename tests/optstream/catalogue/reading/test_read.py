@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from optstream.catalogue.sums import read_sum
 
 import optstream
 from optstream.catalogue import (
@@ -21,7 +22,6 @@ from optstream.catalogue import (
     stage,
 )
 from optstream.catalogue.rows import schema
-from optstream.catalogue.sums import read_sum
 from optstream.errors import PublicationError
 from tests.optstream.catalogue.folders import DAY, NEXT
 

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
+from optstream.catalogue.sums import KEY, SCHEMA, decode_errors, encode_errors
 from scipy.sparse import csr_array
 
-from optstream.catalogue.sums import KEY, SCHEMA, decode_errors, encode_errors
 from optstream.errors import PublicationError
 from optstream.estimation.error_terms import ErrorTerms
 from optstream.estimation.groups import GroupedNodes

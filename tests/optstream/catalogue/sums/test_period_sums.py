@@ -5,8 +5,8 @@ from datetime import date, timedelta
 import numpy as np
 import polars as pl
 import pytest
-
 from optstream.catalogue.sums import DayErrors, period_sums
+
 from optstream.estimation.error_terms import ErrorTerms
 
 SUNDAY = date(2016, 1, 31)

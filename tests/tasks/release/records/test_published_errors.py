@@ -6,11 +6,11 @@ import re
 import numpy as np
 import polars as pl
 import pytest
+from optstream.catalogue.sums import encode_errors, read_day
 
 from optstream import read_published, read_sum
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.sums import encode_errors, read_day
 from optstream.catalogue.sweep import clear_superseded
 from optstream.errors import ParameterError, PublicationError
 from optstream.estimation.error_terms import ErrorFactor, ErrorTerms

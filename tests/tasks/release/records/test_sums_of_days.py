@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from optstream.catalogue.sums import DayErrors, SummedDay, sum_of_days
 from scipy.sparse import csr_array
 
 from optstream import read_measurements, read_published, read_sum
-from optstream.catalogue.sums import DayErrors, SummedDay, sum_of_days
 from optstream.errors import ParameterError, PublicationError
 from optstream.estimation.error_terms import ErrorTerms
 from optstream.estimation.groups import GroupedNodes

@@ -5,11 +5,11 @@ from datetime import date
 import numpy as np
 import polars as pl
 import pytest
+from optstream.catalogue.sums import errors_of_days, period_sums
 
 from optstream import read_published, read_sum
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.sums import errors_of_days, period_sums
 from tasks.release.publish import close_over
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
