@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import LARGEST_ERRORS, SUPERSEDED_ERRORS, errors_file, folder_of
-from optstream.catalogue.old_errors import KEY as OLD_KEY
 from optstream.catalogue.old_errors import OldErrors, decode_old_errors
 from optstream.catalogue.read import catalogue_reader, read_beside, read_rows, read_statement
 from optstream.catalogue.rows import error_columns
@@ -137,9 +136,7 @@ def read_replicates(
         if not storage.is_file(replaced):
             raise
         data = read_beside(storage, entry.period, replaced, digest, LARGEST_ERRORS)
-    is_old = (
-        OLD_KEY in (pq.read_metadata(pa.BufferReader(data)).metadata or {}) if data[:4] == b"PAR1" else False
-    )
+    is_old = stated.errors.replicates is None
     found = decode_old_errors(data) if is_old else decode_replicates(data)
     if (found.period, found.of) != (entry.period, stated.errors.of):
         raise PublicationError(f"{name} is of another release; restore it")

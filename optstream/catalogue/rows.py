@@ -97,7 +97,8 @@ def columns_of_replicates(n: int) -> tuple[Column, ...]:
     estimate = Column("estimate", pl.Float64(), "The value before the lower bound and before rounding.")
     each = "The estimate with another draw of its error."
     replicates = (Column(f"replicate_{number}", pl.Float32(), each) for number in range(1, n + 1))
-    return tuple(one for one in _BEFORE if one.name in ("step", "node")) + (estimate, *replicates)
+    labels = (one for one in _BEFORE if one.name in ("step", "node"))
+    return (*labels, estimate, *replicates)
 
 
 def columns_of(value: str, with_errors: bool = True, with_bands: bool = False) -> tuple[Column, ...]:
