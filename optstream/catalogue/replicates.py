@@ -58,6 +58,27 @@ class Replicates:
     of: ErrorsOf
     rows: pl.DataFrame
 
+    @classmethod
+    def labelled(
+        cls,
+        period: date,
+        of: ErrorsOf,
+        nodes: Sequence[str],
+        estimate: Floats,
+        replicates: Floats,
+        first_step: int = 0,
+    ) -> "Replicates":
+        """Return the rows of an estimate, (n_nodes, n_steps), and its replicates, (R, n_nodes, n_steps)."""
+        order, n_steps = pl.Series(nodes).arg_sort().to_numpy(), estimate.shape[1]
+        figures = {ESTIMATE: estimate} | {f"{REPLICATE}{at}": one for at, one in enumerate(replicates, 1)}
+        labels = {
+            "step": np.repeat(np.arange(first_step, first_step + n_steps, dtype=np.int32), len(nodes)),
+            "node": pl.Series(nodes).gather(np.tile(order, n_steps)),
+        }
+        columns = {name: np.asarray(one)[order].T.ravel() for name, one in figures.items()}
+        floats = [pl.Series(name, one).cast(pl.Float32) for name, one in columns.items() if name != ESTIMATE]
+        return cls(period, of, pl.DataFrame(labels | {ESTIMATE: columns[ESTIMATE]}).hstack(floats))
+
 
 def replicate_columns(frame: pl.DataFrame) -> list[str]:
     """Return the names of the frame's replicates, in order."""

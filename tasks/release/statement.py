@@ -30,8 +30,6 @@ from optstream.catalogue.layout import LARGEST_ERRORS, errors_file
 from optstream.catalogue.measurements import encode_measurements
 from optstream.catalogue.read import read_beside, read_statement
 from optstream.catalogue.replicates import (
-    ESTIMATE,
-    REPLICATE,
     Replicates,
     encode_replicates,
     replicate_columns,
@@ -238,26 +236,8 @@ def _replicates(settings: Settings, day: date, release: Release) -> Replicates |
         drawn = release.replicates(settings.published.replicates)
     if drawn is None:
         return None
-    of, replicates = drawn
-    order = pl.Series(tree.nodes).arg_sort().to_numpy()
-    n_nodes, n_steps = release.values.shape
-
-    def column(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(numbers[order].T.ravel())
-
-    figures = {
-        f"{REPLICATE}{number}": column(one).astype(np.float32) for number, one in enumerate(replicates, 1)
-    }
-    steps = np.repeat(np.arange(n_steps, dtype=np.int32), n_nodes) + settings.calendar.step_of_day(day)
-    rows = pl.DataFrame(
-        {
-            "step": steps.astype(np.int32),
-            "node": pl.Series(tree.nodes).gather(np.tile(order, n_steps)),
-            ESTIMATE: column(release.unbounded),
-            **figures,
-        }
-    )
-    return Replicates(day, of, rows)
+    first_step = settings.calendar.step_of_day(day)
+    return Replicates.labelled(day, drawn[0], tree.nodes, release.unbounded, drawn[1], first_step)
 
 
 def _why_none(settings: Settings, release: Release) -> str:

@@ -10,7 +10,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
-from optstream.catalogue.sums import read_sum
 
 import optstream
 from optstream.catalogue import (
@@ -21,6 +20,7 @@ from optstream.catalogue import (
     read_published,
     stage,
 )
+from optstream.catalogue.replicates import read_sum
 from optstream.catalogue.rows import schema
 from optstream.errors import PublicationError
 from tests.optstream.catalogue.folders import DAY, NEXT
