@@ -2,8 +2,8 @@
 
 A nation, regions of 30 leaves (one level of leaves up to 13 nodes), made-up load, half-hours, w = 48, alpha
 1 MW, equal shares. A night: with six weeks of history, measured, estimated, its standard errors; a night that
-learns too, as every 28th does; and the ordinary night's file of replicates. Beside it OptStream (ten points, the
-paper's day parts), the peer.
+learns too, as every 28th does; and the ordinary night's file of replicates. The peer is OptStream (ten
+points, the paper's day parts).
 --year: 365 nights of 13 nodes from the first day on. CPU seconds of one process; the memory is the process's
 largest so far, so sizes are run from small to large. Noise is simulated.
 """

@@ -8,12 +8,12 @@ with `counts`. Each seed has noise of its own, and of the
 load a quarter of 2013 to 2016 of its own; trips are of the first months of 2024, and begin on another day
 with each seed, so that other hours of each day are measured. The first 28 days are
 learned from. Each later day of HistoryInformed is estimated with 8 to 14 days after it, as vintages are (6
-days share what they look at); the bands are those of `optstream.read_figure`, from the replicates of the releases,
-around the estimate before bound and rounding. Single values: bands of `standard_errors`; sums, a day's
-maximum, and a day's share of the root: how often bands hold the truth, and the standard error against the
-root mean square of the errors that were made (a Monte Carlo over seeds, days and nodes). Sums of a seed that begin in the same 28 days count as one draw where the standard error of a
-share is told: they overlap, and what happens to a nation happens to its regions. Load and trips are public,
-so errors may be printed. Noise is simulated.
+days share what they look at); the bands are those of `optstream.read_figure`, from the replicates of the
+releases, around the estimate before bound and rounding. Single values: bands of `standard_errors`; sums, a
+day's maximum, and a day's share of the root: how often bands hold the truth, and the standard error against
+the root mean square of the errors that were made (a Monte Carlo over seeds, days and nodes). Sums of a seed
+that begin in the same 28 days count as one draw in the standard error of a share: they overlap, and an error
+of a nation is one of its regions. Load and trips are public, so errors may be printed. Noise is simulated.
 """
 
 from collections.abc import Mapping, Sequence
