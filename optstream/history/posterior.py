@@ -78,9 +78,13 @@ class Conditioned:
         seen = self.published.seen
         return self.published.revalued(seen.residuals, (1.0 + MORE_NOISE) * seen.noise)
 
-    def draws(self, n: int) -> ErrorDraws:
-        """Return n draws of the published posterior's error."""
-        return self._draws.setdefault(n, ErrorDraws(self.published, n))
+    def draws(self, n: int, steps: Blocks) -> tuple[Floats, Floats]:
+        """Return n draws of the leaves' errors at these steps, (n, n_leaves, n_steps) each, factor left out.
+
+        As `ErrorDraws`: of the prior, and of noise and of the coefficients of covariates.
+        """
+        of_prior, of_noise = self._draws.setdefault(n, ErrorDraws(self.published, n)).at(steps)
+        return of_prior, of_noise if self.effect is None else of_noise + self.effect.draws(steps, n)
 
     @cached_property
     def _draws(self) -> dict[int, ErrorDraws]:
