@@ -4,13 +4,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.linalg import block_diag
 
+from optstream.estimation.replicates import normals
+from optstream.history import count_draws as count_draws_module
 from optstream.history.count_draws import count_draws
-from optstream.history.counts import fit_counts, shared_fit
+from optstream.history.counts import (
+    block_sums,
+    estimate_leaves,
+    families_of,
+    fit_counts,
+    own_parts,
+    shapes_of,
+    shared_fit,
+)
 from optstream.history.learn import step_blocks
 from optstream.stream.covariate import Covariate
 from tests.optstream.history.test_tree_counts import BELIEF, TREE, histories, history
-from tests.optstream.monte_carlo import Z
+from tests.optstream.monte_carlo import Z, agree
 
 STEPS, N = range(27 * 24, 28 * 24), 1000
 ROUGHLY = 0.03
@@ -53,6 +64,7 @@ KNOWN = {
     "single steps": (single_steps, None, ()),
     "no blocks in the day": (lambda: without(27, dense()), None, ()),
     "small leaves, no blocks in the day": (lambda: without(27, histories()), 2, ()),
+    "noisy small leaves": (lambda: histories() | {2: history(2, np.arange(0, 28 * 24, 25), 4, 60)}, 2, ()),
     "covariates": (warmed, None, (Covariate("warmth", 0, DEGREES),)),
 }
 
@@ -92,6 +104,38 @@ def test_sums_over_a_day_err_as_its_steps_do_together():
     assert (np.abs(squares.mean(axis=0) - expected) < Z * errors).all()
     alone = fit.variances.sum(axis=1) + fit.means.sum(axis=1)
     assert (np.abs(squares.mean(axis=0) - alone) > Z * errors).any(), "the control: steps err together"
+
+
+def own_errors(estimate, parent, of_day, one):
+    """The covariance of sums over the day of a family's own errors, written out; `parent` shapes them."""
+    leaves, power = one.leaves, (estimate.strength * estimate.sizes[one.leaves]) ** 2
+    noise = estimate.noise[leaves]
+    told = (parent @ one.across) ** 2 @ (power**2 / (power * one.spectrum[:, None] + noise))
+    sizes = np.diag(estimate.size_variances[leaves] + estimate.joined[leaves] ** 2)
+    sizes -= np.outer(estimate.joined[leaves], estimate.joined[leaves])
+    return estimate.factor * (sizes * parent.sum() ** 2 + np.diag(power * (parent @ of_day @ parent) - told))
+
+
+def test_sums_of_small_leaves_err_as_those_of_independent_series_with_joined_sizes(monkeypatch):
+    """Given their parents and without the variation of counts. False alarm below 1e-6."""
+    shared, known, small = shared_of("noisy small leaves")
+    blocks = shared.leaf_blocks(TREE, small, known[small], STEPS)
+    prior, shape = shared.found.posterior.prior, shapes_of(blocks[1])[1]
+    estimate = estimate_leaves(*blocks, STEPS, prior, shared.days, 1.0)
+    cover = block_sums(shape, blocks[0], blocks[2])
+    families = families_of(blocks[0], cover, np.zeros_like(blocks[0].sums), STEPS, prior, shared.days)
+    of_day = own_parts(prior).covariances(*(step_blocks(STEPS, shared.days),) * 2)[1]
+    now = shape[:, STEPS.start - blocks[2] : STEPS.stop - blocks[2]]
+    expected = [own_errors(estimate, now[blocks[0].parents[one.leaves[0]]], of_day, one) for one in families]
+
+    def without_counts(first, *keys):
+        return normals(first, *keys) * (first != count_draws_module.LEAF_COUNTS)
+
+    monkeypatch.setattr(count_draws_module, "normals", without_counts)
+    monkeypatch.setattr(count_draws_module, "shares_of_parents", lambda *_: np.zeros((6, 3)))
+    drawn = count_draws(shared, known, TREE, small, STEPS, 2000)[:, 3:].sum(axis=2)
+    assert agree(drawn, block_diag(*expected))
+    assert not agree(drawn, np.diag(np.diag(block_diag(*expected)))), "the control: siblings err together"
 
 
 def test_leaves_that_were_never_measured_have_no_draws():

@@ -9,10 +9,12 @@ from scipy.linalg import block_diag
 from optstream.estimation.replicates import keys_of
 from optstream.history import draws as module
 from optstream.history.blocks import Blocks
-from optstream.history.draws import ErrorDraws, own_draws, shared_draws
+from optstream.history.draws import ErrorDraws, Frequencies, own_draws, shared_draws
+from optstream.history.posterior import event_numbers
 from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, TemporalPrior
 from optstream.history.tree import Seen, TreePosterior
 from optstream.stream import AggregationTree
+from optstream.stream.public_days import PublicDays
 from tests.optstream.history.dense import Dense, by_hand
 from tests.optstream.history.test_tree_posterior import NOISES, SLOTS, TREES, case
 from tests.optstream.monte_carlo import agree
@@ -70,6 +72,32 @@ def test_a_draw_is_a_function_of_leaf_and_time_alone():
     np.testing.assert_allclose(more[:, [2, 1]], own, rtol=1e-12)
     some = own_draws(prior, keys_of("ab"), blocks.between(3, 7), 5)
     np.testing.assert_allclose(some, own[:5, :, 3:7], rtol=1e-9, atol=1e-12)
+
+
+def test_waves_are_summed_over_blocks_step_by_step():
+    """Also those of whole turns a step, of half a turn, and of none."""
+    harmonics, rest = np.array([[0, 3, 12, 24, 6, 12]]), np.array([[0.0, 0.2, 0.0, 1e-7, 0.0, 0.01]])
+    blocks = some_blocks()
+    found = Frequencies(COMPONENTS[3], harmonics, rest).at(blocks, SLOTS)[0]
+    a_step = (2.0 * np.pi * harmonics[0] + rest[0]) / SLOTS
+    for block, (first, n) in enumerate(zip(blocks.clock, blocks.lengths, strict=True)):
+        turned = np.outer(a_step, np.arange(first, first + n))
+        expected = np.concatenate([np.cos(turned).sum(axis=1), np.sin(turned).sum(axis=1)])
+        np.testing.assert_allclose(found[:, block], expected * blocks.weight[block], atol=1e-6)
+
+
+def test_an_event_keeps_its_draws_when_another_one_is_forgotten():
+    days, prior = PublicDays(SLOTS), prior_of(PRIORS["event"], "medians")
+    clock = np.arange(0, 30 * SLOTS, 5)
+    drawn = {
+        known: own_draws(prior, keys_of("a"), Blocks.at(clock, events=event_numbers(clock, known, days)), 8)
+        for known in ((3, 10, 11), (10, 11), (10,))
+    }
+    both, later = drawn[3, 10, 11], drawn[10, 11]
+    of_later = (clock // SLOTS == 10) | (clock // SLOTS == 11)
+    assert np.array_equal(both[:, :, of_later], later[:, :, of_later])
+    assert np.array_equal(later[:, :, clock // SLOTS == 10], drawn[10,][:, :, clock // SLOTS == 10])
+    assert not np.isin(both[:, :, clock // SLOTS == 3], later).any()
 
 
 def gain_of(dense, steps):
