@@ -48,8 +48,8 @@ def count_draws(
     blocks = step_blocks(steps, shared.days, shared.events)
     expected = shared.of_nodes + shared.found.published_means(blocks)
     varied = count_variation(shared.tree, expected, shared.measured, steps)
-    of_prior, of_noise = shared.found.known.draws(n).at(blocks)
-    of_nodes = np.stack([shared.tree.add_up(one) for one in of_prior + of_noise])
+    of_prior, of_rest = shared.found.known.draws(n, blocks)
+    of_nodes = np.stack([shared.tree.add_up(one) for one in of_prior + of_rest])
     expectations = np.sqrt(shared.found.factor * shared.factors)[:, None] * of_nodes
     sizes = normals(SIZES, np.arange(n)[:, None], keys_of(shared.tree.nodes))[:, :, None]
     shape, left = shared.shape(expected), np.sqrt(1.0 - varied.known_expected)

@@ -94,7 +94,8 @@ class Frequencies:
         a_step = (2.0 * np.pi * self.harmonics / period + self.rest)[:, :, None] / steps_per_day
         half, lengths = np.sin(0.5 * a_step), blocks.lengths
         flat = np.abs(half) < 1e-7  # a sum of equal terms, to their last digits
-        sums = np.where(flat, lengths, np.sin(0.5 * a_step * lengths) / np.where(flat, 1.0, half))
+        sums = np.sin(0.5 * a_step * lengths) / np.where(flat, 1.0, half)
+        sums = np.where(flat, lengths * np.cos(0.5 * a_step * (lengths - 1)), sums)
         phase = a_step * (blocks.clock + 0.5 * (lengths - 1))
         return np.concatenate([sums * np.cos(phase), sums * np.sin(phase)], axis=1) * blocks.weight
 

@@ -267,11 +267,8 @@ class PeriodErrors:
         """Return draws of the errors of every node, (n, n_nodes, n_steps)."""
         known = self.fitted.known
         tree, sizes = known.published.seen.tree, known.published.seen.sizes
-        of_prior, of_noise = known.draws(n).at(self.steps)
-        drawn = of_prior + of_noise
-        if known.effect is not None:
-            drawn = drawn + known.effect.draws(self.steps, n)
-        found = np.sqrt(known.factor) * drawn
+        of_prior, of_rest = known.draws(n, self.steps)
+        found = np.sqrt(known.factor) * (of_prior + of_rest)
         if self.is_day:
             found = found + found @ self._to_mean.T
             # those of another replicate, which are independent

@@ -78,9 +78,13 @@ class Conditioned:
         seen = self.published.seen
         return self.published.revalued(seen.residuals, (1.0 + MORE_NOISE) * seen.noise)
 
-    def draws(self, n: int) -> ErrorDraws:
-        """Return n draws of the published posterior's error."""
-        return self._draws.setdefault(n, ErrorDraws(self.published, n))
+    def draws(self, n: int, steps: Blocks) -> tuple[Floats, Floats]:
+        """Return n draws of the leaves' errors at these steps, (n, n_leaves, n_steps) each, factor left out.
+
+        As `ErrorDraws`: of the prior, and of noise and of the coefficients of covariates.
+        """
+        of_prior, of_noise = self._draws.setdefault(n, ErrorDraws(self.published, n)).at(steps)
+        return of_prior, of_noise if self.effect is None else of_noise + self.effect.draws(steps, n)
 
     @cached_property
     def _draws(self) -> dict[int, ErrorDraws]:
@@ -240,14 +244,18 @@ def called_event(blocks: Blocks, chosen: NDArray[np.bool_], days: PublicDays) ->
 
 
 def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicDays) -> NDArray[np.int64]:
-    """Return for each clock place the number of the event that its day belongs to, 0 for none."""
+    """Return for each clock place the event that its day belongs to, 1 + its first day; 0 for none.
+
+    So it has the same number whatever events an estimate knows of, and `ErrorDraws` the same draws.
+    """
     named = np.array(sorted(events), dtype=np.int64)
     numbers = np.zeros(clock.size, dtype=np.int64)
     if named.size:
-        stretch = 1 + np.concatenate([[0], np.cumsum(np.diff(named) > 1)])
+        is_first = np.diff(named, prepend=named[0] - 2) > 1
+        firsts = named[is_first][np.cumsum(is_first) - 1]
         place = np.searchsorted(named, clock // days.steps_per_day)
         inside = np.isin(clock // days.steps_per_day, named)
-        numbers[inside] = stretch[place[inside]]
+        numbers[inside] = 1 + firsts[place[inside]]
     return numbers
 
 

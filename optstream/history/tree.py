@@ -3,7 +3,6 @@
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +13,6 @@ from optstream.estimation.lattice import System, noise_through_lattice, parts_of
 from optstream.history.blocks import Blocks
 from optstream.history.prior import NUGGET, TemporalPrior
 from optstream.stream import AggregationTree, Lattice
-
-if TYPE_CHECKING:
-    pass
 
 # Independent leaves of a tree, sums of them measured with noise: exact in two passes.
 
