@@ -37,8 +37,8 @@ from optstream.catalogue.about import About, find_hierarchy, read_about
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.layout import ABOUT, HIERARCHY
 from optstream.catalogue.read import catalogue_reader, rows_of, with_names
+from optstream.catalogue.replicates import Period, daily_replicates, period_sums
 from optstream.catalogue.signing import check_signature, read_public_keys
-from optstream.catalogue.sums import Period, errors_of_days, period_sums
 from optstream.errors import OptStreamError, PublicationError
 from optstream.stream import follows
 from tasks.config import Settings, load_settings
@@ -137,10 +137,10 @@ def export(
     chosen = names_in(nodes)
     rows = rows_of(storage, catalogue, chosen, first, last, verify=keys is not None, as_of=hierarchy)
     if named:
-        # how the errors of another day's units hang together no file tells
+        # no file has replicates of another day's units
         days = pl.Series([], dtype=pl.Date) if as_of is not None else rows["date"].unique().sort()
-        errors = errors_of_days(storage, catalogue, days)
-        rows = period_sums(rows, catalogue.value_column, named[0], errors)
+        replicates = daily_replicates(storage, catalogue, days)
+        rows = period_sums(rows, catalogue.value_column, named[0], replicates)
     rows = with_names(rows, about.nodes)
     check_new(output)
     with output.open("xb") as written:

@@ -33,7 +33,7 @@ from optstream.catalogue.layout import (
 )
 from optstream.catalogue.page import digest_of
 from optstream.catalogue.read import listed_errors, read_statement
-from optstream.catalogue.rows import ERROR_COLUMNS, HIERARCHY_COLUMNS, Column, columns_of
+from optstream.catalogue.rows import HIERARCHY_COLUMNS, Column, columns_of, columns_of_replicates
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.statement import ReleaseStatement, in_words, plain_number, rounded_up
 from optstream.catalogue.times import settle_page_time
@@ -83,7 +83,7 @@ class Dataset:
     @property
     def has_errors(self) -> bool:
         """Whether the newest release has a file of errors beside it."""
-        return self.statement is not None and self.statement.errors is not None
+        return bool(self.statement and self.statement.errors and self.statement.errors.replicates)
 
     @cached_property
     def listed(self) -> tuple[Entry, ...]:
@@ -136,13 +136,17 @@ class Dataset:
             columns_of(self.catalogue.value_column, with_bands=bands),
             ("date", "step", "node"),
         )
+        stated = self.statement and self.statement.errors
         errors = Table(
             "errors",
-            "How the errors of a day's values hang together, for the standard error of any sum",
-            "A file for each published day that has one; in terms, nodes times steps.",
+            "Replicates of the values: a figure's standard deviation over them is its standard error",
+            "A file for each published day that has one, with the rows of its release.",
             f"{ERRORS}/",
             list(self.errors),
-            (Column("date", pl.Date(), "The local day."), *ERROR_COLUMNS),
+            (
+                Column("date", pl.Date(), "The local day."),
+                *columns_of_replicates((stated and stated.replicates) or 0),
+            ),
         )
         hierarchy = Table(
             "hierarchy",

@@ -22,7 +22,13 @@ def band_columns(value_column: str) -> tuple[str, str]:
     return f"{value_column}_low", f"{value_column}_high"
 
 
-KINDS = {pl.Date: "date", pl.Datetime: "datetime", pl.Int32: "integer", pl.Float64: "number"}
+KINDS = {
+    pl.Date: "date",
+    pl.Datetime: "datetime",
+    pl.Int32: "integer",
+    pl.Float32: "number",
+    pl.Float64: "number",
+}
 
 
 @dataclass(frozen=True)
@@ -68,18 +74,17 @@ HIERARCHY_COLUMNS = (
     Column("became", pl.String(), "The codes that it has from then on, separated by semicolons.", True),
 )
 """Of `hierarchy.parquet`."""
-ERROR_COLUMNS = (
-    Column("term", pl.Int32(), "Which term; empty for what bound and rounding changed.", True),
-    Column("node", pl.String(), "A node of a pair, or the node that bound and rounding changed.", True),
-    Column("other_node", pl.String(), "The other node of the pair; empty of a node in a group.", True),
-    Column("step", pl.Int32(), "A step of a pair, or the step that bound and rounding changed.", True),
-    Column("other_step", pl.Int32(), "The other step of the pair, or the number of the node's group.", True),
-    Column("earlier_date", pl.Date(), "A day before this one, with which its errors are correlated.", True),
-    Column("value", pl.Float64(), "The part of the pair or day; or what bound and rounding added."),
-)
-"""Of the files of errors."""
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 KEY = ("date", "step", "node")
+
+
+def columns_of_replicates(n: int) -> tuple[Column, ...]:
+    """Return the columns of a file of n replicates."""
+    estimate = Column("estimate", pl.Float64(), "The value before the lower bound and before rounding.")
+    each = "The estimate with another draw of its error."
+    replicates = (Column(f"replicate_{number}", pl.Float32(), each) for number in range(1, n + 1))
+    labels = (one for one in _BEFORE if one.name in ("step", "node"))
+    return (*labels, estimate, *replicates)
 
 
 def columns_of(value: str, with_errors: bool = True, with_bands: bool = False) -> tuple[Column, ...]:

@@ -238,7 +238,7 @@ class StatedMeasurements(Document):
 
 
 class StatedErrors(Document):
-    """The file of how the errors of the release's values hang together (docs/data/sums.md)."""
+    """The file of replicates, which gives the standard error of any figure (docs/data/sums.md)."""
 
     file: str = Field(
         "",
@@ -249,6 +249,7 @@ class StatedErrors(Document):
     of: ErrorsOf = Field(
         description="whether of the whole errors, or of what the noise alone did to the values"
     )
+    replicates: OrAbsent[Annotated[int, Field(ge=1)]] = absent("how many; absent in files of version 0.2")
 
 
 def _schema_of_model() -> JsonSchemaValue:

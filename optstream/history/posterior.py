@@ -4,24 +4,20 @@ import hashlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.error_terms import ErrorProducts
-from optstream.estimation.groups import InGroups
 from optstream.history.blocks import Blocks
 from optstream.history.covariates import CovariateEffect, effect_of
+from optstream.history.draws import ErrorDraws
 from optstream.history.prior import TemporalPrior
 from optstream.history.robust import with_known_noise
 from optstream.history.self_check import LEAST_GAIN, is_unlike, left_out, variance_factor
-from optstream.history.tree import EXACT, LeafCovariance, LeafSpans, Seen, SpannedRows, TreePosterior
+from optstream.history.tree import Seen, TreePosterior
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 # A function that caches its last result alone.
 
@@ -77,15 +73,22 @@ class Conditioned:
         return with_own_noise(self.posterior)
 
     @cached_property
-    def leaf_spans(self) -> LeafSpans:
-        """The spans of all published error covariances of leaves."""
-        return LeafSpans(self.published)
-
-    @cached_property
-    def noisier_leaf_spans(self) -> LeafSpans:
+    def noisier(self) -> TreePosterior:
         """The same if the noise were larger by `MORE_NOISE`."""
         seen = self.published.seen
-        return LeafSpans(self.published.revalued(seen.residuals, (1.0 + MORE_NOISE) * seen.noise))
+        return self.published.revalued(seen.residuals, (1.0 + MORE_NOISE) * seen.noise)
+
+    def draws(self, n: int, steps: Blocks) -> tuple[Floats, Floats]:
+        """Return n draws of the leaves' errors at these steps, (n, n_leaves, n_steps) each, factor left out.
+
+        As `ErrorDraws`: of the prior, and of noise and of the coefficients of covariates.
+        """
+        of_prior, of_noise = self._draws.setdefault(n, ErrorDraws(self.published, n)).at(steps)
+        return of_prior, of_noise if self.effect is None else of_noise + self.effect.draws(steps, n)
+
+    @cached_property
+    def _draws(self) -> dict[int, ErrorDraws]:
+        return {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,82 +244,29 @@ def called_event(blocks: Blocks, chosen: NDArray[np.bool_], days: PublicDays) ->
 
 
 def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicDays) -> NDArray[np.int64]:
-    """Return for each clock place the number of the event that its day belongs to, 0 for none."""
+    """Return for each clock place the event that its day belongs to, 1 + its first day; 0 for none.
+
+    So it has the same number whatever events an estimate knows of, and `ErrorDraws` the same draws.
+    """
     named = np.array(sorted(events), dtype=np.int64)
     numbers = np.zeros(clock.size, dtype=np.int64)
     if named.size:
-        stretch = 1 + np.concatenate([[0], np.cumsum(np.diff(named) > 1)])
+        is_first = np.diff(named, prepend=named[0] - 2) > 1
+        firsts = named[is_first][np.cumsum(is_first) - 1]
         place = np.searchsorted(named, clock // days.steps_per_day)
         inside = np.isin(clock // days.steps_per_day, named)
-        numbers[inside] = stretch[place[inside]]
+        numbers[inside] = 1 + firsts[place[inside]]
     return numbers
 
 
-def series_of(fitted: Fitted, targets: Blocks) -> tuple[Floats, Floats]:
-    """Return posterior means less prior means, and variances, of every node at single steps."""
-    posterior = fitted.known.published
-    variances = posterior.variances(targets)
-    if fitted.effect is not None:
-        variances = variances + fitted.effect.variances(targets)
-    return fitted.published_means(targets), fitted.factor * variances
+def series_of(fitted: Fitted, targets: Blocks, times: Floats | None = None) -> tuple[Floats, Floats]:
+    """Return posterior means less prior means of every node at single steps, and variances.
 
-
-@dataclass(frozen=True, eq=False)
-class LeafErrors:
-    """The covariance of which `series_of` has the leaves' variances (`CovarianceOfSums`).
-
-    Attributes:
-        fitted: The posterior.
-        targets: Single steps, and sums of some.
-        exact: Relative tolerance of the posterior's rows.
+    The variances are those of weighted sums of the errors at these steps, (n_sums, n_steps), where `times`
+    are given.
     """
-
-    fitted: Fitted
-    targets: Blocks
-    exact: float = EXACT
-    n_earlier: ClassVar[int] = 0
-    of_nodes: ClassVar[bool] = False
-
-    def products(self, leaves: "Floats | csr_array", times: Floats) -> ErrorProducts:
-        """Return what the covariance of weighted sums of leaves and of steps adds up from."""
-        if self.fitted.known.leaf_spans.are_many:
-            parts = [one.of_sums(leaves) for one in self.in_groups(times)]
-            return ErrorProducts.of_groups(parts, leaves.shape[0], len(times))
-        found = self.covariance.products(leaves, times)
-        if self._left is not None:
-            found = found.joined(leaves @ self._left[0], self._left_over(times))
-        return found.scaled(self.fitted.factor)
-
-    def in_groups(self, times: Floats) -> list[InGroups]:
-        """Return the same as what sums of leaves within groups add."""
-        found = self.covariance.in_groups(np.sqrt(self.fitted.factor) * times)
-        if self._left is not None:
-            every = np.zeros(len(self._left[0]), dtype=np.int64)
-            found.append(InGroups(every, self._left[0], self.fitted.factor * self._left_over(times)))
-        return found
-
-    @cached_property
-    def covariance(self) -> LeafCovariance:
-        """Of the posterior alone, without the factor and the covariates' variance."""
-        known = self.fitted.known
-        is_exact = self.exact == EXACT
-        return LeafCovariance(
-            known.leaf_spans if is_exact else LeafSpans(known.published, self.exact), self.targets
-        )
-
-    @cached_property
-    def _left(self) -> tuple[Floats, Floats] | None:
-        """The covariates' part: weights of leaves, (n_leaves, r), and (r, n_columns, n_targets)."""
-        if self.fitted.effect is None:
-            return None
-        left = self.fitted.effect.left_open_of_leaves(self.targets)
-        rows = SpannedRows.of(left.transpose(1, 0, 2).reshape(left.shape[1], -1))
-        return rows.weights, rows.span.reshape(-1, left.shape[0], left.shape[2])
-
-    def _left_over(self, times: Floats) -> Floats:
-        """Return the forms of these rows, as `InGroups`."""
-        assert self.fitted.effect is not None  # or nothing is left of it
-        assert self._left is not None
-        moved = self._left[1] @ times.T
-        pulled = np.tensordot(moved, self.fitted.effect.covariance, axes=(1, 0))
-        return np.tensordot(pulled, moved, axes=(2, 1))
+    posterior = fitted.known.published
+    variances = posterior.variances(targets, times=times)
+    if fitted.effect is not None:
+        variances = variances + fitted.effect.variances(targets, times)
+    return fitted.published_means(targets), fitted.factor * variances

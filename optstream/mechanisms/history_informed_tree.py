@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.error_terms import CovarianceOfSums, ErrorTimes, SumsOfTimes, times_before
 from optstream.estimation.least_squares import consistent
 from optstream.history.blocks import BlockHistory, n_series_of
 from optstream.history.blocks import Blocks as Steps
-from optstream.history.count_errors import count_errors
+from optstream.history.count_draws import count_draws
 from optstream.history.counts import (
-    SharedFit,
     fit_counts,
     published_counts,
     seen_counts,
@@ -39,7 +37,6 @@ from optstream.history.filter import (
     nothing_measured,
     seen_tree,
 )
-from optstream.history.tree import most_nodes
 from optstream.mechanisms.blocks import NAME, PARTS, Blocks, Figures, best_blocks, planned_blocks
 from optstream.mechanisms.hierarchical import NAME as LEVELS
 from optstream.mechanisms.hierarchical import Hierarchical, level_states
@@ -482,10 +479,10 @@ def _moved(shares: Shares, move: Fraction, tree: AggregationTree) -> Iterator[Sh
 
 @dataclass(frozen=True)
 class TreeEstimate:
-    """An estimate and its error covariance, which is None where nothing was measured."""
+    """An estimate, and draws of its errors, (n, n_nodes, n_steps); None where nothing was measured."""
 
     values: Estimate
-    errors: Callable[[], CovarianceOfSums | None] | None = None
+    errors: Callable[[int], Floats | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -509,15 +506,14 @@ class TreeEstimates:
             shared = shared_fit(belief, near, self.tree, self.small, steps, scale)
             fit = fit_counts(shared, near, self.tree, self.small, steps, scale)
             counted = published_counts(fit, measured, self.tree, self.lower_bound)
-            own = partial(self._errors_of_counts, shared, near, histories, steps, unit) if shared else None
-            return TreeEstimate(counted, own)
-        found, errors = fit_tree(belief, near, self.tree, steps, scale), None
+            if shared is None:
+                return TreeEstimate(counted)
+            return TreeEstimate(counted, partial(count_draws, shared, near, self.tree, self.small, steps))
+        found = fit_tree(belief, near, self.tree, steps, scale)
         if found is None:
             values, variances = nothing_measured(self.tree, len(steps), scale)
         else:
-            times = self._error_times(near, histories, steps)
-            errors = found.errors(times, len(steps))
-            values, variances = found.series(steps, errors)
+            values, variances = found.series(steps)
         values, variances = values * unit, variances * unit**2
         bound, optimality, unbounded = self.lower_bound, None, None
         if bound is not None and values[self.tree.leaf_indices].min() < bound:
@@ -526,35 +522,10 @@ class TreeEstimates:
             nearest = consistent(merged, self.tree, [], "variance", bound, "joint")
             values, optimality, unbounded = nearest.values, nearest.optimality, values
         estimate = Estimate(values, variances, optimality=optimality, unbounded=unbounded)
-        if errors is None:
-            return TreeEstimate(estimate)
-        sums = SumsOfTimes(errors, times.weights, len(times.weights) - len(steps), unit**2)
-        return TreeEstimate(estimate, lambda: sums)
-
-    def _errors_of_counts(
-        self, shared: SharedFit, near: Histories, histories: Histories, steps: range, unit: float
-    ) -> CovarianceOfSums | None:
-        """Return the same of counts, of nodes; None also where leaves were not measured."""
-        if len(self.tree.nodes) > most_nodes(self.tree, len(steps)):
-            return None
-        times = self._error_times(near, histories, steps)
-        every = range(int(times.starts.min()), steps.stop)
-        found = count_errors(shared, near, self.tree, self.small, every, len(steps))
         if found is None:
-            return None
-        return SumsOfTimes(found, times.of_steps, len(times.weights) - len(steps), unit**2)
-
-    def _error_times(self, near: Histories, histories: Histories, steps: range) -> ErrorTimes:
-        """Return the days before a period whose errors correlate with its own: those of the blocks in the
-        estimate.
-
-        Where it reads all blocks that the estimate of a day before did, that day's error is its residual in
-        this posterior plus a function of blocks, with which this day's error is not correlated. So the
-        covariance of both errors is this posterior's.
-        """
-        earliest = min(int(one.starts.min()) for one in near.values() if one.n_blocks)
-        is_first = all(one.n_blocks == histories[level].n_blocks for level, one in near.items())
-        return times_before(self.pattern.public_days, steps, earliest, is_first)
+            return TreeEstimate(estimate)
+        drawn = found.errors(steps)
+        return TreeEstimate(estimate, lambda n: drawn.draws(n) * unit)
 
     def events(self, measured: Measured, belief: FilterState, histories: Histories) -> tuple[int, ...]:
         """Return the days that were found unlike all others. histories: of the levels with one posterior."""

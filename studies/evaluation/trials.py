@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from optstream.estimation.error_terms import BAND
+from optstream.estimation.estimate import BAND
 from optstream.mechanisms.base import Mechanism
 from optstream.noise import NoiseSource, simulated_noise
 from optstream.privacy import Spend, worst_window

@@ -68,7 +68,7 @@ REMOVED = {
         ("published.publisher", "published.licence"),
         "it is one of the texts of [published.about]: write it there",
     ),
-    "published.errors": "the files of how sure sums are lie beside every release that they can be made for",
+    "published.errors": "every release has replicates; published.replicates = 0 leaves them out",
     **dict.fromkeys(
         (
             "trusted.staging_retention_days",

@@ -25,7 +25,9 @@ from pydantic import (
 
 from optstream import mechanisms
 from optstream.catalogue.about import LONGEST_LINE, TEXTS, About
+from optstream.catalogue.replicates import MOST_REPLICATES
 from optstream.errors import ParameterError
+from optstream.mechanisms.period_release import REPLICATES
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, TreeChange
 from optstream.stream.changes import MOST_HIERARCHY_CHANGES, hierarchy_problems
@@ -830,6 +832,9 @@ class Published(Section):
         None, description='a clock time such as "06:00", of the day after a day, or so long after an hour'
     )
     measurements: bool = Field(False, description="true or false")
+    replicates: int = Field(
+        REPLICATES, ge=0, le=MOST_REPLICATES, description=f"an integer in [0, {MOST_REPLICATES}]"
+    )
     about: Annotated[dict[str, str], AfterValidator(_texts)] = Field(
         {}, description=f"a table of printable texts of 1 to {LONGEST_LINE} characters: {', '.join(TEXTS)}"
     )

@@ -41,7 +41,15 @@ SHAPES_NOTHING: dict[str, Any] = {
     "file": True,
     "ledger_folder": True,
     "input": {"folder", "raw_retention_days", "time_limit"},
-    "published": {"folder", "not_before", "measurements", "signing_key", "public_keys", "about"},
+    "published": {
+        "folder",
+        "not_before",
+        "measurements",
+        "replicates",
+        "signing_key",
+        "public_keys",
+        "about",
+    },
     "privacy": {"population_file"},
     "covariates": {"given": {"__all__": {"path", "sha256"}}},
 }

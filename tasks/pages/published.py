@@ -19,8 +19,8 @@ from optstream.catalogue.index import DayEntry, day_entries, files_of
 from optstream.catalogue.layout import DATA, LARGEST_RELEASE
 from optstream.catalogue.metadata import StatedTerms
 from optstream.catalogue.read import read_columns, read_file, read_statement
+from optstream.catalogue.replicates import Replicates, read_replicates, replicate_columns
 from optstream.catalogue.statement import MARGIN
-from optstream.catalogue.sums import read_errors
 from optstream.errors import PublicationError
 
 MOST_SUMMED = 10_000
@@ -128,13 +128,13 @@ def _of_means(place: Storage, entry: Entry, statement: ReleaseStatement) -> pl.D
         return pl.DataFrame(schema=_MEANS)
     found = None
     with suppress(PublicationError):  # `check_files` names what is lost, and there is a bound without it
-        found = read_errors(place, entry, statement)
-    if found is None:
+        found = read_replicates(place, entry, statement)
+    if not isinstance(found, Replicates):
         return pl.DataFrame(schema=_MEANS)
-    n_steps = found.terms.steps.shape[1]
-    errors = np.sqrt(np.maximum(found.variances_of_sums(), 0.0)) / n_steps
-    whole = pl.lit(found.of == "whole").alias("whole")
-    return pl.DataFrame({"node": found.nodes, "known": errors}).with_columns(whole)
+    columns = replicate_columns(found.rows)
+    means = found.rows.group_by("node").agg(pl.col(columns).cast(pl.Float64).mean())
+    known = pl.concat_list(columns).list.std().alias("known")
+    return means.select("node", known, pl.lit(found.of == "whole").alias("whole"))
 
 
 Values = NDArray[np.float64]

@@ -101,7 +101,7 @@ def spoilt(document):
 
 FREE = {("counts",), ("statement", "mechanism")}
 OPTIONAL = {"waiting_for", "levels", "days_until_raw_expires", "accepted", "withdrawn", "standard_errors"}
-OPTIONAL |= {"long_spans", "consistency", "errors", "no_errors", "bounds", "metered"}
+OPTIONAL |= {"long_spans", "consistency", "errors", "replicates", "no_errors", "bounds", "metered"}
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

@@ -38,6 +38,7 @@ from tests.optstream.mechanisms.history_informed.hourly_streams import (
     run,
 )
 from tests.optstream.mechanisms.test_noise_standard_errors import one_by_one, unbounded
+from tests.optstream.mechanisms.test_sums import by_pushing, within
 
 LATTICE = cells_of(2, 3)
 SHARES = ["1/8", "1/8", "1/4", "1/2"]
@@ -136,14 +137,9 @@ def test_standard_errors_are_what_each_drawn_number_does_to_the_estimate():
     brute = one_by_one(unbounded(mechanism), release.measured)
     assert np.allclose(release.standard_errors**2, brute, rtol=1e-6)
     # and a sum over tree and margin has the error of that sum
-    total = release.sum(["s0", "1-s1"])
-    assert total.standard_error == pytest.approx(np.sqrt(_variance_of(release, mechanism)), rel=1e-6)
-
-
-def _variance_of(release, mechanism):
-    weights = LATTICE.leaves_in(["s0", "1-s1"])
-    factor = mechanism.noise_factor(release.measured)
-    return float(factor.products(weights[None], np.ones((1, 2))).variances()[0, 0])
+    found = release.sum(["s0", "1-s1"]).standard_error
+    expected = by_pushing(unbounded(mechanism), release.measured, ["s0", "1-s1"], range(2))
+    assert within(49 * found**2, 49, expected**2, 1)
 
 
 SIX = PrivacyModel("1", 6, 1)
@@ -245,5 +241,6 @@ def test_a_sum_over_cells_has_the_error_of_the_node_that_it_is():
         one, many = (release.sum(nodes, range(first, first + 5)) for nodes in ([node], cells))
         assert one.value == pytest.approx(many.value)
         assert one.standard_error == pytest.approx(many.standard_error, rel=1e-6)
-    step = release.sum([node], range(day + 3, day + 4))
-    assert step.standard_error == pytest.approx(release.standard_errors[-1, 3], rel=1e-6)
+    of, replicates = release.replicates(2000)  # standard deviations to 1.6 %: six and a half of that
+    assert of == "whole"
+    assert replicates[:, -1].std(axis=0) == pytest.approx(release.standard_errors[-1], rel=0.11)
