@@ -15,7 +15,7 @@ from great_expectations.expectations.metadata_types import FailureSeverity
 from polars import selectors
 from tqdm.std import tqdm
 
-from data_contracts.frames import KEYS
+from data_contracts.metrics import KEYS
 from optstream.errors import ContractError
 
 WHOLE = {"result_format": "COMPLETE", "unexpected_index_column_names": KEYS}
@@ -42,10 +42,7 @@ class Contract:
 
 @dataclass(frozen=True)
 class Broken:
-    """An expectation does not hold for a row. value: what its column holds. alarm: it stops nothing.
-
-    says: what must hold, with the remedy. about: which of the source's columns, by blanks, if any.
-    """
+    """An expectation that does not hold for a row, with the remedy in `says`."""
 
     day: str
     region: str

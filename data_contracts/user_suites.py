@@ -19,8 +19,8 @@ import polars as pl
 from great_expectations.core import ExpectationSuiteValidationResult
 from great_expectations.expectations import Expectation
 
-from data_contracts.frames import KEYS
 from data_contracts.judge import columns_of, raised, validated
+from data_contracts.metrics import KEYS
 from optstream.errors import ContractError
 
 MOST_SUITES, MOST_EXPECTATIONS, LARGEST_FILE = 50, 500, 2**20
@@ -40,10 +40,7 @@ class UserSuite:
 
 
 def user_suites(folder: Path) -> list[UserSuite]:
-    """Return the suites of a folder by name, those that cannot be loaded with their problem.
-
-    folder: absent where a frame has none. Files other than .json and .py are left alone.
-    """
+    """Return the suites of a folder, which may be absent, by name; with its problem where one has any."""
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix in (".json", ".py"))
     except FileNotFoundError:

@@ -41,11 +41,7 @@ def checked(amounts: ArrayLike, name: str) -> Floats:
 
 
 def checked_transition(transition: ArrayLike) -> Floats:
-    """Return a row-stochastic matrix, each row divided by its sum.
-
-    Raises ParameterError where it is not square, has no state or an entry that is negative or not finite, or
-    a row does not add up to 1 within 1e-9.
-    """
+    """Return a row-stochastic matrix, each row divided by its sum."""
     try:
         given = np.array(transition, dtype=np.float64)
     except (TypeError, ValueError):
@@ -74,9 +70,7 @@ def checked_transition(transition: ArrayLike) -> Floats:
 def stationary_distribution(transition: ArrayLike) -> Floats:
     """Return the distribution that a chain keeps, (n_states,), all of it greater than 0.
 
-    Source: Grassmann, Taksar and Heyman, Operations Research 1985: elimination without subtractions, so that
-    small probabilities keep their relative precision. Raises ParameterError for a reducible chain too, one
-    that cannot come from every state to every other.
+    Source: Grassmann, Taksar and Heyman, Operations Research 1985: elimination without subtractions.
     """
     reduced = checked_transition(transition).copy()
     n_states = len(reduced)
@@ -100,21 +94,14 @@ def stationary_distribution(transition: ArrayLike) -> Floats:
 
 
 def backward_transition(transition: ArrayLike) -> Floats:
-    """Return the backward matrix of a forward chain in its stationary distribution, by Bayes.
-
-    backward[i, j] = Pr(l_t-1 = j | l_t = i) = p[j] transition[j, i] / p[i]. Raises ParameterError as
-    `stationary_distribution`.
-    """
+    """Return the backward matrix of a forward chain in its stationary distribution, by Bayes."""
     forward = checked_transition(transition)
     joint = stationary_distribution(forward)[:, None] * forward
     return checked_transition((joint / joint.sum(axis=0)).T)
 
 
 def log_ratio(q: float, d: float, a: float) -> float:
-    """Return log((q (e^a - 1) + 1) / (d (e^a - 1) + 1)), a piece of L, for 0 <= d <= q <= 1 and a >= 0.
-
-    Beyond e^700 both sides are divided by e^a: no overflow, and nothing that silently becomes 0.
-    """
+    """Return log((q (e^a - 1) + 1) / (d (e^a - 1) + 1)), a piece of L, for 0 <= d <= q <= 1 and a >= 0."""
     if a <= LARGEST_EXPONENT:
         rise = math.expm1(a)
         return math.log1p((q - d) * rise / (1 + d * rise))
@@ -129,8 +116,7 @@ def log_ratio(q: float, d: float, a: float) -> float:
 class Pieces:
     """The pieces of L, all of shape (n_pieces,); no piece where L is 0 everywhere.
 
-    From a = starts[k] up to the next start, L(a) = log((q[k] (e^a - 1) + 1) / (d[k] (e^a - 1) + 1)). Along
-    the pieces both q and d fall: large a belongs to the columns that tell two rows apart best.
+    From a = starts[k] up to the next start, L(a) = log((q[k] (e^a - 1) + 1) / (d[k] (e^a - 1) + 1)).
     """
 
     starts: Floats
@@ -209,10 +195,7 @@ def _starts(d: Floats, q: Floats) -> Floats:
 class LossFunction:
     """How much of a leakage `a` about the value one step away reaches the value at this step: L(a).
 
-    Continuous, rising, L(0) = 0, L(a) <= a, and nowhere steeper than a. Identity: L(a) = a; equal rows: 0.
-    `.pieces` is the closed form, computed once. Source: equations 11 to 14, Algorithms 2 to 5.
-
-    transition: a backward matrix for backward leakage, a forward matrix for forward leakage.
+    Source: equations 11 to 14, Algorithms 2 to 5. transition: backward for backward leakage, else forward.
     """
 
     def __init__(self, transition: ArrayLike) -> None:
@@ -227,7 +210,7 @@ class LossFunction:
         return np.asarray(np.vectorize(self.at, otypes=[np.float64])(checked(a, "a")))
 
     def at(self, a: float) -> float:
-        """Return L of one float, unchecked. a: known to be finite and at least 0."""
+        """Return L of one float, unchecked."""
         if not self._corners:
             return 0.0
         return log_ratio(*self._corners[bisect_right(self._starts, a) - 1], a)
@@ -271,18 +254,12 @@ def _followed(epsilons: Floats, loss: LossFunction, leakage: float = 0.0) -> Flo
 
 
 def backward_leakage(epsilons: ArrayLike, transition: Known) -> Floats:
-    """Return what the releases up to each step tell about the value at that step, (n_steps,).
-
-    BPL_1 = epsilon_1, BPL_t = L(BPL_t-1) + epsilon_t: equations 10 to 12. transition: the backward matrix.
-    """
+    """Return what the releases up to each step tell about its value: equations 10 to 12."""
     return _followed(_series(epsilons), loss_of(transition))
 
 
 def forward_leakage(epsilons: ArrayLike, transition: Known) -> Floats:
-    """Return what the releases from each step on tell about the value at that step, (n_steps,).
-
-    FPL_T = epsilon_T, FPL_t = L(FPL_t+1) + epsilon_t: equations 13 and 14. transition: the forward matrix.
-    """
+    """Return what the releases from each step on tell about its value: equations 13 and 14."""
     return _followed(_series(epsilons)[::-1], loss_of(transition))[::-1]
 
 
@@ -293,12 +270,9 @@ def total_leakage(epsilons: ArrayLike, *, backward: Known, forward: Known) -> Fl
 
 
 def sequence_leakage(epsilons: ArrayLike, length: int, *, backward: Known, forward: Known) -> Floats:
-    """Return what all releases tell about the values at `length` consecutive steps together.
+    """Return what all releases tell about the values at `length` steps from each on together.
 
-    BPL_t + FPL_t+length-1 + the epsilons strictly between; for length 1 it is the total leakage. Over the
-    whole history it is the sum of the epsilons: correlation adds nothing to what protects all steps at once.
-    Source: Theorem 3 and Corollary 1. Returns shape (n_steps - length + 1,); entry t is about the steps t to
-    t + length - 1. Raises ParameterError for a length that is no integer in [1, n_steps].
+    BPL_t + FPL_t+length-1 + the epsilons strictly between. Source: Theorem 3 and Corollary 1.
     """
     series = _series(epsilons)
     if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= series.size:
@@ -324,9 +298,7 @@ SUPREMA_ROUNDED = 1e-12
 def supremum(transition: Known, epsilon: float) -> float:
     """Return the supremum over time of the backward (or forward) leakage at `epsilon` a step; it may be inf.
 
-    The leakage rises to the one a with a = L(a) + epsilon. For a piece (q, d) of L it solves a quadratic
-    equation in e^a; the largest over pieces is the answer. Without a solution it is infinite: d = 0 and
-    epsilon >= log(1/q), so for q = 1, d = 0 at any epsilon > 0. Within rounding of that border inf is said.
+    The leakage rises to the one a with a = L(a) + epsilon: a quadratic equation in e^a for each piece of L.
     Source: Theorem 11 and Algorithm 6.
     """
     pieces, given = loss_of(transition).pieces, float(checked(epsilon, "epsilon"))
@@ -337,8 +309,7 @@ def supremum(transition: Known, epsilon: float) -> float:
 def _fixed_point(q: float, d: float, epsilon: float) -> float:
     """Return the a > 0 with e^a (d (e^a - 1) + 1) = e^epsilon (q (e^a - 1) + 1), or inf.
 
-    In w = (e^a - 1) e^-epsilon it reads d w^2 + slope w = offset, with neither overflow nor, for small
-    epsilon, cancellation.
+    In w = (e^a - 1) e^-epsilon it reads d w^2 + slope w = offset: no overflow, and no cancellation.
     """
     decay = np.exp(-epsilon)
     # (1 + d) e^-epsilon - q, written so that q near 1 keeps its digits, and so does a small q
@@ -355,11 +326,7 @@ def _fixed_point(q: float, d: float, epsilon: float) -> float:
 
 
 def repeated_leakage(epsilons: ArrayLike, *, backward: Known, forward: Known) -> tuple[Floats, Floats]:
-    """Return the backward and forward leakage, (n_steps,) each, where a period is repeated without end.
-
-    BPL + FPL - epsilons is then the supremum of the total leakage at each step of the period. inf everywhere
-    if the mean epsilon is at least log(1/q) for a piece with d = 0: Theorem 11, for epsilons that differ.
-    """
+    """Return the backward and forward leakage, (n_steps,) each, where a period is repeated without end."""
     series = _series(epsilons)
     return _cycle(series, loss_of(backward)), _cycle(series[::-1], loss_of(forward))[::-1]
 
@@ -414,9 +381,7 @@ class Budgets:
 def constant_budget(alpha: float, *, backward: Known, forward: Known) -> float:
     """Return the greatest epsilon a step that keeps total leakage at or below alpha at all times.
 
-    The sum of both suprema, minus epsilon, rises with epsilon; bisection, rounded down by what rounding may
-    hide of the suprema. Source: Algorithm 7. Returns 0 where a supremum is infinite at any epsilon > 0
-    (identity): then `exact_budgets` can still bound a finite history. Raises ParameterError unless alpha > 0.
+    Source: Algorithm 7, by bisection. Returns 0 where a supremum is infinite at any epsilon > 0 (identity).
     """
     bound, before, after = _positive(alpha), loss_of(backward), loss_of(forward)
     if not (before.pieces.q.size or after.pieces.q.size):
@@ -436,9 +401,7 @@ def exact_budgets(alpha: float, *, backward: Known, forward: Known) -> Budgets:
 
         b + L_F(f) = alpha  (first step),  b + f - middle = alpha  (between),  L_B(b) + f = alpha  (last).
 
-    Inserting f = alpha - L_B(b) leaves one equation in b whose left side never falls; bisection. Where many b
-    solve it (identity both ways: all do), the middle one. A single step has epsilon alpha. Source: Algorithm
-    8. Raises ParameterError unless alpha > 0.
+    Inserting f = alpha - L_B(b) leaves one equation in b whose left side never falls. Source: Algorithm 8.
     """
     bound, before, after = _positive(alpha), loss_of(backward), loss_of(forward)
     rounding = 1e-14 * bound  # equal within it counts as solved, from either side

@@ -39,11 +39,7 @@ LONGEST_HISTORY = 10_000_000
 
 
 def step_charges(spend: Spend) -> Floats:
-    """Return what each step of the spend's period loses when only that step changes, (n_steps,).
-
-    Also of measurements that are joint over steps (docs/methods/leakage.md, section 3). Raises ParameterError
-    for a spend of no known kind: it has no price.
-    """
+    """Return what each step of the spend's period loses when only that step changes, (n_steps,)."""
     match spend:
         case StepSpend():
             # each distinct weight is priced once, exactly
@@ -59,11 +55,7 @@ def step_charges(spend: Spend) -> Floats:
 
 
 def period_charge(spend: Spend, window_length: int) -> float:
-    """Return what the spend loses when all steps of its period change.
-
-    window_length: a capped spend holds its cap in every window, a longer period perhaps several times. Raises
-    ParameterError as `step_charges`.
-    """
+    """Return what the spend loses when all steps of its period change."""
     match spend:
         case StepSpend():
             return float(sum(spend.weights) * spend.unit_charge)
@@ -78,12 +70,7 @@ def period_charge(spend: Spend, window_length: int) -> float:
 
 
 def history_of(settings: Settings, ledger: Ledger, by: By) -> tuple[list[date], Floats]:
-    """Return the days from the first release to the last, and what each step or day was charged.
-
-    Every release that was drawn counts, published or void, and each revision: all are charged. A customer is
-    in one node of each level, so levels add up. Streams of the same population are not counted. Raises
-    ConfigurationError if the calendar is not the ledger's, and for more than 10 million time points.
-    """
+    """Return the days from the first release to the last, and what each step or day was charged."""
     records = ledger.releases(settings.stream.name)
     drawn = [
         (day_of(period_from(one.period)), one) for one in records if one.state is not ReleaseState.RESERVED
@@ -117,10 +104,7 @@ def history_of(settings: Settings, ledger: Ledger, by: By) -> tuple[list[date], 
 
 
 def read_transition(path: Path) -> Floats:
-    """Read a matrix from CSV: a line a row; a first line that is not all numbers names the states.
-
-    Raises ConfigurationError, with the file, for one that cannot be read or holds no transition matrix.
-    """
+    """Read a matrix from CSV: a line a row; a first line that is not all numbers names the states."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = [line for line in csv.reader(file, strict=True) if any(cell.strip() for cell in line)]
@@ -143,11 +127,7 @@ def _is_number(cell: str) -> bool:
 def leakage_document(
     settings: Settings, ledger: Ledger, forward: Floats, backward: Floats, by: By, bound: float
 ) -> dict[str, Any]:
-    """Return what an adversary with the chain learns of each series of leakage, and budgets for a bound.
-
-    A summary has the worst, where it is, the median, and the supremum if the last day were repeated without
-    end, null where it is infinite. Raises as `history_of`, and ParameterError unless bound is above 0.
-    """
+    """Return what an adversary with the chain learns of each series of leakage, and budgets for a bound."""
     days, epsilons = history_of(settings, ledger, by)
     document: dict[str, Any] = {"format": FORMAT, "stream": settings.stream.name, "by": by}
     if not days:

@@ -37,15 +37,7 @@ LARGEST_EPSILON = 10**6
 class CustomerClass:
     """Customers who asked for the same privacy guarantee; who is in which class is public.
 
-    Attributes:
-        name: Of the class.
-        n_customers: How many there are, public; decides how much is left out, never what is guaranteed.
-            Counts above it are cut to it.
-        epsilon: Exact, in (0, 10^6]; the most that any window of the class may lose.
-        window_length: Steps of its windows.
-
-    Raises:
-        ParameterError: For a number outside its range.
+    n_customers is public too, and decides how much is left out, never what is guaranteed.
     """
 
     name: str
@@ -67,9 +59,7 @@ class CustomerClass:
 def chance_units(epsilon: Fraction, threshold: Fraction) -> int:
     """Return the chance that a customer takes part in an answer, in parts of `CHANCE_UNITS`, rounded down.
 
-    The most parts c with c / CHANCE_UNITS <= (e^epsilon - 1) / (e^threshold - 1); all where the threshold is
-    no larger than epsilon. Both are above 0. Privacy: Lemma 22 (docs/privacy.md): whoever takes part with at
-    most this chance in an answer that costs `threshold` of one who takes part for certain loses `epsilon`.
+    The most parts c with c / CHANCE_UNITS <= (e^epsilon - 1) / (e^threshold - 1). Privacy: Lemma 22.
     """
     if threshold <= epsilon:
         return CHANCE_UNITS
@@ -82,12 +72,7 @@ def chance_units(epsilon: Fraction, threshold: Fraction) -> int:
 
 
 def squared_error(offers: Sequence[Fraction], sizes: Sequence[int], threshold: Fraction) -> float:
-    """Return what leaving customers out and the noise of the others do to a count, as a mean square; free:
-    variance and squared bias of the sample, and 2 / threshold^2.
-
-    The count is taken to hold all customers, as in the paper: with fewer in it, less is lost. offers: what
-    each class may lose by the answer. sizes: how many customers each has.
-    """
+    """Return the mean square error of a count of which customers are left out, and noise is added; free."""
     variance = left_out = 0.0
     for offer, size in zip(offers, sizes, strict=True):
         chance = chance_units(offer, threshold) / CHANCE_UNITS
@@ -97,8 +82,7 @@ def squared_error(offers: Sequence[Fraction], sizes: Sequence[int], threshold: F
 
 
 def best_threshold(offers: Sequence[Fraction], sizes: Sequence[int]) -> tuple[Fraction, float]:
-    """Return the epsilon at which an answer errs least, of those that are offered, each > 0, and the root of
-    its mean square error; free, from public facts. Arguments as `squared_error`.
+    """Return the epsilon at which an answer errs least, of those that are offered, and its error; free.
 
     Source: Du et al. 2025, optimal budget selection, after Jorgensen, Yu and Cormode 2015.
     """
@@ -110,10 +94,9 @@ Integers = NDArray[np.int64]
 
 
 def counts_of(period: PrivatePeriod, step: int, sizes: Sequence[int]) -> Integers:
-    """Return the customers of a step by class and series, (n_classes, n_series): raw, for this package alone.
+    """Return the customers of a step by class and series, (n_classes, n_series): raw.
 
-    Privacy: Lemma 22; nothing is released. A count outside 0 and its class's size, which is public, is cut to
-    them, which moves it no further than before: no reading decides how many draws are asked for.
+    A count outside 0 and its class's public size is cut to them, which moves it no further than before.
     """
     units = open_private_period(period)[:, step].reshape(len(sizes), -1)
     cut: Integers = np.clip(units, 0, np.array(sizes, dtype=np.int64)[:, None])
@@ -125,11 +108,7 @@ def sampled(
 ) -> Integers:
     """Return how many customers of each series take part in one answer, (n_series,), of all classes: raw.
 
-    Each takes part by a draw of its own, with the chance that its class has at this threshold: what the
-    answer loses of whoever takes part. counts: by class and series, (n_classes, n_series). offers: what each
-    class may lose by the answer.
-
-    Privacy: Lemma 22, with what is then answered of the result; by itself it is raw.
+    counts: by class and series. offers: what each class may lose by the answer. Privacy: Lemma 22.
     """
     total = np.zeros(counts.shape[1], dtype=np.int64)
     for own, offer in zip(counts, offers, strict=True):
@@ -146,8 +125,7 @@ def sampled(
 def noisy_counts(
     counts: Integers, offers: Sequence[Fraction], threshold: Fraction, noise: NoiseSource
 ) -> Integers:
-    """Return the noisy counts of a sample, (n_series,), too low by those who were left out. Arguments as
-    `sampled`.
+    """Return the noisy counts of a sample, (n_series,), too low by those who were left out.
 
     Privacy: Lemma 22: a customer of a class loses at most its offer, and at most the threshold.
     """
@@ -158,8 +136,7 @@ def noisy_counts(
 def noisy_distance(
     counts: Integers, last: Integers, offers: Sequence[Fraction], threshold: Fraction, noise: NoiseSource
 ) -> int:
-    """Return how far a sample of a step is from the last release, (n_series,), summed over the series, noisy.
-    Other arguments as `sampled`.
+    """Return how far a sample of a step is from the last release, summed over the series, noisy.
 
     Privacy: Lemma 22: one customer moves the sum by at most 1, for `last` is noisy already.
     """
@@ -169,13 +146,9 @@ def noisy_distance(
 
 @dataclass(frozen=True)
 class PersonalisedRelease:
-    """Counts of a finite stream, and what each class was charged for them.
+    """Counts of a finite stream, (n_series, n_steps), the steps that were published, and each class's spends.
 
-    Attributes:
-        values: (n_series, n_steps), whole numbers; too low by those who were left out.
-        published: The steps that were published; the others hold the value before, 0 at first.
-        spends: For each class what distances and publications cost one of its customers, step by step.
-        simulated: Whether the noise was: then nothing of it may be published.
+    spends: for each class what distances and publications cost one of its customers, step by step.
     """
 
     values: NDArray[np.float64]
@@ -188,19 +161,11 @@ class PersonalisedRelease:
 class Personalised(ABC):
     """Counts of customers by classes, of whom each keeps the epsilon of its class in windows of its class.
 
-    One noise serves all: customers of classes that may lose less than the noise costs take part with a chance
-    that makes up for it (Lemma 22, docs/privacy.md). A part of each class's epsilon asks at each step how far
-    the stream is from the last release, the rest publishes, divided by a rule for each class. Which epsilon
-    the noise has is chosen from public facts: offers and sizes of classes.
-
-    For the library: a ledger's privacy budget has one epsilon and one window for all of a population. One
-    customer counts once at a step, in one series; moving from one series to another costs twice as much.
+    One noise serves all: customers of classes that may lose less take part with a chance that makes up for it
+    (Lemma 22, docs/privacy.md). One customer counts at most once at a step, in one series.
 
     Source: Du, Cheng, Chen, Shen, Lin and Xi 2025, Infinite Stream Estimation under Personalized w-Event
     Privacy (PVLDB 18(6)); the sampling: Jorgensen, Yu and Cormode 2015.
-
-    classes: at least one. distance_share: of each epsilon, for the distances of a window, exact, in (0, 1);
-    in the paper half. Raises ParameterError for no class, two of one name, or a share outside its range.
     """
 
     classes: tuple[CustomerClass, ...]
@@ -215,13 +180,9 @@ class Personalised(ABC):
             raise ParameterError(f"classes of {self.name} must be one or more, each with a name of its own")
 
     def release(self, counts: ArrayLike, *, noise: NoiseSource) -> PersonalisedRelease:
-        """Release a finite stream; costs each class at most its epsilon in any of its windows.
+        """Release counts, (n_classes, n_series, n_steps); each class loses at most its epsilon in a window.
 
-        counts: how many customers of each class are counted where, (n_classes, n_series, n_steps), whole
-        numbers of at least 0; one customer counts at most once at a step. What is above n_customers of its
-        class counts as that. noise: secure for what is published; simulated noise marks what it touches.
-        Returns counts of all classes together, with what they cost each. Raises ParameterError for another
-        shape or type; nothing was drawn then; NoiseError if the noise source cannot draw.
+        What is above n_customers of its class counts as that. Raises ParameterError for another shape.
         """
         check_noise(noise)
         array = np.asarray(counts)
@@ -287,10 +248,7 @@ def _spend(stage: str, charges: Sequence[Fraction]) -> StepSpend:
 
 
 class PersonalisedBudgetDistribution(Personalised):
-    """PBD: a publication costs each class half of what is left of its own window.
-
-    Parameters, errors and source: as `Personalised`.
-    """
+    """PBD: a publication costs each class half of what is left of its own window."""
 
     name: ClassVar[str] = "PersonalisedBudgetDistribution"
 
@@ -302,11 +260,8 @@ class PersonalisedBudgetDistribution(Personalised):
 class PersonalisedBudgetAbsorption(Personalised):
     """PBA: a publication takes the equal shares that each class left unused, and as many that follow.
 
-    No class is left out while it pays back: the step is held until all of them have a share. Of the authors'
-    three ways to wait it is that of the class that waits longest. What we changed: a class pays as many
-    shares as the threshold costs it, which may be fewer than it offered.
-
-    Parameters, errors and source: as `Personalised`.
+    The step is held until all classes have a share. What we changed: a class pays as many shares as the
+    threshold costs it, which may be fewer than it offered.
     """
 
     name: ClassVar[str] = "PersonalisedBudgetAbsorption"

@@ -95,7 +95,7 @@ MUTATIONS = (
         "optstream/privacy/rules.py",
         "(layers[number].apart, [(one,) for one in own])",
         "(layers[number].apart, [own])",
-        ("tests/optstream/mechanisms/history_informed/test_joint_blocks.py",),
+        ("tests/optstream/mechanisms/test_joint_plans.py",),
     ),
     Mutation(
         "what a window costs of blocks in groups is looked at from one place of their cycle",
@@ -109,7 +109,7 @@ MUTATIONS = (
         "optstream/mechanisms/joint_groups.py",
         "spend.unit_charge > unit_charge",
         "False",
-        ("tests/optstream/mechanisms/test_laplace.py",),
+        ("tests/optstream/mechanisms/test_joint_plans.py",),
     ),
     Mutation(
         "a window that cuts two groups of joint noise pays for one",
@@ -166,14 +166,14 @@ MUTATIONS = (
         "optstream/privacy/accountant.py",
         "charged = _charge(known, window_length)",
         "charged = _charge(known, 1)",
-        ("tests/optstream/mechanisms/pegasus/test_semantics.py",),
+        ("tests/optstream/mechanisms/pegasus/test_pegasus.py",),
     ),
     Mutation(
         "who is in several states at a step has the noise of one",
         "optstream/mechanisms/base.py",
         "return self.model.leaves_per_step * self.model.alpha_units",
         "return self.model.alpha_units",
-        ("tests/optstream/mechanisms/pegasus/test_semantics.py",),
+        ("tests/optstream/mechanisms/pegasus/test_pegasus.py",),
     ),
     Mutation(
         "the rounding of coordinates is not charged",

@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from data_contracts import frames, private_period, release
+from data_contracts import metrics, suites
 from data_contracts.judge import Contract, columns_of
-from data_contracts.raw import raw_contract
 from optstream.catalogue.rows import columns_of as published_columns
 from tasks.ledger.export import COLUMNS
-from tasks.monitor.view import Kind, State
+from tasks.monitor.alarms import Kind
+from tasks.monitor.days import State
 from tasks.schemas import DOCUMENTS, schema_of
 
 HEAD = """\
@@ -32,7 +32,7 @@ says. The column `date` is in the path, not in the file.
 | column | type | what it is |
 | --- | --- | --- |
 """
-METERED = frames.raw_columns(metered=True)
+METERED = metrics.raw_columns(metered=True)
 STOPPED = "the day stops; nothing is spent"
 UNPUBLISHED = "it is not published; what it spent stays spent"
 
@@ -40,13 +40,13 @@ UNPUBLISHED = "it is not published; what it spent stays spent"
 def data_page() -> str:
     """Markdown: everything above, from the code that reads and writes it."""
     parts = [HEAD]
-    for heading, contract, metrics, then in (
-        ("the raw readings, a row a step", raw_contract(metered=False), frames.RAW, STOPPED),
-        ("the raw readings, a row a customer and step", raw_contract(metered=True), METERED, STOPPED),
-        ("the private period", private_period.CONTRACT, frames.PRIVATE_PERIOD, STOPPED),
-        ("the release", release.CONTRACT, frames.RELEASE, UNPUBLISHED),
+    for heading, contract, columns, then in (
+        ("the raw readings, a row a step", suites.raw_contract(metered=False), metrics.RAW, STOPPED),
+        ("the raw readings, a row a customer and step", suites.raw_contract(metered=True), METERED, STOPPED),
+        ("the private period", suites.PRIVATE_PERIOD_CONTRACT, metrics.PRIVATE_PERIOD, STOPPED),
+        ("the release", suites.RELEASE_CONTRACT, metrics.RELEASE, UNPUBLISHED),
     ):
-        parts += _contract(heading, contract, metrics, then)
+        parts += _contract(heading, contract, columns, then)
     rows = [f"| `{one.name}` | {one.type} | {one.meaning} |" for one in published_columns("load_mw")]
     parts += [PUBLISHED + "\n".join(rows)]
     parts += ["", "## States of a day\n", "| letter | state | the day … |", "| --- | --- | --- |"]

@@ -20,7 +20,7 @@ from docs.generate.day_chart import draw, write_file
 from optstream import read_published
 from optstream.catalogue import error_columns
 from optstream.errors import ConfigurationError, DumpError, ParameterError
-from optstream.estimation.error_terms import BAND
+from optstream.estimation.estimate import BAND
 from optstream.mechanisms import OptStream
 from tasks.config import Settings, load_settings
 from tasks.operate.simulate import FRENCH_REGIONS, aggregated_day, as_laid_out, dump_folder

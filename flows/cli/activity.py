@@ -4,24 +4,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from time import monotonic
+from types import SimpleNamespace
 
 QUIET_SECONDS = 10.0
 LONG_RUNNING = ("serve", "ui")
 """Commands that are quiet while all is well."""
-
-
-@dataclass
-class _Activity:
-    """The work under way. words: its name. moves: whether a bar or a spinner shows it."""
-
-    words: str = ""
-    moves: bool = False
-    spoken_at: float = field(default_factory=monotonic)
-
-
-_NOW = _Activity()
+_NOW = SimpleNamespace(words="", spoken_at=0.0)
 
 
 def spoken() -> None:
@@ -30,15 +19,14 @@ def spoken() -> None:
 
 
 @contextmanager
-def work(words: str, moves: bool = False) -> Iterator[None]:
-    """Name what is done meanwhile."""
-    before = _NOW.words, _NOW.moves
-    _NOW.words, _NOW.moves = words, moves
+def work(words: str) -> Iterator[None]:
+    """Name the work of the block; "" where a bar or a spinner shows it."""
+    before, _NOW.words = _NOW.words, words
     spoken()
     try:
         yield
     finally:
-        _NOW.words, _NOW.moves = before
+        _NOW.words = before
         spoken()
 
 
@@ -53,7 +41,7 @@ def reported(words: list[str]) -> Iterator[None]:
     def watch() -> None:
         while not ended.wait(QUIET_SECONDS / 10):
             now = monotonic()
-            if not _NOW.moves and now - _NOW.spoken_at > QUIET_SECONDS:
+            if _NOW.words and now - _NOW.spoken_at > QUIET_SECONDS:
                 spoken()
                 print(f"{_NOW.words}: still at work, {now - begun:.0f} s", file=sys.stderr, flush=True)
 

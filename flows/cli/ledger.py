@@ -1,6 +1,5 @@
 """`optstream ledger`: look at it, check it, take it elsewhere, tell it permanently of what changed."""
 
-from dataclasses import asdict
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from math import floor
@@ -8,8 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from flows.cli.activity import work
 from flows.cli.options import (
@@ -27,11 +24,12 @@ from flows.cli.options import (
     examples,
     flag,
     new_app,
-    parse_exactly,
     parse_period,
     periods_asked,
 )
-from flows.cli.output import Terminal, plain_table
+from flows.cli.output import Terminal
+from optstream.errors import ParameterError
+from optstream.privacy.exact import exact
 from optstream.privacy.horizon import HorizonLoss
 from optstream.privacy.model import Currency
 from tasks.config import Settings, load_settings
@@ -51,40 +49,52 @@ from tasks.ledger.show import (
 from tasks.ledger.verify import verify as check
 from tasks.operate.amend import declare, rehearse
 from tasks.operate.compromise import compromise
-from tasks.pages.words import at_most
-from tasks.pages.write import write_pages
-from tasks.release.run import release_lease as release
-
-# How `optstream ledger show` looks on a terminal.
+from tasks.pages.public import write_pages
+from tasks.pages.render import at_most
+from tasks.release.run import release_lease as end_lease
 
 
 def show_book(book: Book, terminal: Terminal) -> None:
-    """A part for each privacy budget: its streams, its days, its windows, and its last month and year."""
-    if terminal.as_json:
-        return
+    """Print for each privacy budget its streams, days and windows, and its last month and year."""
     if not book.grants:
         terminal.say("the ledger has no stream yet")
     for page in book.grants:
         model = page.terms.model
         terminal.say(
-            f"privacy budget {page.name}: "
-            f"{model.in_words} in any window of {model.window_length} steps "
+            f"privacy budget {page.name}: {model.in_words} in any window of {model.window_length} steps "
             f"({page.terms.calendar})"
         )
         for stream in page.streams:
             terminal.say(_stream(stream))
         if page.days:
             terminal.say("")
-            terminal.console.print(_days(page))
+            headings = ("date", "released", "charged", "least left", "may be released")
+            terminal.table(headings, [_day(page, one) for one in page.days], n_texts=5)
         if page.windows:
             terminal.say("")
-            terminal.console.print(_windows(page))
+            rows = [
+                (
+                    _when(one.first_step, one.begin_first),
+                    _when(one.last_step, one.begin_last),
+                    rounded_down(one.left, model.currency),
+                )
+                for one in page.windows
+            ]
+            terminal.table(("windows that begin between", "and", "have left"), rows, n_texts=3)
         if page.shared_words:
             terminal.say(f"by stream: {page.shared_words}")
-        terminal.say(_free(page))
+        if page.free_from is None:
+            terminal.say("nothing was ever charged: every window has all of it")
+        else:
+            where, whole = _when(page.free_from, page.free_from_time), model.epsilon
+            terminal.say(
+                f"windows that begin at {where} or later have all of it, "
+                f"{model.in_words if model.delta else whole}"
+            )
         for found in book.horizons:
             if found.grant == page.name:
-                terminal.say(_horizon(found))
+                line = f"the {found.n_days} days to {found.last}: {_loss(found)}"
+                terminal.say(f"{line}; {plain_sum(found.loss)}" if found.loss else line)
         terminal.say("")
     if book.changed_in_configuration:
         changed = ", ".join(book.changed_in_configuration)
@@ -100,31 +110,13 @@ COMPOSED = {
 }
 
 
-def show_horizon(found: Horizon, terminal: Terminal) -> None:
-    """Two lines: what the span loses at delta, and its plain sum."""
-    span = f"{found.n_days} days, {found.first} to {found.last}"
+def _loss(found: Horizon) -> str:
+    """What the days lose at delta."""
     if found.loss is None:
-        terminal.say(f"privacy budget {found.grant}, {span}: noise was compromised, so all is lost")
-        return
-    loss = found.loss
-    terminal.say(
-        f"privacy budget {found.grant}, {span}: all readings of one customer lose at most epsilon "
-        f"{at_most(loss.epsilon)} at delta {float(found.delta):g}"
-    )
-    if loss.composed == "rho":
-        terminal.say(f"{COMPOSED[loss.composed]}: {float(loss.plain):.6g}")
-    else:
-        terminal.say(f"{COMPOSED[loss.composed]}; plain sum, at delta 0: {at_most(loss.plain)}")
-
-
-def _horizon(found: Horizon) -> str:
-    """One line for a number of days up to the last release."""
-    span = f"the {found.n_days} days to {found.last}"
-    if found.loss is None:
-        return f"{span}: noise was compromised, so all is lost"
+        return "noise was compromised, so all is lost"
     return (
-        f"{span}: all readings of one customer lose at most epsilon {at_most(found.loss.epsilon)} "
-        f"at delta {float(found.delta):g}; {plain_sum(found.loss)}"
+        f"all readings of one customer lose at most epsilon {at_most(found.loss.epsilon)} "
+        f"at delta {float(found.delta):g}"
     )
 
 
@@ -138,59 +130,26 @@ def _stream(page: StreamPage) -> str:
     )
 
 
-def _days(page: BudgetSummary) -> Table:
-    table = plain_table("date", "released", "charged", "least left", "may be released", n_texts=5)
-    for one in page.days:
-        own = [
-            (release, stream.terms.stream)
-            for stream in page.streams
-            for release in stream.releases
-            if release.period == one.day.isoformat()
-        ]
-        several = len(page.streams) > 1
-        told = [
-            f"{release.state.value.lower()}{f' r{release.revision}' if release.revision else ''}"
-            f"{f' ({stream})' if several else ''}"
-            for release, stream in own
-        ]
-        charged = [f"{float(release.epsilon):.6g}" for release, _ in own]
-        left = rounded_down(one.left, page.terms.model.currency)
-        table.add_row(str(one.day), ", ".join(told), ", ".join(charged), left, _may(one))
-    return table
-
-
-def _may(one: DayHeadroom) -> str:
-    if one.may is None:
-        return ""
-    return "yes" if one.may else escape(f"no: {one.because}")
-
-
-def _windows(page: BudgetSummary) -> Table:
-    table = plain_table("windows that begin between", "and", "have left", n_texts=3)
-    for one in page.windows:
-        first, last = _when(one.first_step, one.begin_first), _when(one.last_step, one.begin_last)
-        table.add_row(first, last, rounded_down(one.left, page.terms.model.currency))
-    return table
+def _day(page: BudgetSummary, one: DayHeadroom) -> tuple[str, ...]:
+    states, charged, several = [], [], len(page.streams) > 1
+    for stream in page.streams:
+        for release in stream.releases:
+            if release.period == one.day.isoformat():
+                revision = f" r{release.revision}" if release.revision else ""
+                of = f" ({stream.terms.stream})" if several else ""
+                states.append(f"{release.state.value.lower()}{revision}{of}")
+                charged.append(f"{float(release.epsilon):.6g}")
+    left = rounded_down(one.left, page.terms.model.currency)
+    may = "" if one.may is None else "yes" if one.may else f"no: {one.because}"
+    return str(one.day), ", ".join(states), ", ".join(charged), left, may
 
 
 def _when(step: int, begin: datetime | None) -> str:
-    return f"step {step}" if begin is None else clock(begin)
-
-
-def _free(page: BudgetSummary) -> str:
-    if page.free_from is None:
-        return "nothing was ever charged: every window has all of it"
-    where = _when(page.free_from, page.free_from_time)
-    model = page.terms.model
-    whole = model.in_words if model.delta else str(model.epsilon)
-    return f"windows that begin at {where} or later have all of it, {whole}"
-
-
-def clock(moment: datetime) -> str:
-    """Local time to the minute, with its offset where the clock shows it twice."""
-    text = moment.strftime("%Y-%m-%d %H:%M")
-    twice = moment.tzinfo and moment.replace(fold=0).utcoffset() != moment.replace(fold=1).utcoffset()
-    return text + moment.strftime("%z") if twice else text
+    """Local time to the minute, with its offset where the clock shows it twice; a step without a calendar."""
+    if begin is None:
+        return f"step {step}"
+    twice = begin.tzinfo and begin.replace(fold=0).utcoffset() != begin.replace(fold=1).utcoffset()
+    return begin.strftime("%Y-%m-%d %H:%M%z" if twice else "%Y-%m-%d %H:%M")
 
 
 def rounded_down(amount: Fraction | float, currency: Currency = "epsilon") -> str:
@@ -204,6 +163,14 @@ def rounded_down(amount: Fraction | float, currency: Currency = "epsilon") -> st
 def plain_sum(loss: HorizonLoss) -> str:
     """The sum of all charges, in their own currency."""
     return f"rho {float(loss.plain):.6g}" if loss.composed == "rho" else f"plain sum {at_most(loss.plain)}"
+
+
+def parse_delta(text: str) -> Fraction:
+    """Return an exact number. Raises typer.BadParameter unless it is one."""
+    try:
+        return exact(text, "delta")
+    except ParameterError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 app = new_app("What was spent: show, horizon, verify, export, amend.")
@@ -235,7 +202,7 @@ def show(
         horizons=read_horizons(settings, ledger),
     )
     show_book(book, terminal)
-    terminal.document(book.to_json())
+    terminal.document(book)
 
 
 @app.command(epilog=examples("optstream ledger verify", "optstream ledger verify --config population.toml"))
@@ -245,23 +212,20 @@ def verify(config: Configs = None, as_json: Json = False) -> None:
     Checks the ledger's hash chain, and compares ledger, catalogue and files. Exit code 1 if anything is
     found.
     """
-    raise typer.Exit(each_stream(config, as_json, _verify))
+    each_stream(config, as_json, _verify)
 
 
 def _verify(settings: Settings, terminal: Terminal) -> Done:
     with work("compare ledger, catalogue and files"):
         found = check(settings, find_ledger(settings))
-    for line in found.problems:
-        terminal.say(f"problem: {line}")
-    for line in found.notes:
-        terminal.say(f"note: {line}")
-    counted = f"{found.n_releases} releases, {found.n_listed} days in the catalogue"
+    for kind, lines in (("problem", found.problems), ("note", found.notes)):
+        for line in lines:
+            terminal.say(f"{kind}: {line}")
     told = (
         f"{len(found.problems)} found" if found.problems else "no edit, gap, reordering or difference found"
     )
-    terminal.say(f"{told}: {counted}")
-    whole = {"format": "optstream.ledger-verify/1", "whole": not found.problems}
-    terminal.document(whole | asdict(found))
+    terminal.say(f"{told}: {found.n_releases} releases, {found.n_listed} days in the catalogue")
+    terminal.document(found)
     return Done(1 if found.problems else 0, told)
 
 
@@ -270,7 +234,7 @@ def horizon(
     n_days: Annotated[int, typer.Option("--days", min=1, max=3660, help="How many days.")] = 30,
     delta: Annotated[
         Fraction,
-        typer.Option(parser=parse_exactly("delta"), metavar="DELTA", help="In [1e-10, 0.1], such as 1e-6."),
+        typer.Option(parser=parse_delta, metavar="DELTA", help="In [1e-10, 0.1], such as 1e-6."),
     ] = "1e-6",  # type: ignore[assignment]  # typer gives the parser its default as text too
     last: Annotated[date | None, day_option("--to", "Last day; else that of the last release.")] = None,
     config: Config = DEFAULT_CONFIG,
@@ -282,8 +246,11 @@ def horizon(
     """
     settings, terminal = load_settings(config), Terminal(as_json)
     found = read_horizon(settings, need_ledger(settings), n_days, delta, last)
-    show_horizon(found, terminal)
-    terminal.document(found.to_json())
+    span = f"{found.n_days} days, {found.first} to {found.last}"
+    terminal.say(f"privacy budget {found.grant}, {span}: {_loss(found)}")
+    if found.loss is not None:
+        terminal.say(f"{COMPOSED[found.loss.composed]}; {plain_sum(found.loss)}")
+    terminal.document(found)
 
 
 @app.command(epilog=examples("optstream ledger export --into exported"))
@@ -302,9 +269,7 @@ def export(
     done = write(settings, need_ledger(settings), folder)
     counted = ", ".join(f"{count} {table}" for table, count in done.n_rows.items())
     terminal.say(f"{sum(done.n_rows.values())} rows in {done.folder}: {counted}")
-    terminal.document(
-        {"format": "optstream.ledger-export/1", "folder": str(done.folder), "n_rows": done.n_rows}
-    )
+    terminal.document(done)
 
 
 @app.command(
@@ -381,5 +346,5 @@ def release_lease(
     """
     settings = load_settings(config)
     (day,) = periods_asked(settings, [day])
-    until = release(settings, need_ledger(settings), day, why, datetime.now(UTC))
+    until = end_lease(settings, need_ledger(settings), day, why, datetime.now(UTC))
     print(f"{day}: free; its lease would have lasted until {until:%Y-%m-%d %H:%M:%S} UTC")

@@ -40,7 +40,7 @@ COMMANDS = {
     "ledger": Row("ledger", DAILY, "What was spent: show, horizon, verify, export, amend."),
     "init": Row("setup", START, "Write a configuration: an example, or one for your files."),
     "simulate": Row("setup", START, "Write made-up dumps to try things out."),
-    "advise": Row("advise", START, "Propose how to release, from public facts alone."),
+    "advise": Row("setup", START, "Propose how to release, from public facts alone."),
     "doctor": Row("operate", START, "Check security and configuration."),
     "keys": Row("read", START, "Signatures: make the key that signs."),
     "export": Row("read", READ, "Write some nodes and days of a published folder to a file."),

@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, date, datetime
 from functools import partial
 from os import getpid
 from socket import gethostname
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -41,13 +40,21 @@ from tasks.operate.doctor import Finding, examine, unusable
 from tasks.operate.permissions import check_trusted
 from tasks.operate.purge import purge as remove
 from tasks.operate.withdraw import withdraw as take_back
-from tasks.pages.write import require_pages
-from tasks.release.outcomes import budget_of, outcomes_document
+from tasks.pages.public import require_pages
+from tasks.release.outcomes import Printed, RunDocument, budget_of
 from tasks.release.publish import days_published, publish_again
 from tasks.release.run import Run
 from tasks.release.stages import Ended, Requested, Status, and_after, each
 
 app = new_app()
+
+
+class DoctorDocument(Printed):
+    """`optstream doctor --json`."""
+
+    format: Literal["optstream.doctor/1"] = "optstream.doctor/1"
+    sound: bool
+    findings: tuple[Finding, ...]
 
 
 @app.command(epilog=examples("optstream doctor", "optstream doctor --config population.toml"))
@@ -57,28 +64,26 @@ def doctor(config: Configs = None, as_json: Json = False) -> None:
     Looks for what would disclose secrets, stop nights or lose the ledger. Exit code 1 if something should be
     done.
     """
+
+    def show(findings: Sequence[Finding], terminal: Terminal) -> Done:
+        for one in findings:
+            terminal.say(f"{one.severity}: {one.place}: {one.rule}\n    {one.remedy}")
+        if not findings:
+            terminal.say("nothing is wrong")
+        n_bad = sum(one.is_bad for one in findings)
+        terminal.document(DoctorDocument(sound=not n_bad, findings=tuple(findings)))
+        return Done(1, f"{n_bad} to be done") if n_bad else Done(0, "nothing is wrong")
+
+    def of_stream(settings: Settings, terminal: Terminal) -> Done:
+        return show(examine(settings, dict(os.environ), datetime.now(UTC)), terminal)
+
     files = files_of(config)
     if len(files) == 1:
         try:
             load_settings(files[0])
         except ConfigurationError as error:
-            raise typer.Exit(_shown(unusable(files[0], error), Terminal(as_json)).code) from None
-    raise typer.Exit(each_stream(config, as_json, _examine))
-
-
-def _examine(settings: Settings, terminal: Terminal) -> Done:
-    return _shown(examine(settings, dict(os.environ), datetime.now(UTC)), terminal)
-
-
-def _shown(findings: list[Finding], terminal: Terminal) -> Done:
-    for finding in findings:
-        terminal.say(f"{finding.severity}: {finding.place}: {finding.rule}\n    {finding.remedy}")
-    if not findings:
-        terminal.say("nothing is wrong")
-    n_bad = sum(finding.is_bad for finding in findings)
-    sound = {"format": "optstream.doctor/1", "sound": not n_bad}
-    terminal.document(sound | {"findings": [asdict(finding) for finding in findings]})
-    return Done(1, f"{n_bad} to be done") if n_bad else Done(0, "nothing is wrong")
+            raise typer.Exit(show(unusable(files[0], error), Terminal(as_json)).code) from None
+    each_stream(config, as_json, of_stream)
 
 
 @app.command(epilog=examples("optstream purge --dry-run", "optstream purge"))
@@ -103,8 +108,7 @@ def purge(
         terminal.say(f"note: {note}")
     counted = ", ".join(f"{count} {kind}" for kind, count in done.n_removed.items())
     terminal.say(f"{'would remove' if dry_run else 'removed'} {counted}")
-    found = {"n_removed": dict(done.n_removed), "notes": list(done.notes)}
-    terminal.document({"format": "optstream.purge/1", "dry_run": dry_run, **found})
+    terminal.document(done)
 
 
 # `optstream withdraw` and `optstream publish`: take days back, or put lost and damaged files back.
@@ -177,5 +181,5 @@ def _finish(run: Run, works: Sequence[Ended], terminal: Terminal) -> list[Ended]
     ended = and_after(works, pages)
     budget = budget_of(settings, ledger, [day.day for day in works])
     terminal.outcomes(ended, settings, budget)
-    terminal.document(outcomes_document(ended, settings, budget))
+    terminal.document(RunDocument.of(ended, settings, budget))
     return ended

@@ -1,22 +1,21 @@
 """Options that several commands share, and how dates are read."""
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from csv import reader
 from datetime import date
-from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn
 
 import typer
 
 from flows.cli.activity import work
 from flows.cli.output import Terminal
 from optstream.errors import ConfigurationError, OptStreamError, ParameterError
-from optstream.privacy.exact import exact
 from optstream.stream import Hour, days_from, period_from
 from tasks.config import Settings, load_settings, stream_files
-from tasks.config.fields import absolute
+from tasks.release.outcomes import Printed
 
 
 def new_app(help: str | None = None) -> typer.Typer:
@@ -44,25 +43,26 @@ def names_in(text: str | None) -> tuple[str, ...]:
     return tuple(next(reader([" ".join(text.splitlines())], skipinitialspace=True))) if text else ()
 
 
-def parse_day(text: str) -> date:
-    """The date. Raises typer.BadParameter unless it is one as 2016-02-01, between 1970 and 2199."""
-    hint = ", which stands for all its hours" if "T" in text else ""
-    return _parse(text, date.fromisoformat, f"a date looks like 2016-02-01{hint}")
-
-
 def parse_period(text: str) -> date:
     """The day or the hour. Raises typer.BadParameter unless it is one as 2016-02-01 or 2016-02-01T13."""
-    return _parse(text, period_from, "a date looks like 2016-02-01, an hour like 2016-02-01T13")
-
-
-def _parse(text: str, read: Callable[[str], date], looks: str) -> date:
     try:
-        period = read(text)
+        period = period_from(text)
     except ValueError:
-        raise typer.BadParameter(f"{looks}, and is in the calendar; got {text!r}") from None
+        raise typer.BadParameter(
+            f"a date looks like 2016-02-01, an hour like 2016-02-01T13, and is in the calendar; got {text!r}"
+        ) from None
     if not 1970 <= period.year <= 2199:
         raise typer.BadParameter(f"a date lies between 1970 and 2199; got {text!r}")
     return period
+
+
+def parse_day(text: str) -> date:
+    """The date. Raises typer.BadParameter unless it is one as 2016-02-01, between 1970 and 2199."""
+    if "T" in text:
+        raise typer.BadParameter(
+            f"a date looks like 2016-02-01, which stands for all its hours; got {text!r}"
+        )
+    return parse_period(text)
 
 
 def periods_asked(settings: Settings, asked: Collection[date]) -> list[date]:
@@ -86,18 +86,6 @@ def periods_asked(settings: Settings, asked: Collection[date]) -> list[date]:
 def periods_of_span(settings: Settings, span: list[date]) -> list[date]:
     """The periods of a span, rising, but of days that are left out. Raises WordsError where each is."""
     return periods_asked(settings, [day for day in span if not settings.calendar.leaves_out(day)] or span)
-
-
-def parse_exactly(name: str) -> Callable[[str], Fraction]:
-    """What reads a number, exactly. It raises typer.BadParameter, which names it so, unless it is one."""
-
-    def parse(text: str) -> Fraction:
-        try:
-            return exact(text, name)
-        except ParameterError as error:
-            raise typer.BadParameter(str(error)) from None
-
-    return parse
 
 
 def days_between(first: date, last: date) -> list[date]:
@@ -165,22 +153,26 @@ class Done(NamedTuple):
     words: str = ""
 
 
-class Gathering(Terminal):
-    """A terminal that keeps the documents of `--json`, to print them as one."""
+class OneOfStreams(Printed):
+    """What a command did for one stream; stream: None where its configuration cannot be read."""
 
-    def __init__(self, as_json: bool) -> None:
-        super().__init__(as_json)
-        self.documents: list[dict[str, Any]] = []
+    stream: str | None
+    exit_code: int
+    summary: str
+    document: dict[str, Any] | None = None
 
-    def document(self, document: dict[str, Any]) -> None:
-        """Keep the document of a stream."""
-        self.documents.append(document)
+
+class Streams(Printed):
+    """`--json` of a command for several streams."""
+
+    format: Literal["optstream.streams/1"] = "optstream.streams/1"
+    streams: tuple[OneOfStreams, ...]
 
 
 def each_stream(
     configs: Sequence[Path] | None, as_json: bool, command: Callable[[Settings, Terminal], Done]
-) -> int:
-    """Call a command for each stream, and return the exit code: for one stream its own.
+) -> NoReturn:
+    """Call a command for each stream, and exit with its code.
 
     For several: 0 if all are well, 2 if none could begin, else 1; after the last a line for each stream, and
     with `--json` one document that holds each one's. An OptStreamError or OSError ends its stream alone.
@@ -192,32 +184,36 @@ def each_stream(
         with work(f"read {files[0]}"):
             settings = load_settings(files[0])
         with work(f"work on {settings.stream.name}"):
-            return command(settings, Terminal(as_json)).code
+            raise typer.Exit(command(settings, Terminal(as_json)).code)
     streams, broken = read_streams(files)
-    terminal, ended = Gathering(as_json), dict[str, Done]()
-    found = []
+    terminal, found, lines = Terminal(as_json, gathers=True), list[OneOfStreams](), [""]
     for settings in streams:
         name = settings.stream.name
         terminal.say(f"== {name}")
         with work(f"work on {name}"):
-            ended[name] = _tried(settings, terminal, command)
-        found.append(
-            {
-                "stream": name,
-                "exit_code": ended[name].code,
-                "summary": ended[name].words,
-                "document": terminal.documents.pop() if terminal.documents else None,
-            }
-        )
+            code, words = _tried(settings, terminal, command)
+        document = terminal.documents.pop() if terminal.documents else None
+        found.append(OneOfStreams(stream=name, exit_code=code, summary=words, document=document))
+        lines.append(f"{name}: {words}")
     for file, why in broken.items():
-        ended[str(file)] = Done(NOT_BEGUN, f"error: {why}")
-        found.append({"stream": None, "exit_code": NOT_BEGUN, "summary": why, "document": None})
-    terminal.say("")
-    for name, done in ended.items():
-        terminal.say(f"{name}: {done.words}")
-    Terminal(as_json).document({"format": "optstream.streams/1", "streams": found})
-    codes = {done.code for done in ended.values()}
-    return codes.pop() if len(codes) == 1 else LOOK
+        found.append(OneOfStreams(stream=None, exit_code=NOT_BEGUN, summary=why))
+        lines.append(f"{file}: error: {why}")
+    for line in lines:
+        terminal.say(line)
+    Terminal(as_json).document(Streams(streams=tuple(found)))
+    codes = {one.exit_code for one in found}
+    raise typer.Exit(codes.pop() if len(codes) == 1 else LOOK)
+
+
+def _tried(settings: Settings, terminal: Terminal, command: Callable[[Settings, Terminal], Done]) -> Done:
+    try:
+        return command(settings, terminal)
+    except OptStreamError as error:
+        why = str(error)
+    except OSError as error:
+        why = f"{error.strerror or error}: {error.filename or ''}"
+    terminal.say(f"error: {why}")
+    return Done(NOT_BEGUN, f"error: {why.splitlines()[0]}")
 
 
 def files_of(configs: Sequence[Path] | None) -> list[Path]:
@@ -226,7 +222,9 @@ def files_of(configs: Sequence[Path] | None) -> list[Path]:
 
 
 def read_streams(files: Sequence[Path]) -> tuple[list[Settings], dict[Path, str]]:
-    """Return the streams in order, and why other files fail. Raises WordsError for one stream twice."""
+    """Return the streams by name, but published covariates before those that read them; and why other files
+    fail. Raises WordsError for one stream twice.
+    """
     streams, broken = dict[str, Settings](), dict[Path, str]()
     for file in files:
         try:
@@ -239,52 +237,29 @@ def read_streams(files: Sequence[Path]) -> tuple[list[Settings], dict[Path, str]
         if name in streams:
             raise WordsError(f"{streams[name].file} and {settings.file} are both of stream {name}: name one")
         streams[name] = settings
-    return _in_order(list(streams.values())), broken
-
-
-def _in_order(streams: Sequence[Settings]) -> list[Settings]:
-    """Return the streams by name, but those first whose published folder is a covariate of another."""
-    by_name = {one.stream.name: one for one in streams}
     folders = {
         place.resolve(): name
-        for name, one in by_name.items()
+        for name, one in streams.items()
         if isinstance(place := one.published_folder, Path)
     }
-    reads = {name: _read_by(one, folders) - {name} for name, one in sorted(by_name.items())}
-    sorter = TopologicalSorter(reads)
-    try:
+    reads = {}
+    for name, one in sorted(streams.items()):
+        places = ((one.folder / given.path).resolve() for given in one.covariates.given)
+        reads[name] = {folders[place] for place in places if place in folders} - {name}
+    found = list[str]()
+    with suppress(CycleError):
+        sorter = TopologicalSorter(reads)
         sorter.prepare()
-    except CycleError:
-        return [by_name[name] for name in reads]
-    found: list[str] = []
-    while sorter.is_active():
-        ready = sorted(sorter.get_ready())
-        found += ready
-        sorter.done(*ready)
-    return [by_name[name] for name in found]
-
-
-def _read_by(settings: Settings, folders: dict[Path, str]) -> set[str]:
-    places = (absolute(one.path, settings.folder).resolve() for one in settings.covariates.given)
-    return {folders[place] for place in places if place in folders}
+        while sorter.is_active():
+            ready = sorted(sorter.get_ready())
+            found += ready
+            sorter.done(*ready)
+    return [streams[name] for name in found or reads], broken
 
 
 def every_stream(files: Sequence[Path]) -> list[Settings]:
     """Return the streams in their order. Raises ConfigurationError if one cannot be read."""
-    if len(files) == 1:
-        return [load_settings(files[0])]
     streams, broken = read_streams(files)
     for why in broken.values():
         raise ConfigurationError(why)
     return streams
-
-
-def _tried(settings: Settings, terminal: Terminal, command: Callable[[Settings, Terminal], Done]) -> Done:
-    try:
-        return command(settings, terminal)
-    except OptStreamError as error:
-        why = str(error)
-    except OSError as error:
-        why = f"{error.strerror or error}: {error.filename or ''}"
-    terminal.say(f"error: {why}")
-    return Done(NOT_BEGUN, f"error: {why.splitlines()[0]}")

@@ -1,38 +1,30 @@
-"""What a person sees: progress while it runs, tables when it is done; plain lines where nobody watches."""
+"""What a command prints: progress, lines and tables for people, or one JSON document."""
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from functools import partial
+from textwrap import fill
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Column, Table
+from rich.text import Text
 
 from flows.cli.activity import spoken, work
 from optstream.ledger import Ledger
 from tasks.config import Settings
 from tasks.ingest.clock import clock_ahead
-from tasks.release.outcomes import Budget
+from tasks.release.outcomes import Budget, Printed
 from tasks.release.stages import Ended, Status
 
-MARKS = {
-    Status.PUBLISHED: "[green]published[/]",
-    Status.UNCHANGED: "[green]published already[/]",
-    Status.WITHDRAWN: "[yellow]withdrawn[/]",
-    Status.HELD: "[green]held[/]",
-    Status.BUSY: "[yellow]with another run[/]",
-    Status.WAITING: "[yellow]waiting[/]",
-    Status.REFUSED: "[red]refused[/]",
-    Status.VOID: "[red]void[/]",
-    Status.FAILED: "[red]failed[/]",
-}
-
+RED, YELLOW = (Status.REFUSED, Status.VOID, Status.FAILED), (Status.WITHDRAWN, Status.BUSY, Status.WAITING)
 MOST_LISTED = 20
+WIDTH = 80
 
 
 def listed(days: Sequence[date]) -> str:
@@ -42,10 +34,14 @@ def listed(days: Sequence[date]) -> str:
 
 
 class Terminal:
-    """Rich on a terminal, plain lines elsewhere, nothing but one document with `--json`."""
+    """Rich on a terminal, plain lines elsewhere, nothing but one document with `--json`.
 
-    def __init__(self, as_json: bool = False) -> None:
-        self.as_json = as_json
+    gathers: whether documents are kept, to print those of several streams as one.
+    """
+
+    def __init__(self, as_json: bool = False, gathers: bool = False) -> None:
+        self.as_json, self.gathers = as_json, gathers
+        self.documents: list[dict[str, Any]] = []
         self.console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
 
     @property
@@ -57,12 +53,11 @@ class Terminal:
     def step(self, label: str) -> Iterator[None]:
         """Show that a step is under way, and that it is done."""
         if self.is_watched:
-            with self.console.status(label), work(label, moves=True):
+            with self.console.status(label), work(""):
                 yield
             self.console.print(f"[green]✓[/] {label}")
             return
-        if not self.as_json:
-            print(label, flush=True)
+        self.say(label)
         with work(label):
             yield
 
@@ -75,39 +70,58 @@ class Terminal:
             yield None
             return
         progress = Progress(*columns, console=self.console, transient=transient)
-        with progress as shown, work("", moves=True):
+        with progress as shown, work(""):
             yield partial(shown.update, shown.add_task("", total=total, **fields))
 
     def say(self, text: str) -> None:
-        """A line for people."""
+        """Print a line for people."""
         spoken()
         if not self.as_json:
             self.console.print(text, markup=False)
+            self.console.file.flush()
 
-    def document(self, document: dict[str, Any]) -> None:
-        """The one document of `--json`."""
-        if self.as_json:
-            print(json.dumps(document, indent=1))
+    def explain(self, text: str) -> None:
+        """Print a paragraph for people, after an empty line."""
+        self.say("\n" + fill(text, WIDTH))
 
-    def outcomes(self, ended: Sequence[Ended], settings: Settings, budget: Budget) -> None:
-        """A line for each day, then budget and places."""
+    def table(self, headings: Sequence[str], rows: Iterable[Sequence[str | Text]], n_texts: int) -> None:
+        """Print a table without lines, whose first columns are texts, and the others numbers, kept whole."""
         if self.as_json:
             return
-        table = plain_table("date", "status", "what happened", n_texts=3)
-        told: dict[str, str] = {}
-        for day in ended:
-            name, message = day.day.isoformat(), day.outcome.message
-            first = told.setdefault(message.replace(name, ""), name)
-            if first != name and not day.outcome.status.is_good:
-                message = f"as {first}"
-            table.add_row(name, MARKS[day.outcome.status], escape(message))
+        columns = [
+            Column(escape(name)) if i < n_texts else Column(escape(name), justify="right", no_wrap=True)
+            for i, name in enumerate(headings)
+        ]
+        table = Table(*columns, box=None, pad_edge=False)
+        for row in rows:
+            table.add_row(*(escape(cell) if isinstance(cell, str) else cell for cell in row))
         self.console.print(table)
+
+    def document(self, document: Printed | Mapping[str, Any]) -> None:
+        """Print the one document of `--json`, or keep that of one of several streams."""
+        found = document.to_json() if isinstance(document, Printed) else dict(document)
+        if self.gathers:
+            self.documents.append(found)
+        elif self.as_json:
+            print(json.dumps(found, indent=1))
+
+    def outcomes(self, ended: Sequence[Ended], settings: Settings, budget: Budget) -> None:
+        """Print a line for each day, then budget and places."""
+        rows, first_of = [], dict[str, str]()
+        for day in ended:
+            name, message, status = day.day.isoformat(), day.outcome.message, day.outcome.status
+            first = first_of.setdefault(message.replace(name, ""), name)
+            if first != name and not status.is_good:
+                message = f"as {first}"
+            colour = "red" if status in RED else "yellow" if status in YELLOW else "green"
+            rows.append((name, Text(status.value, colour), message))
+        self.table(("date", "status", "what happened"), rows, n_texts=3)
         self.budget(budget)
         self.say(f"published in {settings.published_folder}")
         self.say(f"alarms, if there are any, in {settings.validation_folder}")
 
     def attention(self, ended: Sequence[Ended], settings: Settings, ledger: Ledger) -> None:
-        """A line for each region with mostly strange readings, and for a clock that refuses the next day."""
+        """Print a line for each region with mostly strange readings, and for a clock that is ahead."""
         from tasks.monitor.facts import loudest  # it knows the mechanisms: a second of imports
 
         drawn = {day.day for day in ended if day.outcome.status in (Status.PUBLISHED, Status.HELD)}
@@ -117,15 +131,9 @@ class Terminal:
             self.say(f"ATTENTION {line}")
 
     def budget(self, budget: Budget) -> None:
-        """What the worst window has been charged, of what it may."""
+        """Print what the worst window was charged, of what it may lose."""
         self.say(
             f"budget: every window of {budget.model.window_length} steps may lose {budget.in_words}; "
             f"the fullest looked at was charged {float(budget.spent):.6g} (each window has its own: later "
             "releases are not touched)"
         )
-
-
-def plain_table(*headings: str, n_texts: int) -> Table:
-    """A table without lines, whose first columns are texts, and the others numbers."""
-    columns = [Column(name, justify="left" if i < n_texts else "right") for i, name in enumerate(headings)]
-    return Table(*columns, box=None, pad_edge=False)

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import polars as pl
 import typer
@@ -33,27 +33,57 @@ from flows.cli.options import (
 from flows.cli.output import Terminal, listed
 from flows.orchestration.environment import NoServerError, connect, environment
 from optstream.catalogue import check_files, read_catalogue
-from optstream.catalogue.about import About, read_about
-from optstream.catalogue.backends import Storage, open_storage
-from optstream.catalogue.hierarchy_table import find_hierarchy
+from optstream.catalogue.about import About, find_hierarchy, read_about
+from optstream.catalogue.backends import open_storage
 from optstream.catalogue.layout import ABOUT, HIERARCHY
 from optstream.catalogue.read import catalogue_reader, rows_of, with_names
+from optstream.catalogue.replicates import Period, daily_replicates, period_sums
 from optstream.catalogue.signing import check_signature, read_public_keys
-from optstream.catalogue.sums import Period, errors_of_days, period_sums
 from optstream.errors import OptStreamError, PublicationError
 from optstream.stream import follows
 from tasks.config import Settings, load_settings
 from tasks.ledger.open import ledger_if_any, need_ledger
 from tasks.monitor.alarms import DEPENDS, but_for_dates, lines_of
-from tasks.monitor.days import by_day, day_or_hour
+from tasks.monitor.days import DayState, State, by_day, day_or_hour
 from tasks.monitor.facts import MOST_SHOWN, SUSPECT_DAYS, newest_day, replaced
-from tasks.monitor.view import DayState, State, StreamView, status_document
+from tasks.monitor.view import StreamView, status_document
 from tasks.monitor.view import watch as watch_stream
 from tasks.operate.keys import new_key
 from tasks.operate.permissions import check_trusted
-from tasks.pages.write import write_pages, write_public_page
+from tasks.pages.public import write_pages, write_public_page
+from tasks.release.outcomes import Printed, left_out
 
 app = new_app()
+
+
+class ExportDocument(Printed):
+    """`optstream export --json`."""
+
+    format: Literal["optstream.export/1"] = "optstream.export/1"
+    file: str
+    rows: int
+    known_noise: tuple[tuple[Any, ...], ...] | None = left_out()
+
+
+class ReportDocument(Printed):
+    """`optstream report --json`."""
+
+    format: Literal["optstream.report/1"] = "optstream.report/1"
+    trusted: str | None
+    public: str | None
+
+
+class VerifiedDocument(Printed):
+    """`optstream verify-published --json`."""
+
+    format: Literal["optstream.verified/1"] = "optstream.verified/1"
+    stream: str
+    sequence: int | None
+    days: int
+    signature_checked: bool
+    problems: tuple[str, ...]
+    known_noise: tuple[tuple[Any, ...], ...] | None = left_out()
+
 
 # `optstream export`: some nodes and days of a published folder as a file that other tools load.
 
@@ -91,64 +121,45 @@ def export(
     """
     if output.suffix == ".parquet" and kind != "parquet":
         raise typer.BadParameter(f"{output.name!r:.80} would hold {kind}: add --as parquet, or call it .csv")
-    period = _period(daily, weekly, monthly)
+    periods: dict[Period, bool] = {"day": daily, "week": weekly, "month": monthly}
+    named = [name for name, wanted in periods.items() if wanted]
+    if len(named) > 1:
+        raise WordsError("--daily, --weekly and --monthly are different files; export them one by one")
     storage, keys = open_storage(folder), public_key or None
     catalogue = catalogue_reader(storage, keys)()
-    about = read_about(storage, None if keys is None else signed_by(storage, keys, ABOUT))
+
+    def signed(name: str) -> Callable[[bytes], str] | None:
+        """What raises where a file of the folder is not signed by one of the keys."""
+        return None if keys is None else partial(check_signature, storage, name, keys=read_public_keys(keys))
+
+    about = read_about(storage, signed(ABOUT))
+    hierarchy = None if as_of is None else (as_of, find_hierarchy(storage, signed(HIERARCHY)))
     chosen = names_in(nodes)
-    hierarchy = None
-    if as_of is not None:
-        check = None if keys is None else signed_by(storage, keys, HIERARCHY)
-        hierarchy = as_of, find_hierarchy(storage, check)
     rows = rows_of(storage, catalogue, chosen, first, last, verify=keys is not None, as_of=hierarchy)
-    if period is not None:
-        # how the errors of another day's units hang together no file tells
+    if named:
+        # no file has replicates of another day's units
         days = pl.Series([], dtype=pl.Date) if as_of is not None else rows["date"].unique().sort()
-        errors = errors_of_days(storage, catalogue, days)
-        rows = period_sums(rows, catalogue.value_column, period, errors)
+        replicates = daily_replicates(storage, catalogue, days)
+        rows = period_sums(rows, catalogue.value_column, named[0], replicates)
     rows = with_names(rows, about.nodes)
     check_new(output)
-    write_rows(rows, output, as_parquet=kind == "parquet")
+    with output.open("xb") as written:
+        if kind == "parquet":
+            rows.write_parquet(written)
+        else:
+            rows.write_csv(written, datetime_format="%Y-%m-%dT%H:%M:%SZ")
     terminal = Terminal(as_json)
     if about.known_noise:
         terminal.say(f"note: {about.known_noise_in_words}")
     terminal.say(f"{output}: {rows.height:,} rows")
-    document = {"format": "optstream.export/1", "file": str(output), "rows": rows.height}
-    terminal.document(document | _known_noise(about))
+    known = about.known_noise or None
+    terminal.document(ExportDocument(file=str(output), rows=rows.height, known_noise=known))
 
 
-def _known_noise(about: About) -> dict[str, object]:
-    """The key of a JSON document; empty where no noise became known."""
-    return {"known_noise": list(map(list, about.known_noise))} if about.known_noise else {}
-
-
-def _period(daily: bool, weekly: bool, monthly: bool) -> Period | None:
-    given: dict[Period, bool] = {"day": daily, "week": weekly, "month": monthly}
-    asked = [period for period, wanted in given.items() if wanted]
-    if len(asked) > 1:
-        raise WordsError("--daily, --weekly and --monthly are different files; export them one by one")
-    return asked[0] if asked else None
-
-
-def check_new(*files: Path) -> None:
+def check_new(file: Path) -> None:
     """Raise WordsError for a file that is there already: none is overwritten."""
-    for file in files:
-        if file.exists():
-            raise WordsError(f"{file} is there already; name another file, or remove it")
-
-
-def write_rows(rows: pl.DataFrame, output: Path, *, as_parquet: bool) -> None:
-    """Write a new file of rows, as Parquet or else as CSV."""
-    with output.open("xb") as written:
-        if as_parquet:
-            rows.write_parquet(written)
-        else:
-            rows.write_csv(written, datetime_format="%Y-%m-%dT%H:%M:%SZ")
-
-
-def signed_by(storage: Storage, keys: list[Path], name: str) -> Callable[[bytes], str]:
-    """What raises where a file of the folder is not signed by one of the keys."""
-    return partial(check_signature, storage, name, keys=read_public_keys(keys))
+    if file.exists():
+        raise WordsError(f"{file} is there already; name another file, or remove it")
 
 
 # `optstream report`: make the pages anew, as every night does.
@@ -185,11 +196,11 @@ def report(
         lost = write_public_page(published, output)
         page = str(output) if output else f"{published.rstrip('/')}/index.html"
         terminal.say(f"data users: {page}")
-        terminal.document({"format": "optstream.report/1", "trusted": None, "public": page})
-        raise typer.Exit(_told_lost(lost, terminal).code)
+        terminal.document(ReportDocument(trusted=None, public=page))
+        raise typer.Exit(_show_lost(lost, terminal).code)
     if output is not None:
         raise WordsError("--output is for --published")
-    raise typer.Exit(each_stream(config, as_json, _report))
+    each_stream(config, as_json, _report)
 
 
 def _report(settings: Settings, terminal: Terminal) -> Done:
@@ -199,14 +210,13 @@ def _report(settings: Settings, terminal: Terminal) -> Done:
     terminal.say(f"operators:  {written.trusted}")
     if written.public or not written.problem:
         terminal.say(f"data users: {written.public or 'no page: nothing is published'}")
-    document = {"format": "optstream.report/1", "trusted": str(written.trusted), "public": written.public}
-    terminal.document(document)
+    terminal.document(ReportDocument(trusted=str(written.trusted), public=written.public))
     if written.problem is not None:
         raise PublicationError(written.problem)
-    return _told_lost(written.lost, terminal)
+    return _show_lost(written.lost, terminal)
 
 
-def _told_lost(lost: Sequence[date], terminal: Terminal) -> Done:
+def _show_lost(lost: Sequence[date], terminal: Terminal) -> Done:
     """Name the days that the page cannot show; code 1 if there are any."""
     if not lost:
         return Done(0, "written")
@@ -291,15 +301,14 @@ def verify_published(
     told = f"{len(problems)} found" if problems else "nothing is wrong"
     terminal.say(f"{told}: {days}, catalogue {number}, {signed}")
     terminal.document(
-        {
-            "format": "optstream.verified/1",
-            "stream": catalogue.stream,
-            "sequence": catalogue.sequence,
-            "days": len(listed),
-            "signature_checked": bool(public_key),
-            "problems": problems,
-            **_known_noise(about),
-        }
+        VerifiedDocument(
+            stream=catalogue.stream,
+            sequence=catalogue.sequence,
+            days=len(listed),
+            signature_checked=bool(public_key),
+            problems=tuple(problems),
+            known_noise=about.known_noise or None,
+        )
     )
     raise typer.Exit(1 if problems else 0)
 
@@ -314,29 +323,49 @@ DAYS_OF_HEADROOM = 8
 
 
 def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
-    """The calendar, what is not fine, budget, audit, alarms."""
-    if terminal.as_json:
-        return
+    """Print the calendar, what is not fine, budget, audit, alarms."""
+    facts, page, rows = view.facts, view.facts.page, replaced(view.facts)
     if not view.days:
         terminal.say(f"stream {view.stream}: nothing released yet")
     else:
-        for line in month_lines(by_day(view.days)):
-            terminal.say(line)
-        terminal.say(_legend(view))
+        terminal.say("\n".join(month_lines(by_day(view.days))))
+        terminal.say(", ".join(f"{state.letter} {count} {state}" for state, count in view.counts.items()))
         _show_days(settings, view, terminal)
-    terminal.budget(view.facts.budget)
-    _show_headroom(view, terminal)
-    audit = view.facts.audit
-    if audit is not None:
-        how = "passed" if audit.passed else "FAILED"
-        other = "" if audit.same else ", of another configuration"
-        terminal.say(f"last audit: {audit.at:%Y-%m-%d}, {how}{other}")
-    if not view.facts.live and view.days:
+    terminal.budget(facts.budget)
+    if page is not None and page.days:
+        currency = facts.budget.currency
+        left = [
+            f"{one.day} {rounded_down(one.left, currency)}{' (refused)' if one.may is False else ''}"
+            for one in page.days[-DAYS_OF_HEADROOM:]
+        ]
+        unit = day_or_hour(page.days[-1].day)
+        terminal.say(f"least left by {unit} (`optstream ledger show`: by window): {', '.join(left)}")
+    if page is not None and page.shared_words:
+        terminal.say(f"by stream: {page.shared_words}")
+    if facts.audit is not None:
+        how = "passed" if facts.audit.passed else "FAILED"
+        other = "" if facts.audit.same else ", of another configuration"
+        terminal.say(f"last audit: {facts.audit.at:%Y-%m-%d}, {how}{other}")
+    if not facts.live and view.days:
         terminal.say(
-            f"the calendar ends with {view.facts.last}, the newest day that is known: without [watch] in the "
+            f"the calendar ends with {facts.last}, the newest day that is known: without [watch] in the "
             "configuration no later day is expected"
         )
-    _show_replaced(settings, view, terminal)
+    if rows:
+        terminal.say(
+            f"readings replaced on {newest_day(facts)}, and the most in the last {SUSPECT_DAYS} days:"
+        )
+    for row in rows[:MOST_SHOWN]:
+        newest = row.newest
+        terminal.say(
+            f"  {settings.called(row.region)}: {newest.clamped:.1%} clamped, {newest.absent:.1%} absent, "
+            f"{newest.doubled:.1%} doubled, {newest.unusable:.1%} unusable; "
+            f"most {row.most:.1%} on {row.most_day}"
+        )
+    if len(rows) > MOST_SHOWN:
+        terminal.say(f"  and {len(rows) - MOST_SHOWN} more regions: `optstream status --json` has all")
+    if rows:
+        terminal.say(f"  {DEPENDS}")
     terminal.say(f"alarms about readings, if there are any, in {settings.validation_folder}")
     for line in lines_of(view.alarms) or ["no alarms"]:
         terminal.say(line)
@@ -351,15 +380,9 @@ def month_lines(days: Iterable[DayState]) -> Iterator[str]:
         yield f"{year}-{month:02d}   {row}".rstrip()
 
 
-def _legend(view: StreamView) -> str:
-    return ", ".join(f"{state.letter} {count} {state}" for state, count in view.counts.items())
-
-
 def _show_days(settings: Settings, view: StreamView, terminal: Terminal) -> None:
-    """Runs of days that are not fine for the same reason, each in a row, the newest last."""
-    rows = list(stretches(view.days))
-    if not rows:
-        return
+    """Print runs of days that are not fine for the same reason, each in a row, the newest last."""
+    rows = stretches(view.days)
     if len(rows) > MOST_ROWS:
         terminal.say(f"the last {MOST_ROWS} of {len(rows)} stretches that are not fine:")
     for first, last in rows[-MOST_ROWS:]:
@@ -370,65 +393,25 @@ def _show_days(settings: Settings, view: StreamView, terminal: Terminal) -> None
         if first.days_until_raw_expires is not None:
             facts.append(f"raw kept for {first.days_until_raw_expires} days")
         facts.append(first.note)
-        terminal.say(f"{_span(first.day, last.day)}  {'; '.join(filter(None, facts))}")
+        to = f" to {last.day}" if last.day != first.day else ""
+        terminal.say(f"{first.day}{to}  {'; '.join(filter(None, facts))}")
 
 
-def _show_replaced(settings: Settings, view: StreamView, terminal: Terminal) -> None:
-    """The regions with replaced readings, of the newest day that is known."""
-    rows = replaced(view.facts)
-    if not rows:
-        return
-    terminal.say(
-        f"readings replaced on {newest_day(view.facts)}, and the most in the last {SUSPECT_DAYS} days:"
-    )
-    for row in rows[:MOST_SHOWN]:
-        newest = row.newest
-        terminal.say(
-            f"  {settings.called(row.region)}: {newest.clamped:.1%} clamped, {newest.absent:.1%} absent, "
-            f"{newest.doubled:.1%} doubled, {newest.unusable:.1%} unusable; "
-            f"most {row.most:.1%} on {row.most_day}"
-        )
-    if len(rows) > MOST_SHOWN:
-        terminal.say(f"  and {len(rows) - MOST_SHOWN} more regions: `optstream status --json` has all")
-    terminal.say(f"  {DEPENDS}")
-
-
-def _show_headroom(view: StreamView, terminal: Terminal) -> None:
-    """The least that any window with a step of each day has left, of the newest days."""
-    page = view.facts.page
-    if page is not None and page.days:
-        currency = view.facts.budget.currency
-        left = [
-            f"{one.day} {rounded_down(one.left, currency)}{' (refused)' if one.may is False else ''}"
-            for one in page.days[-DAYS_OF_HEADROOM:]
-        ]
-        unit = day_or_hour(page.days[-1].day)
-        terminal.say(f"least left by {unit} (`optstream ledger show`: by window): {', '.join(left)}")
-    if page is not None and page.shared_words:
-        terminal.say(f"by stream: {page.shared_words}")
-
-
-def stretches(days: Iterable[DayState]) -> Iterator[tuple[DayState, DayState]]:
+def stretches(days: Iterable[DayState]) -> list[tuple[DayState, DayState]]:
     """First and last of each run of neighbouring days that are not fine and alike but for their dates."""
+
+    def reason(day: DayState) -> tuple[object, ...]:
+        return day.state, day.waiting_for, day.accepted, but_for_dates(day.note)
+
     found: list[tuple[DayState, DayState]] = []
     for day in days:
         if day.state in QUIET and not day.note:
             continue
-        if found and _alike(found[-1][1], day):
+        if found and reason(found[-1][1]) == reason(day) and follows(found[-1][1].day, day.day):
             found[-1] = (found[-1][0], day)
         else:
             found.append((day, day))
-    yield from found
-
-
-def _alike(before: DayState, day: DayState) -> bool:
-    same = (before.state, before.waiting_for, before.accepted) == (day.state, day.waiting_for, day.accepted)
-    noted = but_for_dates(before.note) == but_for_dates(day.note)
-    return same and noted and follows(before.day, day.day)
-
-
-def _span(first: date, last: date) -> str:
-    return str(first) if first == last else f"{first} to {last}"
+    return found
 
 
 @app.command(epilog=examples("optstream status", "optstream status --config population.toml --json"))
@@ -437,13 +420,13 @@ def status(config: Configs = None, as_json: Json = False) -> None:
 
     Notifies nobody, and changes nothing. Exit code 1 if there is any alarm.
     """
-    raise typer.Exit(each_stream(config, as_json, _status))
 
+    def of_stream(settings: Settings, terminal: Terminal) -> Done:
+        with ledger_if_any(settings) as ledger:
+            view = watch_stream(settings, ledger, datetime.now(UTC), live=settings.watch is not None)
+        return _shown(settings, view, terminal)
 
-def _status(settings: Settings, terminal: Terminal) -> Done:
-    with ledger_if_any(settings) as ledger:
-        view = watch_stream(settings, ledger, datetime.now(UTC), live=settings.watch is not None)
-    return _shown(settings, view, terminal)
+    each_stream(config, as_json, of_stream)
 
 
 @app.command(epilog=examples("optstream watch"))
@@ -457,17 +440,13 @@ def watch(config: Configs = None, as_json: Json = False) -> None:
         try:
             load_settings(file)
         except OptStreamError:
-            _tell_unreadable(file)
-    raise typer.Exit(each_stream(config, as_json, _watch))
+            # its trusted folder is not known; events need no home
+            os.environ.update(environment(file.absolute().parent, os.environ))
+            from flows.orchestration.watch import tell_unreadable  # prefect has read its settings now
 
-
-def _tell_unreadable(file: Path) -> None:
-    # its trusted folder is not known; events need no home
-    os.environ.update(environment(file.absolute().parent, os.environ))
-    from flows.orchestration.watch import tell_unreadable  # prefect has read its settings now
-
-    with suppress(Exception):  # the command itself says what is wrong
-        tell_unreadable(file)
+            with suppress(Exception):  # the command itself says what is wrong
+                tell_unreadable(file)
+    each_stream(config, as_json, _watch)
 
 
 def _watch(settings: Settings, terminal: Terminal) -> Done:

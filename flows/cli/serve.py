@@ -1,56 +1,35 @@
 """`optstream serve`: a server if there is none, the schedule, the worker that runs it, and the pages."""
 
 import os
-import signal
 import socket
-import sys
-import time
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
-from types import FrameType
 from typing import Annotated
-from zoneinfo import ZoneInfo
 
 import typer
 import uvicorn
 
-from flows.cli.options import DEFAULT_CONFIG, Configs, asks, every_stream, examples, files_of, new_app
-from flows.cli.output import Terminal
-from flows.orchestration.environment import LOOPBACK, connect, heartbeat_seconds, password_of, served
-from flows.orchestration.listening import BOUNDED, listen, raise_open_files
-from flows.orchestration.serve import (
-    LEAST_SECONDS,
-    LOOK_SECONDS,
-    MOST_MEMORY,
-    OWN_PAGES,
-    PAGES_PORT,
-    Child,
-    Supervisor,
-    found_by_runs,
-    is_idle,
-    notify_systemd,
-    own_server,
-    pages_of,
-    pages_socket,
-    pulse_of,
-    systemd_address,
-    watching,
-    worker_of,
+from flows.cli.options import (
+    DEFAULT_CONFIG,
+    Configs,
+    asks,
+    every_stream,
+    examples,
+    files_of,
+    new_app,
+    read_streams,
 )
+from flows.cli.output import Terminal
+from flows.orchestration.environment import LOOPBACK, connect, password_of, served
+from flows.orchestration.listening import BOUNDED, listen, raise_open_files
+from flows.orchestration.serve import PAGES_PORT, serve_streams
 from flows.web.app import application
 from flows.web.poll import Looks, RunsOf
-from flows.web.prefect_log_in import add_log_in
-from optstream.errors import ConfigurationError, OptStreamError
-from tasks.config import Settings, load_settings
-from tasks.config.schema import next_fire
-from tasks.operate.permissions import check_trusted
-from tasks.plan.nightly import looks_of
-from tasks.trusted.files import make_private_folder
+from optstream.errors import ConfigurationError
 
-STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 app = new_app()
 
 
@@ -90,117 +69,7 @@ def serve(
     Exit code 2 if it cannot begin, or if server or worker ends or hangs: have systemd start it again
     (docs/schedule.md).
     """
-    before = dict(os.environ)
-    systemd = systemd_address()
-    # a service that started without one of them would be taken for one that has it
-    streams, terminal = every_stream(files_of(config)), Terminal()
-    for one in streams:
-        check_trusted(one)
-        looks_of(one)
-    settings = streams[0]  # whose trusted folder has the server's own files
-    heartbeat = heartbeat_seconds(os.environ)
-    for number in STOPPING:
-        signal.signal(number, _stop)
-    api = api or os.environ.get("PREFECT_API_URL")
-    with ExitStack() as running:
-        listening = running.enter_context(pages_socket(ui_port))
-        port = listening.getsockname()[1]
-        make_private_folder(settings.serve_folder)
-        running.enter_context(watching(streams))
-        if api:
-            os.environ["PREFECT_API_URL"] = api
-            os.environ.setdefault("PREFECT_HOME", str(settings.serve_folder))
-            connect(settings.trusted_folder)
-            children = []
-        else:
-            children = [running.enter_context(own_server(settings, settings.serve_folder))]
-            add_log_in(settings.serve_folder / OWN_PAGES)
-        running.enter_context(found_by_runs(streams, own=not api))
-        pool, deployment = _register(streams, work_pool, heartbeat, own=not api)
-        worker = f"{settings.stream.name}-{socket.gethostname()}-{os.getpid()}"
-        children.append(running.enter_context(worker_of(settings, pool, worker)))
-        supervisor = Supervisor(pulse_of(pool, worker, deployment))
-        running.callback(supervisor.stop)
-        pages: Child | None = running.enter_context(pages_of(streams, listening))
-        terminal.say(f"operators' pages: http://{LOOPBACK}:{port}/")
-        _tell(streams, terminal, pool, deployment, heartbeat, own=not api)
-        notify_systemd(systemd, "READY=1")
-        running.push(lambda kind, *_: notify_systemd(systemd, "STOPPING=1") if kind else None)
-        started = time.monotonic()
-        while not (time.monotonic() - started > LEAST_SECONDS and _have_grown(children) and is_idle()):
-            for child in children:
-                child.check()
-            supervisor.check()
-            if pages:
-                pages.bound_log()
-                if pages.process.poll() is not None:
-                    terminal.say(f"the {pages.name} ended: see {pages.log}; nights go on")
-                    pages = None
-            notify_systemd(systemd, "WATCHDOG=1")
-            time.sleep(LOOK_SECONDS)
-        terminal.say("server or worker has grown: they begin again, while no run is under way")
-    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], before)
-
-
-def _have_grown(children: Sequence[Child]) -> bool:
-    return any(child.memory > MOST_MEMORY for child in children)
-
-
-def _stop(_signal: int, _frame: FrameType | None) -> None:
-    """End `serve`, and on the way its worker and its server, once."""
-    for number in STOPPING:
-        signal.signal(number, signal.SIG_IGN)
-    raise SystemExit(0)
-
-
-def _register(
-    streams: Sequence[Settings], work_pool: str | None, heartbeat: int, *, own: bool
-) -> tuple[str, str]:
-    """Tell the server of the streams; return work pool and deployment. own: the server is, so no run of it is
-    alive.
-    """
-    from flows.orchestration import nightly  # prefect reads its settings as it is imported
-
-    night = nightly.night_document(streams, work_pool, heartbeat)
-    deployment = nightly.register(night, nightly.zombie_document(heartbeat))
-    if own:
-        nightly.close_runs([night["name"], *(one.stream.name for one in streams)])
-    return night["work_pool"]["name"], deployment
-
-
-def _tell(
-    streams: Sequence[Settings], terminal: Terminal, pool: str, deployment: str, heartbeat: int, *, own: bool
-) -> None:
-    """What was set up, and when it runs next."""
-    # prefect has read its settings now
-    from flows.orchestration.nightly import MISSED_HEARTBEATS
-
-    settings = streams[0]
-    terminal.say(f"dashboard: {os.environ['PREFECT_API_URL'].rstrip('/').removesuffix('/api')}")
-    password = settings.serve_folder / "password"
-    if own and password.exists():
-        terminal.say(f"user and password: {password}")
-
-    def next_of(crons: Sequence[str], one: Settings) -> datetime:
-        return next_fire(crons, datetime.now(ZoneInfo(one.stream.time_zone)))
-
-    def say_next(what: str, fire: datetime, one: Settings) -> None:
-        zone = one.stream.time_zone
-        terminal.say(f"{what}: next at {fire.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})")
-
-    say_next(deployment, min(next_of(looks_of(one), one) for one in streams), settings)
-    for one in streams:
-        say_next(f"watch of {one.stream.name}", next_of([one.scheduling.watch_cron], one), one)
-    seconds = MISSED_HEARTBEATS * heartbeat
-    terminal.say(f"work pool {pool}; a run that is silent for {seconds} s is taken for dead, marked Crashed")
-    for one in streams:
-        if one.watch is None:
-            terminal.say(
-                f"no [watch] in {one.file.name} of {one.stream.name}: alarms are Prefect's events alone"
-                if len(streams) > 1
-                else "no [watch] in the configuration: alarms are Prefect's events alone"
-            )
-    terminal.say("Ctrl-C or SIGTERM ends it")
+    serve_streams(every_stream(files_of(config)), api, work_pool, ui_port, Terminal().say)
 
 
 # `optstream ui`: the operators' pages of several streams, as a web application.
@@ -245,15 +114,25 @@ def ui(
     its port is taken.
     """
     files = configurations_of(config or [DEFAULT_CONFIG])
-    settings, terminal = readable(files), Terminal()
-    home = settings[0].serve_folder
+    streams, broken = read_streams(files)
+    if not streams:
+        raise ConfigurationError(next(iter(broken.values())))
+    settings, terminal = streams[0], Terminal()
+    home = settings.serve_folder
     raise_open_files()
     listening = listen(host, port, "--port") if inherited is None else socket.socket(fileno=inherited)
     port = listening.getsockname()[1]
-    looks, stop = Looks(files, every, _now, textfile, _runs(settings[0])), Event()
+    runs: RunsOf | None = None
+    if os.environ.get("PREFECT_API_URL") or served(settings.trusted_folder):
+        connect(settings.trusted_folder)
+        from flows.web.prefect_runs import runs_of  # prefect has read its settings now
+
+        runs = runs_of
+    clock = partial(datetime.now, UTC)
+    looks, stop = Looks(files, every, clock, textfile, runs), Event()
     server = uvicorn.Server(
         uvicorn.Config(
-            application(looks, password_of(home), _now),
+            application(looks, password_of(home), clock),
             **BOUNDED,
             ws="none",
             log_level="warning",
@@ -283,36 +162,3 @@ def configurations_of(paths: Sequence[Path]) -> list[Path]:
             )
         found |= dict.fromkeys(file.resolve() for file in files)
     return list(found)
-
-
-def readable(files: Sequence[Path]) -> list[Settings]:
-    """Return the settings that can be read. Raises ConfigurationError for none, and for one name twice."""
-    if len(files) == 1:
-        return [load_settings(files[0])]
-    found = []
-    for file in files:
-        with suppress(OptStreamError):
-            found.append(load_settings(file))
-    names = [one.stream.name for one in found]
-    for one in found:
-        if names.count(one.stream.name) > 1:
-            raise ConfigurationError(
-                f"two configurations describe a stream {one.stream.name!r}: show each stream once"
-            )
-    if not found:
-        raise ConfigurationError("no configuration can be read: `optstream status --config FILE` says why")
-    return found
-
-
-def _runs(settings: Settings) -> RunsOf | None:
-    """Who knows the runs of a stream: the server that PREFECT_API_URL names, or that of `optstream serve`."""
-    if not (os.environ.get("PREFECT_API_URL") or served(settings.trusted_folder)):
-        return None
-    connect(settings.trusted_folder)
-    from flows.web.prefect_runs import runs_of  # prefect has read its settings now
-
-    return runs_of
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -1,12 +1,26 @@
-"""Commands to begin with: an example configuration, and dumps, made up or from files of a supplier."""
+"""Commands to begin with: an example configuration, dumps, made up or of a supplier, and advice."""
 
+import json
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from flows.cli.options import DEFAULT_CONFIG, Config, First, Last, asks, days_between, examples, flag, new_app
+from flows.cli.options import (
+    DEFAULT_CONFIG,
+    Config,
+    First,
+    Json,
+    Last,
+    WordsError,
+    asks,
+    days_between,
+    examples,
+    flag,
+    new_app,
+)
 from flows.cli.output import Terminal
 from flows.cli.read import check_new
 from optstream.errors import OptStreamError
@@ -16,6 +30,14 @@ from tasks.config.schema import MECHANISMS
 from tasks.config.templates import example_of
 from tasks.operate.rte import read_load, rte_configuration, write_loads
 from tasks.operate.simulate import simulate as write_dumps
+from tasks.plan.advise import (
+    Comparison,
+    Judged,
+    StreamAdvice,
+    advice_document,
+    advise_plans,
+    write_proposal,
+)
 
 RTE_SUFFIXES = (".zip", ".xls")
 app = new_app()
@@ -119,3 +141,130 @@ def _import(folder: Path, terminal: Terminal) -> str:
         f"their days); {done.n_empty} days of a region without any reading were left out"
     )
     return rte_configuration(into)
+
+
+# `optstream advise`: how to release one stream, or several of one population, by expected errors.
+
+
+@app.command(
+    epilog=examples(
+        "optstream advise --scale 5000",
+        "optstream advise --config electricity.toml --config gas.toml --write e2.toml --write g2.toml",
+    )
+)
+def advise(
+    config: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="FILE",
+            help="The configuration file (TOML), else optstream.toml; may be repeated for the streams of one "
+            "population.",
+        ),
+    ] = None,
+    scale: Annotated[
+        list[float] | None,
+        asks(
+            "NUMBER",
+            "A leaf's typical reading, from public knowledge, where a configuration has no "
+            "mechanism.scale; given once, or once for each configuration.",
+        ),
+    ] = None,
+    write: Annotated[
+        list[Path] | None,
+        asks(
+            "FILE", "Write the proposed configuration, beside the present one; once for each configuration."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Propose how to release, from public facts alone.
+
+    Mechanism, noise, shares of levels and streams, by their expected errors. Opens no dump and no ledger.
+    """
+    streams = [load_settings(one) for one in config or [DEFAULT_CONFIG]]
+    scales: list[float | None] = [*scale] if scale else [None]
+    if len(scales) not in (1, len(streams)):
+        raise WordsError(f"--scale is given once, or once for each of {len(streams)} configurations")
+    if any(one is not None and not 0 < one < float("inf") for one in scales):
+        raise WordsError("--scale must be a finite number greater than 0")
+    if write and len(write) != len(streams):
+        raise WordsError(f"--write is given once for each of {len(streams)} configurations")
+    terminal = Terminal(as_json)
+    with terminal.step("compare plans"):
+        advice = advise_plans(streams, scales * (len(streams) // len(scales)))
+    if advice.overdrawn is not None:
+        terminal.explain(
+            f"the streams plan with {advice.overdrawn} of epsilon together, which the ledger refuses; "
+            "they are compared at equal shares of it"
+        )
+    for one in advice.streams:
+        _show_stream(one, terminal, alone=len(streams) == 1)
+    terminal.explain(
+        "Errors are root mean squares that a general prior expects, with that of HistoryInformed once it "
+        "has learned: public facts alone, no dump and no ledger was read. What is true of your "
+        "readings may differ; trying plans on them would cost privacy that nobody counts."
+    )
+    terminal.document(advice_document(advice))
+    for settings, one, path in zip(streams, advice.streams, write or (), strict=False):
+        write_proposal(settings, one.keys, path)
+        terminal.say(f"wrote {path}")
+
+
+def _show_stream(advice: StreamAdvice, terminal: Terminal, *, alone: bool) -> None:
+    compared, best = advice.compared, advice.proposed
+    name, share = compared.settings.stream.name, compared.settings.budget.stream_share
+    budget = compared.settings.model.currency
+    marks = {id(compared.configured): "configured"}
+    marks[id(compared.best)] = "best" if compared.best is not compared.configured else "best, kept"
+    terminal.say(f"\n{name}: plans with {share} of {budget}, least expected error first")
+    _show_plans(compared, compared.plans, marks, terminal)
+    if not alone:
+        terminal.say(f"\n{name}: proposed with {advice.share} of {budget}, errors then")
+        _show_plans(compared, [best], {id(best): "proposed"}, terminal)
+    for title, plan in (("as configured", compared.configured), ("proposed", best)):
+        for warning in plan.warnings:
+            terminal.explain(f"{title}: {warning}")
+    if not advice.keys:
+        terminal.say(f"\n{name}: nothing is expected to do better than what is configured")
+        return
+    less = "less" if advice.gain >= 0 else "more"  # where it leaves a share to another stream
+    terminal.say(
+        f"\n{name}: {best.choice.label} is expected to err {abs(advice.gain):.0%} {less} than configured; "
+        f"in {compared.settings.file.name}:\n{as_toml(advice.keys)}"
+    )
+
+
+def _show_plans(
+    compared: Comparison, plans: Sequence[Judged], marks: Mapping[int, str], terminal: Terminal
+) -> None:
+    rows = []
+    for plan in plans:
+        joint = ", ".join(compared.levels[level] for level in plan.joint_levels)
+        errors = [_figure(one.error) for one in plan.expected]
+        rows.append((marks.get(id(plan), ""), plan.choice.label, joint, *errors, f"{plan.relative:.2%}"))
+    sizes = [_figure(one.size) for one in compared.best.expected if one.size is not None]
+    rows.append(("", "typical size", "", *sizes, ""))
+    terminal.table(("", "plan", "joint", *compared.levels, "of size"), rows, n_texts=3)
+
+
+def _figure(value: float) -> str:
+    """Three digits that tell, without a power of ten."""
+    return f"{float(f'{value:.3g}'):,.10g}"
+
+
+def as_toml(keys: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return keys of a configuration, by table, as a person would write them into it."""
+    lines = []
+    for table, entries in keys.items():
+        lines.append(f"    [{table}]")
+        for key, value in entries.items():
+            if value is None:
+                lines.append(f"    # {key}: leave it out")
+            elif isinstance(value, Mapping):
+                inside = ", ".join(f"{name} = {json.dumps(one)}" for name, one in value.items())
+                lines.append(f"    {key} = {{ {inside} }}")
+            else:
+                lines.append(f"    {key} = {json.dumps(value)}")
+    return "\n".join(lines)

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, Protocol
 
 from prefect import flow, tags, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
@@ -29,12 +29,12 @@ from flows.orchestration.release import (
     configured,
     in_prefect,
     log_days,
-    no_heartbeat,
     persevering,
     release_days,
     revised,
     run_name,
     run_of,
+    watched_run,
     with_prefect,
 )  # fmt: skip
 from optstream.errors import ConfigurationError, LedgerUnavailableError, OptStreamError, ParameterError
@@ -46,17 +46,22 @@ from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import plan_backfill
 from tasks.release.run import LEASE, terms_of
 from tasks.release.stages import Ended, Requested, Status, and_after
-from tasks.trusted.failures import unexpected
-from tasks.trusted.files import make_private_folder, private_opener
+from tasks.trusted.files import make_private_folder, private_opener, unexpected
 
 LEASE_MINUTES = 2.0
 """Of a month's days: should their run die, another takes them up after that. A live run renews it."""
 MARGIN_SECONDS = 1.0
 MARK = ".backfill-"
 
-Watch = Callable[[Sequence[Ended]], None]
-MONTHS: ContextVar[Watch | None] = ContextVar("who is told of months that are over", default=None)
-STEPS: ContextVar[Watcher | None] = ContextVar("who is shown the new estimates after them", default=None)
+
+class Progress(Watcher, Protocol):
+    """Shows months that are over, then the steps of new estimates."""
+
+    def months(self, days: Sequence[Ended]) -> None:
+        """Show that these days are over, or wait for another run."""
+
+
+PROGRESS: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
 @flow(name="optstream-backfill", flow_run_name=run_name, **FLOW)
@@ -80,9 +85,14 @@ def backfill(
         with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
             ledger.enrol(terms_of(settings), datetime.now(UTC))
             plan = plan_backfill(settings, ledger, [day for day in span if day.isoformat() not in without])
-            progress = _Progress(settings.stream.name, len(plan.to_run))
+            artifact: Any = in_prefect() and create_progress_artifact(
+                0.0,
+                key="optstream-backfill",
+                description=f"Backfill of stream {settings.stream.name}, {len(plan.to_run)} days",
+            )
             with _marked(settings) as mark:
-                done = _run(settings, plan.months(), at_once, lease_minutes, mark, progress)
+                release = partial(_run, settings, lease_minutes, mark, artifact, len(plan.to_run))
+                done = release(plan.months(), at_once, [])
                 longest = max(timedelta(minutes=lease_minutes), LEASE)
                 # by the clock that the leases go by, which may be the database's
                 now = ledger.lease_time(datetime.now(UTC))
@@ -90,8 +100,7 @@ def backfill(
                 if until is not None:
                     time.sleep(max(0.0, (until - now).total_seconds()) + MARGIN_SECONDS)
                     busy = tuple(day.day for day in done if day.outcome.free_at)
-                    again = _run(settings, [busy], False, lease_minutes, mark, progress)
-                    done = [*(day for day in done if not day.outcome.free_at), *again]
+                    done = release([busy], False, [day for day in done if not day.outcome.free_at])
             run = run_of(settings, ledger, lease_minutes)
             with _steps_shown():
                 done = and_after(done, lambda: revised(run, span))
@@ -103,7 +112,7 @@ def backfill(
 
 def _steps_shown() -> AbstractContextManager[None]:
     """Show steps to who asked for that; the flow, which travels by value, may name no context variable."""
-    return bound(WATCHER, STEPS.get())
+    return bound(WATCHER, PROGRESS.get())
 
 
 @task(name="release a month", **STEP)
@@ -143,37 +152,40 @@ def _marked(settings: Settings) -> Iterator[Path]:
 
 def _run(
     settings: Settings,
-    months: Iterable[tuple[date, ...]],
-    at_once: bool,
     lease_minutes: float,
     mark: Path,
-    progress: "_Progress",
+    artifact: Any,
+    n_days: int,
+    months: Iterable[tuple[date, ...]],
+    at_once: bool,
+    done: list[Ended],
 ) -> list[Ended]:
+    """Release months, elsewhere or here; return all days that are done. A month is released here, too, where
+    the ledger's database failed it elsewhere.
+    """
     chunks = [
         (str(settings.file), settings.stream.name, [str(day) for day in month], lease_minutes, str(mark))
         for month in months
     ]
     here: Callable[..., list[Ended]] = release_month if in_prefect() else release_month.fn
     futures: list[Any] = [release_month.submit(*chunk) if at_once else None for chunk in chunks]
-    done: list[Ended] = []
     for chunk, future in zip(chunks, futures, strict=True):
+        ended: list[Ended] | None = None
         try:
-            ended = _of_month(future, partial(here, *chunk))
+            if future is not None:
+                with suppress(LedgerUnavailableError):
+                    ended = future.result()
+            ended = persevering(partial(here, *chunk)) if ended is None else ended
         except Exception as error:  # noqa: BLE001 - a month that fails stops no other, and says where
-            told = str(error) if isinstance(error, OptStreamError) else unexpected(error)
-            ended = [Requested(period_from(day)).ended(Status.FAILED, told) for day in chunk[2]]
-        progress.took(ended)
-        done += ended
+            why = str(error) if isinstance(error, OptStreamError) else unexpected(error)
+            ended = [Requested(period_from(day)).ended(Status.FAILED, why) for day in chunk[2]]
+        done = [*done, *ended]
+        if artifact:
+            n_over = sum(day.outcome.status is not Status.BUSY for day in done)
+            update_progress_artifact(artifact, min(100.0, 100 * n_over / max(1, n_days)))
+        if (progress := PROGRESS.get()) is not None:
+            progress.months(ended)
     return done
-
-
-def _of_month(future: Any, here: Callable[[], list[Ended]]) -> list[Ended]:
-    """Wait for a month, or release it here; also where the ledger's database failed it elsewhere."""
-    if future is not None:
-        with suppress(LedgerUnavailableError):
-            ended: list[Ended] = future.result()
-            return ended
-    return persevering(here)
 
 
 def held_by_others(
@@ -195,25 +207,6 @@ def held_by_others(
     return told, max((day.outcome.free_at for day in told if day.outcome.free_at), default=None)
 
 
-class _Progress:
-    """Tells the orchestrator's pages, and whoever watches, how far it is."""
-
-    def __init__(self, stream: str, n_days: int) -> None:
-        self._n_days, self._n_done = n_days, 0
-        self._artifact: Any = in_prefect() and create_progress_artifact(
-            0.0, key="optstream-backfill", description=f"Backfill of stream {stream}, {n_days} days"
-        )
-
-    def took(self, days: Sequence[Ended]) -> None:
-        """These days are over, or wait for another run."""
-        self._n_done += sum(day.outcome.status is not Status.BUSY for day in days)
-        if self._artifact:
-            update_progress_artifact(self._artifact, min(100.0, 100 * self._n_done / max(1, self._n_days)))
-        watch = MONTHS.get()
-        if watch is not None:
-            watch(days)
-
-
 def begin_worker() -> None:
     """Have this process, one of a pool's, end with its parent, and by Ctrl-C at once: a KeyboardInterrupt
     that it sent back would end the thread that hears of results (Prefect 3.8), and the caller would wait
@@ -227,14 +220,13 @@ def run_backfill(
     settings: Settings,
     first: date,
     last: date,
-    watch: Watch,
+    progress: Progress | None = None,
     n_workers: int = 1,
     dask: str | None = None,
     lease_minutes: float = LEASE_MINUTES,
-    steps: Watcher | None = None,
 ) -> list[Ended]:
     """Run the flow here and now, or its own function where no server is configured. n_workers: processes for
-    months, all at once. dask: address of a cluster for them instead. watch: called after each month.
+    months, all at once. dask: address of a cluster for them instead.
     """
     runner: Any = None
     if dask is not None:
@@ -248,10 +240,10 @@ def run_backfill(
     elif n_workers > 1:
         runner = ProcessPoolTaskRunner(max_workers=n_workers, initializer=begin_worker)
     asked = (str(settings.file), str(first), str(last), runner is not None, lease_minutes)
-    with bound(MONTHS, watch), bound(STEPS, steps), configured(str(settings.file), settings):
+    with bound(PROGRESS, progress), configured(str(settings.file), settings):
         if not with_prefect():
             return backfill.fn(*asked)
         placed: Any = backfill.with_options(task_runner=runner)
-        with no_heartbeat(), tags(*tags_of(settings.stream.name)):
+        with watched_run(settings.stream.name):
             done: list[Ended] = placed(*asked)
         return done

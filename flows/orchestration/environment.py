@@ -141,32 +141,31 @@ def import_prefect(*, again: bool = False) -> str | None:
             refresh_global_settings_context()
         api = get_current_settings().api
     except Exception as error:  # noqa: BLE001 - pydantic's, its settings', logging's, or a broken import
-        raise ConfigurationError(_unusable(error, os.environ)) from None
+        raise ConfigurationError(_unusable(error)) from None
     if api.request_timeout <= 0:
         raise ConfigurationError("PREFECT_API_REQUEST_TIMEOUT must be above 0: correct it, or unset it")
     return api.url
 
 
-def _unusable(error: Exception, current: Mapping[str, str]) -> str:
+def _unusable(error: Exception) -> str:
     from pydantic import ValidationError
+
+    def named(field: str) -> list[str]:
+        known = (name for name in sorted(os.environ) if name.startswith("PREFECT_"))
+        return [name for name in known if name.lower().endswith(field.lower())]
 
     problems = []
     if isinstance(error, ValidationError):
         for one in error.errors(include_input=False, include_url=False):
             field = "_".join(map(str, one["loc"]))
-            named = [name for name in sorted(current) if _names(name, field)]
             # a validator of Prefect's own may quote the value, which may be a secret
             rule = "" if one["type"] in ("value_error", "assertion_error") else f": {one['msg']}"
             if one["type"] != "default_factory_not_called":  # which follows from another
-                problems.append(f"{' or '.join(named) or f'{error.title}.{field}'}{rule}")
+                problems.append(f"{' or '.join(named(field)) or f'{error.title}.{field}'}{rule}")
     field = (re.findall(r'for field "(\w+)"', str(error)) or [""])[0]  # as pydantic's settings say it
-    mine = [name for name in sorted(current) if _names(name, field) and name not in SET_HERE]
+    mine = [name for name in named(field) if name not in SET_HERE]
     said = "; ".join(problems) or f"{' or '.join(mine) or 'one of its profile'} ({type(error).__name__})"
     return f"Prefect cannot use a setting: {said}. Correct it, or unset it, and run again"
-
-
-def _names(variable: str, field: str) -> bool:
-    return variable.startswith("PREFECT_") and variable.lower().endswith(field.lower())
 
 
 @contextmanager

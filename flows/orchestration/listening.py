@@ -143,23 +143,19 @@ def listen(host: str, port: int, key: str) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         return socket.create_server(address[:2], family=family, backlog=2048)
-    except OSError as error:  # socket.gaierror, too
-        raise ConfigurationError(_problem(error, host, port, key)) from None
-    except UnicodeError:
-        raise ConfigurationError(f"{host!r:.80} is no name of a host: give --host one") from None
-
-
-def _problem(error: OSError, host: str, port: int, key: str) -> str:
-    if isinstance(error, socket.gaierror):
-        return f"no address is known for {host!r:.80}: give --host a name or an address of this machine"
-    if error.errno == errno.EADDRINUSE:
-        return f"port {port} of {host} is taken: end what listens there, or set another {key}"
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return f"port {port} of {host} is for privileged processes: set {key} to 1024 or more"
-    if error.errno == errno.EADDRNOTAVAIL:
-        return f"{host} is no address of this machine: give --host one that is, such as 127.0.0.1"
-    reason = os.strerror(error.errno) if error.errno else type(error).__name__
-    return f"port {port} of {host} cannot be listened at ({reason}): set another {key} or --host"
+    except (OSError, UnicodeError) as error:
+        number = getattr(error, "errno", None) or 0
+        own = "give --host a name or an address of this machine, such as 127.0.0.1"
+        remedy = {
+            errno.EADDRINUSE: f"end what listens there, or set another {key}",
+            errno.EACCES: f"set {key} to 1024 or more",
+            errno.EPERM: f"set {key} to 1024 or more",
+        }.get(number, own)
+        named = getattr(error, "strerror", None) or "no name of a host"  # socket.gaierror has numbers below 0
+        reason = os.strerror(number) if number > 0 else named
+        raise ConfigurationError(
+            f"port {port} of {host:.80} cannot be listened at ({reason}): {remedy}"
+        ) from None
 
 
 if __name__ == "__main__":

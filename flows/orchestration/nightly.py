@@ -33,12 +33,12 @@ from flows.orchestration.release import FLOW, configured, in_one_run, perseverin
 from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import open_ledger
 from tasks.config import Settings
-from tasks.monitor.records import note_end
+from tasks.monitor.facts import note_end
 from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import pages_are_made, plan_backfill
 from tasks.plan.nightly import Night, UnreleasedError, days_of_night, looks_of, night_of
 from tasks.release.run import terms_of
-from tasks.trusted.failures import unexpected
+from tasks.trusted.files import unexpected
 
 # How the server knows that a scheduled run lives: its heartbeats, and a word when it is over.
 
@@ -54,17 +54,13 @@ def tell_over(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> Non
         return
     EventsWorker.instance().wait_until_empty()  # the last heartbeat is with the server
     time.sleep(REST_SECONDS)
-    emit_event(
-        OVER,
-        resource={"prefect.resource.id": f"prefect.flow-run.{flow_run.id}"},
-        related=[
-            {
-                "prefect.resource.id": f"prefect.flow.{flow_run.flow_id}",
-                "prefect.resource.role": "flow",
-                "prefect.resource.name": flow.name,
-            }
-        ],
-    )
+    own = {"prefect.resource.id": f"prefect.flow-run.{flow_run.id}"}
+    of_flow = {
+        "prefect.resource.id": f"prefect.flow.{flow_run.flow_id}",
+        "prefect.resource.role": "flow",
+        "prefect.resource.name": flow.name,
+    }
+    emit_event(OVER, resource=own, related=[of_flow])
 
 
 SCHEDULED: dict[str, Any] = {**FLOW, "on_completion": [tell_over], "on_failure": [tell_over]}
@@ -96,14 +92,11 @@ def looked(settings: Settings) -> Night:
         plan = plan_backfill(settings, ledger, days) if days else None
     ended = []
     if plan and (plan.to_run or (plan.over and not pages_are_made(settings))):
-        given_up = [
-            str(period)
-            for day in settings.watching.accepted_gaps
-            for period in settings.calendar.periods(day, day)
-        ]
+        gaps, calendar = settings.watching.accepted_gaps, settings.calendar
+        given_up = [str(period) for day in gaps for period in calendar.periods(day, day)]
         by_hour = settings.stream.period == "hour"
-        release = backfill.fn if by_hour else backfill
         with in_one_run() if by_hour else nullcontext():
+            release = backfill.fn if by_hour else backfill
             ended = release(str(settings.file), str(plan.first), str(plan.last), without=given_up)
     return night_of(settings, ended, plan.absent if plan else (), datetime.now(UTC))
 
@@ -134,7 +127,8 @@ MISSED_HEARTBEATS = 3
 """After that many missing heartbeats a run counts as dead."""
 ZOMBIES = "optstream: runs whose process died"
 OVER = "optstream.run.over"
-"""The event by which a run says so itself: see `flows.orchestration.nightly`."""
+"""The event by which a run says that it is over: see `tell_over`."""
+DEAD = "its heartbeats stopped: its process is taken for dead"
 PLANNED = FlowRunFilter.model_validate({"state": {"type": {"any_": ["SCHEDULED"]}}})
 ALIVE = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}
 """Of a filter of runs."""
@@ -151,7 +145,7 @@ def night_document(
     config: of one stream, if not its file's. Raises ConfigurationError where it would begin after its end.
     """
     names, alone = [one.stream.name for one in streams], len(streams) == 1
-    name = names[0] if alone else name_of_all(streams)
+    name = names[0] if alone else "-".join(sorted({one.privacy.population for one in streams}))
     files = [str(one.file) for one in streams]
     looks = {(cron, one.stream.time_zone): None for one in streams for cron in looks_of(one)}
     return {
@@ -168,11 +162,6 @@ def night_document(
             "job_variables": {"env": {**ALWAYS, HEARTBEAT: str(heartbeat)}},
         },
     }
-
-
-def name_of_all(streams: Sequence[Settings]) -> str:
-    """What the night of several streams is called: by their population, or by all of theirs."""
-    return "-".join(sorted({one.privacy.population for one in streams}))
 
 
 def zombie_document(heartbeat: int = HEARTBEAT_SECONDS) -> dict[str, Any]:
@@ -194,22 +183,17 @@ def zombie_document(heartbeat: int = HEARTBEAT_SECONDS) -> dict[str, Any]:
             "threshold": 1,
             "within": MISSED_HEARTBEATS * heartbeat,
         },
-        "actions": [
-            {
-                "type": "change-flow-run-state",
-                "state": "CRASHED",
-                "message": "its heartbeats stopped: its process is taken for dead",
-            }
-        ],
+        "actions": [{"type": "change-flow-run-state", "state": "CRASHED", "message": DEAD}],
     }
 
 
-def register(night: Mapping[str, Any], zombies: Mapping[str, Any]) -> str:
-    """Put a deployment and an automation on the server of PREFECT_API_URL in the place of those of the same
-    names; return the deployment's full name. Raises ConfigurationError if its pool is not of type process.
+def register(night: Mapping[str, Any], heartbeat: int = HEARTBEAT_SECONDS) -> str:
+    """Put a night's deployment and the automation of dead runs on the server of PREFECT_API_URL, in the place
+    of those of the same names; return the deployment's full name. Raises ConfigurationError if its pool is
+    not of type process.
     """
     flow: Any = load_flow_from_entrypoint(night["entrypoint"])
-    pool, automation = night["work_pool"], AutomationCore.model_validate(zombies)
+    pool, automation = night["work_pool"], AutomationCore.model_validate(zombie_document(heartbeat))
     with get_client(sync_client=True) as client:
         with suppress(ObjectAlreadyExists):
             client.create_work_pool(WorkPoolCreate(name=pool["name"], type="process"))

@@ -32,13 +32,11 @@ from optstream.stream import period_from
 from tasks.config import Settings, load_settings
 from tasks.ingest.sandbox import reading_apart
 from tasks.operate.permissions import check_trusted
-from tasks.pages.markdown import day_in_markdown
-from tasks.pages.write import require_pages
+from tasks.pages.public import day_in_markdown, require_pages
 from tasks.release import pipeline as steps
-from tasks.release.due import due
 from tasks.release.outcomes import budget_of
 from tasks.release.publish import close_over
-from tasks.release.revise import record_listed
+from tasks.release.revise import due, record_listed
 from tasks.release.run import LEASE, Run, enrol, let_go
 from tasks.release.stages import Ended, Estimated, Requested, Stage, Staged, Status, and_after
 
@@ -56,7 +54,7 @@ Next = TypeVar("Next", bound=Stage)
 
 
 class Watcher(Protocol):
-    """Whoever is shown how far a run is, such as a terminal."""
+    """Shows how far a run is, such as a terminal."""
 
     def step(self, label: str) -> AbstractContextManager[None]:
         """Show that a step is under way until the block ends."""
@@ -102,9 +100,11 @@ def in_one_run() -> AbstractContextManager[None]:
     return bound(_ONE_RUN, True)
 
 
-def no_heartbeat() -> AbstractContextManager[Any]:
-    """Send no heartbeats, for flows that somebody watches: their thread holds up the end of a short one."""
-    return temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
+@contextmanager
+def watched_run(stream: str) -> Iterator[None]:
+    """Tag the flow run that a person waits for; send no heartbeats: their thread delays a short run's end."""
+    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}), tags(*tags_of(stream)):
+        yield
 
 
 def persevering(work: Callable[[], Value]) -> Value:
@@ -135,9 +135,8 @@ def repeated(step: Callable[[Run, Sequence[At]], list[Next]]) -> Callable[[Run, 
     def attempt(run: Run, days: Sequence[At]) -> list[Next]:
         for pause in STEP_PAUSES:
             done = step(run, days)
-            pairs = zip(days, done, strict=True)
-            over = [now.outcome.status for day, now in pairs if isinstance(now, Ended) and now is not day]
-            if Status.FAILED not in over:
+            new = [now for day, now in zip(days, done, strict=True) if now is not day]
+            if not any(isinstance(now, Ended) and now.outcome.status is Status.FAILED for now in new):
                 return done
             sleep(pause)
         return step(run, days)
@@ -148,9 +147,9 @@ def repeated(step: Callable[[Run, Sequence[At]], list[Next]]) -> Callable[[Run, 
 def run_name() -> str:
     """Return stream and days of the flow run under way: "french-load backfill 2016-02-01 to 2016-03-31"."""
     given = flow_run.parameters
-    tagged = [tag.removeprefix("stream:") for tag in flow_run.tags if tag.startswith("stream:")]
-    streams = tagged[:1] if "config" in given else []
-    streams = streams or [stream_of(config) for config in given.get("configs") or [given["config"]]]
+    streams = [tag.removeprefix("stream:") for tag in flow_run.tags if tag.startswith("stream:")][:1]
+    if "configs" in given or not streams:
+        streams = [stream_of(config) for config in given.get("configs") or [given["config"]]]
     what = "" if "days" in given else "backfill" if "first" in given else "night"
     days = given.get("days") or [given[key] for key in ("first", "last") if key in given]
     span = dict.fromkeys([min(days), max(days)]) if days else ()
@@ -179,23 +178,20 @@ def log_days(days: Sequence[Ended]) -> None:
 def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) -> None:
     """Keep a table of the days, one of the budget, and pictures of the newest published day."""
     stream = settings.stream.name
-    released = [day for day in days if day.outcome.status is Status.PUBLISHED]
-    create_table_artifact(
-        key="optstream-days",
-        table=[
-            {
-                "date": day.day.isoformat(),
-                "status": day.outcome.status.value,
-                "what happened": day.outcome.message,
-                "file": day.outcome.file or "",
-            }
-            for day in days
-        ],
-        description=f"Days of stream {stream}",
-    )
-    if not released:
+    table = [
+        {
+            "date": day.day.isoformat(),
+            "status": day.outcome.status.value,
+            "what happened": day.outcome.message,
+            "file": day.outcome.file or "",
+        }
+        for day in days
+    ]
+    create_table_artifact(key="optstream-days", table=table, description=f"Days of stream {stream}")
+    published = [day.day for day in days if day.outcome.status is Status.PUBLISHED]
+    if not published:
         return
-    budget = budget_of(settings, ledger, [day.day for day in released])
+    budget = budget_of(settings, ledger, published)
     facts = {
         "window (steps)": budget.model.window_length,
         f"{budget.currency} granted": str(budget.grant),
@@ -204,11 +200,11 @@ def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) ->
     }
     of = f"Privacy budget of {settings.privacy.population}, by the accountant"
     create_table_artifact(key="optstream-budget", table=[facts], description=of)
-    newest = max(day.day for day in released)
     # read back from the published folder: a day that was withdrawn meanwhile is not drawn
     with suppress(PublicationError):
-        drawn = day_in_markdown(settings.published_folder, newest)
-        create_markdown_artifact(key="optstream-release", markdown=drawn, description=f"{stream}, {newest}")
+        drawn = day_in_markdown(settings.published_folder, max(published))
+        of = f"{stream}, {max(published)}"
+        create_markdown_artifact(key="optstream-release", markdown=drawn, description=of)
 
 
 REVISED_AT_ONCE = 14
@@ -313,16 +309,12 @@ def run_of(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:
 
 
 def run_days(
-    settings: Settings,
-    days: Sequence[date],
-    watcher: Watcher,
-    *,
-    restate: bool = False,
+    settings: Settings, days: Sequence[date], watcher: Watcher, *, restate: bool = False
 ) -> list[Ended]:
     """Release days here and now, on the configured Prefect server, or by the same steps without one."""
     asked = (str(settings.file), [day.isoformat() for day in days], restate)
     with bound(WATCHER, watcher), configured(str(settings.file), settings):
         if not with_prefect():
             return release_days.fn(*asked)
-        with no_heartbeat(), tags(*tags_of(settings.stream.name)):
+        with watched_run(settings.stream.name):
             return release_days(*asked)

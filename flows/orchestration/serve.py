@@ -8,7 +8,9 @@ is the service manager's (docs/schedule.md), as is ending what a killed one left
 import fcntl
 import json
 import os
+import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -16,8 +18,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from importlib.resources import files
 from pathlib import Path
 from threading import Event, Thread
+from types import FrameType
 from typing import Self
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -27,7 +31,9 @@ from flows.orchestration.environment import (
     STATE,
     TAG,
     answers,
+    connect,
     environment,
+    heartbeat_seconds,
     impatient_client,
     import_prefect,
     password_of,
@@ -37,7 +43,9 @@ from flows.orchestration.listening import listen
 from optstream.errors import ConfigurationError
 from tasks.config import Settings
 from tasks.config.schema import next_fire
-from tasks.monitor.records import LONGEST_WATCH, last_end
+from tasks.monitor.facts import LONGEST_WATCH, last_end
+from tasks.operate.permissions import check_trusted
+from tasks.plan.nightly import looks_of
 from tasks.trusted.files import make_private_folder, private_opener, write_private
 
 START_SECONDS = 180
@@ -48,6 +56,7 @@ OWN_PAGES = Path("ui", "v1")
 PAGES_PORT = 8484
 """Of the operators' pages, where nobody asks for another."""
 LOOK_SECONDS = 0.5
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 MOST_MEMORY = 512 * 2**20
 """Bytes of server or worker, which keep some 0.1 and 0.2 MB of every look, until they begin again."""
 LEAST_SECONDS = 6 * 3600.0
@@ -177,10 +186,12 @@ def own_server(settings: Settings, home: Path) -> Iterator[Child]:
 
 def _port_of(settings: Settings) -> int:
     """The port of the last start, or a free one."""
-    with suppress(OSError, ValueError, KeyError, ConfigurationError):
+    wanted = 0
+    with suppress(OSError, ValueError, KeyError):
         state = json.loads((settings.trusted_folder / STATE).read_text())
-        with listen(LOOPBACK, urlsplit(state["api"]).port or 0, "") as probe:
-            return int(probe.getsockname()[1])
+        wanted = urlsplit(state["api"]).port or 0
+    with suppress(ConfigurationError), listen(LOOPBACK, wanted, "") as probe:
+        return int(probe.getsockname()[1])
     with listen(LOOPBACK, 0, "") as probe:
         return int(probe.getsockname()[1])
 
@@ -264,30 +275,27 @@ class Supervisor:
 
     def __init__(self, pulse: Pulse, hang_seconds: float = HANG_SECONDS) -> None:
         self.pulse, self.hang_seconds = pulse, hang_seconds
-        self._answered = time.monotonic()
+        self._answered, self._problem = time.monotonic(), ""
         self._values: dict[str, tuple[object, float]] = {}
-        self._problem = ""
         self._stop = Event()
+        self.stop = self._stop.set
         Thread(target=self._follow, daemon=True).start()
 
     def check(self) -> None:
         """Raise ConfigurationError if the server did not answer, or a value did not change, for too long."""
         now = time.monotonic()
-        silent = {name: now - since for name, (_, since) in list(self._values.items())}
         unanswered = now - self._answered
-        if max(unanswered, *silent.values(), 0.0) <= self.hang_seconds:
+        silent, name = max(
+            ((now - at, name) for name, (_, at) in list(self._values.items())), default=(0, "")
+        )
+        if max(unanswered, silent) <= self.hang_seconds:
             return
         what = f"did not answer for {unanswered:.0f} s{self._problem}: it hangs, or"
         if unanswered < self.hang_seconds / 2:
-            name = max(silent, key=lambda one: silent[one])
-            what = f"saw no {name} for {silent[name]:.0f} s: what makes them hangs, or the server or"
+            what = f"saw no {name} for {silent:.0f} s: what makes them hangs, or the server or"
         raise ConfigurationError(
             f"the Prefect server {what} its database is locked; start `optstream serve` again"
         )
-
-    def stop(self) -> None:
-        """Look no more."""
-        self._stop.set()
 
     def _follow(self) -> None:
         while not self._stop.wait(min(PULSE_SECONDS, self.hang_seconds / 4)):
@@ -353,46 +361,160 @@ def notify_systemd(address: str, state: str) -> None:
 def watching(streams: Sequence[Settings], longest: timedelta = LONGEST_WATCH) -> Iterator[None]:
     """Run `optstream watch` of each stream by its cron, a process each, whatever becomes of the server."""
     stop = Event()
-    thread = Thread(target=_watch, args=(streams, stop, longest), daemon=True)
-    thread.start()
+    threads = [Thread(target=_watch, args=(one, stop, longest), daemon=True) for one in streams]
+    for thread in threads:
+        thread.start()
     try:
         yield
     finally:
         stop.set()
-        thread.join()
+        for thread in threads:
+            thread.join()
 
 
-def _watch(streams: Sequence[Settings], stop: Event, longest: timedelta) -> None:
-    now = datetime.now(UTC)
-    seen = {one.file: max(last_end(one, "watch") or now, now - MADE_UP) for one in streams}
-    running: dict[object, tuple[Child, float]] = {}
-    while not stop.wait(LOOK_SECONDS):
-        for one in streams:
-            child, since = running.get(one.file, (None, 0.0))
-            if child is not None:
-                if child.process.poll() is None and time.monotonic() - since < longest.total_seconds():
-                    continue
-                child.end(0)
-                del running[one.file]
-            now = datetime.now(UTC)
-            # whether its cron fired after the minute in which it was seen last, up to now
-            at = seen[one.file].astimezone(ZoneInfo(one.stream.time_zone))
-            fire = next_fire([one.scheduling.watch_cron], at)
-            if fire is not None and fire <= now:
-                seen[one.file] = now
-                with suppress(OSError):  # no process can be made now: the next watch tells
-                    running[one.file] = watch_of(one), time.monotonic()
-    for child, _ in running.values():
-        child.end(0)
-
-
-def watch_of(settings: Settings) -> Child:
-    """A watch of a stream."""
+def _watch(settings: Settings, stop: Event, longest: timedelta) -> None:
+    now, zone = datetime.now(UTC), ZoneInfo(settings.stream.time_zone)
     log = settings.serve_folder / f"watch-{settings.stream.name}.log"
-    return Child("watch", log, 0, {}, "flows.cli.main", "watch", "--config", str(settings.file))
+    words = ("flows.cli.main", "watch", "--config", str(settings.file))
+    seen = max(last_end(settings, "watch") or now, now - MADE_UP)
+    while not stop.wait(LOOK_SECONDS):
+        now = datetime.now(UTC)
+        if next_fire([settings.scheduling.watch_cron], seen.astimezone(zone)) > now:
+            continue
+        seen, until = now, time.monotonic() + longest.total_seconds()
+        with suppress(OSError), Child("watch", log, 0, {}, *words) as child:  # else the next watch tells
+            while child.process.poll() is None and time.monotonic() < until:
+                if stop.wait(LOOK_SECONDS):
+                    break
 
 
 def systemd_address() -> str:
     """Take the service manager's address out of the environment: it is no child's."""
     os.environ.pop("WATCHDOG_USEC", None)
     return os.environ.pop("NOTIFY_SOCKET", "")
+
+
+# All of it together, until a signal.
+
+
+def serve_streams(
+    streams: Sequence[Settings],
+    api: str | None,
+    work_pool: str | None,
+    ui_port: int | None,
+    say: Callable[[str], None],
+) -> None:
+    """Run server, worker, pages and watches of these streams until a signal; then SystemExit."""
+    before = dict(os.environ)
+    systemd = systemd_address()
+    for one in streams:
+        check_trusted(one)
+        looks_of(one)
+    settings = streams[0]  # whose trusted folder has the server's own files
+    heartbeat = heartbeat_seconds(os.environ)
+    for number in STOPPING:
+        signal.signal(number, _stop)
+    api = api or os.environ.get("PREFECT_API_URL")
+    with ExitStack() as running:
+        listening = running.enter_context(pages_socket(ui_port))
+        port = listening.getsockname()[1]
+        make_private_folder(settings.serve_folder)
+        running.enter_context(watching(streams))
+        children: list[Child] = []
+        if api:
+            os.environ["PREFECT_API_URL"] = api
+            os.environ.setdefault("PREFECT_HOME", str(settings.serve_folder))
+            connect(settings.trusted_folder)
+        else:
+            children.append(running.enter_context(own_server(settings, settings.serve_folder)))
+            add_log_in(settings.serve_folder / OWN_PAGES)
+        running.enter_context(found_by_runs(streams, own=not api))
+        from flows.orchestration import nightly  # prefect has read its settings now
+
+        night = nightly.night_document(streams, work_pool, heartbeat)
+        pool, deployment = night["work_pool"]["name"], nightly.register(night, heartbeat)
+        if not api:  # so no run of this server is alive
+            nightly.close_runs([night["name"], *(one.stream.name for one in streams)])
+        worker = f"{settings.stream.name}-{socket.gethostname()}-{os.getpid()}"
+        children.append(running.enter_context(worker_of(settings, pool, worker)))
+        supervisor = Supervisor(pulse_of(pool, worker, deployment))
+        running.callback(supervisor.stop)
+        pages: Child | None = running.enter_context(pages_of(streams, listening))
+        say(f"operators' pages: http://{LOOPBACK}:{port}/")
+        say(f"dashboard: {os.environ['PREFECT_API_URL'].rstrip('/').removesuffix('/api')}")
+        password = settings.serve_folder / "password"
+        if not api and password.exists():
+            say(f"user and password: {password}")
+        fires = [(_next(looks_of(one), one), one.stream.time_zone) for one in streams]
+        _say_next(deployment, min(fire for fire, _ in fires), fires[0][1], say)
+        for one in streams:
+            watches = _next([one.scheduling.watch_cron], one)
+            _say_next(f"watch of {one.stream.name}", watches, one.stream.time_zone, say)
+        seconds = nightly.MISSED_HEARTBEATS * heartbeat
+        say(f"work pool {pool}; a run that is silent for {seconds} s is taken for dead, marked Crashed")
+        for one in streams:
+            if one.watch is None:
+                say(f"no [watch] in {one.file.name} of {one.stream.name}: alarms are Prefect's events alone")
+        say("Ctrl-C or SIGTERM ends it")
+        notify_systemd(systemd, "READY=1")
+        running.push(lambda kind, *_: notify_systemd(systemd, "STOPPING=1") if kind else None)
+        started = time.monotonic()
+        while not (
+            time.monotonic() - started > LEAST_SECONDS
+            and any(child.memory > MOST_MEMORY for child in children)
+            and is_idle()
+        ):
+            for child in children:
+                child.check()
+            supervisor.check()
+            if pages:
+                pages.bound_log()
+                if pages.process.poll() is not None:
+                    say(f"the {pages.name} ended: see {pages.log}; nights go on")
+                    pages = None
+            notify_systemd(systemd, "WATCHDOG=1")
+            time.sleep(LOOK_SECONDS)
+        say("server or worker has grown: they begin again, while no run is under way")
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], before)
+
+
+def _stop(_signal: int, _frame: FrameType | None) -> None:
+    """End `serve`, and on the way its worker and its server, once."""
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)
+    raise SystemExit(0)
+
+
+def _next(crons: Sequence[str], settings: Settings) -> datetime:
+    return next_fire(crons, datetime.now(ZoneInfo(settings.stream.time_zone)))
+
+
+def _say_next(what: str, fire: datetime, zone: str, say: Callable[[str], None]) -> None:
+    say(f"{what}: next at {fire.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})")
+
+
+# A page to log in before Prefect's own, which show an error for each request that is refused before.
+
+LOG_IN = ("log-in.html", "log-in.js", "log-in-first.js")
+LOADS = re.compile(r'<script type="module" crossorigin src="(/assets/[^"]+)"></script>')
+"""How the first page of Prefect's loads its script, if it lies at the root of the server."""
+
+
+def add_log_in(pages: Path) -> bool:
+    """Put the log-in page among Prefect's pages, and have them load once the browser holds the password.
+
+    Prefect makes the folder again when its version changes: call this after each start of the server. Returns
+    whether that is so now; pages that are not as expected stay as they are, with Prefect's own log-in.
+    """
+    first = pages / "index.html"
+    text = first.read_text(encoding="utf-8") if first.is_file() else ""
+    if not LOADS.search(text) and "log-in-first.js" not in text:
+        return False
+    for name in LOG_IN:
+        (pages / name).write_bytes((files("flows.web") / "log_in" / name).read_bytes())
+    part = first.with_suffix(".part")
+    part.write_text(
+        LOADS.sub(r'<script src="/log-in-first.js" data-loads="\1"></script>', text), encoding="utf-8"
+    )
+    part.replace(first)  # in one step: the server shows the page already
+    return True

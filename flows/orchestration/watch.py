@@ -19,6 +19,7 @@ from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import Settings
 from tasks.ledger.open import ledger_if_any
 from tasks.monitor.alarms import Alarm, Kind, alarm, lines_of
+from tasks.monitor.facts import note_end
 from tasks.monitor.notify import (
     FILE,
     Memory,
@@ -30,12 +31,10 @@ from tasks.monitor.notify import (
     seen,
     write_told,
 )
-from tasks.monitor.records import note_end
 from tasks.monitor.view import StreamView
 from tasks.monitor.view import watch as look_at
 from tasks.operate.permissions import check_trusted
-from tasks.trusted.failures import unexpected
-from tasks.trusted.files import exclusive_in
+from tasks.trusted.files import exclusive_in, unexpected
 
 # A notification block for any address that Apprise knows, e-mail among them: its base cannot be saved.
 
@@ -95,7 +94,15 @@ def _look_and_tell(settings: Settings, channels: Sequence[str]) -> Watched:
         with suppress(OSError):  # of that disk, maybe: then it looks and tells without
             alone.enter_context(exclusive_in(settings.watch_folder))
         memory = before = read_told(settings)
-        view = _look(settings, now)
+        view: StreamView | OptStreamError
+        try:
+            check_trusted(settings)
+            with ledger_if_any(settings) as ledger:
+                view = look_at(settings, ledger, now)
+        except OptStreamError as error:
+            view = error
+        except Exception as error:  # noqa: BLE001 - a watch that ends here would be silent, whatever the reason
+            view = ConfigurationError(unexpected(error))
         found = _blind(settings, memory) if isinstance(view, OptStreamError) else view.alarms
         # channels, Prefect's events and its artifacts may lead out of the trusted zone
         alarms = tuple(alarm for alarm in found if not alarm.kind.depends_on_readings)
@@ -105,19 +112,8 @@ def _look_and_tell(settings: Settings, channels: Sequence[str]) -> Watched:
     return Watched(view, alarms, told, tuple(filter(None, [*failed, logged])))
 
 
-def _look(settings: Settings, now: datetime) -> StreamView | OptStreamError:
-    try:
-        check_trusted(settings)
-        with ledger_if_any(settings) as ledger:
-            return look_at(settings, ledger, now)
-    except OptStreamError as error:
-        return error
-    except Exception as error:  # noqa: BLE001 - a watch that ends here would be silent, whatever the reason
-        return ConfigurationError(unexpected(error))
-
-
 def _blind(settings: Settings, memory: Memory) -> tuple[Alarm, ...]:
-    """Who cannot look does not know that anything is over."""
+    """The alarm of who cannot look, and those that last: nothing is known to be over."""
     words = (
         "the watch cannot look at ledger or folders, so it sees neither days nor budget: `optstream status` "
         "says why"
@@ -129,9 +125,21 @@ def _blind(settings: Settings, memory: Memory) -> tuple[Alarm, ...]:
 def _tell_all(
     settings: Settings, memory: Memory, channels: Sequence[str]
 ) -> tuple[dict[str, Notification], list[str]]:
-    """What each channel was told, and what went wrong. Kept after each, so that none hears twice."""
-    told, silent = {}, []
-    noted = _note(settings, memory)
+    """What each channel was told, and what went wrong. Kept after each, so that none hears twice; where that
+    cannot be, all is told again, for twice is better than never.
+    """
+
+    def note() -> list[str]:
+        try:
+            write_told(settings, memory)
+        except OSError as error:
+            return [
+                f"who was told cannot be noted in {settings.watch_folder / FILE} ({error.strerror}): mend "
+                "that folder or its disk; until then every watch tells all of it again"
+            ]
+        return []
+
+    told, silent, failed = {}, [], note()
     for channel in channels:
         news = news_for(memory, channel)
         if not news:
@@ -143,8 +151,7 @@ def _tell_all(
             continue
         told[channel] = news
         memory = heard(memory, channel)
-        noted = _note(settings, memory)
-    failed = [] if noted is None else [noted]
+        failed = note()
     if silent:
         failed.append(
             f"could not be told, and will be by the next watch: {', '.join(silent)}; see that "
@@ -152,18 +159,6 @@ def _tell_all(
             "address answers"
         )
     return told, failed
-
-
-def _note(settings: Settings, memory: Memory) -> str | None:
-    """Keep who was told; or why that cannot be: then all is told again, for twice is better than never."""
-    try:
-        write_told(settings, memory)
-    except OSError as error:
-        return (
-            f"who was told cannot be noted in {settings.watch_folder / FILE} ({error.strerror}): mend that "
-            "folder or its disk; until then every watch tells all of it again"
-        )
-    return None
 
 
 def _tell(settings: Settings, channel: str, news: Notification) -> None:

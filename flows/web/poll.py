@@ -22,10 +22,8 @@ class UnknownStreamError(OptStreamError):
 
 
 class Looks:
-    """The newest look at each stream.
-
-    seconds: between two rounds. textfile: where metrics are written after each round, for the node exporter;
-    None for nowhere. runs: who knows the runs of a stream; None where no orchestrator is asked.
+    """The newest look at each stream. seconds: between two rounds. textfile: for the node exporter; None for
+    none. runs: who knows a stream's runs; None without an orchestrator.
     """
 
     def __init__(
@@ -55,10 +53,7 @@ class Looks:
         raise UnknownStreamError(f"no stream {stream!r:.80} is shown here")
 
     def runs_on(self, found: Snapshot, day: date) -> tuple[tuple[StreamRun, ...], str]:
-        """Return the runs that had a day, and why they are not known, or "".
-
-        An orchestrator that did not answer the newest look is not asked again: the page waits for it.
-        """
+        """Return the runs that had a day, and why not or ""; one that did not answer lately is not asked."""
         if self.runs is None or found.runs_problem is not None:
             return (), found.runs_problem or ""
         asked = _with_runs(found, self.runs, day)

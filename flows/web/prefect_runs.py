@@ -25,11 +25,7 @@ SECONDS = 10
 
 
 def runs_of(stream: str, day: date | None = None) -> tuple[StreamRun, ...]:
-    """Return runs of a stream that began, the newest first, with their steps and the run that started each.
-
-    day: of which they are asked for; None for the last ones of any. Raises what Prefect's client raises where
-    the server does not answer.
-    """
+    """Return runs of a stream, or of a day, that began, the newest first. Raises what the client raises."""
     asked: dict[str, Any] = {"tags": {"all_": list(tags_of(stream))}, "start_time": {"is_null_": False}}
     if day is not None:
         # a name has the first and the last day: of a run over three months or more its middle is not found

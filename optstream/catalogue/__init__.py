@@ -3,7 +3,7 @@
 from optstream.catalogue.index import Catalogue, Entry, check_days, find_catalogue, read_catalogue
 from optstream.catalogue.layout import PAGE
 from optstream.catalogue.page import digest_of, replace_page
-from optstream.catalogue.publish import Publication, publish
+from optstream.catalogue.publish import Publication, Withdrawal, publish, withdraw
 from optstream.catalogue.read import read_published
 from optstream.catalogue.rows import band_columns, error_columns
 from optstream.catalogue.stage import StagedRelease, read_staged, stage
@@ -19,7 +19,6 @@ from optstream.catalogue.statement import (
 )
 from optstream.catalogue.sweep import finish_listing
 from optstream.catalogue.verify import check_files
-from optstream.catalogue.withdraw import Withdrawal, withdraw
 
 __all__ = [
     "PAGE",

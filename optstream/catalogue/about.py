@@ -1,13 +1,16 @@
-"""What readers find next to the figures: publisher, licence, names of nodes, and noise that became known.
+"""Public facts next to the figures: publisher, licence, names of nodes, noise that became known, hierarchy.
 
-It stands in `about.json` of the published folder, which is there only where there is any of it. It shapes no
-release: no figure and no hash of a configuration goes by it.
+They stand in `about.json` and `hierarchy.parquet`, which are there only where they say something, and shape
+no release: no figure and no hash of a configuration goes by them.
 """
 
+import io
 import json
 from collections.abc import Callable, Mapping
+from datetime import date
 from typing import Annotated, Any, ClassVar, Literal
 
+import polars as pl
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -18,11 +21,15 @@ from pydantic import (
     model_validator,
 )
 
-from optstream.catalogue.backends import Location, Readable
+from optstream.catalogue.backends import Readable
 from optstream.catalogue.documents import Document, OrAbsent, absent
-from optstream.catalogue.layout import ABOUT
+from optstream.catalogue.layout import ABOUT, HIERARCHY
+from optstream.catalogue.rows import HIERARCHY_COLUMNS
 from optstream.catalogue.signing import Signer, put_fact
-from optstream.errors import PublicationError
+from optstream.errors import OptStreamError, PublicationError
+from optstream.storage.parquet import Limits, decode_table
+from optstream.storage.store import Location
+from optstream.stream import DatedHierarchy, Unit
 
 LONGEST_NAME, LONGEST_LINE = 100, 200
 LARGEST_ABOUT = 2**28
@@ -89,25 +96,10 @@ def called(node: str, facts: Mapping[str, NodeFacts]) -> str:
 
 
 class About(Document):
-    """The document `about.json`.
+    """The document `about.json`: what the publisher says of the series.
 
-    Attributes:
-        stream: Whose folder it is in; "" where there is no document.
-        publisher: For citations.
-        licence: Of the published data, such as "CC BY 4.0".
-        title: What people call the series; None where the stream's name is to do.
-        description: What the series is, in a sentence or two.
-        contact: An e-mail address, or the address of a page, of who answers questions.
-        citation: How the series is to be cited, such as a DOI.
-        intended_use: What the series is for.
-        region: Where its customers are.
-        sector: Which industry it describes, such as "Energy".
-        curator_type: What kind of body publishes it, such as "Government".
-        address: Where the published folder is on the web.
-        licence_address: Where the licence can be read.
-        nodes: By node, those of which anything is known.
-        known_noise: Stream and period of each release of the privacy budget, also of its other streams, whose
-            noise others know: windows with a step of one of them are not protected.
+    `known_noise`: stream and period of each release of the privacy budget, also of its other streams, whose
+    noise others know: windows with a step of one of them are not protected.
     """
 
     called: ClassVar[str] = ""
@@ -180,9 +172,83 @@ def parse_about(data: bytes) -> About:
 
 
 def put_about(folder: Location | str, about: About, signer: Signer | None = None) -> bool:
-    """Atomically replace `about.json`, signed if there is a key; where it would say nothing, none is made.
-
-    Returns whether anything changed. Raises as `put_fact`.
-    """
+    """Atomically replace `about.json`, signed if there is a key; where it would say nothing, none is made."""
     says_something = about != About(stream=about.stream)
     return put_fact(folder, ABOUT, about.to_bytes(), says_something, LARGEST_ABOUT, signer)
+
+
+# `hierarchy.parquet`: which units the hierarchy had on which days, and what each became. It is there where
+# the hierarchy ever changed, or will on a known day; rows of releases keep the codes of their day and are
+# joined to it by node and date.
+
+LARGEST_HIERARCHY = 2**28
+"""Bytes of the file, which anyone may have written."""
+LIMITS = Limits(rows=2**23, columns=6)
+FIRST, LAST = ((date(year, 1, 1) - date(1970, 1, 1)).days for year in (2, 9999))
+"""Days since 1970 of the first and the last date that may be in it: Python has the days beside them."""
+SEPARATOR = ";"
+"""Between the codes that a unit became; no node of a configuration has one in its name."""
+COLUMNS = {one.name: one.type for one in HIERARCHY_COLUMNS}
+
+
+def hierarchy_rows(hierarchy: DatedHierarchy, names: Callable[[str], str | None]) -> pl.DataFrame:
+    """Return a row for each unit while its code and its parent stay the same; names: of a node, or None."""
+    rows = [
+        (
+            one.code,
+            one.parent,
+            names(one.code),
+            one.valid_from,
+            one.valid_until,
+            SEPARATOR.join(one.became) or None,
+        )
+        for one in hierarchy.units()
+    ]
+    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
+
+
+def put_hierarchy(
+    folder: Location | str,
+    hierarchy: DatedHierarchy,
+    names: Callable[[str], str | None],
+    signer: Signer | None = None,
+) -> bool:
+    """Atomically replace `hierarchy.parquet`, signed if there is a key; none is made without changes."""
+    buffer = io.BytesIO()
+    hierarchy_rows(hierarchy, names).write_parquet(buffer, compression="zstd", statistics=False)
+    return put_fact(folder, HIERARCHY, buffer.getvalue(), bool(hierarchy.changes), LARGEST_HIERARCHY, signer)
+
+
+def find_hierarchy(
+    storage: Readable, check: Callable[[bytes], object] | None = None
+) -> DatedHierarchy | None:
+    """Return the dated hierarchy of a published folder, None where it never changed; check: as for
+    `read_about`.
+    """
+    try:
+        data = storage.read(HIERARCHY, LARGEST_HIERARCHY)
+    except FileNotFoundError:
+        return None
+    if check is not None:
+        check(data)
+    try:
+        rows, _ = decode_table(data, LIMITS, HIERARCHY)
+        if [*rows.schema.items()] != [*COLUMNS.items()] or rows["node"].has_nulls() or not _are_days(rows):
+            raise ValueError
+        return DatedHierarchy.of_units([_unit(*row) for row in rows.iter_rows()])
+    except (OptStreamError, ValueError, KeyError) as error:
+        raise PublicationError(
+            f"{HIERARCHY} is not as OptStream writes it; `optstream report` makes it anew"
+        ) from error
+
+
+def _are_days(rows: pl.DataFrame) -> bool:
+    """Whether all dates are ones of a stream; looked at as numbers, for polars panics at those far away."""
+    numbers = rows.select(pl.col("valid_from", "valid_until").to_physical())
+    return all(number.is_between(FIRST, LAST).all() for number in numbers)
+
+
+def _unit(
+    node: str, parent: str | None, _: str | None, first: date | None, last: date | None, became: str | None
+) -> Unit:
+    return Unit(node, parent, first, last, tuple(became.split(SEPARATOR)) if became else ())

@@ -12,7 +12,7 @@ from datetime import date
 from functools import partial
 from itertools import groupby
 
-from optstream.catalogue.backends import Location, Transaction, change_folder, open_storage
+from optstream.catalogue.backends import Transaction, change_folder, open_storage
 from optstream.catalogue.index import Catalogue, Entry, find_catalogue
 from optstream.catalogue.layout import (
     DATA,
@@ -27,6 +27,7 @@ from optstream.catalogue.read import encode_day, read_file, read_rows
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.sweep import clear_superseded, finish_listing
 from optstream.catalogue.times import settle_times
+from optstream.storage.store import Location
 from optstream.stream.period import Hour, day_of
 
 

@@ -11,11 +11,12 @@ from typing import Annotated, Any, ClassVar, Literal, NoReturn
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
-from optstream.catalogue.backends import Location, Readable, StoreUrl, open_storage
+from optstream.catalogue.backends import Readable, open_storage
 from optstream.catalogue.documents import Count, Document, Hash, Name, OrAbsent, Period, absent
 from optstream.catalogue.layout import CATALOGUE, closed_file, data_file, manifest_file, superseded_file
 from optstream.catalogue.statement import ValueColumn
 from optstream.errors import PublicationError
+from optstream.storage.store import Location, StoreUrl
 from optstream.stream.period import Hour, day_of, period_from
 
 FORMATS = ("optstream.catalogue/1", "optstream.catalogue/2")
@@ -30,20 +31,11 @@ Head = Annotated[str, Field(pattern="^[0-9A-Za-z:_-]{1,128}$", description="hash
 
 
 class Entry(Document):
-    """The current release of one period, or what is left of it.
+    """The current release of one period, or its tombstone, which only a higher revision replaces.
 
-    Attributes:
-        period: The local day, or hour.
-        revision: 0 for the first release of the day, from 1 on for restatements.
-        vintage: 0 for the first estimate, from 1 on for new estimates of the same measurements.
-        file: Where its own Parquet file is, relative to the published folder.
-        file_hash: SHA-256 of the Parquet file, in hexadecimal.
-        rows_hash: SHA-256 of its rows, whatever file carries them.
-        manifest: Where the manifest is, relative to the published folder.
-        ledger_head: Hash of the ledger's last event when the release was published.
-        closed_in: Of an hour of a closed day, the SHA-256 of the day's file, which has its rows.
-        withdrawn: Whether this is a tombstone: what it names is no longer published, and only a higher
-            revision takes its place.
+    Revisions count measurements of the day, vintages the estimates from one of them. `rows_hash` is that of
+    the rows, whatever file carries them: of an hour of a closed day, the day's file, whose hash is
+    `closed_in`.
     """
 
     called: ClassVar[str] = "an entry of a catalogue"
@@ -96,15 +88,8 @@ def _keyed(periods: Any) -> Any:
 class Catalogue(Document):
     """The published periods of one stream.
 
-    A folder holds one stream: with two, (date, step, node) would not be a key of `data/`.
-
-    Attributes:
-        format: Of which kind the document is.
-        sequence: How many signed catalogues there were, this one counted; None where none was signed.
-        stream: Name of the stream.
-        value_column: Name of the published values, which also tells their unit ("load_mw").
-        ledger_head: The head that the last publication carried.
-        periods: An entry for each period that was ever published, rising; a tuple of entries is taken, too.
+    A folder holds one stream: with two, (date, step, node) would not be a key of `data/`. `ledger_head` is
+    that of the last publication; a tuple of entries is taken for `periods`, too.
     """
 
     model_config = ConfigDict(
@@ -153,39 +138,17 @@ class Catalogue(Document):
         return tuple(entry for entry in self.entries if not entry.withdrawn)
 
     def entry(self, period: date) -> Entry | None:
-        """Return a period's entry, a tombstone included.
-
-        Args:
-            period: The local day, or hour.
-
-        Returns:
-            The entry; None if nothing of the period was ever published.
-        """
+        """Return the entry of a local day or hour, a tombstone included; None if it never had one."""
         return self.periods.get(period)
 
     def with_entries(self, entries: Iterable[Entry]) -> "Catalogue":
-        """Return the catalogue as it is after these entries are published, all under one head.
-
-        Args:
-            entries: At least one, a period each, all with the same `ledger_head`. They replace those of their
-                periods.
-
-        Returns:
-            The new catalogue, with that head.
-
-        Raises:
-            ValueError: There is no entry, or their heads differ.
-        """
+        """Return the catalogue with these entries, all of one ledger head, which becomes its own."""
         fresh = {entry.period: entry for entry in entries}
         (head,) = {entry.ledger_head for entry in fresh.values()}
         return self.changed(ledger_head=head, periods=self.periods | fresh)
 
     def to_bytes(self) -> bytes:
-        """Return the catalogue as JSON.
-
-        Returns:
-            UTF-8 text: of a catalogue that was read the very bytes, else the same for the same catalogue.
-        """
+        """Return the catalogue as JSON: of one that was read the very bytes."""
         return self._encoded
 
     @cached_property
@@ -198,13 +161,10 @@ class Catalogue(Document):
 
 
 class DayEntry(Entry):
-    """The published hours of a day, or the tombstones of all of them.
+    """The published hours of a day, rising, or the tombstones of all of them.
 
-    `file_hash` is that of the closed day's file; of a day that is open, the hash of its hours' hashes: it
-    names what the rows are made of, and no file. `file` is the day's, or that of its last hour.
-
-    Attributes:
-        own: The entries of its hours, rising: the published ones if there are any.
+    `file_hash` is that of the closed day's file; of an open day, the hash of its hours' hashes: it names what
+    the rows are made of, and no file. `file` is the day's, or that of its last hour.
     """
 
     own: tuple[Entry, ...] = Field(exclude=True)
@@ -256,18 +216,8 @@ def files_of(entry: Entry) -> frozenset[str]:
 def find_catalogue(
     folder: Location | str | Readable, check: Callable[[bytes], object] | None = None
 ) -> Catalogue | None:
-    """Return the catalogue of a published folder, if there is one.
-
-    Args:
-        folder: A path, the URL of a folder in an object store, or storage that can be read.
-        check: Called with the catalogue's bytes before they are parsed; raises to refuse them.
-
-    Returns:
-        The catalogue; None where there is none.
-
-    Raises:
-        ParameterError: The URL cannot be one.
-        PublicationError: The catalogue cannot be read, or is not as OptStream writes it; names the rule.
+    """Return the catalogue of a published folder, None without one; `check` sees the bytes before they are
+    parsed.
     """
     source = open_storage(folder) if isinstance(folder, Path | StoreUrl | str) else folder
     try:
@@ -282,19 +232,8 @@ def find_catalogue(
 def read_catalogue(
     folder: Location | str | Readable, check: Callable[[bytes], object] | None = None
 ) -> Catalogue:
-    """Return the catalogue of a published folder, as `find_catalogue`, which must be there.
-
-    Args:
-        folder: A path, the URL of a folder such as s3://bucket/folder, or storage that can be read.
-        check: Called with the catalogue's bytes before they are parsed; raises to refuse them.
-
-    Returns:
-        The catalogue.
-
-    Raises:
-        ParameterError: The URL cannot be one.
-        PublicationError: There is no catalogue, it cannot be read, or it is not as OptStream writes it; names
-            the rule.
+    """Return the catalogue of a published folder, as `find_catalogue`; raise PublicationError where there is
+    none.
     """
     catalogue = find_catalogue(folder, check)
     if catalogue is None:
@@ -306,15 +245,7 @@ def read_catalogue(
 
 
 def check_days(catalogue: Catalogue, now: datetime) -> None:
-    """Refuse a catalogue that lists a day which is still to come, anywhere on earth.
-
-    Args:
-        catalogue: As it was read.
-        now: An instant with a time zone.
-
-    Raises:
-        PublicationError: The newest day is after tomorrow's date in UTC.
-    """
+    """Raise PublicationError for a catalogue that lists a day which is still to come, anywhere on earth."""
     tomorrow = now.astimezone(UTC).date() + timedelta(days=1)
     newest = max((day_of(entry.period) for entry in catalogue.entries), default=tomorrow)
     if newest > tomorrow:

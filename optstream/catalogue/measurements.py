@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field, Strict
 
 import optstream.mechanisms as mechanisms
-from optstream.catalogue.backends import Location, Storage, open_storage
+from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.documents import Count, Document, Hash, Period
 from optstream.catalogue.index import Catalogue
 from optstream.catalogue.layout import (
@@ -39,6 +39,7 @@ from optstream.privacy import JointSpend, PrivacyModel
 from optstream.privacy.exact import exact_from_text
 from optstream.privacy.spends import spend_from_document
 from optstream.storage.parquet import Limits, decode_table, encode_table
+from optstream.storage.store import Location
 from optstream.stream import (
     AggregationTree,
     BlockSums,
@@ -418,15 +419,11 @@ LONGEST_PERIOD, FARTHEST_STEP = 2**12, 2**40
 
 
 class Found(Document):
-    """A file of measurements, but for its rows; sums of earlier days that it rests on are not in it.
+    """A file of measurements but for its rows; sums of earlier days that it rests on are not in it.
 
-    Attributes:
-        levels: Of the parts of the measurements.
-        document: The measurements, histories without sums; in the file without their numbers, too.
-        measured_hash: SHA-256 of the measurements with them (`Measured.to_bytes`), which the ledger has.
-        mechanism: Its document; None where it has none.
-        rounding: How values are rounded.
-        least_units: Units of the resolution that every leaf has at least; None for no bound.
+    `document` are the measurements, histories without sums, in the file without their numbers too;
+    `measured_hash` is the SHA-256 of the whole (`Measured.to_bytes`), which the ledger has. `least_units`: of
+    the resolution, that every leaf has at least.
     """
 
     called: ClassVar[str] = "a file of measurements"

@@ -12,15 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from optstream.catalogue.about import About
-from optstream.catalogue.backends import Location, Readable, Transaction, change_folder, open_storage
-from optstream.catalogue.hierarchy_table import find_hierarchy
+from optstream.catalogue.about import About, find_hierarchy
+from optstream.catalogue.backends import Readable, Transaction, change_folder, open_storage
 from optstream.catalogue.index import Catalogue, Entry, day_entries, files_of, find_catalogue
 from optstream.catalogue.layout import (
     CATALOGUE,
@@ -34,11 +33,14 @@ from optstream.catalogue.layout import (
 )
 from optstream.catalogue.page import digest_of
 from optstream.catalogue.read import listed_errors, read_statement
-from optstream.catalogue.rows import ERROR_COLUMNS, HIERARCHY_COLUMNS, Column, columns_of
+from optstream.catalogue.rows import HIERARCHY_COLUMNS, Column, columns_of, columns_of_replicates
 from optstream.catalogue.signing import Signer
-from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.statement import ReleaseStatement, in_words, plain_number, rounded_up
 from optstream.catalogue.times import settle_page_time
 from optstream.errors import PublicationError
+from optstream.privacy import PrivacyModel
+from optstream.storage.store import Location
+from optstream.stream.period import day_of
 
 # What every description of a published folder is made of, read from the folder and from nothing else.
 
@@ -60,6 +62,11 @@ class Table:
     columns: tuple[Column, ...]
     keys: tuple[str, ...] = ()
 
+    @property
+    def is_file(self) -> bool:
+        """Whether the table is one file."""
+        return self.place == self.files
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -76,7 +83,7 @@ class Dataset:
     @property
     def has_errors(self) -> bool:
         """Whether the newest release has a file of errors beside it."""
-        return self.statement is not None and self.statement.errors is not None
+        return bool(self.statement and self.statement.errors and self.statement.errors.replicates)
 
     @cached_property
     def listed(self) -> tuple[Entry, ...]:
@@ -97,7 +104,7 @@ class Dataset:
     def description(self) -> str:
         """What the publisher says of the series, and what protects it."""
         own = self.about.description or f"Differentially private series of {self.catalogue.value_column}."
-        protection = "" if self.statement is None else self.statement.in_words()
+        protection = "" if self.statement is None else self.statement.privacy_in_words
         return " ".join(filter(None, (own, self.about.known_noise_in_words, protection)))
 
     @property
@@ -129,13 +136,17 @@ class Dataset:
             columns_of(self.catalogue.value_column, with_bands=bands),
             ("date", "step", "node"),
         )
+        stated = self.statement and self.statement.errors
         errors = Table(
             "errors",
-            "How the errors of a day's values hang together, for the standard error of any sum",
-            "A file for each published day that has one; in terms, nodes times steps.",
+            "Replicates of the values: a figure's standard deviation over them is its standard error",
+            "A file for each published day that has one, with the rows of its release.",
             f"{ERRORS}/",
             list(self.errors),
-            (Column("date", pl.Date(), "The local day."), *ERROR_COLUMNS),
+            (
+                Column("date", pl.Date(), "The local day."),
+                *columns_of_replicates((stated and stated.replicates) or 0),
+            ),
         )
         hierarchy = Table(
             "hierarchy",
@@ -165,11 +176,8 @@ def day_after(day: date) -> str:
 def read_dataset(storage: Readable, about: About) -> Dataset | None:
     """Return what a folder's descriptions are made of; None without a catalogue. Raises PublicationError."""
     catalogue = find_catalogue(storage)
-    return None if catalogue is None else dataset_of(storage, catalogue, about)
-
-
-def dataset_of(storage: Readable, catalogue: Catalogue, about: About) -> Dataset:
-    """Return what `read_dataset` does, of a folder whose catalogue was read."""
+    if catalogue is None:
+        return None
     statement = None
     for entry in reversed(catalogue.listed[-MOST_TRIED:]):
         with suppress(PublicationError):
@@ -188,20 +196,6 @@ def dataset_of(storage: Readable, catalogue: Catalogue, about: About) -> Dataset
 # https://semiceu.github.io/DCAT-AP/; that the data are differentially private is said there by the W3C's Data
 # Privacy Vocabulary, the amounts stand in the deployment card.
 
-PROFILES = "https://datapackage.org/profiles/2.0"
-PARQUET = "application/x-parquet"
-"""As Croissant's reference library knows it."""
-KINDS = {
-    "date": "sc:Date",
-    "datetime": "sc:DateTime",
-    "integer": "sc:Integer",
-    "number": "sc:Float",
-    "boolean": "sc:Boolean",
-}
-"""Croissant's, by the kind of a column; of others `sc:Text`."""
-FILES = {"releases": "files", "errors": "error-files", "hierarchy": HIERARCHY}
-"""What Croissant calls the files of each table."""
-LISTING = "Which file is the release of which day, with its SHA-256"
 _LICENCE = re.compile(r"[-a-zA-Z0-9._]+")
 
 
@@ -214,6 +208,8 @@ def describe(template: str, dataset: Dataset, **facts: Any) -> dict[str, Any]:
     )
     environment.policies["json.dumps_kwargs"] = {}  # the keys' order stays
     environment.filters["inside"] = lambda text: json.dumps(text)[1:-1]
+    environment.filters["plain"] = plain_number
+    environment.filters["worded"] = _worded
     about, listed = dataset.about, dataset.listed
     first, last = (listed[0].period, listed[-1].period) if listed else (None, None)
     contact, short = about.contact or "", (about.licence or "").replace(" ", "-")
@@ -243,74 +239,89 @@ def _without_nulls(part: Any) -> Any:
     return [_without_nulls(value) for value in part] if isinstance(part, list) else part
 
 
-def croissant(dataset: Dataset) -> dict[str, Any]:
-    """Return the folder as a live Croissant dataset, dated by the midnights that end its days; JSON-ready."""
-    tables, json_file = dataset.tables, {"contentUrl": CATALOGUE, "encodingFormat": "application/json"}
-    files = [_named("FileObject", CATALOGUE, f"{LISTING}.", **json_file), *map(_files_of, tables)]
-    return describe("croissant.json.jinja", dataset, files=files, records=[*map(_records_of, tables)])
+croissant = partial(describe, "croissant.json.jinja")
+"""The folder as a live dataset, dated by the midnights that end its days; JSON-ready."""
+data_package = partial(describe, "datapackage.json.jinja")
+"""Files of the listed days with their columns, and the catalogue; JSON-ready."""
+dcat = partial(describe, "dcat.json.jinja")
+"""The folder as a Dataset of its tables, whatever the number of days; JSON-ready."""
 
 
-def _named(kind: str, name: str, description: str, **more: Any) -> dict[str, Any]:
-    return {"@type": f"cr:{kind}", "@id": name, "name": name, "description": description, **more}
+# The deployment card: a record for the public registry of differential privacy deployments,
+# https://registry.opendp.org, with the layout of schemas/deployments-schema.yaml in
+# https://github.com/opendp/deployments-registry-data (commit 057e5d8), tier 3. A draft, which its publisher
+# hands in: nothing is sent by this program.
+
+CURATOR_TYPES = ("Government", "Industry", "Nonprofit")
+SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
+"""That the registry knows; it takes others when they are added to its schema."""
 
 
-def _files_of(table: Table) -> dict[str, Any]:
-    name, words = FILES[table.name], f"{table.title}. {table.description}"
-    if table.place == name:
-        return _named("FileObject", name, words, contentUrl=name, encodingFormat=PARQUET)
-    return _named("FileSet", name, words, encodingFormat=PARQUET, includes=f"{table.place}*/*.parquet")
+@dataclass(frozen=True)
+class StatedTerms:
+    """What days were drawn under, as their statements say it: `ReleaseStatement.terms_in_words`."""
+
+    words: str
+    first: date
+    last: date
+    n_days: int
 
 
-def _records_of(table: Table) -> dict[str, Any]:
-    name = FILES[table.name]
-    files = {"fileObject" if name == table.place else "fileSet": {"@id": name}}
-    regex = {"regex": r".*date=(\d{4}-\d{2}-\d{2})/.*"}
-    fields = []
-    for column in table.columns:
-        source: dict[str, Any] = {"extract": {"column": column.name}}
-        if column.name == "date":
-            source = {"extract": {"fileProperty": "fullpath"}, "transform": regex}
-        one = {"@type": "cr:Field", "@id": f"{table.name}/{column.name}", "name": column.name}
-        kind = KINDS.get(column.kind, "sc:Text")
-        fields.append({**one, "description": column.meaning, "dataType": kind, "source": files | source})
-    keys = {"key": [{"@id": f"{table.name}/{key}"} for key in table.keys]} if table.keys else {}
-    return _named("RecordSet", table.name, f"{table.title}.", **keys, field=fields)
+@dataclass(frozen=True)
+class Deployment:
+    """What the card says next to the newest release: of the ledger, and of the statements of all listed days.
+
+    guarantees: oldest first, the last in force. sharing: the other streams of the privacy budget. terms:
+    newest last.
+    """
+
+    guarantees: tuple[PrivacyModel, ...]
+    sharing: tuple[str, ...]
+    terms: tuple[StatedTerms, ...]
+
+    @property
+    def model(self) -> PrivacyModel:
+        """The privacy guarantee in force."""
+        return self.guarantees[-1]
 
 
-def data_package(dataset: Dataset) -> dict[str, Any]:
-    """Return a Data Package: files of the listed days with their columns, and the catalogue; JSON-ready."""
-    listing = {"name": "catalogue", "title": LISTING, "path": CATALOGUE}
-    listing |= {"format": "json", "mediatype": "application/json"}
-    tables = [_resource_of(table) for table in dataset.tables if table.files]
-    kind = {"$schema": f"{PROFILES}/dataresource.json"}
-    resources = [kind | one for one in (*tables, listing)]
-    return describe("datapackage.json.jinja", dataset, resources=resources)
+def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
+    """Return the record of a stream in the registry's layout, of public facts alone; JSON-ready."""
+    about, statement = dataset.about, dataset.statement
+    worst = max(deployment.guarantees, key=lambda one: one.epsilon)
+    epsilon = max(worst.epsilon, statement.epsilon_plan) if statement else worst.epsilon
+    parameters = {"epsilon": rounded_up(epsilon)}
+    if worst.rho is not None:
+        parameters |= {"delta": float(worst.delta), "rho": float(worst.rho)}
+    wanted = ("publisher", "intended_use", "region")
+    missing = [f"[published.about] {name}" for name in wanted if not getattr(about, name)]
+    if about.curator_type not in CURATOR_TYPES:
+        missing.append(f"[published.about] curator_type ({', '.join(CURATOR_TYPES)})")
+    if about.sector and about.sector not in SECTORS:
+        missing.append(f"[published.about] sector ({', '.join(SECTORS)}, or ask the registry to add yours)")
+    return describe(
+        "deployment-card.json.jinja",
+        dataset,
+        model=deployment.model,
+        first_published=day_after(day_of(dataset.catalogue.entries[0].period)),
+        parameters=parameters,
+        losses=in_words("losses", dataset, deployment),
+        sharing=deployment.sharing,
+        missing=missing,
+    )
 
 
-def _resource_of(table: Table) -> dict[str, Any]:
-    """Any column may be absent from a file if its values may be; the day is in the path."""
-    fields = []
-    for column in table.columns:
-        # readers of Parquet, Frictionless' own too, make floats of whole numbers of which some are absent
-        kind = "number" if column.may_be_null and column.kind == "integer" else column.kind
-        field = {"name": column.name, "type": kind, "description": column.meaning}
-        if column.name != "date":
-            fields.append(field if column.may_be_null else {**field, "constraints": {"required": True}})
-    schema = {"$schema": f"{PROFILES}/tableschema.json", "fieldsMatch": "superset", "fields": fields}
-    return {
-        "name": table.name,
-        "title": table.title,
-        "description": table.description,
-        "path": table.files,
-        "format": "parquet",
-        "mediatype": "application/vnd.apache.parquet",
-        "schema": schema,
-    }
+def _worded(mechanism: Mapping[str, Any]) -> str:
+    """Return a mechanism without Python's own notation: keys in parentheses, lists by spaces."""
 
+    def words(value: Any) -> str:
+        if isinstance(value, Mapping):
+            return f"({', '.join(f'{key} {words(part)}' for key, part in value.items())})"
+        if isinstance(value, list | tuple):
+            return " ".join(map(words, value)) or "none"
+        return str(value)
 
-def dcat(dataset: Dataset) -> dict[str, Any]:
-    """Return the folder as a DCAT Dataset of its tables, whatever the number of days; JSON-ready."""
-    return describe("dcat.json.jinja", dataset)
+    return f"{mechanism['name']} {words({key: one for key, one in mechanism.items() if key != 'name'})}"
 
 
 LARGEST_METADATA = 2**26
@@ -340,8 +351,8 @@ def put_metadata(
     """Replace the descriptions of a folder; return whether anything changed.
 
     about: as configured; anyone may have written the folder's own. signer: signs them, if one of its keys
-    signed the catalogue that they are made of. more: what makes other files of `DESCRIPTIONS`; each must hold
-    the version. Raises PublicationError where the folder cannot be read or written.
+    signed the catalogue that they are made of. more: makes other files of `DESCRIPTIONS`; each must hold the
+    version.
     """
 
     several = {**OWN, **(more or {})}

@@ -1,27 +1,26 @@
 """The page of the published folder: one file under a fixed name, made of what the catalogue lists.
 
 Lemma: pages only move forward. A page replaces another only where the catalogue that it was made of is still
-the newest after it was looked which page is there: under the lock of a local folder, and in a store because
-the put demands the page that was found before the catalogue was read. So a page of an older catalogue never
-takes the place of a newer one's. In a store a catalogue may still come between look and put; it is looked
-for once more after the put, and the page is made anew. Who dies just there leaves a page of the catalogue
-before, which `check_page` names and the next page replaces; after a withdrawal in a local folder there is
-no such moment.
+the newest after the page that is there was looked at: under the lock of a local folder, and in a store
+because the put demands the page that was found before the catalogue was read. In a store a catalogue may come
+between look and put; it is looked for once more after the put, and the page is made again. Who dies just
+there leaves a page of the catalogue before, which `check_page` names and the next page replaces.
 
-A page loads nothing. Figures in `curves/`, which pages of an earlier version loaded, go with the next page or
-with a withdrawal.
+Figures in `curves/`, which pages of an earlier version loaded, go with the next page or with a withdrawal.
 """
 
 import hashlib
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 
-from optstream.catalogue.backends import Location, Readable, Storage, Transaction, change_folder, open_storage
+from optstream.catalogue.backends import Readable, Storage, Transaction, change_folder, open_storage
 from optstream.catalogue.index import Catalogue, find_catalogue, read_catalogue
 from optstream.catalogue.layout import CATALOGUE, CURVES, PAGE
-from optstream.catalogue.times import settle_blank_page_time, settle_page_time
+from optstream.catalogue.times import release_time, settle_page_time
 from optstream.errors import PublicationError
+from optstream.storage.store import Location
 
 LARGEST_PAGE = 2**26
 """Bytes."""
@@ -40,32 +39,15 @@ BLANK = (
 
 
 def digest_of(catalogue: Catalogue) -> str:
-    """Return the SHA-256 of a catalogue's bytes: what a page says of the catalogue that it was made of.
-
-    Args:
-        catalogue: As it was read.
-
-    Returns:
-        64 hexadecimal digits.
-    """
+    """Return the SHA-256 of a catalogue's bytes, which a page that is made of it states."""
     return hashlib.sha256(catalogue.to_bytes()).hexdigest()
 
 
 def replace_page(folder: Location | str, make: Callable[[Storage, Catalogue], bytes]) -> bool:
-    """Put the page that is made of a folder's catalogue in the place of the one that is there, in one step.
+    """Atomically replace the page by one of the catalogue that is there; return whether it changed.
 
-    Args:
-        folder: A path, or the URL of a folder in an object store.
-        make: Returns the page of a catalogue, which must state `digest_of` it. Called outside of any lock,
-            since it may read years of files; called again where another published meanwhile.
-
-    Returns:
-        False if the same page was there already, else True.
-
-    Raises:
-        ParameterError: The URL cannot be one.
-        PublicationError: There is no catalogue, the folder cannot be written, or others publish all the time.
-        Exception: Whatever `make` raises.
+    `make` is called outside of any lock, since it may read years of files, and again where another published
+    meanwhile; its page must state `digest_of` the catalogue.
     """
     storage = open_storage(folder)
     for _ in range(MOST_TRIES):
@@ -100,7 +82,9 @@ def blank_page(transaction: Transaction, catalogue: Catalogue) -> None:
         if not check_page(transaction, catalogue):
             return
         transaction.replace_marked(PAGE, BLANK, mark)
-        settle_blank_page_time(transaction, catalogue)
+        oldest = min(entry.period for entry in catalogue.entries)
+        # older than any page that shows something
+        transaction.settle({PAGE: release_time(oldest) - timedelta(days=1)})
     _remove_figures(transaction)
 
 

@@ -3,40 +3,34 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
-from optstream.catalogue.backends import Location, Transaction, change_folder
+from optstream.catalogue.backends import Transaction, change_folder
 from optstream.catalogue.hours import remove_left, reopened
 from optstream.catalogue.index import Catalogue, Entry, find_catalogue
 from optstream.catalogue.layout import MANIFESTS, data_file, release_name
+from optstream.catalogue.page import blank_page
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.stage import StagedRelease, decode
 from optstream.catalogue.statement import Manifest, ReleaseStatement
-from optstream.catalogue.sweep import clear_superseded, delete_files
+from optstream.catalogue.sweep import clear_superseded, delete_answers, delete_files
 from optstream.catalogue.times import settle_times
 from optstream.errors import PublicationError
+from optstream.storage.store import Location
 
 Releases = Sequence[tuple[StagedRelease, ReleaseStatement]]
 
 
 @dataclass(frozen=True)
 class Publication:
-    """What `publish` did with one release.
-
-    Attributes:
-        entry: The release as the catalogue lists it.
-        changed: False if the folder held this release, whole, already.
-    """
+    """A release as the catalogue lists it, and whether it was not there, whole, already."""
 
     entry: Entry
     changed: bool
 
     def in_words(self) -> str:
-        """Return one line for the operator.
-
-        Returns:
-            Text that holds no published value.
-        """
+        """Return one line for the operator, without any published value."""
         what = f"{self.entry.period} revision {self.entry.revision} vintage {self.entry.vintage}"
         return f"published {what}" if self.changed else f"{what} was published already; nothing changed"
 
@@ -49,32 +43,16 @@ def publish(
 ) -> tuple[Publication, ...]:
     """Make staged releases, each of a period of its own, the published ones: all of them or none.
 
-    In one transaction at the folder (`Storage.change`: under a lock, or until no other publisher was faster):
-    write each file and manifest under names that hold the file's hash, never over an existing path; replace
-    the catalogue atomically, once; move files that these replace to superseded/. After a crash at any point
-    the catalogue lists only whole files, and publishing the same releases again completes the work. Costs no
-    privacy: they are drawn already.
+    In one transaction: write each file and manifest under names that hold the file's hash, never over an
+    existing path; replace the catalogue atomically, once; move files that these replace to superseded/. After
+    a crash at any point the catalogue lists only whole files, and publishing the same releases again
+    completes the work.
 
-    Args:
-        folder: A path, or the URL of a folder in an object store, such as s3://bucket/published.
-        releases: Each staged file with its statement.
-        head_after: Given the head that the catalogue carries now (None without one), returns the ledger's
-            head, which the new catalogue carries; raises if the ledger does not contain the given one. Called
-            inside each transaction, so that the heads of a catalogue stand in the ledger in the order of its
-            publications.
-        signer: Signs the manifests of these releases and the catalogue, also one that it finds unsigned.
-
-    Returns:
-        What was done with each release, in their order.
-
-    Raises:
-        ParameterError: The URL cannot be one.
-        PublicationError: Nothing was listed, since the noise is simulated; a statement is not the staged one;
-            the folder is of another stream or value column; a period has a later revision or vintage, another
-            file under the same, or was withdrawn; a file's path holds other bytes; or the store does not
-            refuse the second of two conditional puts. Or the folder cannot be written, and what is listed is
-            whole.
-        Exception: Whatever `head_after` or the signer raises; nothing was listed.
+    `head_after` is called inside each transaction with the head that the catalogue carries (None without
+    one), and returns the ledger's head for the new catalogue, or raises if the ledger does not contain the
+    given one. So the heads of a catalogue stand in the ledger in the order of its publications. Raises
+    PublicationError, with nothing listed, where the releases or the folder do not fit; or where the folder
+    cannot be written.
     """
     if any(statement.simulated for _, statement in releases):
         raise PublicationError(
@@ -97,7 +75,7 @@ def publish(
 
 @dataclass(frozen=True)
 class _File:
-    """The files that are to be written of one release, with its statement as the footer has it."""
+    """A release's files to be written, with its statement as the footer has it."""
 
     entry: Entry
     data: bytes
@@ -253,3 +231,117 @@ def _check_order(known: Catalogue | None, staged: StagedRelease, statement: Rele
             f"{known_as} is published with other bytes; "
             "a new estimate is a new vintage, new measurements are a new revision"
         )
+
+
+# Taking a day back: a tombstone in the catalogue first, then its files out of the folder.
+
+
+@dataclass(frozen=True)
+class Withdrawal:
+    """A day's tombstone, None for a day that the catalogue never listed, and whether anything changed."""
+
+    entry: Entry | None
+    changed: bool
+
+    def in_words(self) -> str:
+        """Return one line for the operator, without any published value."""
+        if self.entry is None:
+            return "given up before it was published; it stays charged"
+        what = f"{self.entry.period} revision {self.entry.revision}"
+        if not self.changed:
+            return f"{what} was withdrawn already; nothing changed"
+        return f"withdrawn {what}: its files are deleted, its manifest stays, and it stays charged"
+
+
+def withdraw(
+    folder: Location | str,
+    period: date,
+    tell_ledger: Callable[[Entry | None, str | None], str],
+    *,
+    stream: str,
+    value_column: str | None = None,
+    last_revision: int = 0,
+    signer: Signer | None = None,
+) -> Withdrawal:
+    """Make the published release of a day a tombstone, and delete the day's files.
+
+    In one transaction: replace the catalogue atomically by one in which the entry says `withdrawn` and
+    carries the ledger's head; then blank the page, which may show the day, and delete every revision of the
+    day from data/ and superseded/. The manifests stay, and the tombstone names the last one. After a crash at
+    any point no listed file is missing, and the same call completes the work; so does the publication of a
+    higher revision, the only thing that takes the tombstone's place.
+
+    In an object store nobody can be kept from publishing the day at the same moment. There a withdrawal
+    always replaces the catalogue, by an empty one of `value_column` where there is none, so that such a
+    publisher meets a conflict and asks the ledger again; `last_revision` is the highest that the ledger
+    withdraws.
+
+    `tell_ledger` is called inside each transaction with what the catalogue lists of the day (None if nothing)
+    and its head, records the withdrawal and returns the ledger's head.
+    """
+
+    def work(transaction: Transaction) -> Withdrawal:
+        catalogue = find_catalogue(transaction)
+        wanted = (stream, value_column or (catalogue and catalogue.value_column))
+        if catalogue is not None and (catalogue.stream, catalogue.value_column) != wanted:
+            raise PublicationError(
+                "the published folder belongs to another stream or value column; "
+                "withdraw with the configuration that published it"
+            )
+        if catalogue is None and value_column is None and not transaction.is_alone:
+            raise PublicationError("to withdraw a day of a folder without a catalogue, name its value column")
+        entry = catalogue.entry(period) if catalogue else None
+        ledger_head = tell_ledger(entry, catalogue.ledger_head if catalogue else None)
+        if signer is not None and catalogue is not None:
+            signer.take_up(transaction, catalogue)
+        if catalogue is None or entry is None:
+            if not transaction.is_alone:
+                new = (
+                    catalogue.changed(ledger_head=ledger_head)
+                    if catalogue
+                    else Catalogue(stream=stream, value_column=str(value_column), ledger_head=ledger_head)
+                )
+                _relist(transaction, catalogue, new, signer)
+            # a publisher that died before it replaced the catalogue may have left files
+            delete_files(transaction, period, last_revision)
+            return Withdrawal(None, False)
+        transaction.prepare()
+        changed = not entry.withdrawn
+        if changed:
+            entry = entry.changed(ledger_head=ledger_head, withdrawn=True, closed_in=None)
+            opened, left = reopened(transaction, catalogue, [entry.period])
+            catalogue = put_catalogue(transaction, catalogue, opened.with_entries([entry]), signer)
+            remove_left(transaction, left)
+        elif signer is not None and not signer.has_signed(transaction, catalogue):
+            changed, signed = True, catalogue.changed(ledger_head=ledger_head)
+            catalogue = put_catalogue(transaction, catalogue, signed, signer)
+        elif transaction.is_alone:
+            transaction.confirm_catalogue()
+        else:
+            catalogue = _relist(transaction, catalogue, catalogue.changed(ledger_head=ledger_head), signer)
+        blank_page(transaction, catalogue)
+        changed |= delete_files(transaction, period, max(entry.revision, last_revision))
+        settle_times(transaction, catalogue, [entry])
+        return Withdrawal(entry, changed)
+
+    withdrawn = change_folder(
+        folder,
+        work,
+        "the published folder",
+        f"mend it and withdraw {period} again: until then some of its files may still be there",
+    )
+    delete_answers(folder)
+    return withdrawn
+
+
+def _relist(
+    transaction: Transaction, catalogue: Catalogue | None, new: Catalogue, signer: Signer | None
+) -> Catalogue:
+    """Replace the catalogue by one with the new head, so that every publisher who has read it begins again.
+
+    One that carries the head already was replaced after the ledger changed, so nobody has an older one.
+    """
+    if new == catalogue:
+        transaction.confirm_catalogue()
+        return new
+    return put_catalogue(transaction, catalogue, new, signer)

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from optstream.catalogue.about import NodeFacts, read_about
-from optstream.catalogue.backends import Location, Readable, Storage, open_storage
-from optstream.catalogue.hierarchy_table import find_hierarchy
+from optstream.catalogue.about import NodeFacts, find_hierarchy, read_about
+from optstream.catalogue.backends import Readable, Storage, open_storage
 from optstream.catalogue.index import Catalogue, DayEntry, Entry, read_catalogue
 from optstream.catalogue.layout import (
     CATALOGUE,
@@ -41,6 +40,7 @@ from optstream.catalogue.signing import GivenKeys, check_signature, read_public_
 from optstream.catalogue.stage import Footer, dated_rows, decode, encode, statement_in
 from optstream.catalogue.statement import ReleaseStatement
 from optstream.errors import ParameterError, PublicationError
+from optstream.storage.store import Location
 from optstream.stream import AggregationTree, DatedHierarchy
 from optstream.stream.changes import TreeMap
 from optstream.stream.period import day_of

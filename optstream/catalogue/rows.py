@@ -13,30 +13,22 @@ from optstream.errors import ParameterError, PublicationError
 
 
 def error_columns(value_column: str) -> tuple[str, str]:
-    """Return the names of the two columns of standard errors beside the values, in the same unit.
-
-    Args:
-        value_column: Name of the published values.
-
-    Returns:
-        The names of the noise's and of the posterior's standard errors.
-    """
+    """Return the names of the columns of the noise's and of the whole error's standard errors."""
     return f"{value_column}_noise_se", f"{value_column}_se"
 
 
 def band_columns(value_column: str) -> tuple[str, str]:
-    """Return the names of the two columns of bands beside the standard errors, in the values' unit.
-
-    Args:
-        value_column: Name of the published values.
-
-    Returns:
-        The names of the lowest and of the highest count.
-    """
+    """Return the names of the columns of the lowest and of the highest count of a band."""
     return f"{value_column}_low", f"{value_column}_high"
 
 
-KINDS = {pl.Date: "date", pl.Datetime: "datetime", pl.Int32: "integer", pl.Float64: "number"}
+KINDS = {
+    pl.Date: "date",
+    pl.Datetime: "datetime",
+    pl.Int32: "integer",
+    pl.Float32: "number",
+    pl.Float64: "number",
+}
 
 
 @dataclass(frozen=True)
@@ -82,26 +74,21 @@ HIERARCHY_COLUMNS = (
     Column("became", pl.String(), "The codes that it has from then on, separated by semicolons.", True),
 )
 """Of `hierarchy.parquet`."""
-ERROR_COLUMNS = (
-    Column("term", pl.Int32(), "Which term; empty for what bound and rounding changed.", True),
-    Column("node", pl.String(), "A node of a pair, or the node that bound and rounding changed.", True),
-    Column("other_node", pl.String(), "The other node of the pair; empty of a node in a group.", True),
-    Column("step", pl.Int32(), "A step of a pair, or the step that bound and rounding changed.", True),
-    Column("other_step", pl.Int32(), "The other step of the pair, or the number of the node's group.", True),
-    Column("earlier_date", pl.Date(), "A day before this one, with which its errors are correlated.", True),
-    Column("value", pl.Float64(), "The part of the pair or day; or what bound and rounding added."),
-)
-"""Of the files of errors."""
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 KEY = ("date", "step", "node")
 
 
-def columns_of(value: str, with_errors: bool = True, with_bands: bool = False) -> tuple[Column, ...]:
-    """Return the columns of the published rows, in order.
+def columns_of_replicates(n: int) -> tuple[Column, ...]:
+    """Return the columns of a file of n replicates."""
+    estimate = Column("estimate", pl.Float64(), "The value before the lower bound and before rounding.")
+    each = "The estimate with another draw of its error."
+    replicates = (Column(f"replicate_{number}", pl.Float32(), each) for number in range(1, n + 1))
+    labels = (one for one in _BEFORE if one.name in ("step", "node"))
+    return (*labels, estimate, *replicates)
 
-    with_errors: whether standard errors are among them, which old releases lack; with_bands: whether bands
-    are, which releases of counts alone have.
-    """
+
+def columns_of(value: str, with_errors: bool = True, with_bands: bool = False) -> tuple[Column, ...]:
+    """Return the columns of the published rows, in order; releases of counts alone have bands."""
     noise, model = error_columns(value)
     low, high = band_columns(value)
     kind = pl.Float64()
@@ -170,10 +157,8 @@ def ordered_rows(
 ) -> pl.DataFrame:
     """Return the rows in the published column types, sorted by (date, step, node) with node as UTF-8 bytes.
 
-    stated: columns that hold one value each: date, revision and vintage. with_errors, with_bands: as in
-    `schema`. Raises PublicationError unless the columns are the published ones, filled (only `timestamp`,
-    `parent`, standard errors and bands may be null), as stated, and hold every node at every step exactly
-    once.
+    stated: columns that hold one value each. Raises PublicationError unless the columns are the published
+    ones, filled where they must be, as stated, and hold every node at every step exactly once.
     """
     columns = columns_of(value_column, with_errors, with_bands)
     wanted = {one.name: one.type for one in columns}

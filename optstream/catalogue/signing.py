@@ -18,12 +18,13 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
-from optstream.catalogue.backends import Location, Readable, Storage, Transaction, change_folder
+from optstream.catalogue.backends import Readable, Storage, Transaction, change_folder
 from optstream.catalogue.index import LARGEST_SEQUENCE, Catalogue, Entry
-from optstream.catalogue.layout import CATALOGUE, LARGEST_RELEASE, signature_file
+from optstream.catalogue.layout import CATALOGUE, LARGEST_RELEASE, SIGNATURES, signature_file
 from optstream.catalogue.stage import decode
-from optstream.catalogue.times import settle_signature_time
+from optstream.catalogue.times import SIGNED
 from optstream.errors import ParameterError, PublicationError
+from optstream.storage.store import Location
 
 Keys = Mapping[str, Ed25519PublicKey]
 """Public keys by their identifiers."""
@@ -37,13 +38,12 @@ _PEM = re.compile(r"-----BEGIN PUBLIC KEY-----[A-Za-z0-9+/=\s]{1,500}-----END PU
 
 @dataclass(frozen=True)
 class Signer:
-    """Signs what is published. key: never shown.
+    """Signs what is published.
 
-    confirm: asked in each transaction with the entries of the catalogue that is there, which anyone may have
+    confirm: called in each transaction with the entries of the catalogue that is there, which anyone may have
     written; raises unless the ledger knows every one of them, so that nothing forged is ever signed.
     next_number: given the number of a catalogue that one of the keys signed (0 for any other), the number of
     the next one, higher than every one that was signed before.
-    earlier: the public keys of before.
     """
 
     key: Ed25519PrivateKey = field(repr=False)
@@ -65,7 +65,7 @@ class Signer:
             is_needed = True
         if is_needed:
             transaction.replace_marked(name, signature, transaction.mark(name))
-        settle_signature_time(transaction, name)
+        transaction.settle({name: SIGNED, SIGNATURES: SIGNED})
         return is_needed
 
     def take_up(self, transaction: Transaction, catalogue: Catalogue | None) -> None:
@@ -100,12 +100,10 @@ class Signer:
 def put_fact(
     folder: Location | str, name: str, data: bytes, is_told: bool, largest: int, signer: Signer | None
 ) -> bool:
-    """Put a file of public facts in the place of the one that is there, in one step, and sign it if asked.
+    """Atomically replace a file of public facts, and sign it if there is a key; return whether anything
+    changed.
 
-    is_told: whether there is anything to tell; if not, the file is made only where one is there already.
-    largest: bytes that the one which is there may have, for anyone may have written it. Returns whether
-    anything changed. Raises ParameterError for a URL that cannot be one, PublicationError where the folder
-    cannot be written.
+    is_told: False to make the file only where there is one already, of at most `largest` bytes.
     """
 
     def put(transaction: Transaction) -> bool:

@@ -44,9 +44,8 @@ class Footer:
 def encode(rows: pl.DataFrame, footer: Footer, by_node: bool = True) -> bytes:
     """Return the rows without `date` as Parquet; the same rows and footer give the same bytes.
 
-    As `encode_table` says. Whole periods of more than a row group are written node after node, and not step
-    after step, so that whoever looks for a node skips all groups but one. by_node: False for the bytes that
-    earlier versions gave, which never did.
+    Whole periods of more than a row group are written node after node, so that whoever looks for a node skips
+    all groups but one. by_node: False for the bytes of earlier versions, which never did.
     """
     text = json.dumps(footer.statement, separators=(",", ":"), sort_keys=True, allow_nan=False)
     metadata, order = {ROWS_KEY: footer.rows_hash.encode(), STATEMENT_KEY: text.encode()}, None
@@ -59,8 +58,8 @@ def encode(rows: pl.DataFrame, footer: Footer, by_node: bool = True) -> bytes:
 def decode(data: bytes, columns: Collection[str] | None = None) -> tuple[pl.DataFrame, Footer]:
     """Return the rows of a release's file, without `date`, step after step, and its footer.
 
-    columns: the only ones to be read, as far as the file has them; all by default. Raises PublicationError if
-    the bytes are not Parquet, claim more than `LIMITS` or lack the footer of a release.
+    columns: the only ones to be read, as far as the file has them. Raises PublicationError if the bytes are
+    not Parquet, claim more than `LIMITS` or lack the footer of a release.
     """
     asked = {*columns, "step"} if columns else columns
     rows, metadata = decode_table(data, LIMITS, "a published file", asked)
@@ -84,15 +83,7 @@ def decode(data: bytes, columns: Collection[str] | None = None) -> tuple[pl.Data
 
 @dataclass(frozen=True)
 class StagedRelease:
-    """A release as the file to be published.
-
-    Attributes:
-        data: The bytes of the Parquet file.
-        rows_hash: SHA-256 of its rows (`hash_rows`).
-        file_hash: SHA-256 of `data`.
-        name: Its file name, which holds the file's hash.
-        beside: The bytes of the files that its statement names, by their SHA-256.
-    """
+    """The file of a release to be published, and the files that its statement names, by their SHA-256."""
 
     data: bytes = field(repr=False)
     rows_hash: str
@@ -102,21 +93,10 @@ class StagedRelease:
 
 
 def stage(rows: pl.DataFrame, statement: ReleaseStatement, *, by_node: bool = True) -> StagedRelease:
-    """Encode the rows of one period under its statement. Pure; costs no privacy.
+    """Return the file of the rows of one period, a row for each node at each step, under their statement.
 
-    Args:
-        rows: Columns date, step, timestamp, node, parent, level, the statement's value column, its standard
-            errors and its bands if the statement tells of them, revision, vintage, in any order; a row for
-            each node at each step.
-        statement: What the release says of itself.
-        by_node: Whether many rows are written node after node; False for the bytes that earlier versions
-            gave.
-
-    Returns:
-        The file; the same rows and statement give the same bytes.
-
-    Raises:
-        PublicationError: The rows are not a whole period; names the column and the rule.
+    The same rows and statement give the same bytes; `by_node=False` gives those of earlier versions. Raises
+    PublicationError, naming the column and the rule, where the rows are not a whole period.
     """
     stated = {"date": day_of(statement.period), "revision": statement.revision, "vintage": statement.vintage}
     has = statement.standard_errors is not None, statement.bands is not None
@@ -126,17 +106,7 @@ def stage(rows: pl.DataFrame, statement: ReleaseStatement, *, by_node: bool = Tr
 
 
 def read_staged(data: bytes) -> tuple[StagedRelease, ReleaseStatement]:
-    """Read a staged file back, with the statement in its footer. The rows are checked against their hash.
-
-    Args:
-        data: The bytes of the file.
-
-    Returns:
-        The release and its statement.
-
-    Raises:
-        PublicationError: The bytes are not a release that `stage` made.
-    """
+    """Return a staged file with the statement in its footer; its rows are checked against their hash."""
     inner, footer = decode(data)
     statement = ReleaseStatement.read(footer.statement)
     rows = dated_rows(inner, statement)

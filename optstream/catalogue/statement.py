@@ -2,12 +2,14 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from decimal import ROUND_CEILING, ROUND_UP, Context, Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, TypeGuard, get_args, get_type_hints
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import (
     AfterValidator,
     ConfigDict,
@@ -95,17 +97,7 @@ class Consistency(Document):
 
     def _derived(self) -> Mapping[str, Any]:
         distance = _up(math.sqrt(2.0 * self.gap))
-        if self.converged:
-            words = (
-                "Values lay below the lower bound, so the program that raises them was solved: every value, "
-                f"and every sum of values, is within {distance:g} of its own standard error of the optimum."
-            )
-        else:
-            words = (
-                "Values lay below the lower bound, and the program that raises them was not solved to the "
-                f"end: nodes add up and respect the bound, but a value may be {distance:g} of its own "
-                "standard errors from the optimum."
-            )
+        words = in_words("consistency", {"distance": distance, "converged": self.converged})
         return {"distance": distance, "in_words": words}
 
 
@@ -131,39 +123,9 @@ class LongSpan(Document):
         """Return a span whose two amounts are rounded up to four significant digits.
 
         So the figure is the same on machines whose floats round differently, and is never understated.
-
-        Args:
-            n_days: How many days, at least 1.
-            epsilon: The loss at `delta`.
-            delta: Between 0 and 1; not rounded.
-            plain_sum: The loss at delta 0.
-            composed: What was composed, "draws" or "windows"; "plain" where that is no less than `plain_sum`,
-                "rho" where `plain_sum` is that.
-
-        Returns:
-            The span.
-
-        Raises:
-            ParameterError: A value is outside its range; names it.
         """
         amounts = {"epsilon": _rounded_up(Fraction(epsilon)), "plain_sum": _rounded_up(plain_sum)}
         return cls.read({"n_days": n_days, "delta": delta, "composed": composed, **amounts})
-
-
-def spans_in_words(spans: Sequence[LongSpan], decimal: Callable[[Fraction], str]) -> str:
-    """Return one sentence for all spans. decimal: writes an amount, rounded up."""
-    in_rho = any(span.composed == "rho" for span in spans)
-    told = ", ".join(
-        f"in {span.n_days} days at most epsilon {decimal(span.epsilon)} at delta {float(span.delta):g} "
-        f"({'rho' if in_rho else 'plain sum'} {decimal(span.plain_sum)})"
-        for span in spans
-    )
-    holds = "rho is that of zero-concentrated privacy" if in_rho else "the plain sum holds at delta 0"
-    return (
-        "Where all readings of a customer on several days in a row change, this one among them, each day "
-        f"released once under this plan, they lose {told}, delta being the most that is added to any "
-        f"probability beside the factor e^epsilon; {holds}."
-    )
 
 
 def _rounded_up(amount: Fraction) -> Fraction:
@@ -204,14 +166,8 @@ class NoiseScale(Document):
 
 
 def noise_scales(spends: Iterable[Spend], resolution: Fraction) -> tuple[NoiseScale, ...]:
-    """Return the distinct noise scales of a release's spends.
-
-    Args:
-        spends: What the release is charged.
-        resolution: Of the privacy model, in the unit of the values.
-
-    Returns:
-        Scales in the order of the spends.
+    """Return the distinct noise scales of a release's spends, in their order; resolution: of the privacy
+    model.
     """
     return tuple(dict.fromkeys(_noise_of(spend, resolution) for spend in spends))
 
@@ -242,27 +198,7 @@ class StandardErrors(Document):
 
     def words(self, value_column: str) -> str:
         """Return what the two columns are, and what they are not."""
-        of_noise, of_model = error_columns(value_column)
-        if self.noise == "none":
-            told = (
-                f"{of_noise} is null: the estimate is not a linear function of what was measured, so what "
-                "the noise did to it is not known in closed form."
-            )
-        else:
-            told = (
-                f"{of_noise} is the standard deviation of what the noise did to a node's estimate, from the "
-                "noise scales alone, given which points, blocks or groups were chosen. Noise only: it "
-                "leaves out what interpolation gets wrong, so it makes no error band."
-            )
-            told += " It is null where it is not known." if self.noise == "some" else ""
-        if self.posterior == "none":
-            told += f" {of_model} is null."
-        else:
-            told += (
-                f" {of_model} is the standard error of the whole error: what the noise did and, where steps "
-                "were not measured, what the mechanism's own model leaves in doubt, as right as the model is."
-            )
-        return f"{told} Both are of the estimate before its lower bound and before rounding."
+        return in_words("standard_errors", self, *error_columns(value_column))
 
 
 class CountBands(Document):
@@ -276,13 +212,7 @@ class CountBands(Document):
 
     def words(self, value_column: str) -> str:
         """Return what the two columns are."""
-        low, high = band_columns(value_column)
-        return (
-            f"{low} and {high} are the lowest and the highest count of a band that is to hold the true count "
-            f"in at least {float(self.share):.0%} of steps, noise, model and the counts' own variation "
-            "counted in, as right as the mechanism's model is. Both are whole numbers of at least 0, the "
-            "published value between them; where 0 alone is likelier than that, the highest is that value."
-        )
+        return in_words("bands", self, *band_columns(value_column))
 
 
 class StatedMeasurements(Document):
@@ -308,7 +238,7 @@ class StatedMeasurements(Document):
 
 
 class StatedErrors(Document):
-    """The file of how the errors of the release's values hang together (docs/data/sums.md)."""
+    """The file of replicates, which gives the standard error of any figure (docs/data/sums.md)."""
 
     file: str = Field(
         "",
@@ -319,6 +249,7 @@ class StatedErrors(Document):
     of: ErrorsOf = Field(
         description="whether of the whole errors, or of what the noise alone did to the values"
     )
+    replicates: OrAbsent[Annotated[int, Field(ge=1)]] = absent("how many; absent in files of version 0.2")
 
 
 def _schema_of_model() -> JsonSchemaValue:
@@ -474,7 +405,7 @@ class ReleaseStatement(Document):
         return self
 
     def _derived(self) -> Mapping[str, Any]:
-        told: dict[str, Any] = {"privacy_in_words": self.in_words()}
+        told: dict[str, Any] = {"privacy_in_words": in_words("privacy", self)}
         for name, part in (("standard_errors", self.standard_errors), ("bands", self.bands)):
             if part is not None:
                 told[name] = part.model_copy(update={"in_words": part.words(self.value_column)})
@@ -505,149 +436,21 @@ class ReleaseStatement(Document):
         return decimal_below(self.covered_change)
 
     @property
-    def leaves_in_words(self) -> str:
-        """Whom the release covers, where its noise is priced for customers in few leaves; else ""."""
+    def is_for_few_leaves(self) -> bool:
+        """Whether the noise is priced for customers whose readings of a period lie in few leaves."""
         kind = mechanism_named(self.mechanism["name"])
         one_leaf = self.model.unit == "customer" and kind is not None and kind.one_leaf_a_period
-        if not one_leaf and not any(entry.needs_one_leaf for entry in self.noise):
-            return ""
-        most = self.mechanism.get("leaves_per_period", 1)
-        leaves = "leaf" if most == 1 else "leaves"
-        return f"It covers customers whose readings of one period lie in at most {most} {leaves}."
-
-    @property
-    def rows_in_words(self) -> str:
-        """How readings were taken in, and what protects whether a customer has any (docs/privacy.md, 1)."""
-        if self.bounds is None or self.metered is None:
-            return (
-                "Bounds and rows of the input are not recorded: whether a customer has readings at all is "
-                "taken not to be covered."
-            )
-        clamped = f"Readings are clamped to {' to '.join(map(plain_number, self.bounds))}"
-        if not self.metered:
-            return (
-                f"{clamped}, a row for each leaf and step, the supplier's sum: whether a customer has "
-                "readings at all is not covered."
-            )
-        reach, rows = max(map(abs, self.bounds)), f"{clamped}, a row for each customer and step"
-        if reach <= self.covered_change:
-            return f"{rows}: whether a customer has readings at all is covered as a change of a reading is."
-        times = math.ceil(reach / self.covered_change)
-        cost = f"{times**2} times rho" if self.model.delta else f"{times} times epsilon"
-        return (
-            f"{rows}: whether a customer has readings at all is covered only as a change of up to "
-            f"{plain_number(reach)} in each reading, which costs {cost}."
-        )
-
-    @property
-    def _presence_in_words(self) -> str:
-        """As `rows_in_words`; of a statement without bounds and rows the bytes that were published."""
-        if self.bounds is None or self.metered is None:
-            return (
-                "Whether a customer has readings at all is covered only where each row of the input is one "
-                "customer's, clamped to at most that size above and below 0."
-            )
-        return (
-            f"{self.rows_in_words} A window over days of several statements is covered for what each of them "
-            "covers; one with a step of a day whose noise became known (see about.json) is not covered."
-        )
+        return one_leaf or any(entry.needs_one_leaf for entry in self.noise)
 
     @property
     def terms_in_words(self) -> str:
         """What the release was drawn under: the same text for releases that protect the same."""
-        model = self.model
-        kind = "sliding" if self.model.windows == "sliding" else "inside one period"
-        leaves = "one leaf" if model.unit == "customer" else f"up to {model.leaves_per_step} leaves"
-        rho = f" (rho {float(model.rho):.6g})" if model.rho is not None else ""
-        words = (
-            f"epsilon at most {_decimal(self.epsilon_of_grant)}{rho}{self._delta_in_words} for any "
-            f"{model.window_length} consecutive steps of {self.step_minutes} minutes in {self.time_zone} "
-            f"({kind}), changes of a reading of at most {self.covered_in_words} in {leaves} at a step; "
-            f"measured by {self.mechanism['name']}. {self.rows_in_words}"
-        )
-        return f"{words} {self.leaves_in_words}".strip()
-
-    def in_words(self) -> str:
-        """Return what one customer's protection covers, and what it does not.
-
-        Returns:
-            Sentences for data users. Costs are rounded up and what is covered is rounded down, to four
-            decimals.
-        """
-        if self.simulated:
-            return "The noise is simulated, drawn from a seed: this release protects nobody."
-        model = self.model
-        leaves = "one leaf" if model.unit == "customer" else f"up to {model.leaves_per_step} leaves"
-        who = f"one customer's readings, in {leaves} at a step,"
-        straddle = "also where it straddles periods"
-        if self.model.windows == "aligned":
-            straddle = "inside one period; windows that straddle two periods are not covered"
-        sentences = [
-            f"This plan, repeated period after period, changes anyone's odds about {who} in any window of "
-            f"{model.window_length} consecutive steps of {self.step_minutes} minutes ({straddle}) by at most "
-            f"a factor e^epsilon{self._delta_in_words}, with epsilon at most {_decimal(self.epsilon_plan)}; "
-            f"the measurements of this release alone cost at most {_decimal(self.epsilon_own)}.",
-            *([self._rho_in_words] if model.delta else []),
-            "A window that also holds releases made under another plan, restatements, or other streams that "
-            f"share this stream's privacy budget costs at most {_decimal(self.epsilon_of_grant)} with all "
-            "of them together. Where the statement of one of those limits the leaves of a period, or names "
-            "a larger rounding of the supplier's, this figure holds for what that statement covers too.",
-            f"This covers changes of each reading by at most {self.covered_in_words} in the unit of "
-            f"{self.value_column}: a change at most c times as large, c a whole number, costs at most "
-            f"{'c^2 times rho' if model.delta else 'c times epsilon'}. {self._presence_in_words}",
-            *([spans_in_words(self.long_spans, _decimal)] if self.long_spans else []),
-            "Longer spans, revisions and other streams over the same customers add up; several meters of one "
-            "household count as several customers; habits known from elsewhere are outside the guarantee.",
-        ]
-        if self.budget_alpha is not None:
-            sentences.append(
-                "The privacy budget is shared with streams of another quantity, each with a size of change "
-                "of its own: a window covers one customer's changes in all of them, in each up to its own."
-            )
-        if self.supplier_rounding:
-            sentences.append(
-                f"The readings are the supplier's sums, whose errors are taken to spread by at most "
-                f"{_decimal(self.supplier_rounding)}: the noise is for that too."
-            )
-        if self.leaves_in_words:
-            sentences.append(self.leaves_in_words)
-        if self.vintage:
-            sentences.append(
-                f"This is vintage {self.vintage}, a revised estimate from measurements that were drawn and "
-                "charged before: it costs nothing more."
-            )
-        if self.calibration == "paper":
-            sentences.append(
-                "The noise scales are the paper's own, so the epsilon that was accounted is the one that "
-                f"holds, not the {_decimal(model.epsilon)} that was asked for."
-            )
-        return " ".join(sentences)
-
-    @property
-    def _delta_in_words(self) -> str:
-        delta = float(self.model.delta)
-        return f", and by at most delta = {delta:g} added to any probability" if delta else ""
-
-    @property
-    def _rho_in_words(self) -> str:
-        assert self.model.rho is not None  # there is a delta
-        return (
-            "The noise is Gaussian, and what is added up is rho of zero-concentrated privacy: any window has "
-            f"at most {float(self.model.rho):.6g} of it, which gives epsilon {_decimal(self.model.epsilon)} "
-            "at that delta; every other delta has an epsilon of its own, and none is 0."
-        )
+        return in_words("terms", self)
 
     @property
     def beside(self) -> tuple[tuple[str, str], ...]:
         """The files that belong to the release: each by its place in the published folder, and its hash."""
-        found = []
-        if self.measurements:
-            digest = self.measurements.file_hash
-            found.append((measurements_file(self.period, self.revision, digest), digest))
-        if self.errors:
-            digest = self.errors.file_hash
-            found.append((errors_file(self.period, self.revision, self.vintage, digest), digest))
-        return tuple(found)
+        return tuple((one.file, one.file_hash) for one in (self.measurements, self.errors) if one)
 
 
 class _Stated:
@@ -691,6 +494,11 @@ def _decimal(amount: Fraction) -> str:
     return f"{whole}.{rest:04d}".rstrip("0").rstrip(".")
 
 
+def rounded_up(amount: Fraction) -> float:
+    """Return four decimals: a loss may be overstated, never understated."""
+    return math.ceil(amount * 10**4) / 10**4
+
+
 def plain_number(amount: Fraction) -> str:
     """An exact number as people read it."""
     return f"{amount.numerator:,}" if amount.denominator == 1 else f"{float(amount):.6g}"
@@ -700,3 +508,27 @@ def decimal_below(amount: Fraction) -> str:
     """Return four decimals, rounded down, or the fraction itself where these would all be 0."""
     below = Fraction(math.floor(amount * 10**4), 10**4)
     return _decimal(below) if below else str(amount)
+
+
+@cache
+def _sentences() -> Any:
+    environment = Environment(
+        loader=PackageLoader("optstream.catalogue"),
+        autoescape=False,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "up": _decimal,
+        "four": lambda amount: f"{rounded_up(amount):g}",
+        "below": decimal_below,
+        "plain": plain_number,
+        "up_to_whole": math.ceil,
+    }
+    return environment.get_template("words.jinja").module
+
+
+def in_words(name: str, *facts: object) -> str:
+    """Return sentences for data users: a macro of templates/words.jinja, its lines joined by spaces."""
+    return " ".join(filter(None, getattr(_sentences(), name)(*facts).split("\n")))

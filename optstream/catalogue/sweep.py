@@ -11,7 +11,7 @@ import hashlib
 from datetime import date
 from itertools import groupby
 
-from optstream.catalogue.backends import Location, Transaction, change_folder, open_storage
+from optstream.catalogue.backends import Transaction, change_folder, open_storage
 from optstream.catalogue.index import Entry, find_catalogue
 from optstream.catalogue.layout import (
     ANSWERS,
@@ -33,6 +33,7 @@ from optstream.catalogue.layout import (
 from optstream.catalogue.stage import decode
 from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest, ReleaseStatement
 from optstream.errors import PublicationError
+from optstream.storage.store import Location
 from optstream.stream.period import Hour, day_of
 
 Rank = tuple[int, int]
@@ -62,20 +63,7 @@ def clear_superseded(transaction: Transaction, entry: Entry) -> bool:
 
 
 def finish_listing(folder: Location | str, period: date) -> None:
-    """Complete what a publisher of the day left that died after it had replaced the catalogue.
-
-    The catalogue is made durable, and what the publisher replaced is moved out of data/. Does nothing where
-    the day is not listed.
-
-    Args:
-        folder: A path, or the URL of a folder in an object store.
-        period: The local day.
-
-    Raises:
-        OSError: The folder cannot be written.
-        ParameterError: The URL cannot be one.
-        PublicationError: The catalogue cannot be read, or is not as OptStream writes it.
-    """
+    """Complete the work of a publisher that died after it had replaced the catalogue with this day listed."""
 
     def finish(transaction: Transaction) -> None:
         catalogue = find_catalogue(transaction)
@@ -113,11 +101,9 @@ def delete_answers(folder: Location | str) -> None:
 
 
 def delete_files(transaction: Transaction, period: date, through: int) -> bool:
-    """Delete the releases of a withdrawn day from data/ and superseded/, and its measurements. The manifests
-    are left.
+    """Delete a withdrawn day's releases, errors and measurements; return whether there were any.
 
-    through: the highest revision that can never be listed again; of no matter where one is alone.
-    Returns whether there were any.
+    through: the highest revision that can never be listed again, where others can publish.
     """
     found = False
     for folder in (folder_of(DATA, period), folder_of(SUPERSEDED, period)):

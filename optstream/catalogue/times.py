@@ -65,19 +65,8 @@ def settle_times(
     transaction.settle(places)
 
 
-def settle_signature_time(transaction: Transaction, name: str) -> None:
-    """A signature has the same time whenever it was made."""
-    transaction.settle({name: SIGNED, layout.SIGNATURES: SIGNED})
-
-
 def settle_page_time(transaction: Transaction, catalogue: Catalogue) -> None:
     """The page that was made of a catalogue has its time: not before, or caches would keep the one before."""
     if catalogue.entries:
         names = (layout.PAGE, layout.ABOUT, layout.HIERARCHY, *layout.DESCRIPTIONS, layout.CURVES)
         transaction.settle(dict.fromkeys((*names, *HIDDEN, "."), catalogue_time(catalogue)))
-
-
-def settle_blank_page_time(transaction: Transaction, catalogue: Catalogue) -> None:
-    """A page that shows nothing is older than any page that shows something."""
-    oldest = min(entry.period for entry in catalogue.entries)
-    transaction.settle({layout.PAGE: release_time(oldest) - timedelta(days=1)})

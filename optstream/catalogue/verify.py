@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from itertools import groupby
 
-from optstream.catalogue.about import LARGEST_ABOUT, read_about
-from optstream.catalogue.backends import Location, Storage, open_storage
-from optstream.catalogue.hierarchy_table import LARGEST_HIERARCHY, find_hierarchy
+from optstream.catalogue.about import LARGEST_ABOUT, LARGEST_HIERARCHY, find_hierarchy, read_about
+from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import (
     ABOUT,
@@ -33,32 +32,19 @@ from optstream.catalogue.signing import GivenKeys, check_signature, has_signatur
 from optstream.catalogue.stage import decode
 from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest
 from optstream.errors import PublicationError
+from optstream.storage.store import Location
 
 AGAIN = "publish or withdraw its day again, or remove it"
 WITHDRAWN = "is of a day that was withdrawn; withdraw it again, which removes it"
 
 
 def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> list[str]:
-    """Compare a published folder with its catalogue, file by file.
+    """Return a line with the remedy for each problem of a published folder; none where it is whole.
 
-    Reported are files that are missing, altered, not listed, or left of a day that was withdrawn (of which
-    the manifest must be there, and no file), a page (`index.html`) or a description (`datapackage.json` and
-    the others) that shows other days than are listed, and figures of the page (`curves/`) that are missing,
-    altered or not the page's. Likewise files of measurements that a release names, or that are of no listed
-    day.
-
-    Args:
-        folder: A path, or the URL of a folder in an object store.
-        public_key: The publisher's, as for `read_published`; then also a catalogue that none of the keys
-            signed, and a manifest with a wrong signature, are reported.
-
-    Returns:
-        A line for each problem, with the remedy; empty where the folder is whole.
-
-    Raises:
-        ParameterError: The URL or a public key cannot be one.
-        PublicationError: The catalogue itself cannot be read, or is not as OptStream writes it; or a folder
-            below the published one may not be entered.
+    Reported are files that are missing, altered, not listed, or left of a withdrawn day, of which the
+    manifest must be there; pages and descriptions of other days than are listed; and with public keys, as for
+    `read_published`, what none of them signed. Raises PublicationError where the catalogue cannot be read, or
+    a folder not be entered.
     """
     storage = open_storage(folder)
     catalogue = read_catalogue(storage)

@@ -1,7 +1,6 @@
 """Everything that is computed from noisy numbers alone. It costs no privacy and reads no raw value."""
 
-from optstream.estimation.error_terms import SumOfValues
-from optstream.estimation.estimate import Estimate
+from optstream.estimation.estimate import Estimate, SumOfValues
 from optstream.estimation.least_squares import make_consistent
 from optstream.estimation.reconstruct import reconstruct
 

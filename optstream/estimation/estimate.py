@@ -55,6 +55,36 @@ def worst(found: Iterable[Optimality]) -> Optimality | None:
     )
 
 
+BAND = 1.96
+"""Standard errors on each side of a value in a band of 95 %."""
+
+
+@dataclass(frozen=True)
+class SumOfValues:
+    """A sum of released values, and its standard errors.
+
+    Attributes:
+        value: The sum of the values as they are released, in their unit.
+        standard_error: Of the estimate's whole error, as far as the mechanism knows it; None where it does
+            not.
+        noise_standard_error: Of the noise's part alone; None where that is not known.
+        estimate: The sum before the lower bound, and of published values before rounding, which lift sums of
+            values near the bound: the errors are of this sum.
+    """
+
+    value: float
+    standard_error: float | None
+    noise_standard_error: float | None
+    estimate: float
+
+    @property
+    def band(self) -> tuple[float, float] | None:
+        """A band of 95 % around the estimate; None where the whole error is not known."""
+        if self.standard_error is None:
+            return None
+        return self.estimate - BAND * self.standard_error, self.estimate + BAND * self.standard_error
+
+
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """A series with its variances.

@@ -3,15 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, log_ndtr, nbdtrik, ndtr, ndtri
 
-from optstream.estimation.error_terms import outer_squares
 from optstream.estimation.estimate import UNKNOWN, Estimate
-from optstream.estimation.groups import Groups
 from optstream.estimation.least_squares import consistent, project
 from optstream.estimation.problem import LeastSquares
 from optstream.history.blocks import BlockHistory, Blocks
@@ -26,7 +23,7 @@ from optstream.history.filter import (
     series_of,
     step_blocks,
 )
-from optstream.history.posterior import Seen, TreePosterior, pass_over_tree, reductions_in_groups
+from optstream.history.posterior import Seen, TreePosterior, pass_over_tree
 from optstream.history.prior import TemporalPrior
 from optstream.history.self_check import (
     ALIKE,
@@ -37,9 +34,6 @@ from optstream.history.self_check import (
 )
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 # How large the nodes of a level are, learned from noisy measurements of all of them: empirical Bayes.
 
@@ -245,6 +239,7 @@ class Family:
         residuals: (m, n_blocks), the sums less the sizes' part.
         across: (n_steps, n_blocks), covariance of the target steps with each mode.
         alone: (n_steps,), the target steps' variance without blocks.
+        basis: (n_blocks, n_blocks), the modes.
     """
 
     leaves: Integers
@@ -252,6 +247,7 @@ class Family:
     residuals: Floats
     across: Floats
     alone: Floats
+    basis: Floats
 
 
 def estimate_leaves(
@@ -344,7 +340,7 @@ def families_of(
         )
         spectrum, basis = np.linalg.eigh(own.covariances(seen, seen)[1])
         across = own.covariances(single, seen)[1] @ basis
-        found.append(Family(leaves, np.maximum(spectrum, 0.0), left[leaves] @ basis, across, alone))
+        found.append(Family(leaves, np.maximum(spectrum, 0.0), left[leaves] @ basis, across, alone, basis))
     return found
 
 
@@ -486,15 +482,6 @@ class Variation:
     counted: Floats
     cover: NDArray[np.bool_]
     parts: Floats
-
-    def explained(self, leaves: "csr_array", times: Floats) -> list[Groups]:
-        """Return the reduction of the covariance of sums, by weights of leaves and steps."""
-        at = np.flatnonzero(self.cover.any(axis=1))
-        counted, parts, every = self.counted @ self.cover[at].T, self.parts[:, at], np.arange(at.size)
-        matrices, of_steps = np.zeros((at.size,) * 3), outer_squares(times[:, at].T)
-        matrices[every, every, every] = -1.0  # steps apart
-        reductions = reductions_in_groups(self.tree, counted, self.noise)
-        return [Groups(leaves, of, rows * parts, matrices, of_steps) for of, rows in reductions if rows.any()]
 
 
 def count_variation(

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from optstream.estimation.replicates import normals
 from optstream.history.blocks import Blocks
+from optstream.history.draws import COEFFICIENTS
 from optstream.history.posterior import TreePosterior
 from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
@@ -188,14 +190,20 @@ class CovariateEffect:
         parts = (self._at(steps.between(first, first + MOST_STEPS)) for first in firsts)
         return np.concatenate([self._expected(one) for one in parts], axis=1)
 
-    def variances(self, steps: Blocks) -> Floats:
-        """Return what not knowing the coefficients adds to the variance of every node, (n_nodes, n_steps)."""
-        left = self._left_open(steps)
+    def variances(self, steps: Blocks, times: Floats | None = None) -> Floats:
+        """Return what not knowing the coefficients adds to the variance of every node, (n_nodes, n_steps).
+
+        With `times`, (n_sums, n_steps), to that of sums over the steps.
+        """
+        left = self._left_open(steps) if times is None else self._left_open(steps) @ times.T
         return np.asarray(np.einsum("knt,kl,lnt->nt", left, self.covariance, left, optimize=True))
 
-    def left_open_of_leaves(self, steps: Blocks) -> Floats:
-        """Return the leaves' part of `_left_open`, (n_columns, n_leaves, n_steps)."""
-        return self._left_open(steps)[:, self.without.seen.tree.leaf_indices]
+    def draws(self, steps: Blocks, n: int) -> Floats:
+        """Return draws of the same error of the leaves, (n, n_leaves, n_steps)."""
+        drawn = normals(COEFFICIENTS, np.arange(n)[:, None], np.arange(len(self.covariance)))
+        coefficients = drawn @ np.linalg.cholesky(self.covariance).T
+        left = self._left_open(steps)[:, self.without.seen.tree.leaf_indices]
+        return np.asarray(np.tensordot(coefficients, left, axes=1))
 
     def _left_open(self, steps: Blocks) -> Floats:
         """Return every node's derivative by a coefficient, less its prediction by the measurements."""

@@ -4,27 +4,20 @@ import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import eye_array
 
-from optstream.estimation.error_terms import ErrorProducts, ErrorTimes
 from optstream.estimation.estimate import UNKNOWN
-from optstream.estimation.groups import Groups, InGroups, added, alike, leaves_below
 from optstream.history.blocks import BlockHistory, Blocks
 from optstream.history.covariates import CovariateEffect, effect_of
+from optstream.history.draws import ErrorDraws
 from optstream.history.learn import learn
 from optstream.history.posterior import (
-    EXACT,
-    LeafCovariance,
-    LeafSpans,
     NoiseGroups,
     Seen,
-    SpannedRows,
     TreePosterior,
-    most_nodes,
 )
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
 from optstream.history.robust import with_known_noise
@@ -32,9 +25,6 @@ from optstream.history.self_check import LEAST_GAIN, is_unlike, left_out, varian
 from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 
@@ -91,15 +81,22 @@ class Conditioned:
         return with_own_noise(self.posterior)
 
     @cached_property
-    def leaf_spans(self) -> LeafSpans:
-        """The spans of all published error covariances of leaves."""
-        return LeafSpans(self.published)
-
-    @cached_property
-    def noisier_leaf_spans(self) -> LeafSpans:
+    def noisier(self) -> TreePosterior:
         """The same if the noise were larger by `MORE_NOISE`."""
         seen = self.published.seen
-        return LeafSpans(self.published.revalued(seen.residuals, (1.0 + MORE_NOISE) * seen.noise))
+        return self.published.revalued(seen.residuals, (1.0 + MORE_NOISE) * seen.noise)
+
+    def draws(self, n: int, steps: Blocks) -> tuple[Floats, Floats]:
+        """Return n draws of the leaves' errors at these steps, (n, n_leaves, n_steps) each, factor left out.
+
+        As `ErrorDraws`: of the prior, and of noise and of the coefficients of covariates.
+        """
+        of_prior, of_noise = self._draws.setdefault(n, ErrorDraws(self.published, n)).at(steps)
+        return of_prior, of_noise if self.effect is None else of_noise + self.effect.draws(steps, n)
+
+    @cached_property
+    def _draws(self) -> dict[int, ErrorDraws]:
+        return {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,23 +252,31 @@ def called_event(blocks: Blocks, chosen: NDArray[np.bool_], days: PublicDays) ->
 
 
 def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicDays) -> NDArray[np.int64]:
-    """Return for each clock place the number of the event that its day belongs to, 0 for none."""
+    """Return for each clock place the event that its day belongs to, 1 + its first day; 0 for none.
+
+    So it has the same number whatever events an estimate knows of, and `ErrorDraws` the same draws.
+    """
     named = np.array(sorted(events), dtype=np.int64)
     numbers = np.zeros(clock.size, dtype=np.int64)
     if named.size:
-        stretch = 1 + np.concatenate([[0], np.cumsum(np.diff(named) > 1)])
+        is_first = np.diff(named, prepend=named[0] - 2) > 1
+        firsts = named[is_first][np.cumsum(is_first) - 1]
         place = np.searchsorted(named, clock // days.steps_per_day)
         inside = np.isin(clock // days.steps_per_day, named)
-        numbers[inside] = stretch[place[inside]]
+        numbers[inside] = 1 + firsts[place[inside]]
     return numbers
 
 
-def series_of(fitted: Fitted, targets: Blocks) -> tuple[Floats, Floats]:
-    """Return posterior means less prior means, and variances, of every node at single steps."""
+def series_of(fitted: Fitted, targets: Blocks, times: Floats | None = None) -> tuple[Floats, Floats]:
+    """Return posterior means less prior means of every node at single steps, and variances.
+
+    The variances are those of weighted sums of the errors at these steps, (n_sums, n_steps), where `times`
+    are given.
+    """
     posterior = fitted.known.published
-    variances = posterior.variances(targets)
+    variances = posterior.variances(targets, times=times)
     if fitted.effect is not None:
-        variances = variances + fitted.effect.variances(targets)
+        variances = variances + fitted.effect.variances(targets, times)
     return fitted.published_means(targets), fitted.factor * variances
 
 
@@ -579,67 +584,6 @@ def _at(history: BlockHistory, keys: list[tuple[int, int]]) -> BlockHistory:
     return history.chosen(order)
 
 
-@dataclass(frozen=True, eq=False)
-class LeafErrors:
-    """The covariance of which `series_of` has the leaves' variances (`CovarianceOfSums`).
-
-    Attributes:
-        fitted: The posterior.
-        targets: Single steps, and sums of some.
-        exact: Relative tolerance of the posterior's rows.
-    """
-
-    fitted: Fitted
-    targets: Blocks
-    exact: float = EXACT
-    n_earlier: ClassVar[int] = 0
-    of_nodes: ClassVar[bool] = False
-
-    def products(self, leaves: "Floats | csr_array", times: Floats) -> ErrorProducts:
-        """Return what the covariance of weighted sums of leaves and of steps adds up from."""
-        if self.fitted.known.leaf_spans.are_many:
-            parts = [one.of_sums(leaves) for one in self.in_groups(times)]
-            return ErrorProducts.of_groups(parts, leaves.shape[0], len(times))
-        found = self.covariance.products(leaves, times)
-        if self._left is not None:
-            found = found.joined(leaves @ self._left[0], self._left_over(times))
-        return found.scaled(self.fitted.factor)
-
-    def in_groups(self, times: Floats) -> list[InGroups]:
-        """Return the same as what sums of leaves within groups add."""
-        found = self.covariance.in_groups(np.sqrt(self.fitted.factor) * times)
-        if self._left is not None:
-            every = np.zeros(len(self._left[0]), dtype=np.int64)
-            found.append(InGroups(every, self._left[0], self.fitted.factor * self._left_over(times)))
-        return found
-
-    @cached_property
-    def covariance(self) -> LeafCovariance:
-        """Of the posterior alone, without the factor and the covariates' variance."""
-        known = self.fitted.known
-        is_exact = self.exact == EXACT
-        return LeafCovariance(
-            known.leaf_spans if is_exact else LeafSpans(known.published, self.exact), self.targets
-        )
-
-    @cached_property
-    def _left(self) -> tuple[Floats, Floats] | None:
-        """The covariates' part: weights of leaves, (n_leaves, r), and (r, n_columns, n_targets)."""
-        if self.fitted.effect is None:
-            return None
-        left = self.fitted.effect.left_open_of_leaves(self.targets)
-        rows = SpannedRows.of(left.transpose(1, 0, 2).reshape(left.shape[1], -1))
-        return rows.weights, rows.span.reshape(-1, left.shape[0], left.shape[2])
-
-    def _left_over(self, times: Floats) -> Floats:
-        """Return the forms of these rows, as `InGroups`."""
-        assert self.fitted.effect is not None  # or nothing is left of it
-        assert self._left is not None
-        moved = self._left[1] @ times.T
-        pulled = np.tensordot(moved, self.fitted.effect.covariance, axes=(1, 0))
-        return np.tensordot(pulled, moved, axes=(2, 1))
-
-
 # How far a day's mean may be off: not as a single value, and leaves more than the prior says.
 
 
@@ -648,8 +592,8 @@ MORE_OF_DAYS = 0.9
 
 
 @dataclass(frozen=True, eq=False)
-class DayMeanErrors:
-    """`LeafErrors`, corrected for means over a day (`CovarianceOfSums`).
+class PeriodErrors:
+    """The errors of a posterior at the steps of a period, corrected for means over a day.
 
     The factor of a posterior comes from single blocks, by which single values err. It does not hold for a
     day's mean, whose error is mostly noise, which is known: so an error w of a value becomes w - (1 - 1 /
@@ -665,74 +609,58 @@ class DayMeanErrors:
     the noise.
 
     Attributes:
-        leaf_errors: Of the leaves at the period's steps, then at runs of the days before it.
-        n_steps: Of the period, which is a day.
+        fitted: The posterior.
+        steps: Of the period.
+        is_day: Whether the period is a day of several steps.
     """
 
-    leaf_errors: LeafErrors
-    n_steps: int
-    n_earlier: ClassVar[int] = 0
-    of_nodes: ClassVar[bool] = False
+    fitted: Fitted
+    steps: Blocks
+    is_day: bool
 
-    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
-        """Return the covariance of sums, by weights of leaves and of times."""
-        return self.every.of_sums(leaves, times)
+    def series(self) -> tuple[Floats, Floats]:
+        """Return posterior means less prior means, and variances, of every node, (n_nodes, n_steps)."""
+        if not self.is_day:
+            return series_of(self.fitted, self.steps)
+        means, variances = series_of(self.fitted, self.steps, np.eye(self.uncertainty.size) + self._to_mean)
+        return means, np.maximum(variances + self._more[:, None] * self.uncertainty**2, 0.0)
 
-    def variances(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the variances of the same sums, (p, q)."""
-        return self.every.variances(leaves, times)
-
-    @cached_property
-    def every(self) -> ErrorProducts:
-        """The covariance of all leaves at all times, for rows and their file."""
-        n, n_leaves = self.n_steps, len(self.leaf_errors.fitted.posterior.seen.sizes)
-        times = np.eye(self.leaf_errors.targets.clock.size)
-        of_day, before = times[:, :n] @ self.uncertainty, times[:, n:].T
-        even = times.copy()
-        even[:, :n] = of_day[:, None] / n
-        trusted = times + (self.leaf_errors.fitted.factor**-0.5 - 1.0) * even
-        joint = of_day[:, None] * before[:, None, :]
-        shared = np.concatenate([np.outer(of_day, of_day)[None], joint + joint.transpose(0, 2, 1)])
-        if not self.leaf_errors.fitted.known.leaf_spans.are_many:
-            leaves = np.eye(n_leaves)
-            return self.leaf_errors.products(leaves, trusted).plus(self.more(leaves), shared)
-        found = self.leaf_errors.products(eye_array(n_leaves, format="csr"), trusted)
-        return replace(found, groups=(*found.groups, *self._more_in_groups(shared)))
-
-    def more(self, leaves: Floats) -> Floats:
-        """Return the additional covariance of leaves' day means, by weights (p, n_leaves): (1 + n_runs, p,
-        p).
-
-        That with itself, then with the sum of each run of days before it; covariances among those days are in
-        their own files.
-        """
-        sizes = self.leaf_errors.fitted.posterior.seen.sizes
-        divided = leaves - (leaves @ sizes / sizes.sum())[:, None]
-        known, noisier = (
-            one.with_first(divided, self._day_and_runs)
-            for one in (self.leaf_errors.covariance, self._noisier)
-        )
-        return np.asarray(MORE_OF_DAYS * (known - (noisier - known) / MORE_NOISE))
-
-    def _more_in_groups(self, shared: Floats) -> list[Groups]:
-        """Return `more` of many leaves, times matrices of times, (1 + n_runs, n_asked, n_targets)."""
-        sizes, less = self.leaf_errors.fitted.posterior.seen.sizes, MORE_OF_DAYS / MORE_NOISE
-        every, known = eye_array(sizes.size, format="csr"), self.leaf_errors.covariance
-        parts = (
-            replace(divided, matrices=part * divided.matrices)
-            for part, covariance in ((MORE_OF_DAYS + less, known), (-less, self._noisier))
-            for one in covariance.in_groups(self._day_and_runs)
-            for divided in one.of_sums(every).of_first(shared).divided(sizes)
-        )
-        return [added(some) for some in alike(parts)]
+    def draws(self, n: int) -> Floats:
+        """Return draws of the errors of every node, (n, n_nodes, n_steps)."""
+        known = self.fitted.known
+        tree, sizes = known.published.seen.tree, known.published.seen.sizes
+        of_prior, of_rest = known.draws(n, self.steps)
+        found = np.sqrt(known.factor) * (of_prior + of_rest)
+        if self.is_day:
+            found = found + found @ self._to_mean.T
+            # those of another replicate, which are independent
+            means = np.roll(of_prior, 1, axis=0).mean(axis=2)
+            apart = means - means.sum(axis=1, keepdims=True) * sizes / sizes.sum()
+            found = found + np.sqrt(MORE_OF_DAYS) * apart[:, :, None] * self.uncertainty
+        return np.stack([tree.add_up(one) for one in found])
 
     @property
-    def _day_and_runs(self) -> Floats:
-        """Weights of the mean over the day, then of each run of days before it, (1 + n_runs, n_targets)."""
-        n, n_targets = self.n_steps, self.leaf_errors.targets.clock.size
-        times = np.zeros((1 + n_targets - n, n_targets))
-        times[0, :n], times[1:, n:] = 1.0 / n, np.eye(n_targets - n)
-        return times
+    def _to_mean(self) -> Floats:
+        """What is added to each step's error of that of the others, (n_steps, n_steps)."""
+        n = self.uncertainty.size
+        return np.outer(self.uncertainty, np.full(n, (self.fitted.factor**-0.5 - 1.0) / n))
+
+    @property
+    def _more(self) -> Floats:
+        """The additional variance of day means, (n_nodes,)."""
+        known, noisier = (
+            self._apart(one) for one in (self.fitted.known.published, self.fitted.known.noisier)
+        )
+        return MORE_OF_DAYS * (known - (noisier - known) / MORE_NOISE)
+
+    def _apart(self, posterior: TreePosterior) -> Floats:
+        """Return the variance of each node's mean, apart from its share of the root's, (n_nodes,)."""
+        n = self.uncertainty.size
+        means = np.full((1, n), 1.0 / n)
+        variances = posterior.variances(self.steps, times=means)[:, 0]
+        share = posterior.weights[:, 0] / posterior.weights[0, 0]
+        with_root = posterior.covariance_with_root(self.steps, means[0])
+        return np.asarray(variances - 2.0 * share * with_root + share**2 * variances[0])
 
     @cached_property
     def uncertainty(self) -> Floats:
@@ -740,21 +668,10 @@ class DayMeanErrors:
 
         It is proportional to the mean of leaves' posterior standard deviations there.
         """
-        posterior = self.leaf_errors.fitted.known.published
-        steps = self.leaf_errors.targets.between(0, self.n_steps)
-        found = np.sqrt(posterior.variances(steps, posterior.seen.tree.leaf_indices)).mean(axis=0)
-        return np.asarray(found / found.mean() if found.any() else np.ones(self.n_steps))
-
-    @cached_property
-    def _noisier(self) -> LeafCovariance:
-        """The covariance of leaves if the noise were larger by `MORE_NOISE`."""
-        return LeafCovariance(self.leaf_errors.fitted.known.noisier_leaf_spans, self.leaf_errors.targets)
-
-
-# From the blocks of every level to every node's series: one posterior over the whole tree.
-
-TreeErrors = LeafErrors | DayMeanErrors
-"""Error covariances of leaves."""
+        posterior = self.fitted.known.published
+        variances = posterior.variances(self.steps, posterior.seen.tree.leaf_indices)
+        found = np.sqrt(variances).mean(axis=0)
+        return np.asarray(found / found.mean() if found.any() else np.ones(found.size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -775,31 +692,15 @@ class TreeFit:
     days: PublicDays
     events: set[int]
 
-    def series(self, steps: range, errors: TreeErrors | None) -> tuple[Floats, Floats]:
-        """Return posterior means, which add up, and variances of every node at these steps, in units."""
-        targets = step_blocks(steps, self.days, self.events)
-        if isinstance(errors, DayMeanErrors):
-            moved = self.found.published_means(targets)
-            times = np.eye(len(steps), errors.leaf_errors.targets.clock.size)
-            many = errors.every.groups
-            every = leaves_below(self.tree) if many else self.tree.add_up(np.eye(len(self.means)))
-            variances = np.maximum(errors.variances(every, times), 0.0)  # below it by rounding alone
-        else:
-            moved, variances = series_of(self.found, targets)
+    def errors(self, steps: range) -> PeriodErrors:
+        """Return the errors at these steps, of one period."""
+        is_day = 1 < self.days.steps_per_day < 2 * len(steps)
+        return PeriodErrors(self.found, step_blocks(steps, self.days, self.events), is_day)
+
+    def series(self, errors: PeriodErrors) -> tuple[Floats, Floats]:
+        """Return posterior means, which add up, and variances of every node at some steps, in units."""
+        moved, variances = errors.series()
         return self.tree.add_up(self.means[:, None]) + moved, variances
-
-    def errors(self, targets: ErrorTimes, n_steps: int) -> TreeErrors | None:
-        """Return the covariance of which `series` has the leaves' variances; None where it would be too
-        large.
-
-        `targets` are sums of steps, the period's n_steps first. Of a day of several steps it is
-        `DayMeanErrors`.
-        """
-        if len(self.tree.nodes) > most_nodes(self.tree, n_steps):
-            return None
-        blocks = run_blocks(targets.starts, targets.lengths, self.days, self.events)
-        errors = LeafErrors(self.found, blocks)
-        return DayMeanErrors(errors, n_steps) if 1 < self.days.steps_per_day < 2 * n_steps else errors
 
 
 def fit_tree(

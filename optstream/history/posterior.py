@@ -1,8 +1,7 @@
 """The posterior of all series of a tree, from blocks at the same times: exact, and linear in nodes."""
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,15 +10,13 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, eigh
 from scipy.linalg.lapack import dpotri
 
-from optstream.estimation.error_terms import ErrorProducts
-from optstream.estimation.groups import InGroups
 from optstream.estimation.lattice import System, noise_through_lattice, parts_of
 from optstream.history.blocks import Blocks
 from optstream.history.prior import NUGGET, TemporalPrior
 from optstream.stream import AggregationTree, Lattice
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+    pass
 
 # Independent leaves of a tree, sums of them measured with noise: exact in two passes.
 
@@ -128,38 +125,6 @@ def _downwards(
         pulls[:, at] -= below[at] * weight[at] / of_parent * shift
     means = sums + shifts
     return Passed(tuple(means), tuple(pulls), variances, tree.add_up(leaf_variances), log_density)
-
-
-def reductions_in_groups(
-    tree: AggregationTree, leaf_variances: Floats, noise: Floats
-) -> Iterator[tuple[Integers, Floats]]:
-    """Yield the reduction of the leaves' covariance by noisy values of nodes, as groups and a row of leaves.
-
-    A group is a leaf itself or the leaves below a node, -1 for none. In each mode the reduction is the sum
-    over measured nodes of the square of such a row: the measurement's information beyond those below it,
-    divided among the leaves by their remaining variances (an LDL' factorisation). Time linear in the number
-    of nodes.
-    """
-    parents, known = np.array(tree.parents), np.isfinite(noise)[:, None]
-    noises = np.where(known, noise[:, None], 0.0)
-    below, weight, above = (np.zeros((len(tree.nodes), leaf_variances.shape[1])) for _ in range(3))
-    below[tree.leaf_indices] = leaf_variances
-    for number in reversed(range(tree.n_levels)):
-        at = slice(tree.levels[number].start, tree.levels[number].stop)
-        weight[at] = known[at] / (below[at] + noises[at])
-        above[at] = np.where(known[at], below[at] * noises[at] * weight[at], below[at])
-        if number:
-            up = slice(tree.levels[number - 1].start, at.start)
-            below[up] += tree.parts_of_levels[number - 1] @ above[at]
-    node, share = tree.leaf_indices.copy(), np.ones(leaf_variances.shape)
-    for number in reversed(range(tree.n_levels)):
-        here = np.flatnonzero(tree.depths[node] == number)
-        of, rows, own = np.full(node.size, -1), np.zeros(share.shape), node[here]
-        of[here], rows[here] = own, np.sqrt(weight[own]) * below[own] * share[here]
-        yield of, rows
-        if number:
-            node[here] = parents[own]
-            share[here] *= above[own] / below[node[here]]
 
 
 # Independent cells of a lattice, sums of them measured with noise both ways: exact by one small system.
@@ -470,10 +435,29 @@ class TreePosterior:
         joint = (shared @ self.basis) @ self.shared_pull
         return np.asarray(self.weights * joint + self.own_pull() @ (own @ self.basis).T)
 
+    def covariance_with_root(self, steps: Blocks, times: Floats) -> Floats:
+        """Return the posterior covariance of every node with the root, of a sum over steps, (n_nodes,).
+
+        times: (n_steps,), the weights of the sum.
+        """
+        squares, blocks = self.seen.tree.add_up(self.seen.sizes[:, None] ** 2), self.seen.blocks
+        weights = self.weights * self.weights[0]
+        (shared, own), (of_shared, of_own) = (
+            self.prior.covariances(steps, other) for other in (blocks, steps)
+        )
+        column = weights * (times @ shared) + squares * (times @ own)
+        before = weights[:, 0] * (times @ of_shared @ times) + squares[:, 0] * (times @ of_own @ times)
+        return np.asarray(before - self.means_of_pulled(*self.pulled(column[None]), steps)[0] @ times)
+
     def responses(self, columns: Floats, steps: Blocks) -> tuple[Floats, Floats]:
         """Return, linear in other residuals (n_columns, n_nodes, n), their `means`, (n_columns, n_nodes,
         n_steps), and Sigma^-1 times them, in the eigenbasis and 0 where a node was not measured.
         """
+        pulls, own_pulls = self.pulled(columns)
+        return self.means_of_pulled(pulls, own_pulls, steps), pulls
+
+    def pulled(self, columns: Floats) -> tuple[Floats, Floats]:
+        """Return what covariances are multiplied with for the means of other residuals, as `responses`."""
         known = np.isfinite(self.seen.noise)[:, None]
         rotated = np.where(known, columns, 0.0) @ self.basis
         passed = self._passed(tuple(rotated))
@@ -483,16 +467,29 @@ class TreePosterior:
             part - load * factor_means
             for part, load in ((pulls, self.loads), (own_means, self.passed.means[1]))
         )
+        return pulls, own_means / self.spectrum
+
+    def means_of_pulled(self, pulls: Floats, own_pulls: Floats, steps: Blocks) -> Floats:
+        """Return the means of what `pulled` returned, (n_columns, n_nodes, n_steps)."""
         shared, own = self.prior.covariances(steps, self.seen.blocks)
         joint = (self.weights * pulls).sum(axis=1) @ (shared @ self.basis).T
-        of_own = (own_means / self.spectrum) @ (own @ self.basis).T
-        return self.weights * joint[:, None] + of_own, pulls
+        return np.asarray(self.weights * joint[:, None] + own_pulls @ (own @ self.basis).T)
 
-    def variances(self, steps: Blocks, nodes: NDArray[np.int64] | None = None) -> Floats:
-        """Return posterior variances of every node at these steps, or of some of them, (n_nodes, n_steps)."""
+    def variances(
+        self, steps: Blocks, nodes: NDArray[np.int64] | None = None, times: Floats | None = None
+    ) -> Floats:
+        """Return posterior variances of every node at these steps, or of some of them, (n_nodes, n_steps).
+
+        With `times`, (n_sums, n_steps), of weighted sums over the steps, (n_nodes, n_sums).
+        """
         chosen = slice(None) if nodes is None else nodes
         shared, own = (part @ self.basis for part in self.prior.covariances(steps, self.seen.blocks))
         of_shared, of_own = self.prior.variances(steps)
+        if times is not None:
+            shared, own = times @ shared, times @ own
+            of_shared, of_own = (
+                np.einsum("st,tu,su->s", times, part, times) for part in self.prior.covariances(steps, steps)
+            )
         squares = self.seen.tree.add_up(self.seen.sizes[:, None] ** 2)
         known = np.einsum("tk,kl,tl->t", shared, self.shared_precision, shared, optimize=True)
         shared_precise = shared * self.precision
@@ -504,165 +501,3 @@ class TreePosterior:
         spanned = self.spanned_own_loads if nodes is None else SpannedRows.of(loads)
         explained -= spanned.squares(own, self.kept)
         return np.asarray(np.maximum(found - 2.0 * self.weights[chosen] * cross - explained, 0.0))
-
-
-# The posterior covariance of sums of leaves over steps.
-
-MOST_CORRELATED = 400
-"""Nodes: of more, and of counts, the error covariance is not written as a matrix of them all."""
-MOST_GROUPED = 2500
-"""Nodes: of more it is not worked out, for the sake of a night's time: at 10,000 it takes over 5 seconds for
-each of 15 estimates."""
-MOST_STEPS = 50
-"""Of a period, of more than `MOST_CORRELATED` nodes: time grows as their square, and of 1,000 nodes at
-288 steps it is 50 seconds for each of these estimates.
-"""
-
-
-def most_nodes(tree: AggregationTree, n_steps: int) -> int:
-    """Return the most nodes for which the error covariance of so many steps is computed."""
-    return MOST_CORRELATED if isinstance(tree, Lattice) or n_steps > MOST_STEPS else MOST_GROUPED
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """A posterior without its arrays of nodes and blocks, which are 0.2 GB of 10,000 nodes."""
-
-    prior: TemporalPrior
-    seen: Seen
-    basis: Floats
-    spectrum: Floats
-    precision: Floats
-    kept: Floats
-    shared_precision: Floats
-
-
-class LeafSpans:
-    """The leaves' covariance in few spanning rows, to a relative tolerance `exact`, for any times."""
-
-    def __init__(self, posterior: TreePosterior, exact: float = EXACT) -> None:
-        self.posterior = Known(*(getattr(posterior, one.name) for one in fields(Known)))
-        self.exact = exact
-        self.loads = SpannedRows.of(posterior.own_loads()[posterior.seen.tree.leaf_indices], exact)
-        """How the own parts of the leaves move with the shared one, (n_leaves, m)."""
-
-    @property
-    def are_many(self) -> bool:
-        """Whether there are more nodes than a matrix of them is made of; of the cells of a margin it is."""
-        tree = self.posterior.seen.tree
-        return len(tree.nodes) > MOST_CORRELATED and not isinstance(tree, Lattice)
-
-    @cached_property
-    def explained(self) -> tuple[Floats, SpannedRows]:
-        """The reduction of the own parts' covariance by the measurements, given the shared part.
-
-        Of each mode it is V diag(g) V': V (n_leaves, n_known), the same for all modes, and g, a row for each.
-        """
-        seen = self.posterior.seen
-        known = np.isfinite(seen.noise)
-        sums = seen.tree.add_up(np.eye(len(seen.sizes)))[known]
-        weight = 1.0 / np.sqrt(seen.noise[known])
-        weighed = (sums * seen.sizes**2) @ sums.T
-        ratios, basis = np.linalg.eigh(weight[:, None] * weighed * weight)
-        vectors = (sums * seen.sizes**2).T @ (weight[:, None] * basis)
-        lengths = np.linalg.norm(vectors, axis=0)
-        lengths[lengths == 0.0] = 1.0
-        # rows are spanned relative to their length, which is to be that of the explained part
-        explained = lengths**2 / (1.0 + self.posterior.spectrum[:, None] * np.maximum(ratios, 0.0))
-        return vectors / lengths, SpannedRows.of(explained, self.exact)
-
-    @cached_property
-    def in_groups(self) -> tuple[tuple[Integers, SpannedRows], ...]:
-        """The same of a tree of many leaves, as `reductions_in_groups`: each leaf's groups and rows."""
-        seen, spectrum = self.posterior.seen, self.posterior.spectrum
-        reductions = reductions_in_groups(seen.tree, seen.sizes[:, None] ** 2 * spectrum, seen.noise)
-        found = ((of, SpannedRows.of(rows / spectrum, self.exact)) for of, rows in reductions)
-        return tuple((of, rows) for of, rows in found if len(rows.span))  # or none of them was measured
-
-
-class LeafCovariance:
-    """The posterior covariance of weighted sums of leaves at some blocks.
-
-    `TreePosterior.variances` has the variances of nodes, by passes; this is written out. With f the shared
-    part and g_i a leaf's own, given f the modes of g are independent of each other, and in each the leaves
-    have the covariance of a Gaussian conditioned on noisy sums; f is joined as there. The leaves' motion with
-    modes is a sum of few rows (`SpannedRows`), so that all of it is a sum of few products of leaves and
-    times. Exact to 1e-10 of the prior. Time of a posterior n_nodes^3, of a request m^2 n_targets.
-
-    Args:
-        spans: Of the posterior.
-        targets: Single steps, or sums over blocks of them.
-    """
-
-    n_earlier, of_nodes = 0, False
-
-    def __init__(self, spans: LeafSpans, targets: Blocks) -> None:
-        self._spans = spans
-        posterior = spans.posterior
-        self._priors = posterior.prior.covariances(targets, targets)
-        shared, own = posterior.prior.covariances(targets, posterior.seen.blocks)
-        self._across = shared @ posterior.basis, own @ posterior.basis
-
-    def products(self, leaves: "Floats | csr_array", times: Floats) -> ErrorProducts:
-        """Return the covariance of sums, in squared units of residuals, by weights of leaves and times."""
-        if self._spans.are_many:
-            parts = [one.of_sums(leaves) for one in self.in_groups(times)]
-            return ErrorProducts.of_groups(parts, leaves.shape[0], len(times))
-        (nodes, columns), (of_times, forms) = self._of_leaves(leaves), self._of_times(times, times)
-        return ErrorProducts(nodes, of_times, columns, forms)
-
-    def in_groups(self, times: Floats) -> list[InGroups]:
-        """Return the covariance of sums of leaves within groups, over sums of targets, (q, n_targets)."""
-        spans, seen, q = self._spans, self._spans.posterior.seen, len(times)
-        sizes, own = seen.sizes, times @ self._across[1]
-        own_prior = (times @ self._priors[1] @ times.T)[None, :, None]
-        every, loaded = np.zeros(sizes.size, dtype=np.int64), np.column_stack([sizes, spans.loads.weights])
-        found = [
-            InGroups(seen.tree.leaf_indices, sizes[:, None], own_prior),
-            InGroups(every, loaded, self._forms(times, times)),
-        ]
-        for of, rows in spans.in_groups:
-            moved = (rows.span[:, None, :] * own).reshape(-1, own.shape[1])
-            forms = -(moved @ moved.T).reshape(len(rows.span), q, len(rows.span), q)
-            found.append(InGroups(of, rows.weights, forms))
-        return found
-
-    def with_first(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the covariances of sums over the first time with those over each, symmetrised, (q, p, p)."""
-        (nodes, columns), (of_times, forms) = self._of_leaves(leaves), self._of_times(times[:1], times)
-        half = 0.5 * (columns @ forms[:, 0].transpose(2, 0, 1) @ columns.T)
-        found = np.tensordot(of_times[:, 0], nodes, axes=(0, 0))
-        return np.asarray(found + half + half.transpose(0, 2, 1))
-
-    def _of_leaves(self, leaves: Floats) -> tuple[Floats, Floats]:
-        """Return `nodes` and `columns` of `ErrorProducts`."""
-        spans = self._spans
-        sizes, (vectors, gains) = leaves * spans.posterior.seen.sizes, spans.explained
-        moving = leaves @ vectors
-        nodes = np.concatenate([(sizes @ sizes.T)[None], (moving * gains.span[:, None, :]) @ moving.T])
-        return nodes, np.column_stack([sizes.sum(axis=1), leaves @ spans.loads.weights])
-
-    def _of_times(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:
-        """Return `times` and `forms` of `ErrorProducts` for pairs of one of q sums and one of s."""
-        own, other_own = (side @ self._across[1] for side in (first, second))
-        explained = (self._spans.explained[1].weights.T[:, None, :] * own) @ other_own.T
-        own_prior = first @ self._priors[1] @ second.T
-        return np.concatenate([own_prior[None], -explained]), self._forms(first, second)
-
-    def _forms(self, first: Floats, second: Floats) -> Floats:
-        """Return the second of `_of_times`."""
-        posterior, spans = self._spans.posterior, self._spans
-        (shared, own), (other, other_own) = (
-            [side @ part for part in self._across] for side in (first, second)
-        )
-        rows, columns = (
-            (spans.loads.span[:, None, :] * side).reshape(-1, side.shape[1]) for side in (own, other_own)
-        )
-        kept, weighed = rows @ posterior.kept, shared * posterior.precision
-        n, q, s = 1 + len(spans.loads.span), len(first), len(second)
-        forms = np.empty((n * q, n * s))
-        forms[:q, :s] = first @ self._priors[0] @ second.T - shared @ posterior.shared_precision @ other.T
-        forms[:q, s:] = (weighed @ posterior.kept - shared) @ columns.T
-        forms[q:, :s] = kept @ (other * posterior.precision).T - rows @ other.T
-        forms[q:, s:] = kept @ columns.T
-        return forms.reshape(n, q, n, s)

@@ -476,14 +476,7 @@ def _charges_anything(document: str) -> bool:
 
 
 def worst(connection: Connection, grant: str) -> WindowLoss:
-    """Return the loss of the worst window of the whole history, by the privacy guarantee in force.
-
-    Args:
-        grant: Name of the privacy budget.
-
-    Raises:
-        LedgerError: There is no such privacy budget.
-    """
+    """Return the loss of the worst window of the whole history, by the privacy guarantee in force."""
     history, row = History(), find_grant(connection, grant)
     query = charged_rows().add_columns(SpendRow.first_step, SpendRow.position)
     query = query.where(SpendRow.grant_id == row.id)
@@ -499,16 +492,7 @@ def worst(connection: Connection, grant: str) -> WindowLoss:
 
 
 def window_spent(connection: Connection, grant: str, first_step: int, n_steps: int) -> WindowLoss:
-    """Return the loss of the worst window that has one of some steps, over all streams of the budget.
-
-    Args:
-        grant: Name of the privacy budget.
-        first_step: Running index of the first of these steps.
-        n_steps: How many steps, at least 1.
-
-    Raises:
-        LedgerError: There is no such privacy budget.
-    """
+    """Return the loss of the worst window that has one of some steps, over all streams of the budget."""
     return cost_touching(connection, find_grant(connection, grant), range(first_step, first_step + n_steps))
 
 
@@ -521,19 +505,11 @@ def charged_near(
     n_steps: int,
     amended: PrivacyModel | None = None,
 ) -> tuple[Spend, ...]:
-    """Return the charges of a stream's other releases at steps that share a window with a plan's.
+    """Return the priced charges of a stream's other releases at steps that share a window with a plan's.
 
     Only releases of the same share count: first releases have one share of the privacy budget, restatements
     another. Of a release whose owner died while drawing, only those reserved before it count, so that its
-    plan comes out as it was.
-
-    Args:
-        first_step: Running index of the plan's first step.
-        n_steps: How many steps the plan has, at least 1.
-        amended: Price the spends as if this were the privacy guarantee in force.
-
-    Returns:
-        Priced spends; none for an unknown stream.
+    plan comes out as it was. amended: the privacy guarantee to price by, if not the one in force.
     """
     row = find_stream(connection, stream)
     if row is None:
@@ -557,16 +533,7 @@ def judge_plan(
 ) -> list[GuaranteeLoss]:
     """Return the loss of the worst window of each privacy guarantee with a plan, as `reserve` judges it.
 
-    Args:
-        grant: Name of the privacy budget.
-        plan: At least one spend; steps are running indices.
-        amended: Judge as if this were the privacy guarantee in force.
-
-    Returns:
-        The privacy guarantee in force first, then the earlier ones of days in the plan's windows.
-
-    Raises:
-        LedgerError: There is no such privacy budget.
+    The guarantee in force, or the `amended` one in its place, comes first.
     """
     return losses_with(connection, find_grant(connection, grant), plan, amended=amended)
 
@@ -584,18 +551,7 @@ class SharedWindow:
 
 
 def shared_window(connection: Connection, grant: str, steps: range) -> SharedWindow:
-    """Return the worst window that has one of some steps, with the charge of each stream in it.
-
-    Args:
-        grant: Name of the privacy budget.
-        steps: Running indices, at least one.
-
-    Returns:
-        The window, by the privacy guarantee in force; the parts of the streams add up to its loss.
-
-    Raises:
-        LedgerError: There is no such privacy budget.
-    """
+    """Return the worst window that has one of some steps, and what each stream is charged in it."""
     row = find_grant(connection, grant)
     worst = cost_touching(connection, row, steps)
     guarantees = guarantees_of(connection, row)
@@ -619,12 +575,8 @@ def shared_window(connection: Connection, grant: str, steps: range) -> SharedWin
 
 @dataclass(frozen=True)
 class Stretch:
-    """Neighbouring windows that are charged the same.
-
-    Attributes:
-        first_start: First step of the first of these windows.
-        last_start: First step of the last of them.
-        charged: What each of them is charged, exact; `math.inf` where noise was compromised.
+    """Neighbouring windows, by their first steps, that are charged the same; `math.inf` where noise was
+    compromised.
     """
 
     first_start: int
@@ -636,16 +588,6 @@ def charged_windows(connection: Connection, grant: str, steps: range) -> tuple[S
     """Return the charge of each window with one of these steps, equal neighbours as one stretch.
 
     Reads the history of these windows; time O(spends * (period + window)).
-
-    Args:
-        grant: Name of the privacy budget.
-        steps: Running indices.
-
-    Returns:
-        Stretches of windows by first step.
-
-    Raises:
-        LedgerError: There is no such privacy budget.
     """
     row = find_grant(connection, grant)
     reach = window_reach(row, steps)
@@ -654,14 +596,7 @@ def charged_windows(connection: Connection, grant: str, steps: range) -> tuple[S
 
 
 def last_charged(connection: Connection, grant: str) -> Stretch | None:
-    """Return the last windows of a privacy budget that are charged; None where nothing was charged.
-
-    Args:
-        grant: Name of the privacy budget.
-
-    Raises:
-        LedgerError: There is no such privacy budget.
-    """
+    """Return the last windows of a privacy budget that are charged; None where nothing was charged."""
     row = find_grant(connection, grant)
     latest = connection.execute(
         select(func.max(SpendRow.first_step)).where(SpendRow.grant_id == row.id)
@@ -689,12 +624,10 @@ def _alike(seen: Charges, window_length: int, starts: range) -> list[Stretch]:
 class Spent:
     """The spends of a span, of all its releases.
 
-    Attributes:
-        compromised: Whether the noise of some of them protects nobody.
-        adaptive: Whether earlier outputs chose the measurements: any plan within a window of the span left
-            something to be decided.
-        window: Steps of a window, and what the privacy budget gives each in its currency; None where windows
-            do not slide, or an amendment changed them.
+    It is compromised where the noise of some of them is, and adaptive where earlier outputs chose the
+    measurements: any plan within a window of the span left something to be decided. `window`: steps of a
+    window, and what the privacy budget gives each; None where windows do not slide, or an amendment changed
+    them.
     """
 
     spends: tuple[Spend, ...]
@@ -704,15 +637,7 @@ class Spent:
 
 
 def spent_over(connection: Connection, grant: str, steps: range) -> Spent:
-    """Return the charges of all releases with one of these steps, for composing them over a long span.
-
-    Args:
-        grant: Name of the privacy budget.
-        steps: Running indices.
-
-    Raises:
-        LedgerError: There is no such privacy budget.
-    """
+    """Return the charges of all releases with one of these steps, for composing them over a long span."""
     row = find_grant(connection, grant)
     charged = charged_to_grant(connection, row, steps)
     # the spends that a neighbouring day chose may decide the measurements of a day of the span

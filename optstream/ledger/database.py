@@ -296,11 +296,7 @@ def _translated(engine: Engine) -> Iterator[None]:
 
 
 def lease_time(connection: Connection, now: datetime) -> datetime:
-    """Return the instant by which leases are over.
-
-    It is the database server's time on PostgreSQL, where the ledger was opened with `database_time`; else
-    `now`.
-    """
+    """Return the instant by which leases are over: the server's with `database_time`, else `now`."""
     if connection.dialect.name == "postgresql" and connection.get_execution_options().get("ledger_clock"):
         now = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
     return now

@@ -87,11 +87,7 @@ def check_contains(connection: Connection, heads: Iterable[str]) -> None:
 
 
 def missing_heads(connection: Connection, heads: Iterable[str]) -> list[str]:
-    """Return, sorted, those of a catalogue's heads that no event has: with any, the ledger is an older copy.
-
-    Args:
-        heads: Hashes of events.
-    """
+    """Return, sorted, a catalogue's heads that no event has: with any, the ledger is an older copy."""
     wanted = sorted(set(heads))
     found: set[str] = set()
     # a catalogue of ten years carries thousands; a database takes so many in one question

@@ -24,23 +24,9 @@ def open_ledger(
     """Open the ledger at an SQLAlchemy URL; make it, or upgrade its schema, where needed.
 
     SQLite: missing files are made with mode 0600 and missing folders with 0700; write-ahead log, every commit
-    synced. PostgreSQL: any driver of SQLAlchemy, psycopg by default; commits are synced whatever the server's
-    setting.
-
-    Args:
-        url: Such as "sqlite:///trusted/ledger.sqlite" or "postgresql://host/database".
-        busy_timeout_seconds: How long a transaction waits for another writer.
-        database_time: Leases end by the clock of the PostgreSQL server, not by `now`, so that no machine
-            whose clock runs ahead can hold a release. SQLite has no clock but the caller's.
-
-    Returns:
-        The ledger, open; close it with `close`.
-
-    Raises:
-        LedgerError: The URL cannot be used (it is not shown: it may hold a password), its driver is not
-            installed, file or folder cannot be made, or the schema is newer than this version of OptStream
-            knows.
-        LedgerUnavailableError: The database does not answer, or refuses.
+    synced. PostgreSQL: commits are synced whatever the server's setting, and with `database_time` leases end
+    by the server's clock, so that no machine whose clock runs ahead can hold a release. Raises LedgerError,
+    which does not show the URL, for it may hold a password.
     """
     engine = open_engine(url, busy_timeout_seconds)
     engine.update_execution_options(ledger_clock=database_time)
@@ -102,22 +88,18 @@ class Ledger:
     """Spends and releases. Made by `open_ledger`; threads and processes may share the database.
 
     Each method is one transaction: when it returns, what it recorded is durable, and what it read is of one
-    moment. After an error nothing was changed, unless the message says that the release is VOID, or the
-    connection to PostgreSQL broke during the commit, which may then have been made. The methods are functions
-    of this package, without their first argument. Their common arguments and errors:
+    moment; recording twice changes nothing. After an error nothing was changed, unless the message says that
+    the release is VOID, or the connection to PostgreSQL broke during the commit, which may then have been
+    made. The methods are functions of this package, without their first argument. They share:
 
     - `stream`, `period` and `revision` name a release: a stream, the key of a period such as "2016-02-01",
       and 0 for the first release of the period, from 1 on for restatements.
     - `now`: the caller's time, with a time zone. `lease`: greater than 0, a day at most.
-    - `owner`: a name unique to the run. `reason`: text without any value. Names, owners and reasons are
-      printable, of 1 to 500 characters.
+    - `owner`: a name unique to the run. `reason`: text without any value.
     - `reservation`: the newest one of its release; where it may be None, the caller is not checked.
     - ParameterError: an argument is outside its range.
-    - LedgerError: the release is not in the ledger, or the reservation is not the newest.
-    - LedgerUnavailableError, a LedgerError: the database refuses or does not answer; try again later.
-
-    Args:
-        engine: Of `open_ledger`.
+    - LedgerError: release or privacy budget are not in the ledger, the release is not in a state that the
+      method takes, or the reservation is not the newest. LedgerUnavailableError: try again later.
     """
 
     def __init__(self, engine: Engine) -> None:

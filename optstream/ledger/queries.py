@@ -88,13 +88,7 @@ def vintages_of(connection: Connection, stream: str, period: str, revision: int)
 
 
 def outlines(connection: Connection, stream: str, steps: range | None = None) -> Iterator[ReleaseOutline]:
-    """Yield a stream's releases without their spends, by first step, then revision.
-
-    Memory does not grow with the history; the transaction is open until the last release was taken.
-
-    Args:
-        steps: Only releases that begin at one of these steps; None for all.
-    """
+    """Yield a stream's releases without their spends, by first step, then revision, in bounded memory."""
     query = _OUTLINES.where(ReleaseRow.stream_id == id_of(stream))
     if steps is not None:
         query = query.where(ReleaseRow.first_step >= steps.start, ReleaseRow.first_step < steps.stop)
@@ -141,11 +135,7 @@ def count_by_state(connection: Connection, stream: str) -> dict[ReleaseState, in
 
 
 def event_times(connection: Connection, stream: str, kind: str) -> dict[tuple[str, int], datetime]:
-    """Return the instant of each release's last event of a kind, by period and revision.
-
-    Args:
-        kind: Such as "reserved", "drawn" or "published".
-    """
+    """Return the instant of each release's last event of a kind, by period and revision."""
     query = select(EventRow.period, EventRow.revision, EventRow.at).order_by(EventRow.number)
     found = connection.execute(query.where(EventRow.stream_id == id_of(stream), EventRow.kind == kind))
     return {(row.period, row.revision): datetime.fromisoformat(row.at) for row in found}
@@ -169,12 +159,7 @@ def last_shown(connection: Connection, stream: str) -> int:
 def events_of(
     connection: Connection, stream: str, period: str | None = None, first: int = 0
 ) -> tuple[ReleaseEvent, ...]:
-    """Return the events of a stream, in the order of its chain.
-
-    Args:
-        period: Key of the only period; None for all, and for the events of the stream itself.
-        first: Number of the first event of the stream that counts.
-    """
+    """Return the events of a stream, or of one of its periods, from a first number on, in their order."""
     columns = (EventRow.at, EventRow.kind, EventRow.revision, EventRow.period, EventRow.number)
     query = select(*columns).where(EventRow.stream_id == id_of(stream), EventRow.number >= first)
     if period is not None:
@@ -245,11 +230,7 @@ def guarantee_number(connection: Connection, stream: str) -> int:
 
 
 def guarantees(connection: Connection, stream: str) -> dict[int, PrivacyModel]:
-    """Return all privacy guarantees of a stream by number; the highest is in force for new days.
-
-    They have the stream's own alpha, where it is a product of the budget (Lemma 12a), and its current
-    resolution.
-    """
+    """Return all privacy guarantees of a stream by number, with its own alpha and its current resolution."""
     row = find_stream(connection, stream)
     if row is None:
         return {}
@@ -262,27 +243,18 @@ def guarantees(connection: Connection, stream: str) -> dict[int, PrivacyModel]:
 
 
 def head(connection: Connection, stream: str) -> str:
-    """Return the hash of a stream's last event (SHA-256, hexadecimal), for the catalogue to carry.
-
-    Raises:
-        LedgerError: The stream is not enrolled.
-    """
+    """Return the hash of a stream's last event (SHA-256, hexadecimal), for the catalogue to carry."""
     return head_after(connection, stream, None)
 
 
 def head_after(connection: Connection, stream: str, known: str | None) -> str:
-    """Return the head as `head` does, if the ledger contains the one that the catalogue carries.
+    """Return the head as `head` does, if the ledger contains the one that the catalogue carries (None without
+    one).
 
     Called under the published folder's lock, as `optstream.catalogue.publish` does, each publication carries
     the last event of a chain that has the head of the publication before. Chains only grow, so a ledger that
-    contains the newest head contains all earlier ones, and everything published with them.
-
-    Args:
-        known: The head that the catalogue carries; None if there is no catalogue yet.
-
-    Raises:
-        LedgerError: The ledger does not contain `known`, so that it is an older copy or another ledger; or
-            the stream is not enrolled.
+    contains the newest head contains all earlier ones, and everything published with them; one that lacks it
+    is an older copy or another ledger, which raises LedgerError.
     """
     row = find_stream(connection, stream)
     if row is None:
@@ -320,12 +292,6 @@ def batches(connection: Connection, n_rows: int) -> Iterator[Batch]:
 
     A table without rows comes once, with empty columns. A stream has its privacy budget's columns; a spend
     says whether it is in force, that is, charged.
-
-    Args:
-        n_rows: The most rows of a batch, at least 1.
-
-    Yields:
-        A table's name, and some of its rows as columns, in the order of their keys.
     """
     for table, query in (
         ("streams", _streams()),

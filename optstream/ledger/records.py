@@ -91,10 +91,8 @@ class StreamTerms:
     """The terms under which a stream is released.
 
     Attributes:
-        stream: Name of the stream.
-        grant: The budget owner: source and population that the epsilon belongs to. Streams that share one
-            agree on the calendar and on all of the model but its resolution, and their spends add up.
-        model: The privacy guarantee. Epsilon and alpha are exact; the window is counted in steps.
+        grant: The privacy budget. Streams that share one agree on the calendar and on all of the model but
+            its resolution, and their spends add up.
         budget_alpha: The alpha that the streams of the budget agree on, where this one, a product of another
             quantity, has an alpha of its own; else None (Lemma 12a, docs/privacy.md).
         stream_share: The share of epsilon that the stream plans with, where it was chosen from public facts;
@@ -105,11 +103,7 @@ class StreamTerms:
         calibration: "strict"; "paper", the noise scales of the papers, occurs in old ledgers alone.
         document: Other facts worth recording, as JSON text; it may change at any time.
         trees: (first step, hash) of each tree of the list, None as the oldest one's step; the hash is of the
-            list up to it, the last one `hierarchy_hash`. Empty for one tree.
-
-    Raises:
-        ParameterError: A name is empty, longer than 500 characters or not printable; `document` is not JSON;
-            `trees` is no such list.
+            list up to it, the last one `hierarchy_hash`.
     """
 
     stream: str
@@ -181,14 +175,9 @@ class StreamTerms:
 class Reservation:
     """The right to draw and publish one release, until another run takes it over.
 
-    Attributes:
-        stream: Name of the stream.
-        period: Key of the period, such as "2016-02-01".
-        revision: 0 for the first release of a period, from 1 on for restatements.
-        fencing_token: Grows with every owner; a write with an older one is refused.
-        redraws: How often an earlier owner died while drawing. Where it is greater than 0, destroy the bytes
-            that such an owner left before the draw.
-        is_drawn: Whether an earlier owner's draw is whole and is used: nothing is drawn again.
+    A write with an older `fencing_token` is refused. `redraws`: how often an earlier owner died while
+    drawing; where it is greater than 0, destroy the bytes that such an owner left before the draw.
+    `is_drawn`: an earlier owner's draw is whole and is used, so that nothing is drawn again.
     """
 
     stream: str
@@ -203,19 +192,9 @@ class Reservation:
 class ReleaseOutline:
     """A release in the ledger, without its charges and its owner.
 
-    Attributes:
-        period: Key of the period, such as "2016-02-01".
-        revision: 0 for the first release of the period, from 1 on for restatements.
-        state: Its state.
-        first_step: Running index of the plan's first step.
-        n_steps: Number of steps from the plan's first to its last.
-        measurements_hash: Hash of the measurements; None before DRAWN.
-        staged_hash: Hash of the bytes to be published; None before they were recorded.
-        published_name: Name under which they are published; None as `staged_hash`.
-        reason: Why it is VOID; else None.
-        withdrawn: Why it left the catalogue; else None.
-        compromised: Why its noise protects nobody; else None.
-        amendment: Number of the privacy guarantee that it was planned under.
+    `first_step` and `n_steps` are its plan's. `reason`, `withdrawn` and `compromised` say why it is VOID,
+    left the catalogue, or has noise that protects nobody; `amendment` numbers the privacy guarantee of its
+    plan.
     """
 
     period: str
@@ -239,16 +218,10 @@ class ReleaseOutline:
 
 @dataclass(frozen=True)
 class ReleaseRecord(ReleaseOutline):
-    """A release in the ledger, with its charges and its owner.
+    """A release in the ledger, with its charges and its owner, or the last that it had.
 
-    Attributes:
-        stream: Name of the stream.
-        owner: The run that holds it, or held it last.
-        lease_until: Instant (UTC) at which the owner's lease ends.
-        fencing_token: That of the newest reservation.
-        drawing: Whether a draw was begun and is not recorded.
-        redraws: How often the draw of an owner that died was repeated.
-        spends: The charges: of the reserved plan; from DRAWN on, of the draw's outcome.
+    `drawing`: a draw was begun and is not recorded. `spends`: of the reserved plan; from DRAWN on, of the
+    draw's outcome.
     """
 
     stream: str
@@ -262,15 +235,7 @@ class ReleaseRecord(ReleaseOutline):
 
 @dataclass(frozen=True)
 class ReleaseEvent:
-    """An event of a release, or of its stream.
-
-    Attributes:
-        at: Instant (UTC), by its writer's clock.
-        kind: Such as "reserved", "drawn" or "published".
-        revision: Of the release.
-        period: Its key; None for an event of the stream.
-        number: Place in the stream's chain, from 0.
-    """
+    """An event of a release, or without a period of its stream; `at` is by its writer's clock."""
 
     at: datetime
     kind: str
@@ -281,12 +246,9 @@ class ReleaseEvent:
 
 @dataclass(frozen=True)
 class WindowLoss:
-    """The most that a window of a privacy budget has lost.
+    """The most that a window of a privacy budget has lost, in the budget's currency.
 
-    Attributes:
-        epsilon: Exact, in the currency of the privacy budget, so rho where that has a delta; `math.inf` where
-            the noise of a release in the window was compromised.
-        first_step: Running index of the window's first step.
+    It is `math.inf` where the noise of a release in the window was compromised.
     """
 
     epsilon: Fraction | float
@@ -295,14 +257,10 @@ class WindowLoss:
 
 @dataclass(frozen=True)
 class GuaranteeLoss:
-    """The worst window of those that a privacy guarantee answers for.
+    """The worst window of those that a privacy guarantee, by its number, answers for.
 
-    Attributes:
-        number: Number of the privacy guarantee, 0 for the first.
-        guarantee: The privacy guarantee.
-        loss: The worst window.
-        free_from: First step from which a plan shares no window of this guarantee with the plans under it;
-            None for the one in force, which answers for every plan.
+    `free_from`: first step from which a plan shares no window of this guarantee with the plans under it; None
+    for the one in force, which answers for every plan.
     """
 
     number: int

@@ -96,33 +96,18 @@ def reserve(
 
     A RESERVED release is taken over when its lease is over, or by its own owner; if no owner died while
     drawing, it may be under another plan, which is then charged instead. If its owner died while drawing,
-    this counts as a redraw, under the same plan only, and the third makes the release VOID; with `is_drawn`
-    it does not count, and that draw is the one to be recorded. Later revisions need the earlier one PUBLISHED
-    or VOID.
+    this counts as a redraw, under the same plan only, and the third makes the release VOID; with `is_drawn`,
+    where the caller has the whole, durable measurements of that draw, it does not count, and that draw is the
+    one to be recorded. Later revisions need the earlier one PUBLISHED or VOID.
 
-    Args:
-        spends: The worst outcome of the plan, at least one spend; steps are running indices.
-        catalogue_heads: Heads that the published catalogue carries; a ledger that lacks one was restored from
-            an older copy. The newest stands for all of them (`head_after`).
-        terms: Those of the plan; None leaves them unchecked.
-        restatements_epsilon: The most that all restatements of the stream may cost any window, if the release
-            is one; None for no bound but the privacy budget.
-        is_drawn: Whether the caller has the whole, durable measurements of the last owner's draw.
+    A ledger that lacks one of the catalogue's heads was restored from an older copy; the newest stands for
+    all of them (`head_after`). Terms of None leave the plan's unchecked. `restatements_epsilon` bounds what
+    all restatements of the stream cost any window.
 
-    Returns:
-        The right to draw. A LedgerError, which the method of `Ledger` raises once the change is durable,
-        where this has made the release VOID.
-
-    Raises:
-        BudgetError: Some window would lose more than a privacy guarantee gives it, the one in force or one
-            that days in the window were released under, or restatements more than their share; or its own
-            noise was compromised. Nothing is inserted.
-        HeldError: Another run holds the release.
-        LedgerError: The stream is not enrolled; the release is DRAWN (adopt it), PUBLISHED or VOID; its draw
-            was begun by this owner, or under another plan; an earlier revision is unfinished; a head is not
-            the ledger's; `terms` are not the stream's any more, or the plan is priced for another alpha or
-            unit.
-        ParameterError: The plan is empty or in another currency than the privacy budget.
+    Raises BudgetError, with nothing inserted, where some window would lose more than a privacy guarantee
+    gives it, the one in force or one that days in the window were released under, or its noise was
+    compromised; HeldError where another run holds the release. A LedgerError that is returned is raised once
+    the change is durable.
     """
     now = lease_time(connection, now)
     request = Request(

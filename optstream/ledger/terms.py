@@ -59,16 +59,9 @@ def difference(changed: Sequence[str], known: StreamTerms, terms: StreamTerms) -
 def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
     """Enrol a stream, or check that it is enrolled under these terms. Charges nothing.
 
-    Until a stream has releases, terms that differ replace the known ones, unless another stream relies on
-    the parts of the privacy budget that they would change; `document` may change at any time. So may the list
-    of trees from a step on that lies after everything that was ever reserved: that is an event of its own.
-
-    Args:
-        terms: Name, privacy guarantee and calendar.
-
-    Raises:
-        LedgerError: The stream has releases that were made under another privacy guarantee, or it does not
-            agree with the other streams of its privacy budget; names what differs.
+    Until a stream has releases, terms that differ replace the known ones, unless another stream relies on the
+    parts of the privacy budget that they would change; `document` may change at any time. So may the list of
+    trees from a step on that lies after everything that was ever reserved: that is an event of its own.
     """
     stream = one_row(connection, LOCKED_STREAM, stream=terms.stream)
     if stream is not None:
@@ -181,15 +174,9 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
     """Change the privacy guarantee of a stream that has releases, and of all streams of its privacy budget.
 
     Earlier spends stay and are priced by the new guarantee (Lemma 12, docs/privacy.md), so that windows are
-    judged across the change. Releases that were reserved and not drawn are planned again.
-
-    Args:
-        terms: The terms of later days; privacy budget and calendar as before.
-
-    Raises:
-        LedgerError: The stream is not enrolled; nothing differs; the privacy budget, the calendar or the
-            currency differs, which nothing can change; chosen shares would add up to more than 1; or a
-            release is drawn, or being drawn, and not published.
+    judged across the change. Releases that were reserved and not drawn are planned again; one that is drawn,
+    or being drawn, and not published refuses the change. Nothing changes the privacy budget, its calendar or
+    its currency.
     """
     check_name(reason, "reason of an amendment")
     # the streams before their budget, as everybody does: else one that waits for it would be waited for

@@ -49,13 +49,7 @@ def void(
     now: datetime,
     reservation: Reservation | None = None,
 ) -> None:
-    """Give up a release that is RESERVED or DRAWN: it stays charged and is never drawn again.
-
-    Repeating it changes nothing.
-
-    Raises:
-        LedgerError: The release is PUBLISHED.
-    """
+    """Give up a release that is RESERVED or DRAWN: it stays charged and is never drawn again."""
     key = (stream, period, revision)
     check_name(reason, "reason of a VOID release")
     release, _ = locked_release(connection, key, reservation)
@@ -109,13 +103,7 @@ def compromise(
 
 
 def begin_draw(connection: Connection, reservation: Reservation, now: datetime) -> None:
-    """Record that the first noise sample is about to be drawn; only once this has returned may it be.
-
-    Raises:
-        BudgetError: Noise in the release's windows was compromised since it was reserved.
-        LedgerError: The draw was begun before; the lease has ended; the privacy guarantee was amended since;
-            or the release is not RESERVED.
-    """
+    """Record that the first noise sample is about to be drawn; only once this has returned may it be."""
     now = lease_time(connection, now)
     key = key_of(reservation)
     release, grant = locked_release(connection, key, reservation)
@@ -138,14 +126,7 @@ def begin_draw(connection: Connection, reservation: Reservation, now: datetime) 
 
 
 def call_off_draw(connection: Connection, reservation: Reservation, now: datetime) -> None:
-    """Take `begin_draw` back: the owner knows that no sample was drawn since, and that none will be.
-
-    Does nothing where no draw is open.
-
-    Raises:
-        LedgerError: The reservation is stale, so that the draw counts as a death, or the release is not
-            RESERVED.
-    """
+    """Take `begin_draw` back: the owner knows that no sample was drawn since, and that none will be."""
     now = lease_time(connection, now)
     key = key_of(reservation)
     release, _ = locked_release(connection, key, reservation)
@@ -177,19 +158,9 @@ def record_drawn(
 ) -> LedgerError | None:
     """Record RESERVED -> DRAWN; from now on the outcome's spends are charged instead of the plan's.
 
-    Repeating it changes nothing. If the outcome charges any window more than the plan did, by any privacy
-    guarantee of the budget, the release becomes VOID and stays charged for its plan.
-
-    Args:
-        measurements_hash: Of the measurements, which must be durable before this is called.
-        outcome: The spends of the draw; steps are running indices.
-
-    Returns:
-        None; a LedgerError, which the method of `Ledger` raises once the change is durable, where the release
-        became VOID.
-
-    Raises:
-        LedgerError: The draw was not begun, or the release is neither RESERVED nor DRAWN with this hash.
+    The measurements must be durable before this is called; repeating it changes nothing. If the outcome
+    charges any window more than the plan did, by any privacy guarantee of the budget, the release becomes
+    VOID and stays charged for its plan: the LedgerError that is returned is raised once this is durable.
     """
     check_name(measurements_hash, "measurements_hash of a release")
     key = key_of(reservation)
@@ -231,17 +202,7 @@ def record_staged(
     now: datetime,
     reservation: Reservation | None = None,
 ) -> None:
-    """Record the bytes that a DRAWN release will be published as.
-
-    They never change; repeating changes nothing.
-
-    Args:
-        staged_hash: Hash of the bytes.
-        published_name: Name under which they will be published.
-
-    Raises:
-        LedgerError: Other bytes were staged, or the release is not DRAWN.
-    """
+    """Record the bytes that a DRAWN release will be published as, which never change."""
     key = (stream, period, revision)
     check_name(staged_hash, "staged_hash of a release")
     check_name(published_name, "published_name of a release")
@@ -266,13 +227,7 @@ def record_published(
     now: datetime,
     reservation: Reservation | None = None,
 ) -> None:
-    """Record DRAWN -> PUBLISHED, once the catalogue lists the release, and end its lease.
-
-    Repeating it changes nothing.
-
-    Raises:
-        LedgerError: The release is not DRAWN, or nothing was staged.
-    """
+    """Record DRAWN -> PUBLISHED, once the catalogue lists the release, and end its lease."""
     key = (stream, period, revision)
     release, _ = locked_release(connection, key, reservation)
     if release.state == ReleaseState.PUBLISHED:
@@ -307,9 +262,6 @@ def end_lease(connection: Connection, reservation: Reservation, now: datetime) -
     """End the owner's lease at `now`, if it lasts until then, so that the next run need not wait.
 
     Does nothing while a draw is open, and for a VOID release. No event is written.
-
-    Raises:
-        LedgerError: Another run has taken the release over.
     """
     now = lease_time(connection, now)
     release, _ = locked_release(connection, key_of(reservation), reservation)
@@ -324,9 +276,6 @@ def release_lease(
     """End the lease of a run that will not come back, and refuse its later writes; an operator's decision.
 
     An unrecorded draw of that run counts as a death, as if the lease had ended by itself.
-
-    Raises:
-        LedgerError: The release is VOID.
     """
     key, now = (stream, period, revision), lease_time(connection, now)
     check_name(reason, "reason why a lease is ended")
@@ -347,15 +296,7 @@ def adopt(
     now: datetime,
     lease: timedelta,
 ) -> Reservation:
-    """Take up a DRAWN release, to publish it; earlier reservations become stale. Charges nothing.
-
-    Returns:
-        The right to publish it.
-
-    Raises:
-        HeldError: The lease of another owner lasts.
-        LedgerError: The release is not DRAWN.
-    """
+    """Take up a DRAWN release, to publish it; earlier reservations become stale. Charges nothing."""
     key = (stream, period, revision)
     release, _ = locked_release(connection, key, None)
     require(key, release, ReleaseState.DRAWN, "adopted")
@@ -395,12 +336,7 @@ def take_lease(
 class Vintage:
     """A new estimate of a PUBLISHED release; the first estimate, number 0, is the release's own.
 
-    Attributes:
-        number: From 1 on, rising.
-        basis: Identifies the measurements that it was computed from.
-        staged_hash: Hash of the bytes that readers get.
-        published_name: Name under which they are published.
-        published: Whether the catalogue is known to list it.
+    `basis` identifies the measurements that it was computed from.
     """
 
     number: int
@@ -427,13 +363,6 @@ def revise(
     Earlier reservations become stale. A lease that ends later than any lease taken now can comes from a clock
     that ran ahead, and holds nobody off: no noise is drawn under this reservation, and of two owners the
     later one alone can write.
-
-    Returns:
-        The right to record a vintage.
-
-    Raises:
-        HeldError: Another run holds the release.
-        LedgerError: It is not PUBLISHED, or it is withdrawn, compromised or restated.
     """
     key = (stream, period, revision)
     release, _ = locked_release(connection, key, None)
@@ -442,16 +371,7 @@ def revise(
 
 
 def record_vintage(connection: Connection, reservation: Reservation, vintage: Vintage, now: datetime) -> None:
-    """Record the bytes of a new estimate, before the catalogue shows them. Repeating changes nothing.
-
-    Args:
-        reservation: From `revise`.
-        vintage: Not yet published; its number is above all others of the release.
-
-    Raises:
-        LedgerError: The number is taken or passed, or the release is no longer one that `revise` would hold.
-        ParameterError: The number is less than 1, or the vintage says that it is published.
-    """
+    """Record the bytes of a new estimate, numbered above all others, before the catalogue shows them."""
     for name in ("basis", "staged_hash", "published_name"):
         check_name(getattr(vintage, name), f"{name} of a vintage")
     number = vintage.number
@@ -478,15 +398,7 @@ def record_vintage(connection: Connection, reservation: Reservation, vintage: Vi
 def record_vintage_published(
     connection: Connection, reservation: Reservation, number: int, now: datetime
 ) -> None:
-    """Record that the catalogue lists a staged vintage, and end the lease. Repeating changes nothing.
-
-    Args:
-        reservation: From `revise`.
-        number: Of the vintage.
-
-    Raises:
-        LedgerError: No such vintage was staged.
-    """
+    """Record that the catalogue lists a staged vintage, and end the lease."""
     key = key_of(reservation)
     release, _ = locked_release(connection, key, reservation)
     known = {vintage.number: vintage for vintage in of_release(connection, release.id)}
@@ -529,12 +441,7 @@ def of_release(connection: Connection, release_id: int) -> Iterator[Vintage]:
 def vintages(
     connection: Connection, stream: str, *, unpublished: bool = False, steps: range | None = None
 ) -> dict[tuple[str, int], tuple[Vintage, ...]]:
-    """Return the new estimates of a stream's releases by number, for each period and revision that has any.
-
-    Args:
-        unpublished: Whether only those that the catalogue is not known to list.
-        steps: Only of releases that begin at one of these steps; None for all.
-    """
+    """Return the new estimates of a stream's releases by number, for each period and revision."""
     only: list[ColumnElement[bool]] = [VintageRow.published.is_(False)] if unpublished else []
     if steps is not None:
         only += [ReleaseRow.first_step >= steps.start, ReleaseRow.first_step < steps.stop]

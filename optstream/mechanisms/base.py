@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.error_terms import CovarianceOfSums, ErrorFactor, SeparableFactor
 from optstream.estimation.estimate import Optimality
 from optstream.estimation.least_squares import Consistent
-from optstream.estimation.noise_factor import factor_that_fits
+from optstream.estimation.replicates import noise_replicates
 from optstream.mechanisms.period_release import Release
 from optstream.noise import NoiseSource
 from optstream.privacy import JointSpend, PrivacyModel, Spend, StepSpend, worst_window
@@ -154,20 +153,19 @@ class Mechanism(ABC):
         """
         return False
 
-    def noise_factor(self, measured: Measured) -> ErrorFactor | SeparableFactor | None:
-        """Return the factor of the noise's covariance in the leaves' values, before the bound.
+    def noise_replicates(self, measured: Measured, n: int) -> NDArray[np.float64] | None:
+        """Return n draws of the noise's effect on all values before the bound, (n, n_nodes, n_steps).
 
-        Of many leaves it is known where all were measured at the same steps. None where `noise_variances`
-        knows none, where noise of earlier periods is in the values, and for too many leaves
-        (`estimation.noise_factor`).
+        None where `noise_variances` does not know all of them, and where noise of other periods is in the
+        values.
         """
-        every = np.arange(len(measured.points))
-        leaves = every if self.own_tree is None else self.own_tree.leaf_indices
-        factor = factor_that_fits(measured, len(leaves))
-        variances = None if factor is None else self.noise_variances(measured)
-        if factor is None or variances is None:
+        pattern = getattr(self, "mechanism", self)
+        if not (self.days_independent and pattern.days_independent):
             return None
-        return factor(lambda one: self.unbounded(one)[leaves], measured, variances[leaves])
+        variances = self.noise_variances(measured)
+        if variances is None or not np.isfinite(variances).all():
+            return None
+        return noise_replicates(self.unbounded, measured, n)
 
     def unbounded(self, measured: Measured) -> NDArray[np.float64]:
         """Return every node's value at every step before the lower bound, of which standard errors are."""
@@ -288,13 +286,13 @@ class Mechanism(ABC):
         values: NDArray[np.float64],
         standard_errors: NDArray[np.float64] | None = None,
         optimality: Optimality | None = None,
-        errors_together_of: Callable[[], CovarianceOfSums | None] | None = None,
+        errors_of: Callable[[int], NDArray[np.float64] | None] | None = None,
     ) -> Release:
         bounded = getattr(self, "lower_bound", None) is not None
         noise_of = partial(self._noise_standard_errors, measured)
-        noise_together_of = partial(self.noise_factor, measured)
+        noise_errors_of = partial(self.noise_replicates, measured)
         if standard_errors is None and self.misses_only_noise(measured):
-            standard_errors, errors_together_of = noise_of(), noise_together_of
+            standard_errors, errors_of = noise_of(), noise_errors_of
         return Release(
             values=values,
             measured=measured,
@@ -307,8 +305,8 @@ class Mechanism(ABC):
             optimality=optimality,
             noise_of=noise_of,
             unbounded_of=partial(self.unbounded, measured) if bounded else None,
-            noise_together_of=noise_together_of,
-            errors_together_of=errors_together_of,
+            noise_errors_of=noise_errors_of,
+            errors_of=errors_of,
             tree=self.own_tree,
         )
 

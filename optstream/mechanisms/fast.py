@@ -86,6 +86,7 @@ class Fast(OnlineMechanism):
     process_deviation: float | None = None
     error_floor: float | None = None
     adaptive: ClassVar[bool] = True
+    days_independent: ClassVar[bool] = False
     noise_is_known: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

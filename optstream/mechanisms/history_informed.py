@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.error_terms import CovarianceOfSums, ErrorTimes, SumsOfTimes, times_before
 from optstream.estimation.least_squares import consistent
 from optstream.history.blocks import BlockHistory
 from optstream.history.changed_tree import GUESSED, carried_levels, guesses, refined
-from optstream.history.count_errors import count_errors
+from optstream.history.count_draws import count_draws
 from optstream.history.counts import (
-    SharedFit,
     fit_counts,
     published_counts,
     seen_counts,
@@ -38,7 +36,7 @@ from optstream.history.filter import (
     star,
     with_new_blocks,
 )
-from optstream.history.posterior import Seen, most_nodes
+from optstream.history.posterior import Seen
 from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, Component, constant
 from optstream.measurement.blocks import BLOCKS, DriftingBlocks, drifting_blocks, measure_blocks
 from optstream.measurement.priced import LinearSpend
@@ -138,7 +136,7 @@ def _guessed(state: State | None) -> list[dict[str, Any]]:
 
 # From the blocks of several nights to values: the same for plain series and for a tree.
 
-Estimated = tuple[Estimate, Callable[[], CovarianceOfSums | None] | None]
+Estimated = tuple[Estimate, Callable[[int], NDArray[np.float64] | None] | None]
 """An estimate and its error covariance, which is None where nothing was measured."""
 
 
@@ -571,9 +569,13 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
         steps, near = period_and_nearby_blocks(measured, histories)
         tree, scale, unit = star(len(measured.points)), self.scale_units, float(measured.resolution)
         found = fit_tree(belief, near, tree, steps, scale)
-        nothing = nothing_measured(tree, len(steps), scale)
-        values, variances = nothing if found is None else found.series(steps, None)
-        return Estimate(values[1:] * unit, variances[1:] * unit**2), None
+        if found is None:
+            values, variances = nothing_measured(tree, len(steps), scale)
+            return Estimate(values[1:] * unit, variances[1:] * unit**2), None
+        errors = replace(found.errors(steps), is_day=False)  # series have no shares of a sum
+        values, variances = found.series(errors)
+        estimate = Estimate(values[1:] * unit, variances[1:] * unit**2)
+        return estimate, lambda n: errors.draws(n)[:, 1:] * unit
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         # learned before the first sample: what fails here has drawn nothing
@@ -862,15 +864,13 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         if self.pattern.counts:
             shared = shared_fit(belief, near, self.tree, self.small_level, steps, scale)
             fit = fit_counts(shared, near, self.tree, self.small_level, steps, scale)
-            own = partial(self._errors_of_counts, shared, near, histories, steps, unit) if shared else None
-            return published_counts(fit, measured, self.tree, self.lower_bound), own
-        found, errors = fit_tree(belief, near, self.tree, steps, scale), None
+            draws = partial(count_draws, shared, near, self.tree, self.small_level, steps) if shared else None
+            return published_counts(fit, measured, self.tree, self.lower_bound), draws
+        found = fit_tree(belief, near, self.tree, steps, scale)
         if found is None:
             values, variances = nothing_measured(self.tree, len(steps), scale)
         else:
-            times = self._error_times(near, histories, steps)
-            errors = found.errors(times, len(steps))
-            values, variances = found.series(steps, errors)
+            values, variances = found.series(found.errors(steps))
         values, variances = values * unit, variances * unit**2
         bound, optimality, unbounded = self.lower_bound, None, None
         if bound is not None and values[self.tree.leaf_indices].min() < bound:
@@ -879,35 +879,10 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
             nearest = consistent(merged, self.tree, [], "variance", bound, "joint")
             values, optimality, unbounded = nearest.values, nearest.optimality, values
         estimate = Estimate(values, variances, optimality=optimality, unbounded=unbounded)
-        if errors is None:
-            return estimate, None
-        sums = SumsOfTimes(errors, times.weights, len(times.weights) - len(steps), unit**2)
-        return estimate, lambda: sums
-
-    def _errors_of_counts(
-        self, shared: SharedFit, near: Histories, histories: Histories, steps: range, unit: float
-    ) -> CovarianceOfSums | None:
-        """Return the same of counts, of nodes; None also where leaves were not measured."""
-        if len(self.tree.nodes) > most_nodes(self.tree, len(steps)):
-            return None
-        times = self._error_times(near, histories, steps)
-        every = range(int(times.starts.min()), steps.stop)
-        found = count_errors(shared, near, self.tree, self.small_level, every, len(steps))
         if found is None:
-            return None
-        return SumsOfTimes(found, times.of_steps, len(times.weights) - len(steps), unit**2)
-
-    def _error_times(self, near: Histories, histories: Histories, steps: range) -> ErrorTimes:
-        """Return the days before a period whose errors correlate with its own: those of the blocks in the
-        estimate.
-
-        Where it reads all blocks that the estimate of a day before did, that day's error is its residual in
-        this posterior plus a function of blocks, with which this day's error is not correlated. So the
-        covariance of both errors is this posterior's.
-        """
-        earliest = min(int(one.starts.min()) for one in near.values() if one.n_blocks)
-        is_first = all(one.n_blocks == histories[level].n_blocks for level, one in near.items())
-        return times_before(self.pattern.public_days, steps, earliest, is_first)
+            return estimate, None
+        errors = found.errors(steps)
+        return estimate, lambda n: errors.draws(n) * unit
 
     def measured(self, measured: Measured) -> bool:
         """Return whether its parts are block sums at each measured level's nodes of this tree."""

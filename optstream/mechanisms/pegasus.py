@@ -63,6 +63,7 @@ class PeGaSus(OnlineMechanism):
     smoother: str = "median"
     groups: str = "own"
     adaptive: ClassVar[bool] = True
+    days_independent: ClassVar[bool] = False
     noise_is_known: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.estimation.error_terms import BAND, CovarianceOfSums, SumOfValues
-from optstream.estimation.estimate import Optimality
+from optstream.estimation.estimate import BAND, Optimality, SumOfValues
+from optstream.estimation.replicates import n_replicates
 from optstream.privacy.spends import Spend
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.covariate import Covariate
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MOST_PLOTTED = 5
 """Nodes of a chart by default."""
+REPLICATES = 50
+"""Of a release by default: a standard error is then known to a tenth of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +48,8 @@ class Release:
         covariates: Public series, with the values that the estimate used.
         noise_of: Computes `noise_standard_errors`.
         unbounded_of: Computes `unbounded`.
-        noise_together_of: Computes the noise's covariance for `sum`.
-        errors_together_of: Computes the whole error's covariance for `sum`; None where that is not known.
+        noise_errors_of: Draws errors as the noise alone makes them, (n, n_nodes, n_steps), for `replicates`.
+        errors_of: Draws whole errors; None where these are not known.
         tree: Whose nodes the values are of; None over plain series.
     """
 
@@ -64,8 +66,8 @@ class Release:
     covariates: tuple[Covariate, ...] = ()
     noise_of: Callable[[], NDArray[np.float64] | None] | None = field(default=None, repr=False)
     unbounded_of: Callable[[], NDArray[np.float64]] | None = field(default=None, repr=False)
-    noise_together_of: Callable[[], CovarianceOfSums | None] | None = field(default=None, repr=False)
-    errors_together_of: Callable[[], CovarianceOfSums | None] | None = field(default=None, repr=False)
+    noise_errors_of: Callable[[int], NDArray[np.float64] | None] | None = field(default=None, repr=False)
+    errors_of: Callable[[int], NDArray[np.float64] | None] | None = field(default=None, repr=False)
     tree: AggregationTree | None = field(default=None, repr=False)
 
     @cached_property
@@ -88,11 +90,32 @@ class Release:
         """
         return self.unbounded_of() if self.unbounded_of else self.values
 
+    def replicates(
+        self, wanted: int = REPLICATES
+    ) -> tuple[Literal["whole", "noise"], NDArray[np.float64]] | None:
+        """Return versions of `unbounded` that err around it as it errs around the truth.
+
+        The standard deviation of any figure over them is that figure's standard error.
+
+        Args:
+            wanted: How many; of many nodes there are fewer.
+
+        Returns:
+            "whole", or "noise" where the errors of the noise alone are known, and (n_replicates, n_nodes,
+            n_steps); None where neither is known.
+        """
+        n = n_replicates(wanted, *self.values.shape)
+        errors = self.errors_of(n) if self.errors_of and n else None
+        if errors is not None:
+            return "whole", self.unbounded + errors
+        errors = self.noise_errors_of(n) if self.noise_errors_of and n else None
+        return None if errors is None else ("noise", self.unbounded + errors)
+
     def sum(self, nodes: Sequence[str] | None = None, steps: Sequence[int] | None = None) -> SumOfValues:
         """Return the sum of some nodes' values over some steps, with its standard errors.
 
-        Standard errors are of `estimate`, the sum before the lower bound, with the covariance of all its
-        errors. The first call of a release takes longest.
+        Standard errors are of `estimate`, the sum before the lower bound, from `REPLICATES` replicates. The
+        first call of a release takes longest.
 
         Args:
             nodes: Their names, over plain series their numbers as text; None for the root, or all series.
@@ -109,52 +132,30 @@ class Release:
             raise ParameterError(
                 "nodes of a release's sum must be names, each once; `optstream.read_sum` takes weights"
             )
-        rows, leaves = self._rows(nodes)
-        chosen = self._columns(steps)
-        value, before = (float(one[np.ix_(rows, chosen)].sum()) for one in (self.values, self.unbounded))
-        noise, whole = (
-            self._error_of(one, rows, leaves, chosen) for one in (self.noise_together, self.errors_together)
-        )
-        return SumOfValues(value, whole, noise, before)
-
-    def _error_of(
-        self,
-        covariance: CovarianceOfSums | None,
-        rows: list[int],
-        leaves: NDArray[np.float64],
-        steps: list[int],
-    ) -> float | None:
-        """Return the standard error of the sum over these nodes, or their leaves, and steps, or None."""
-        if covariance is None:
-            return None
-        weights = np.isin(np.arange(len(self.values)), rows).astype(np.float64)
-        weights = weights if covariance.of_nodes else leaves
-        times = np.zeros((1, self.values.shape[1] + covariance.n_earlier))
-        times[0, steps] = 1.0
-        return float(np.sqrt(covariance.products(weights[None], times).variances()[0, 0]))
+        at = np.ix_(self._rows(nodes), self._columns(steps))
+        value, before = (float(one[at].sum()) for one in (self.values, self.unbounded))
+        of, replicates = self._replicates or (None, None)
+        if replicates is None:
+            return SumOfValues(value, None, None, before)
+        error = float(replicates[:, at[0], at[1]].sum(axis=(1, 2)).std(ddof=1))
+        is_noise = of == "noise" or self.errors_of is self.noise_errors_of
+        return SumOfValues(value, error if of == "whole" else None, error if is_noise else None, before)
 
     @cached_property
-    def noise_together(self) -> CovarianceOfSums | None:
-        """The noise's covariance in the leaves' values; None where not known."""
-        return self.noise_together_of() if self.noise_together_of else None
+    def _replicates(self) -> tuple[Literal["whole", "noise"], NDArray[np.float64]] | None:
+        return self.replicates()
 
-    @cached_property
-    def errors_together(self) -> CovarianceOfSums | None:
-        """The covariance of the whole errors of the leaves' values, likewise."""
-        return self.errors_together_of() if self.errors_together_of else None
-
-    def _rows(self, nodes: Sequence[str] | None) -> tuple[list[int], NDArray[np.float64]]:
-        """Return the places of nodes, and for each leaf, or plain series, whether it lies in one of them."""
+    def _rows(self, nodes: Sequence[str] | None) -> list[int]:
+        """Return the places of nodes, none of which lies in another."""
         if self.tree is not None:
             chosen = self.tree.nodes[:1] if nodes is None else tuple(several(nodes))
-            covered = self.tree.leaves_in(chosen)
-            return [self.tree.nodes.index(name) for name in chosen], covered
+            self.tree.leaves_in(chosen)  # refuses others
+            return [self.tree.nodes.index(name) for name in chosen]
         known = self._names
         chosen = known if nodes is None else tuple(several(nodes))
         if not chosen or not {*chosen} <= {*known} or len({*chosen}) < len(chosen):
             raise ParameterError(f"nodes of a sum must be some of the series {known[0]!r} to {known[-1]!r}")
-        rows = [known.index(name) for name in chosen]
-        return rows, np.bincount(rows, minlength=len(known)).astype(np.float64)
+        return [known.index(name) for name in chosen]
 
     def _columns(self, steps: Sequence[int] | None) -> list[int]:
         first, n_steps = self.measured.first_step, self.values.shape[1]

@@ -64,6 +64,7 @@ class PublishByDistance(OnlineMechanism):
     model: PrivacyModel
     distance_share: Fraction = HALF
     adaptive: ClassVar[bool] = True
+    days_independent: ClassVar[bool] = False
     noise_is_known: ClassVar[bool] = False
     name: ClassVar[str]
 

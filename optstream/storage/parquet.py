@@ -93,6 +93,7 @@ def _footer_length(source: Path | bytes | IO[bytes]) -> int:
 _ARROW = {
     pl.Int32(): pa.int32(),
     pl.Int64(): pa.int64(),
+    pl.Float32(): pa.float32(),
     pl.Float64(): pa.float64(),
     pl.String(): pa.large_string(),
     pl.Boolean(): pa.bool_(),

@@ -66,20 +66,11 @@ Location = Path | StoreUrl
 
 
 def locate(place: Location | str) -> Location:
-    """Return what a text names: a path, or the URL of an object store.
+    """Return what a text names, a path or the URL of an object store; s3a:// becomes s3://, file:// a path.
 
-    A text with "://" is a URL; file:// is a path.
-
-    Args:
-        place: The text; anything else is returned as it is.
-
-    Returns:
-        The path, or the URL without a "/" at its end; s3a:// becomes s3://.
-
-    Raises:
-        ParameterError: It is no plain URL such as s3://bucket/folder; it has a user, a password or a query,
-            which anybody who reads the configuration would have; or it has empty parts, "." or "..", which
-            name nothing. Never shows the text.
+    Raises ParameterError, which never shows the text, unless it is a plain URL such as s3://bucket/folder:
+    anybody who reads the configuration would have its user, password or query; empty parts, "." and ".." name
+    nothing.
     """
     if not isinstance(place, str):
         return place

@@ -34,12 +34,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class AuditResult:
-    """A lower bound on the epsilon of a mechanism, at `delta`, for one pair of neighbours.
-
-    The true epsilon is at least `lower_bound`, but for a probability of `error`, 0 for an enumeration of
-    exact probabilities. likely, unlikely: how many of `tested` runs of either side showed the event; all are
-    0 for an enumeration. runs: of each side in all.
-    """
+    """A lower bound on the epsilon of a mechanism, at `delta`, for one pair of neighbours."""
 
     mechanism: str
     neighbours: str
@@ -95,10 +90,7 @@ class Event:
 def choose_events(
     statistics: Statistics, sides: Sequence[Floats], n_test: int, error: float, delta: float
 ) -> list[Event]:
-    """Return each family's event with the largest expected bound in `n_test` further runs of each side.
-
-    sides: statistics of equally many runs of either side, other runs than those that will test the event.
-    """
+    """Return each family's event with the largest expected bound in `n_test` further runs of each side."""
     best: dict[str, tuple[float, Event]] = {}
     for column, (family, name) in enumerate(zip(statistics.families, statistics.names, strict=True)):
         own = [side[:, column] for side in sides]
@@ -126,13 +118,7 @@ def audit(
     error: float = ERROR,
     progress: Progress | None = None,
 ) -> AuditResult:
-    """Return a lower bound on the epsilon of a subject, at its delta, from at least 400 runs of each side.
-
-    Costs no privacy: the neighbours are made up. noise: simulated noise shows the shape of the distribution,
-    secure noise what is published; the samplers are tested elsewhere. error: the probability, in (0, 1/2),
-    that the bound is above the true epsilon. Raises ParameterError for a number of runs or an error outside
-    its range.
-    """
+    """Return a lower bound on the epsilon of a subject, at its delta, from at least 400 runs of each side."""
     whole(n_runs, "n_runs of an audit", FEWEST_RUNS)
     if not 0 < error < 0.5:
         raise ParameterError(f"error of an audit must be in (0, 1/2); got {error!r}")

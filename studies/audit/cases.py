@@ -23,6 +23,8 @@ from optstream.mechanisms import (
     HistoryInformed,
     Laplace,
     OptStream,
+    PeGaSus,
+    PeGaSusTree,
 )
 from optstream.mechanisms.base import Mechanism, SeriesMechanism
 from optstream.mechanisms.optstream import LevelPlan
@@ -33,12 +35,16 @@ from optstream.privacy.sparse_vector import Allocation
 from optstream.stream import AggregationTree, Feature, Lattice
 from optstream.stream.public_days import PublicDays
 from optstream.stream.tree import Number
-from studies.audit import controls, gaussian_noise
+from studies.audit import controls
 from studies.audit.attack import ERROR, AuditResult, Progress, audit
-from studies.audit.gaussian_noise import EnumeratedGaussian
+from studies.audit.enumeration import (
+    EnumeratedGaussian,
+    EnumeratedSampler,
+    enumerated_window,
+    small_sigma,
+)
 from studies.audit.histories import MechanismSubject, Subject
 from studies.audit.neighbours import worst_cases
-from studies.audit.sampler import EnumeratedSampler
 
 Kind = Literal["ours", "control", "twin"]
 Build = Callable[[int], Mechanism]
@@ -92,12 +98,7 @@ def mechanism_cases(
     claims: float | None = None,
     base: float = 0.0,
 ) -> tuple[Case, ...]:
-    """Return the cases of any mechanism on its worst neighbours, over periods of these lengths in a row.
-
-    mechanism_for: makes the mechanism for a period of so many steps. claims: what it is held to; None for the
-    accountant's figure. base: the readings that both sides differ from. Raises ParameterError if the
-    mechanism refuses a length, or its model does not protect the neighbours.
-    """
+    """Return the cases of any mechanism on its worst neighbours, over periods of these lengths in a row."""
     made = [mechanism_for(length) for length in lengths]
     pairs = worst_cases(made[0].model, tree, lengths, first_step, base)
     return tuple(Case("ours", MechanismSubject(name, made, pair, claims)) for pair in pairs)
@@ -239,10 +240,7 @@ DECIDING = PrivacyModel("4", 2, 10, resolution=1)
 
 @dataclass(frozen=True)
 class FieldCase:
-    """A mechanism, the model under which it shows most, and readings around which its decisions turn.
-
-    lengths: of one period that holds a window, and of periods whose border a window straddles.
-    """
+    """A mechanism, the model under which it shows most, and readings around which its decisions turn."""
 
     name: str
     build: Alone
@@ -336,8 +334,8 @@ def control_cases() -> tuple[Case, ...]:
         controls.scaled_noise(by_raw_mean=True),
         controls.points(raw=True),
         controls.redrawn(),
-        gaussian_noise.small_sigma(),
-        gaussian_noise.sum_of_steps(squared=False),
+        small_sigma(),
+        controls.sum_of_steps(squared=False),
     )
     honest: Sequence[Subject] = (
         controls.SparseVector("sparse vector"),
@@ -345,7 +343,7 @@ def control_cases() -> tuple[Case, ...]:
         controls.fourier(normalised=True),
         controls.scaled_noise(by_raw_mean=False),
         controls.points(raw=False),
-        gaussian_noise.sum_of_steps(squared=True),
+        controls.sum_of_steps(squared=True),
     )
     halves, name = ("1/2", "1/2"), "OptStream, the paper's feature scale taken for epsilon"
     paper = plan(DAY, FLAT, halves, _day_parts, PaperOptStream, **TEN)
@@ -367,14 +365,14 @@ def control_cases() -> tuple[Case, ...]:
 
 
 def our_cases(*, days: bool) -> tuple[Case, ...]:
-    """Return our mechanisms on their worst neighbours.
-
-    days: with days of 46, 48 and 50 steps and a window of 48, as they are used; else short windows only,
-    where a bound comes nearer to epsilon with fewer runs.
-    """
+    """Return our mechanisms on their worst neighbours."""
     points, deep = plan(PAIR, SINGLE, ["1"]), plan(PAIR, RAGGED, ["1/20", "1/20", "9/10"])
     roaming = plan(ROAMING, FLAT, ["9/10", "1/10"])
     roaming_six = replace(SIX, unit="roaming", leaves_per_step=2)
+
+    def grouped(n_steps: int) -> Mechanism:
+        return PeGaSusTree(PeGaSus(PAIR), FLAT, ["3/4", "1/4"])
+
     cases = [
         *_first(f"{STRICT} 2, points only", points, SINGLE, [2]),
         *_across(f"{STRICT} 2, points only", points, SINGLE, [3, 1, 2]),
@@ -390,9 +388,10 @@ def our_cases(*, days: bool) -> tuple[Case, ...]:
         *mechanism_cases(f"{L1} 6", short_l1, SINGLE, [6]),
         *_across(f"{L1} 6", short_l1, SINGLE, [5, 6, 7], 3),
         *(Case("ours", sampler) for sampler in enumerated_samplers()),
+        *_across("PeGaSusTree, window of 2", grouped, FLAT, [3, 1, 2]),
         *_first("Laplace beside a margin", _cells(CLAIMED), CELLS, [1]),
         *_first("OptStream beside a margin", _cell_sums(CLAIMED, SHARES), CELLS, [4]),
-        Case("ours", gaussian_noise.enumerated_window()),
+        Case("ours", enumerated_window()),
     ]  # fmt: skip
     for field in FIELD:
         cases += field.cases(days)

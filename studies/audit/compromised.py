@@ -90,10 +90,7 @@ def broken_compromised_subjects() -> tuple["BesideLeaked", ...]:
 
 @dataclass(frozen=True, eq=False)
 class BesideLeaked:
-    """Two streams that differ at one step before the leaked day, by alpha.
-
-    readings: as `DAY_BEFORE`. marks: what is not protected any more. claimed: for all else.
-    """
+    """Two streams that differ at one step before the leaked day, by alpha."""
 
     name: str
     neighbours: str

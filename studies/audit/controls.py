@@ -7,13 +7,15 @@ are integers of some unit.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.noise import NoiseSource
+from optstream.noise import NoiseSource, discrete_gaussian
+from optstream.privacy.exact import root_above
 from studies.audit.attack import AuditResult
-from studies.audit.enumeration import exact_bound, first_above
+from studies.audit.enumeration import MODEL, exact_bound, first_above
 from studies.audit.histories import Outputs
 
 Integers = NDArray[np.int64]
@@ -198,3 +200,19 @@ class SparseVector:
         never = outcome == self.n_queries
         event = "no query above" if never else f"query {outcome} of {self.n_queries} is the first above"
         return AuditResult.enumerated(self.name, self.neighbours, self.claimed, bound, event)
+
+
+def sum_of_steps(*, squared: bool) -> Control:
+    """Return one sum of a window's steps with Gaussian noise."""
+    n_steps = MODEL.window_length
+    squares = Fraction(n_steps**2 if squared else n_steps)
+    sigma = root_above(squares / (2 * MODEL.budget))
+
+    def draw(series: Integers, n_runs: int, noise: NoiseSource) -> Outputs:
+        return Outputs.of_numbers(series.sum() + discrete_gaussian(noise, sigma, (n_runs, 1)))
+
+    name = "Gaussian sum" if squared else "Gaussian sum charged step by step"
+    before, after = (np.full(n_steps, level, dtype=np.int64) for level in (0, 1))
+    return Control(
+        name, f"all {n_steps} steps", float(MODEL.epsilon), before, after, draw, float(MODEL.delta)
+    )

@@ -1,13 +1,24 @@
-"""Exact probabilities of a sparse vector's answers, by adding up over its discrete noise.
+"""Exact probabilities over discrete noise: of a sparse vector, our L1 sampler, and Gaussian noise.
 
 Nothing is sampled: what is left out of a sum is bounded and counted against the bound, so the epsilon
 found is a lower bound for certain.
 """
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+
+from optstream.errors import ParameterError
+from optstream.measurement import L1Sampling
+from optstream.mechanisms import Gaussian, OptStream
+from optstream.privacy import PrivacyModel
+from studies.audit.attack import AuditResult
 
 Floats = NDArray[np.float64]
 
@@ -77,3 +88,131 @@ def _mass_below(scale: float, limits: NDArray[np.int64]) -> Floats:
     tail = np.exp(-np.maximum(limits, 1) / scale) / (1 + step)
     mass: Floats = np.where(limits >= 1, 1 - tail, np.exp(-(1 - np.minimum(limits, 0)) / scale) / (1 + step))
     return mass
+
+
+@dataclass(frozen=True, eq=False)
+class EnumeratedSampler:
+    """The exact distribution of the step that a period's L1 sampler takes as its second point, if any, on
+    every change of a base series.
+    """
+
+    name: str
+    mechanism: OptStream
+    base: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        sampling, n_steps = self.mechanism.sampling, len(self.base)
+        window = self.mechanism.model.window_length
+        if (
+            not isinstance(sampling, L1Sampling)
+            or len(self.mechanism.tree.nodes) != 1
+            or sampling.points_of_period(n_steps, window) != 2
+            or not 4 <= n_steps <= window
+        ):
+            raise ParameterError("only an L1 sampler of one node that takes two points can be enumerated")
+
+    @property
+    def neighbours(self) -> str:
+        """The pair's neighbouring streams."""
+        return f"worst of all {3 ** len(self.base)} changes of a period of {len(self.base)}"
+
+    @cached_property
+    def claimed(self) -> float:
+        """What the accountant charges the sampling of a period of which every step changes."""
+        return float(self.mechanism.levels[0].sampler_charges(len(self.base))[-1])
+
+    def probabilities(self, series: tuple[int, ...]) -> Floats:
+        """Return how likely each of the steps 1, 2, …, n_steps - 2 is the second point, and, last, that none
+        of them is, (n_steps - 1,). (Whether the last step is then taken unasked is no matter of chance.)
+        """
+        scales = self.mechanism.levels[0].sampler_scales(len(series))
+        sampling = self.mechanism.sampling
+        assert scales is not None
+        assert isinstance(sampling, L1Sampling)
+        threshold = round(sampling.threshold / self.mechanism.model.resolution)
+        # noise and threshold are integers: a score reaches them where its integer part does
+        scores = [int(l1_score(series[: step + 1])) for step in range(1, len(series) - 1)]
+        return first_above(scores, threshold, float(scales.threshold), float(scales.query))
+
+    def _text(self, outcome: int) -> str:
+        asked = outcome < len(self.base) - 2
+        return f"second point at step {outcome + 1}" if asked else "no score above"
+
+    def enumerate(self) -> AuditResult:
+        """Audit every change of at most alpha a step, up, down or none."""
+        before = self.probabilities(self.base)
+        found = []
+        for change in product((-1, 0, 1), repeat=len(self.base)):
+            moved = tuple(value + step for value, step in zip(self.base, change, strict=True))
+            found.append((*exact_bound(before, self.probabilities(moved)), change))
+        bound, outcome, change = max(found)
+        event = f"{self._text(outcome)} when the readings change by {change}"
+        return AuditResult.enumerated(self.name, self.neighbours, self.claimed, bound, event)
+
+
+def l1_score(series: tuple[int, ...]) -> Fraction:
+    """Return the distance of the inner values from the line between both ends, summed, exact."""
+    last = max(len(series) - 1, 1)
+    return sum(
+        (
+            abs(value - series[0] - Fraction(step, last) * (series[-1] - series[0]))
+            for step, value in enumerate(series)
+        ),
+        Fraction(0),
+    )
+
+
+MODEL = PrivacyModel("1", 4, 1, resolution=1, delta="1/1000")
+"""Of Gaussian noise: one customer moves a step by one unit, so that sigma is small."""
+SIGMAS = 14
+"""Sigmas beyond which a discrete Gaussian has less than 1e-40 of its weight."""
+LARGEST_EPSILON, HALVINGS = 64.0, 60
+
+
+@dataclass(frozen=True)
+class EnumeratedGaussian:
+    """The exact loss of a window whose answers all move, each by `move` units; sigma is in units too."""
+
+    name: str
+    neighbours: str
+    sigma: float
+    n_answers: int
+    move: int
+    claimed: float = float(MODEL.epsilon)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the least delta, within 1e-12, at which these neighbours are hidden at an epsilon, the
+        hockey-stick divergence.
+        """
+        reach = math.ceil(SIGMAS * self.sigma)
+        k = np.arange(-reach, reach + 1)
+        one = np.exp(-(k**2) / (2 * self.sigma**2))
+        law = np.array([1.0])
+        for _ in range(self.n_answers):
+            law = np.convolve(law, one / one.sum())
+        total = np.arange(law.size) - self.n_answers * reach
+        loss = (2 * total * self.move + self.n_answers * self.move**2) / (2 * self.sigma**2)
+        return float(np.sum(law * np.maximum(0.0, -np.expm1(np.minimum(epsilon - loss, 0.0)))))
+
+    def enumerate(self) -> AuditResult:
+        """Return the least epsilon at the model's delta, from exact probabilities."""
+        low, high, delta = 0.0, LARGEST_EPSILON, float(MODEL.delta)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
+        event = f"all outcomes whose ratio is above e^{low:.4g}"
+        return AuditResult.enumerated(self.name, self.neighbours, self.claimed, low, event, delta)
+
+
+def enumerated_window() -> EnumeratedGaussian:
+    """Return the mechanism that measures every step, where a whole window changes."""
+    sigma = float(Gaussian(MODEL).sigma)
+    return EnumeratedGaussian("Gaussian, window of 4", "all 4 steps", sigma, MODEL.window_length, 1)
+
+
+def small_sigma() -> EnumeratedGaussian:
+    """Return the same with a sigma that is a fifth too small, which is broken."""
+    sigma = 0.8 * float(Gaussian(MODEL).sigma)
+    return EnumeratedGaussian(
+        "Gaussian, sigma a fifth too small", "all 4 steps", sigma, MODEL.window_length, 1
+    )

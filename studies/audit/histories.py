@@ -90,11 +90,7 @@ History = Sequence[tuple[Mechanism, PrivatePeriod]]
 
 @dataclass(frozen=True, eq=False)
 class HistorySubject:
-    """Two whole histories that neighbours lead to: from rows that are ingested, or from a ledger.
-
-    claimed: epsilon by docs/privacy.md, section 1, for this change. make: both histories, asked for at the
-    first run. hand_on: what a period's mechanism is given of the state before; None for all of it.
-    """
+    """Two whole histories that neighbours lead to: from rows that are ingested, or from a ledger."""
 
     name: str
     neighbours: str
@@ -153,10 +149,7 @@ def outputs_of(runs: Iterable[Sequence[Seen]]) -> Outputs:
 
 
 def seen(measured: Measured) -> Seen:
-    """Return a period's numbers, then whether each step was measured at each node and what else was decided.
-
-    A point stands at its step, so that runs that measured other steps compare.
-    """
+    """Return a period's numbers, whether each step was measured at each node, and what else was decided."""
     levels = [_seen_at_once(part) for part in measured.parts or (measured,)]
     numbers, answers = zip(*levels, strict=True)
     return np.concatenate(numbers), np.concatenate(answers)
@@ -178,12 +171,7 @@ PRICED_RUNS = 3
 
 @dataclass(frozen=True, eq=False)
 class MechanismSubject:
-    """One of our mechanisms, one for each period, on a pair of neighbours.
-
-    Periods are released in a row, each with the state that the one before left. claims: the epsilon that it
-    is held to; None for the accountant's figure. Raises ParameterError for another number of mechanisms, or
-    if a model does not protect the neighbours.
-    """
+    """One of our mechanisms, one for each period, on a pair of neighbours."""
 
     name: str
     mechanisms: Sequence[Mechanism]
@@ -221,10 +209,7 @@ class MechanismSubject:
 
     @property
     def charged(self) -> float | None:
-        """What the accountant charges a window as short as this very change; None where the outcome decides.
-
-        Never below what an audit finds, and often far below `accountant`.
-        """
+        """What the accountant charges a window as short as this change; None where the outcome decides."""
         model, noise = self.mechanisms[0].model, simulated_noise(0)
         charges = {
             model.to_epsilon(worst_window(spends, self.pair.span).epsilon)

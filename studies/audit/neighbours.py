@@ -80,13 +80,7 @@ def make_neighbours(
     first_step: int = 0,
     base: ArrayLike = 0.0,
 ) -> Neighbours:
-    """Return two streams that differ by alpha in some leaves at some steps of the whole.
-
-    leaves: those that differ at a step, the first unless given. sign: 1 or -1 at a step, by which alpha is
-    multiplied. base: (n_leaves, all steps) or a scalar, in the unit of the readings; it is moved by less than
-    a unit of the resolution to where rounding makes the most of alpha. Raises ParameterError unless they are
-    neighbours under the model.
-    """
+    """Return two streams that differ by alpha in some leaves at some steps of the whole."""
     overhang = (model.alpha / model.resolution) % 1
     nudge = float(model.resolution) * (0.5 - float(overhang) / 2) if overhang else 0.0
     resolution = float(model.resolution)
@@ -112,13 +106,7 @@ def worst_cases(
     first_step: int = 0,
     base: ArrayLike = 0.0,
 ) -> tuple[Neighbours, ...]:
-    """Return the pairs that every mechanism must survive, over periods of these lengths released in a row.
-
-    All steps of the first window, in the deepest leaf: all up, with signs that alternate, with the ends
-    against the middle (which moves an L1 score most), by a customer who changes leaf at each step; its two
-    ends; one step; and, where windows slide and there is more than one period, a window across every border.
-    With unit "roaming" leaves_per_step leaves change at once.
-    """
+    """Return the pairs that every mechanism must survive, over periods of these lengths released in a row."""
     n_leaves, n_steps = len(tree.leaves), sum(lengths)
     window = min(model.window_length, n_steps)
     deepest = int(np.argmax(tree.depths[tree.leaf_indices]))

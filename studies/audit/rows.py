@@ -49,11 +49,7 @@ def _at(leaf: int, steps: Sequence[int], reading: float = 1.0) -> list[Row]:
 
 @dataclass(frozen=True)
 class RowPair:
-    """What one customer's rows are on either side, and what that is claimed to cost.
-
-    stream: changes of the made-up stream. rule: what is left of the rows before ingestion sees them, in a
-    control. n_days: of `LENGTH` steps each.
-    """
+    """What one customer's rows are on either side, and what that is claimed to cost."""
 
     mechanism: str
     neighbours: str
@@ -148,10 +144,7 @@ def _first_leaf(rows: Rows, together: Callable[[Row], int]) -> Rows:
 
 
 def _ingested(rows: Rows, days: Sequence[date], changes: Mapping[str, str]) -> History:
-    """The periods of days whose dumps hold these rows, beside those of others, and their mechanisms.
-
-    Raises DumpError or ParameterError if a day is refused.
-    """
+    """The periods of days whose dumps hold these rows, beside those of others, and their mechanisms."""
     with TemporaryDirectory() as name:
         settings = made_up_stream(Path(name), **changes)
         for number, day in enumerate(days):

@@ -18,25 +18,23 @@ from flows.cli.options import Json, WordsError, day_option, flag
 from flows.cli.output import Terminal
 from optstream.errors import ParameterError
 from optstream.noise import NoiseSource, secure_noise, simulated_noise
-from studies.audit import (
-    ERROR,
-    Case,
-    Subject,
+from studies.audit.attack import ERROR
+from studies.audit.cases import Case, control_cases, mechanism_cases, our_cases
+from studies.audit.compromised import broken_compromised_subjects, compromised_subjects
+from studies.audit.histories import Subject
+from studies.audit.ledgers import (
     amended_subjects,
     apart_subjects,
     broken_tree_subjects,
     changed_tree_subjects,
-    control_cases,
     hasty_subjects,
-    mechanism_cases,
-    our_cases,
     product_subjects,
 )
-from studies.audit.compromised import broken_compromised_subjects, compromised_subjects
 from studies.audit.rows import broken_row_subjects, row_subjects
 from tasks.config import Settings, load_settings
-from tasks.monitor.records import keep_audit
+from tasks.monitor.facts import FORMAT as RECORD
 from tasks.release.mechanism import mechanism_for
+from tasks.trusted.files import write_private
 
 FORMAT = "optstream.audit/1"
 VERDICTS = {
@@ -50,12 +48,7 @@ VERDICTS = {
 
 
 def audit_cases(days: bool = False) -> tuple[Case, ...]:
-    """Return our mechanisms, histories, the controls and their twins.
-
-    Histories: rows that come and go, streams whose guarantee or hierarchy changed, days next to a compromised
-    one, products of one budget; then the same with rules that are broken on purpose. days: with days of 46,
-    48 and 50 half-hours too.
-    """
+    """Return our mechanisms, histories, the controls and their twins."""
     ours: Sequence[Subject] = (
         *row_subjects(), *amended_subjects(), *changed_tree_subjects(), *compromised_subjects(),
         *product_subjects(),
@@ -84,11 +77,7 @@ def run_audit(
     error: float = ERROR,
     progress: Callable[[str, int], None] = lambda name, done: None,
 ) -> Iterator[dict[str, Any]]:
-    """Audit one case after the other; yield each row of the document as soon as it is known.
-
-    n_runs: of each side. secure: noise as it is published, slower; else seeded. progress: takes the case and
-    its runs that are done. Raises ParameterError as `studies.audit.audit`.
-    """
+    """Audit one case after the other; yield each row of the document as soon as it is known."""
     seeds = np.random.SeedSequence(seed).spawn(len(cases))
     for case, own in zip(cases, seeds, strict=True):
         noise: NoiseSource = secure_noise() if secure else simulated_noise(own)
@@ -169,3 +158,17 @@ def main(
     )
     terminal.document(document)
     raise typer.Exit(0 if document["passed"] else 1)
+
+
+def keep_audit(settings: Settings, document: Mapping[str, Any], now: datetime) -> Path:
+    """Write an audit's document (`optstream.audit/1`) beside the earlier ones, with what it audited."""
+    record = {
+        "format": RECORD,
+        "stream": settings.stream.name,
+        "at": now.isoformat(),
+        "configuration_hash": settings.configuration_hash,
+        "audit": document,
+    }
+    path = settings.audits_folder / f"{now:%Y%m%dT%H%M%S%f}.json"
+    write_private(path, json.dumps(record, indent=1).encode())
+    return path

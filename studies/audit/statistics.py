@@ -26,12 +26,7 @@ _HASH_BASE = 0x9E3779B97F4A7C15
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Learned functions of one run's output, from `learn`.
-
-    medians, scales: (2, n_numbers), of each number on each side, as if it were Laplace. keys, log_ratios:
-    the patterns of answers that were seen, rising by key, and how much likelier each is on side 1.
-    single: columns of numbers, then of answers, that are taken as they are.
-    """
+    """Learned functions of one run's output, from `learn`."""
 
     medians: Floats
     scales: Floats
@@ -57,9 +52,7 @@ class Statistics:
         return (*joint, *single)
 
     def of(self, outputs: Outputs) -> Floats:
-        """Return the statistics of each run, (n_runs, n_statistics), -inf for a single number not
-        released.
-        """
+        """Return the statistics of each run, (n_runs, n_statistics), -inf where a number was not released."""
         numbers, (one, other) = outputs.numbers, self.scales
         ratios = np.log(one / other) + (
             np.abs(numbers - self.medians[0]) / one - np.abs(numbers - self.medians[1]) / other
@@ -81,11 +74,7 @@ class Statistics:
 
 
 def learn(one: Outputs, other: Outputs) -> Statistics:
-    """Learn from runs of either side what tells them apart.
-
-    The likelihood ratio takes every number as Laplace noise around its side's median; differences that
-    the number of runs does not bear out are shrunk, so that many silent numbers do not drown a few that tell.
-    """
+    """Learn from runs of either side what tells them apart."""
     sides = [_locations(outputs.numbers) for outputs in (one, other)]
     medians, scales = (np.stack([side[part] for side in sides]) for part in (0, 1))
     seen = np.stack([side[2] for side in sides])
@@ -162,12 +151,7 @@ def _telling(scores: Floats) -> tuple[int, ...]:
 
 
 def clopper_pearson(hits: ArrayLike, runs: int, error: float) -> tuple[Floats, Floats]:
-    """Return lower and upper limits of a probability of which `runs` independent runs showed `hits`.
-
-    Each limit alone is wrong with probability at most `error`: they are the quantiles of
-    Beta(hits, runs - hits + 1) at error and of Beta(hits + 1, runs - hits) at 1 - error (the inverse of the
-    complement is used, so that an error of 1e-12 is not lost in rounding). Shapes as `hits`.
-    """
+    """Return lower and upper limits of a probability of which `runs` independent runs showed `hits`."""
     counted = np.asarray(hits, dtype=np.float64)
     inner: Any = np.clip(counted, 1e-9, runs - 1e-9)  # only to keep the quantile's arguments legal
     low = np.where(counted <= 0, 0.0, betaincinv(inner, runs - inner + 1, error))
@@ -180,12 +164,9 @@ def clopper_pearson(hits: ArrayLike, runs: int, error: float) -> tuple[Floats, F
 def epsilon_bound(
     likely: ArrayLike, unlikely: ArrayLike, runs: int, error: float, delta: float = 0.0
 ) -> Floats:
-    """Return a lower bound on epsilon from how often one event was seen on either side, of `runs` each.
+    """Return log((p - delta) / q), a lower bound on epsilon, from how often an event was seen on either side.
 
-    log((p - delta) / q) with p at its lower and q at its upper limit, half the error on each; it may be
-    negative, or -inf for an event that was never seen, or no oftener than delta allows. (epsilon, delta)-
-    indistinguishability means p <= e^epsilon q + delta, so the bound is above the true epsilon at delta with
-    probability at most `error`. Shapes as the counts.
+    p is at its lower limit and q at its upper, half the error on each; -inf for an event that was never seen.
     """
     low, _ = clopper_pearson(likely, runs, error / 2)
     _, high = clopper_pearson(unlikely, runs, error / 2)

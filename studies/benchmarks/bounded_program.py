@@ -2,15 +2,13 @@
 
 Poisson(0.5) at every leaf and step, three levels, 48 steps, ten points and day parts measured as OptStream
 does, epsilon 1, equal shares; parents held. Ours: the whole estimate, and rounding to whole numbers beside
-it. The peers solve the very same program through cvxpy, written with sparse sums, as far as they go; and the
-nonnegative reconciliation of hierarchicalforecast, where that is installed, solves each step by itself,
-which is the program without features. Processor seconds of one process each; memory is that process's most.
+it. The peers solve the very same program through cvxpy, written with sparse sums, as far as they go.
+Processor seconds of one process each; memory is that process's most.
 """
 
 import json
 import resource
 from fractions import Fraction
-from importlib import import_module
 from math import isqrt, log
 from typing import Annotated, Any
 
@@ -25,15 +23,13 @@ from optstream.estimation.least_squares import consistent, project
 from optstream.estimation.problem import LeastSquares, least_squares
 from optstream.estimation.rounding import rounded_units
 from optstream.stream import Measured
-from studies.benchmarks.measure import in_process, show, table, timed
-from studies.benchmarks.streams import STEPS, optstream
+from studies.benchmarks.measure import STEPS, in_process, optstream, show, table, timed
 
 SEED = 20250115
 LEAVES = [1000, 10_000, 100_000]
 PEERS = [100, 300]
 OURS = "ours"
 SOLVERS = {"OSQP": "OSQP", "Clarabel": "CLARABEL"}
-RECONCILED = "hierarchicalforecast"
 TARGETS = {1000: 0.3, 10_000: 1.5, 100_000: 12.0, 1_000_000: 120.0}
 """Seconds that were asked of the estimate."""
 Row = dict[str, Any]
@@ -70,8 +66,7 @@ def peer(name: str, n_leaves: int) -> Row:
     ours_found = consistent(measured, tree, mechanism.features).values
     problem = least_squares(measured, tree, mechanism.features, "variance")
     held = held_from_above(problem, tree, project(problem, tree))
-    solve = reconciled if name == RECONCILED else solved
-    taken, values = timed(lambda: solve(name, held, tree))
+    taken, values = timed(lambda: solved(name, held, tree))
     return {"seconds": taken.processor, "distance": float(np.abs(values - ours_found).max())}
 
 
@@ -90,17 +85,6 @@ def solved(name: str, problem: LeastSquares, tree: AggregationTree) -> NDArray[n
     return tree.add_up(np.asarray(series.value)[tree.leaf_indices])
 
 
-def reconciled(name: str, problem: LeastSquares, tree: AggregationTree) -> NDArray[np.float64]:
-    """Reconcile the targets of the steps, weighed by their nodes' mean weight, without negative leaves."""
-    sums = tree.add_up(np.eye(len(tree.leaves)))
-    inner = np.setdiff1d(np.arange(len(tree.nodes)), tree.leaf_indices)
-    order = np.concatenate([inner, tree.leaf_indices])  # leaves last, as it wants them
-    methods: Any = import_module("hierarchicalforecast.methods")
-    method = methods.MinTrace(method="ols", nonnegative=True)
-    found = method.fit_predict(S=sums[order], y_hat=problem.targets[order, :STEPS])
-    return tree.add_up(found["mean"][len(inner) :])
-
-
 def main(
     leaves: Annotated[list[int], typer.Option(help="Of ours; may be repeated.")] = LEAVES,
     peers: Annotated[list[int], typer.Option(help="Leaves of the peers; may be repeated.")] = PEERS,
@@ -112,17 +96,12 @@ def main(
         print(json.dumps(row | {"GiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}))
         return
     asked = [(OURS, count) for count in leaves]
-    asked += [(name, count) for name in (OURS, *SOLVERS, RECONCILED) for count in peers]
+    asked += [(name, count) for name in (OURS, *SOLVERS) for count in peers]
     names = ("seconds", "rounding", "rounds", "gap", "KKT residual", "distance", "GiB")
     rows = table(["program", "leaves"], ["limit, s", *names])
     seconds: dict[int, float] = {}
     for program, count in asked:
-        try:
-            row, _ = in_process("-m", "studies", "bounded-program", "--one", program, str(count))
-        except RuntimeError as error:
-            why = "failed" if "ModuleNotFound" not in str(error) else "not installed"
-            rows.add_row(program, f"{count:,}", "", why)
-            continue
+        row, _ = in_process("-m", "studies", "bounded-program", "--one", program, str(count))
         if program == OURS:
             seconds[count] = row["seconds"]
         figures = (f"{row[name]:.3g}" if name in row else "" for name in names)

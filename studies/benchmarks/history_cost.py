@@ -2,8 +2,8 @@
 
 A nation, regions of 30 leaves (one level of leaves up to 13 nodes), made-up load, half-hours, w = 48, alpha
 1 MW, equal shares. A night: with six weeks of history, measured, estimated, its standard errors; a night that
-learns too, as every 28th does; and the ordinary night's file of errors. Beside it OptStream (ten points, the
-paper's day parts), the peer.
+learns too, as every 28th does; and the ordinary night's file of replicates. The peer is OptStream (ten
+points, the paper's day parts).
 --year: 365 nights of 13 nodes from the first day on. CPU seconds of one process; the memory is the process's
 largest so far, so sizes are run from small to large. Noise is simulated.
 """
@@ -18,16 +18,28 @@ import typer
 from numpy.typing import NDArray
 
 from optstream import AggregationTree, PrivacyModel, simulated_noise
-from optstream.catalogue.sums import encode_errors
-from optstream.estimation.error_terms import error_terms
+from optstream.catalogue.replicates import Replicates, encode_replicates
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Release
 from optstream.stream.public_days import PublicDays
-from studies.benchmarks.measure import show, table, timed
-from studies.benchmarks.streams import FLAT_UP_TO, STEPS, optstream, tree_of
+from studies.benchmarks.measure import STEPS, optstream, show, table, timed
 
 HISTORY, SEED = 42, 1
 NODES = [13, 125, 250, 500, 1000]
 LEAF_MW = 500.0
+
+
+FLAT_UP_TO, LEAVES_A_REGION = 13, 30
+
+
+def tree_of(n_nodes: int) -> AggregationTree:
+    """Return a nation of so many nodes: leaves alone up to 13, beyond them regions of about 30 leaves."""
+    parents: dict[str, str | None] = {"nation": None}
+    if n_nodes <= FLAT_UP_TO:
+        return AggregationTree.from_parents(parents | {f"{n}": "nation" for n in range(n_nodes - 1)})
+    n_regions = max(2, round((n_nodes - 1) / (LEAVES_A_REGION + 1)))
+    parents |= {f"r{n}": "nation" for n in range(n_regions)}
+    leaves = n_nodes - 1 - n_regions
+    return AggregationTree.from_parents(parents | {f"l{n}": f"r{n % n_regions}" for n in range(leaves)})
 
 
 def load_of(tree: AggregationTree, day: int) -> NDArray[np.float64]:
@@ -60,7 +72,7 @@ def night(n_nodes: int, epsilon: str) -> tuple[str, ...]:
     learning, first = released(mechanism, tree, HISTORY, state)
     ordinary, second = released(mechanism, tree, HISTORY + 1, first.state)
     peer, _ = released(optstream(tree, epsilon), tree, HISTORY + 1, None)
-    errors, data = timed(lambda: file_of_errors(second))
+    errors, data = timed(lambda: file_of_replicates(second))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     each = 1000 * ordinary / len(tree.nodes)
     counts = (f"{ordinary:.2f}", f"{learning:.2f}", f"{peer:.3f}", f"{each:.1f}")
@@ -68,13 +80,14 @@ def night(n_nodes: int, epsilon: str) -> tuple[str, ...]:
     return str(len(tree.nodes)), *counts, *told
 
 
-def file_of_errors(release: Release) -> bytes:
-    """Return the file of errors beside a release, but for what a bound and rounding added."""
-    assert release.errors_together is not None
+def file_of_replicates(release: Release) -> bytes:
+    """Return the file of replicates of a release."""
+    drawn = release.replicates()
+    assert drawn is not None
     assert release.tree is not None
-    terms = error_terms(release.errors_together, release.tree, release.values.shape[1])
-    assert terms is not None
-    return encode_errors(terms, release.tree.nodes, date(2016, 2, 1), "whole")
+    of, replicates = drawn
+    day = date(2016, 2, 1)
+    return encode_replicates(Replicates.labelled(day, of, release.tree.nodes, release.unbounded, replicates))
 
 
 def released(mechanism: Any, tree: AggregationTree, day: int, state: Any) -> tuple[float, Release]:
@@ -99,7 +112,7 @@ def year(epsilon: str, n_nights: int = 365) -> tuple[float, float]:
 
 COLUMNS = (
     "nodes", "CPU s a night", "a night that learns", "OptStream, CPU s", "ms a node",
-    "file of errors, CPU s", "its MB", "memory, MB",
+    "replicates, CPU s", "its MB", "memory, MB",
 )  # fmt: skip
 
 

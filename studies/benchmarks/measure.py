@@ -1,4 +1,4 @@
-"""Clocks, memory and the one table that every benchmark prints; and the options that several share."""
+"""What several benchmarks share: clocks, memory, the table that is printed, options, mechanism and stream."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -17,9 +17,14 @@ from rich.progress import track
 from rich.table import Table
 
 from flows.cli.output import Terminal
+from optstream import AggregationTree, EquallySpaced, Feature, OptStream, PrivacyModel
+from tasks.config import Settings, load_settings
+from tasks.config.templates import EXAMPLE
 
 WIDTH = 140
 """Of what is printed, also where the output is a file."""
+STEPS = 48
+"""Half-hours of a day, and of the window, in every benchmark's stream."""
 T = TypeVar("T")
 Data = Annotated[
     Path, typer.Option(metavar="FOLDER", envvar="OPTSTREAM_DATA", help="The folder of the public series.")
@@ -61,18 +66,12 @@ def timed(work: Callable[[], T]) -> tuple[Taken, T]:
     return Taken(time.perf_counter() - wall, time.process_time() - processor), result
 
 
-def in_process(*words: str, codes: Sequence[int] = (0,), **environment: str) -> tuple[Any, float]:
-    """Run `python WORDS` in a process of its own; return the JSON that it printed, if any, and its seconds.
-
-    The seconds are the wall's, start of Python included. Raises RuntimeError, with what the process wrote to
-    its standard error, for an exit code that is not among `codes`.
-    """
+def in_process(*words: str) -> tuple[Any, float]:
+    """Run `python WORDS` in a process of its own; return the JSON that it printed, and the wall's seconds."""
     started = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, *words], env=os.environ | environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - started
-    if done.returncode not in codes:
+    if done.returncode:
         raise RuntimeError(done.stderr)
     return json.loads(done.stdout or "null"), seconds
 
@@ -124,3 +123,21 @@ def peak(process: str = "self") -> float:
     lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
     kib = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
     return int(kib) / 2**20
+
+
+def optstream(tree: AggregationTree, epsilon: str = "1") -> OptStream:
+    """Return the paper's mechanism at alpha 1: ten points of 48, its day parts, equal shares of levels."""
+    return OptStream(
+        PrivacyModel(epsilon, STEPS, 1),
+        tree,
+        sampling=EquallySpaced(10),
+        features=Feature.day_parts(STEPS),
+        level_shares=[f"1/{tree.n_levels}"] * tree.n_levels,
+    )
+
+
+def stream(folder: Path, text: str = EXAMPLE) -> Settings:
+    """Write a configuration, `optstream init`'s unless another is given; return the settings."""
+    file = folder / "optstream.toml"
+    file.write_text(text, encoding="utf-8")
+    return load_settings(file)

@@ -14,12 +14,12 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
-from fractions import Fraction
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
+import polars as pl
 import typer
 from rich.table import Table
 
@@ -45,9 +45,6 @@ DELTA = "1e-6"
 SECURE_PERIODS = 7
 PEER = "Laplace = Uniform"
 
-Key = tuple[str, str, str]
-"""Series, mechanism, epsilon."""
-
 
 class Name(StrEnum):
     """A public series."""
@@ -62,11 +59,7 @@ EVERY = list(Name)
 
 @dataclass(frozen=True, eq=False)
 class PublicSeries:
-    """Plain series, (n_periods, n_series, n_steps), in `unit`, and the guarantee for their release.
-
-    alpha: one person's change of a step. n_points: of OptStream and Fourier. threshold: of L1 sampling.
-    deviation: how far a series is taken to move in a step, a round number that everybody knows.
-    """
+    """Plain series, (n_periods, n_series, n_steps), in `unit`, and the guarantee for their release."""
 
     name: str
     unit: str
@@ -142,37 +135,7 @@ MECHANISMS: dict[str, Callable[[PrivacyModel, PublicSeries], Mechanism]] = {
 }
 
 
-@dataclass(frozen=True)
-class Row:
-    """One trial of a key, or several together. error: mean absolute, a step, over all series, in their unit.
-
-    epsilon: of the plan. budget: what was asked. worst: what this very history's worst window costs.
-    microseconds: a step and series, measured and estimated. standard_error: of the error, over trials; nan of
-    a single one.
-    """
-
-    error: float
-    epsilon: Fraction
-    budget: Fraction
-    worst: Fraction
-    microseconds: float
-    standard_error: float = float("nan")
-
-
-def together(trials: Sequence[Row]) -> Row:
-    """Return the mean error with its standard error, the largest epsilons, the median time."""
-    errors = np.array([trial.error for trial in trials])
-    return Row(
-        error=float(errors.mean()),
-        epsilon=max(trial.epsilon for trial in trials),
-        budget=trials[0].budget,
-        worst=max(trial.worst for trial in trials),
-        microseconds=float(np.median([trial.microseconds for trial in trials])),
-        standard_error=float(errors.std(ddof=1) / np.sqrt(errors.size)) if errors.size > 1 else float("nan"),
-    )
-
-
-def run_trial(name: str, series: PublicSeries, epsilon: str, seed: tuple[int, ...] | None) -> Row:
+def run_trial(name: str, series: PublicSeries, epsilon: str, seed: tuple[int, ...] | None) -> dict[str, Any]:
     """Release the series period by period with one mechanism. seed: None for secure noise."""
     model = PrivacyModel(epsilon, series.window, series.alpha, series.resolution)
     mechanism = MECHANISMS[name](model, series)
@@ -190,69 +153,62 @@ def run_trial(name: str, series: PublicSeries, epsilon: str, seed: tuple[int, ..
         return released
 
     taken, released = timed(release_all)
-    return Row(
-        error=float(np.abs(np.array(released) - series.values).mean()),
-        epsilon=mechanism.epsilon,
-        budget=mechanism.model.budget,
-        worst=worst_window(spends, series.window).epsilon,
-        microseconds=1e6 * taken.wall / series.values.size,
-    )
+    worst = worst_window(spends, series.window).epsilon
+    return {
+        "epsilon": epsilon,
+        "mechanism": name,
+        "series": series.name,
+        "error": float(np.abs(np.array(released) - series.values).mean()),
+        "plan": float(mechanism.epsilon),
+        "over": mechanism.epsilon > mechanism.model.budget or worst > mechanism.epsilon,
+        "microseconds": 1e6 * taken.wall / series.values.size,
+    }
 
 
-def compare(series: Mapping[str, PublicSeries], trials: int, seed: int, processes: int) -> dict[Key, Row]:
-    """Run every key; the trials of a key are spread over processes."""
-    keys = [(name, mechanism, epsilon) for epsilon in EPSILONS for name in series for mechanism in MECHANISMS]
+def compare(series: Sequence[PublicSeries], trials: int, seed: int, processes: int) -> pl.DataFrame:
+    """Return the means over trials of each epsilon, mechanism and series."""
+    keys = [(name, one, epsilon) for epsilon in EPSILONS for name in MECHANISMS for one in series]
     # One thread a process: the matrices are small, and the cores are taken by other rows.
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        jobs = {
-            key: [
-                pool.submit(run_trial, key[1], series[key[0]], key[2], (seed, trial))
-                for trial in range(trials)
-            ]
-            for key in keys
-        }
-        watched = tracked(jobs.items(), "rows")
-        return {key: together([job.result() for job in running]) for key, running in watched}
+        jobs = [pool.submit(run_trial, *key, (seed, trial)) for key in keys for trial in range(trials)]
+        rows = pl.DataFrame([job.result() for job in tracked(jobs, "trials")])
+    error = pl.col("error")
+    return rows.group_by("epsilon", "mechanism", "series", maintain_order=True).agg(
+        error.mean(),
+        deviation=(error.std() / pl.len().sqrt()).fill_null(float("nan")),
+        plan=pl.col("plan").max(),
+        over=pl.col("over").any(),
+        microseconds=pl.col("microseconds").median(),
+    )
 
 
 def secure_microseconds(series: PublicSeries) -> dict[str, float]:
     """Return a step and series with the noise of publication, each mechanism on its first periods."""
     few = replace(series, values=series.values[:SECURE_PERIODS])
     run_trial(PEER, few, "1", None)  # so that nobody pays for loading the sampler
-    return {name: run_trial(name, few, "1", None).microseconds for name in MECHANISMS}
+    return {name: run_trial(name, few, "1", None)["microseconds"] for name in MECHANISMS}
 
 
-def table_of(
-    rows: Mapping[Key, Row], series: Mapping[str, PublicSeries], secure: Mapping[str, float]
-) -> Table:
+def table_of(means: pl.DataFrame, series: Sequence[PublicSeries], secure: Mapping[str, float]) -> Table:
     """Return errors with their standard errors; * marks the least of a column's block."""
-    errors = [f"{one.name}, {one.unit}" for one in series.values()]
-    made = table(["ε", "mechanism"], [*errors, "ε plan", "µs a step", "secure"])
+    made = table(
+        ["ε", "mechanism"], [*(f"{one.name}, {one.unit}" for one in series), "ε plan", "µs a step", "secure"]
+    )
+    marked = means.with_columns(least=pl.col("error") == pl.col("error").min().over("epsilon", "series"))
     for epsilon in EPSILONS:
-        least = {name: min(rows[name, other, epsilon].error for other in MECHANISMS) for name in series}
         for mechanism in MECHANISMS:
-            own = {name: rows[name, mechanism, epsilon] for name in series}
-            made.add_row(
-                epsilon,
-                mechanism,
-                *(_error(row, row.error == least[name]) for name, row in own.items()),
-                f"{float(max(row.epsilon for row in own.values())):.6g}",
-                f"{next(iter(own.values())).microseconds:.0f}",
-                f"{secure[mechanism]:.0f}" if mechanism in secure else "",
-            )
+            own = marked.filter(epsilon=epsilon, mechanism=mechanism)
+            errors = [_error(row) for row in own.iter_rows(named=True)]
+            figures = f"{max(own['plan']):.6g}", f"{own['microseconds'][0]:.0f}", f"{secure[mechanism]:.0f}"
+            made.add_row(epsilon, mechanism, *errors, *figures)
         made.add_section()
     return made
 
 
-def _error(row: Row, is_least: bool) -> str:
-    digits = 0 if row.error >= 100 else 1 if row.error >= 10 else 3
-    return f"{row.error:,.{digits}f} ± {row.standard_error:,.{digits}f}{' *' if is_least else '  '}"
-
-
-def over_budget(rows: Mapping[Key, Row]) -> list[Key]:
-    """Return rows whose plan costs more than asked, or whose history more than its plan. Exact."""
-    return [key for key, row in rows.items() if row.epsilon > row.budget or row.worst > row.epsilon]
+def _error(row: Mapping[str, Any]) -> str:
+    digits = 0 if row["error"] >= 100 else 1 if row["error"] >= 10 else 3
+    return f"{row['error']:,.{digits}f} ± {row['deviation']:,.{digits}f}{' *' if row['least'] else '  '}"
 
 
 def main(
@@ -264,10 +220,10 @@ def main(
     processes: Annotated[int, typer.Option(min=1, help="Trials at a time.")] = 2,
 ) -> None:
     """Run every row and print."""
-    every = {name: read_series(name, data) for name in only}
-    series = {str(name): replace(one, values=one.values[:periods]) for name, one in every.items()}
-    rows = compare(series, trials, seed, processes)
-    for one in series.values():
+    every = [read_series(name, data) for name in only]
+    series = [replace(one, values=one.values[:periods]) for one in every]
+    means = compare(series, trials, seed, processes)
+    for one in series:
         n_periods, n_series, n_steps = one.values.shape
         show(
             f"{one.name}: {n_series} series, {n_periods} periods of {n_steps} steps, w = {one.window}, alpha "
@@ -277,6 +233,6 @@ def main(
     show(
         f"mean absolute error a step ± its standard error over {trials} trials, seed {seed}; "
         "µs a step and series of the first series, with simulated and with secure noise",
-        table_of(rows, series, secure_microseconds(next(iter(series.values())))),
-        f"rows that cost more than was asked, or than their plan: {over_budget(rows) or 'none'}",
+        table_of(means, series, secure_microseconds(series[0])),
+        f"rows that cost more than was asked, or than their plan: {means.filter('over').rows() or 'none'}",
     )

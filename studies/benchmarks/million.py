@@ -23,16 +23,17 @@ import typer
 
 from flows.orchestration.environment import connect
 from studies.benchmarks.measure import (
+    STEPS,
     StepWatch,
     in_process,
     living_children,
     peak,
     processor,
     show,
+    stream,
     table,
     timed,
 )
-from studies.benchmarks.streams import STEPS, stream
 from tasks.config import Settings, load_settings
 from tasks.ingest.arrivals import EVERY, place_of
 

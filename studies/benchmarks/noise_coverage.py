@@ -16,8 +16,7 @@ import typer
 from numpy.typing import NDArray
 
 from optstream.noise import simulated_noise
-from studies.benchmarks.measure import show
-from studies.benchmarks.streams import stream
+from studies.benchmarks.measure import show, stream
 from tasks.config import Settings
 from tasks.config.templates import EXAMPLE
 from tasks.operate.simulate import daily_load, region_of

@@ -57,9 +57,6 @@ def read_trips(folder: Path, n_days: int) -> tuple[AggregationTree, Values]:
 def made_up_people(mean: float, n_days: int, seed: int) -> tuple[AggregationTree, Values]:
     """Return a city, its districts and places as a tree, and people who pass a place in an hour, (12,
     n_hours).
-
-    Places of very different sizes share a shape of the day and of the week; weather moves all of a day by an
-    eighth, and each place by a tenth of its own. Around that counts are Poisson.
     """
     random = np.random.default_rng([seed, 1])
     parents = {"city": None} | {f"district {number}": "city" for number in range(4)}

@@ -8,19 +8,17 @@ with `counts`. Each seed has noise of its own, and of the
 load a quarter of 2013 to 2016 of its own; trips are of the first months of 2024, and begin on another day
 with each seed, so that other hours of each day are measured. The first 28 days are
 learned from. Each later day of HistoryInformed is estimated with 8 to 14 days after it, as vintages are (6
-days share what they look at); the bands are those of `optstream.read_sum`, from the terms that the files of
-errors have, around the estimate before bound and rounding. Single values: bands of `standard_errors`; beside
-them how often bands of sums hold the truth, what they would hold if the errors of days were independent, and
-the standard error against the root mean square of the errors that were made (a Monte Carlo over seeds, days
-and nodes). Sums of a seed that begin in the same 28 days count as one draw where the standard error of a
-share is told: they overlap, and what happens to a nation happens to its regions. Load and trips are public,
-so errors may be printed. Noise is simulated.
+days share what they look at); the bands are those of `optstream.read_figure`, from the replicates of the
+releases, around the estimate before bound and rounding. Single values: bands of `standard_errors`; sums, a
+day's maximum, and a day's share of the root: how often bands hold the truth, and the standard error against
+the root mean square of the errors that were made (a Monte Carlo over seeds, days and nodes). Sums of a seed
+that begin in the same 28 days count as one draw in the standard error of a share: they overlap, and an error
+of a nation is one of its regions. Load and trips are public, so errors may be printed. Noise is simulated.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -29,8 +27,7 @@ import typer
 from numpy.typing import NDArray
 
 from optstream import PrivacyModel, simulated_noise
-from optstream.catalogue.sums import SummedDay, decode_errors, encode_errors, sum_of_days
-from optstream.estimation.error_terms import BAND, ErrorTerms, error_terms
+from optstream.estimation.estimate import BAND
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace, Release
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays
@@ -55,13 +52,14 @@ Of = Literal["load", "trips", "visits", "counts"]
 
 @dataclass(frozen=True)
 class Run:
-    """The days of one seed with their errors. within: (n_days, n_nodes), which part of the single values lay
-    in their bands. size: bytes of a file of errors.
+    """The days of one seed.
+
+    versions: (2 + R, n_days, n_nodes, n_steps): truth, estimate, and its replicates. within: (n_days,
+    n_nodes), the part of the single values in their bands.
     """
 
-    days: Sequence[SummedDay]
+    versions: NDArray[np.float32]
     within: Values
-    size: float
 
 
 @dataclass(frozen=True)
@@ -143,89 +141,52 @@ def of_laplace(mechanism: Hierarchical, values: Values, seed: int) -> list[Relea
     return [mechanism.release(day, noise=noise, first_step=at * n_steps) for at, day in enumerate(days)]
 
 
-def terms_of(release: Release) -> ErrorTerms:
-    """Return how the errors of a day hang together, which is known of these mechanisms."""
-    assert release.tree is not None
-    assert release.errors_together is not None
-    found = error_terms(release.errors_together, release.tree, release.values.shape[1])
-    assert found is not None
-    return found
-
-
-def errors_of(releases: Sequence[Release], case: Case, alike: bool) -> Run:
-    """Return the days with the errors that were made in the place of values.
-
-    alike: whether all days were measured alike, so that the first's terms are those of all.
-    """
-    found, within, size, tree = [], [], 0, case.tree
-    first = terms_of(releases[0])
-    parents = {
-        name: None if number == 0 else tree.nodes[parent]
-        for number, (name, parent) in enumerate(zip(tree.nodes, tree.parents, strict=True))
-    }
+def run_of(releases: Sequence[Release], case: Case, n_replicates: int) -> Run:
+    """Return truth, estimates and replicates of the days."""
+    days, within = [], []
     for number, release in enumerate(releases):
-        period = date(2000, 1, 1) + timedelta(days=number)
-        terms = first if alike else terms_of(release)
-        data = encode_errors(terms, tree.nodes, period, "whole", release.values - release.unbounded)
-        size += len(data)
-        missed = release.values - tree.add_up(case.values[LEARNED_DAYS + number])
-        found.append(SummedDay(period, tree.nodes, parents, missed, decode_errors(data), False))
+        truth = case.tree.add_up(case.values[LEARNED_DAYS + number])
+        drawn = release.replicates(n_replicates)
+        assert drawn is not None
         assert release.standard_errors is not None
-        within.append((np.abs(missed) <= BAND * release.standard_errors).mean(axis=1))
-    return Run(found, np.array(within), size / len(found))
+        days.append(np.stack([truth, release.unbounded, *drawn[1]]).astype(np.float32))
+        within.append((np.abs(release.values - truth) <= BAND * release.standard_errors).mean(axis=1))
+    return Run(np.stack(days, axis=1), np.array(within))
 
 
-def alone(day: SummedDay) -> SummedDay:
-    """Return the day as if its errors were independent of other days'."""
-    assert day.errors is not None
-    terms = replace(day.errors.terms, earlier=day.errors.terms.earlier[:, :0])
-    return replace(day, errors=replace(day.errors, terms=terms))
+def judged(figures: Values) -> list[tuple[float, float]]:
+    """Return the error and the standard error of figures, (2 + R, n): truth, estimate, replicates."""
+    errors = (figures[1] - figures[0]).tolist()
+    return list(zip(errors, figures[2:].std(axis=0, ddof=1).tolist(), strict=True))
 
 
-def looked_at(run: Run, nodes: Sequence[str], n_days: int) -> Sequence[tuple[float, ...]]:
-    """Return the error, its standard error, that of independent days, and the stretch, of each sum over so
-    many days. Spans begin a quarter of their length apart.
+def figures_of(run: Run, rows: list[int], span: str) -> list[tuple[float, float, int]]:
+    """Return error, standard error and stretch of each figure of a kind of these nodes.
+
+    Spans of several days begin a quarter of their length apart.
     """
-    found, days = [], run.days
-    for first in range(0, len(days) - n_days + 1, max(1, n_days // 4)):
-        part = days[first : first + n_days]
-        ours, other = sum_of_days(part, nodes), sum_of_days([alone(day) for day in part], nodes)
-        assert ours.standard_error is not None
-        assert other.standard_error is not None
-        found.append((ours.estimate, ours.standard_error, other.standard_error, first // STRETCH))
-    return found
+    values = run.versions[:, :, rows].astype(np.float64)
+    if span == "maximum of a day":
+        found, n_days = values.sum(axis=2).max(axis=2), 1
+    elif span == "share of a day":
+        whole = run.versions[:, :, 0].sum(axis=2, dtype=np.float64)
+        found, n_days = values.sum(axis=(2, 3)) / whole, 1
+    else:
+        n_days = SPANS[span]
+        sums = values.sum(axis=(2, 3))
+        firsts = range(0, sums.shape[1] - n_days + 1, max(1, n_days // 4))
+        found = np.stack([sums[:, first : first + n_days].sum(axis=1) for first in firsts], axis=1)
+    apart = max(1, n_days // 4)
+    return [(*one, at * apart // STRETCH) for at, one in enumerate(judged(found))]
 
 
-def single_values(run: Run, nodes: Sequence[str]) -> Sequence[tuple[float, ...]]:
-    """Return which part of a node's single values lay in their bands, and the stretch, of each day."""
-    of_days = run.within[:, run.days[0].nodes.index(nodes[0])]
-    return [(float(part), day // STRETCH) for day, part in enumerate(of_days)]
-
-
-def gathered(
-    runs: Sequence[Run],
-    questions: Questions,
-    kind: str,
-    look: Callable[[Run, list[str]], Sequence[tuple[float, ...]]],
-) -> Values:
-    """Return what is looked at of each question of a kind in each run, and the run's number, row by row."""
-    return np.array(
-        [
-            (*one, seed)
-            for seed, run in enumerate(runs)
-            for nodes in questions[kind]
-            for one in look(run, nodes)
-        ]
-    )
-
-
-def released(of: Of, case: Case, epsilon: str, seed: int) -> Run:
-    """Return the released days of a case with their errors."""
+def released(of: Of, case: Case, epsilon: str, seed: int, n_replicates: int) -> Run:
+    """Return the released days of a case."""
     if of == "visits":
         model, shares = PrivacyModel(epsilon, 48, 1, "1"), ["1/2", "1/2"]
         # bands are around the estimate before the bound, which takes most of the time
         laplace = Hierarchical(Laplace(model), case.tree, shares, lower_bound=None)
-        return errors_of(of_laplace(laplace, case.values, seed), case, True)
+        return run_of(of_laplace(laplace, case.values, seed), case, n_replicates)
     if of in ("load", "counts"):
         holidays = public_holidays("FR", range(case.first.year, case.first.year + 2))
         days, shares = PublicDays.from_date(case.first, 48, holidays), ["1/2", "1/2"]
@@ -236,9 +197,8 @@ def released(of: Of, case: Case, epsilon: str, seed: int) -> Run:
         days, shares = PublicDays.from_date(case.first, 24), ["1/3", "1/6", "1/2"]
         model = PrivacyModel(epsilon, 24, 1, resolution=1)
         history = HistoryInformed(model, scale=KNOWN_TRIPS, days=days, counts=True)
-    return errors_of(
-        of_history(HistoryInformedTree(history, case.tree, shares), case.values, seed), case, False
-    )
+    mechanism = HistoryInformedTree(history, case.tree, shares)
+    return run_of(of_history(mechanism, case.values, seed), case, n_replicates)
 
 
 def share(held: NDArray[np.float64] | NDArray[np.bool_], draws: NDArray[np.float64]) -> str:
@@ -261,6 +221,7 @@ def main(
     days: Annotated[int, typer.Option(min=LEARNED_DAYS + LATER_DAYS + SPANS["month"])] = 98,
     seeds: Annotated[int, typer.Option(min=1, help="How many.")] = 16,
     zones: Annotated[int, typer.Option(min=1, help="Of trips: zones of a borough, at most.")] = 8,
+    replicates: Annotated[int, typer.Option(min=4, help="Of each day.")] = 50,
 ) -> None:
     """Measure and print."""
     for amount in epsilon:
@@ -270,19 +231,38 @@ def main(
             else load_case(data, days, 1.0 if of == "load" else 10.0, seed)
             for seed in range(seeds)
         ]
-        runs = [released(of, case, amount, seed) for seed, case in enumerate(cases)]
-        size = np.mean([run.size for run in runs])
-        columns = ["held", "days independent", "standard error / error made", "sums"]
-        made = table(["sums of", "over"], columns, f"epsilon {amount}; {size / 1024:.0f} KiB a day")
-        questions = cases[0].questions
-        for kind in [kind for kind, asked in questions.items() if len(asked[0]) == 1]:
-            single = gathered(runs, questions, kind, single_values)
-            made.add_row(kind, "step", share(single[:, 0], single[:, 1:]), "", "", str(len(single)))
-        for span, n_days in SPANS.items():
+        runs = [released(of, case, amount, seed, replicates) for seed, case in enumerate(cases)]
+        columns = ["held", "standard error / error made", "figures"]
+        made = table(["nodes", "figure"], columns, f"epsilon {amount}; {replicates} replicates")
+        tree, questions = cases[0].tree, cases[0].questions
+        rows = {
+            kind: [[tree.nodes.index(one) for one in nodes] for nodes in questions[kind]]
+            for kind in questions
+        }
+        for kind in [kind for kind, nodes in questions.items() if len(nodes[0]) == 1]:
+            single = np.array(
+                [
+                    (part, day // STRETCH, seed)
+                    for seed, run in enumerate(runs)
+                    for (row,) in rows[kind]
+                    for day, part in enumerate(run.within[:, row])
+                ]
+            )
+            made.add_row(kind, "step", share(single[:, 0], single[:, 1:]), "", str(len(single)))
+        for span in (*SPANS, "maximum of a day", "share of a day"):
             for kind in questions:
-                found = gathered(runs, questions, kind, partial(looked_at, n_days=n_days))
-                missed, ours, independent = np.abs(found[:, :3].T)
+                if span == "share of a day" and rows[kind] == [[0]]:
+                    continue
+                found = np.array(
+                    [
+                        (*one, seed)
+                        for seed, run in enumerate(runs)
+                        for some in rows[kind]
+                        for one in figures_of(run, some, span)
+                    ]
+                )
+                missed, ours = np.abs(found[:, 0]), found[:, 1]
                 ratio = np.sqrt(np.mean(ours**2) / np.mean(missed**2))
-                held = [share(missed <= BAND * one, found[:, 3:]) for one in (ours, independent)]
-                made.add_row(kind, span, *held, f"{ratio:.2f}", str(missed.size))
+                held = share(missed <= BAND * ours, found[:, 2:])
+                made.add_row(kind, span, held, f"{ratio:.2f}", str(missed.size))
         show(made)

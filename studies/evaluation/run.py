@@ -88,10 +88,7 @@ def code_version() -> str:
 
 
 def run_cells(cells: Sequence[Cell], run: Run, processes: int) -> Iterator[Path]:
-    """Run cells and yield each file as it is written; neither processes nor order change a number.
-
-    Raises ParameterError from a cell that cannot be run; the others that have not begun are dropped.
-    """
+    """Run cells and yield each file as it is written; neither processes nor order change a number."""
     if processes == 1 or len(cells) < 2:
         yield from map(run.keep, cells)
         return
@@ -118,10 +115,7 @@ def _in_worker(cell: Cell) -> Path:
 
 
 def chosen_blocks(only: Sequence[int], short: bool, trials: int | None) -> dict[int, list[Block]]:
-    """Return the experiments that were asked for, or all; in their short form, or with fewer trials.
-
-    Raises ParameterError for a number that none has.
-    """
+    """Return the experiments that were asked for, or all; in their short form, or with fewer trials."""
     if unknown := sorted(set(only) - set(EXPERIMENTS)):
         numbers = ", ".join(map(str, EXPERIMENTS))
         raise ParameterError(f"--only {unknown[0]} is no experiment that can be rerun; those are {numbers}")

@@ -15,7 +15,7 @@ from optstream.stream import AggregationTree, Calendar, days_from
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 from tasks.config.schema import public_holidays
-from tasks.operate.simulate import FRENCH_REGIONS, daily_load, shared_weather
+from tasks.operate.simulate import FRENCH_REGIONS, daily_load, weather_of
 
 LOAD, FLU, UNEMPLOYMENT = (
     "rte_regional_load_2013_2016.parquet",
@@ -66,17 +66,14 @@ class Load:
 
 
 def load_from(source: str, first: date) -> Load:
-    """Return the load from a day to the end of 2016, with the temperatures of 2016.
-
-    source: the folder of the public series, or "simulated". Raises DumpError for a file that is not there,
-    lacks a column or has gaps.
-    """
+    """Return the load from a day to the end of 2016, with the temperatures of 2016."""
     if source == SIMULATED:
         days = days_from(first, LAST)
         values = [
             [daily_load(at, name, day, CALENDAR, 0) for name, at in FRENCH_REGIONS.items()] for day in days
         ]
-        weather = np.array([[shared_weather(0, day) for day in days]])
+        hours = np.arange(24.0)  # a day's mean of the weather that moves all leaves together
+        weather = np.array([[np.mean(weather_of(0, day, hours, "")) for day in days]])
         temperature = Covariate("temperature", 0, weather)
         return Load(np.round(np.array(values), 1), tuple(FRENCH_REGIONS), first, temperature)
     names, found = read_load(Path(source, LOAD), first, LAST)
@@ -85,10 +82,7 @@ def load_from(source: str, first: date) -> Load:
 
 
 def read_load(file: Path, first: date, last: date) -> tuple[tuple[str, ...], Values]:
-    """Return regions, and their load of these days, (n_days, n_regions, 48). Raises DumpError for gaps.
-
-    A value goes through its text, so that a 32-bit value stays the decimal that was delivered.
-    """
+    """Return regions, and their load of these days, (n_days, n_regions, 48)."""
     source = _read(file)
     if missing := [name for name in LOAD_COLUMNS if name not in source.columns]:
         raise DumpError(f"{file} lacks the column {', '.join(missing)}; is it the file that was meant?")
@@ -105,10 +99,7 @@ def read_load(file: Path, first: date, last: date) -> tuple[tuple[str, ...], Val
 
 
 def read_temperature(file: Path, names: tuple[str, ...]) -> tuple[date, Values]:
-    """Return the first day and the regions' mean temperatures in °C, (n_regions, n_days).
-
-    Raises DumpError for a file that cannot be read, or without the regions.
-    """
+    """Return the first day and the regions' mean temperatures in °C, (n_regions, n_days)."""
     found = _read(file).pivot(on="region_code", index="date", values="t_mean_c").sort("date")
     if missing := [name for name in names if name not in found.columns]:
         raise DumpError(f"{file} has no temperatures of {', '.join(missing)}")
@@ -117,10 +108,7 @@ def read_temperature(file: Path, names: tuple[str, ...]) -> tuple[date, Values]:
 
 
 def read_flu(folder: Path) -> Values:
-    """Return visits for influenza-like illness at age 5 to 24, weekly, 2006 week 40 to 2010 week 39.
-
-    Raises DumpError for a file that cannot be read.
-    """
+    """Return visits for influenza-like illness at age 5 to 24, weekly, 2006 week 40 to 2010 week 39."""
     week = pl.col("year") * 100 + pl.col("week")
     rows = _read(folder / FLU).filter((pl.col("region_type") == "National") & week.is_between(200640, 201039))
     visits: Values = rows.sort("year", "week")["age_5_24"].to_numpy().astype(np.float64)

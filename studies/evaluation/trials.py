@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from optstream.estimation.error_terms import BAND
+from optstream.estimation.estimate import BAND
 from optstream.mechanisms.base import Mechanism
 from optstream.noise import NoiseSource, simulated_noise
 from optstream.privacy import Spend, worst_window
@@ -40,11 +40,7 @@ FIRST = "the first day of a stream"
 
 @dataclass(frozen=True)
 class Result:
-    """Metrics by name, one that ends in `_nation` of the root; and what the accountant says.
-
-    plan: what the plan costs any window. drawn: what this history's worst window cost, None where the
-    accountant did not look. Both are None for what has no guarantee.
-    """
+    """Metrics by name, one that ends in `_nation` of the root; and what the accountant says."""
 
     metrics: Mapping[str, float]
     plan: Fraction | None
@@ -77,11 +73,7 @@ def release_days(
     state: State | None = None,
     seen: Callable[[Measured], None] | None = None,
 ) -> Released:
-    """Release days (n_days, n_series, 48) in a row. first_day: how many days the stream is old.
-
-    only_measured: so many days are measured and nothing is computed from them before later days ask; values
-    begin after them. seen: takes each day's measurements, which hold a past each and are not kept.
-    """
+    """Release days (n_days, n_series, 48) in a row. first_day: how many days the stream is old."""
     spends, found, errors = list[Spend](), list[Values](), list[Values]()
     for number, day in enumerate(values):
         measured = mechanism.measure(day, noise=noise, first_step=(first_day + number) * STEPS, state=state)

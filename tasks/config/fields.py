@@ -5,14 +5,22 @@ from collections.abc import Callable
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cronsim import CronSim, CronSimError
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    StringConstraints,
+)
 
-from optstream.catalogue.backends import Location, locate
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.privacy.exact import SIZES, NumberSizeError, exact
+from optstream.storage.store import Location, locate
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -51,23 +59,13 @@ def _number(value: object) -> Fraction:
         raise ValueError(str(error)) from error
 
 
-def _within(is_legal: Callable[[Fraction], bool]) -> PlainValidator:
-    def legal(value: object) -> Fraction:
-        number = _number(value)
-        if not is_legal(number):
+def _that(is_legal: Callable[[Any], bool]) -> AfterValidator:
+    def legal(value: Any) -> Any:
+        if not is_legal(value):
             raise ValueError("outside its range")
-        return number
-
-    return PlainValidator(legal)
-
-
-def _text(is_legal: Callable[[str], bool]) -> PlainValidator:
-    def legal(value: object) -> str:
-        if not isinstance(value, str) or not is_legal(value):
-            raise ValueError("not such a text")
         return value
 
-    return PlainValidator(legal)
+    return AfterValidator(legal)
 
 
 def _is_file_name(text: str) -> bool:
@@ -105,20 +103,19 @@ def _is_cron(text: str) -> bool:
 T = TypeVar("T")
 Listed = Annotated[tuple[T, ...], Field(strict=False)]
 """A list of the file."""
-Exactly = PlainSerializer(str, return_type=str)
-Number = Annotated[Fraction, PlainValidator(_number), Exactly]
-Positive = Annotated[Fraction, _within(lambda number: number > 0), Exactly]
-NotNegative = Annotated[Fraction, _within(lambda number: number >= 0), Exactly]
-Share = Annotated[Fraction, _within(lambda number: 0 <= number <= 1), Exactly]
-PositiveShare = Annotated[Fraction, _within(lambda number: 0 < number <= 1), Exactly]
-Bound = Annotated[Fraction, _within(lambda number: abs(number) <= LARGEST_BOUND), Exactly]
+Number = Annotated[Fraction, PlainValidator(_number), PlainSerializer(str, return_type=str)]
+Positive = Annotated[Number, _that(lambda number: number > 0)]
+NotNegative = Annotated[Number, _that(lambda number: number >= 0)]
+Share = Annotated[Number, _that(lambda number: 0 <= number <= 1)]
+PositiveShare = Annotated[Number, _that(lambda number: 0 < number <= 1)]
+Bound = Annotated[Number, _that(lambda number: abs(number) <= LARGEST_BOUND)]
 Count = Annotated[int, Field(ge=1, le=10**6, description="an integer in [1, 1000000]")]
 DAYS = "a number of days, an integer in [1, 36500]"
 Days = Annotated[int, Field(ge=1, le=36500, description=DAYS)]
 Day = Annotated[date, PlainValidator(_day), PlainSerializer(date.isoformat, return_type=str)]
-NodeName = Annotated[str, _text(is_node_name)]
-FileName = Annotated[str, _text(_is_file_name)]
-LogFile = Annotated[str, _text(_is_log_file)]
+NodeName = Annotated[str, _that(is_node_name)]
+FileName = Annotated[str, _that(_is_file_name)]
+LogFile = Annotated[str, _that(_is_log_file)]
 Name = Annotated[
     str,
     StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z"),
@@ -132,7 +129,7 @@ Block = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*/[a-z0
 StepLength = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}(min|h)\z")]
 Cron = Annotated[
     str,
-    _text(_is_cron),
+    _that(_is_cron),
     Field(description='five fields of numbers as cron takes them, such as "0 3 * * *"'),
 ]
 
@@ -150,15 +147,10 @@ LEGAL = (
 )
 
 
-def absolute(path: str, folder: Path) -> Path:
-    """The path, taken from `folder` where it is relative."""
-    return folder / path
-
-
 def located(place: str, folder: Path) -> Location:
     """A path, from `folder` on if it is relative, or a store's URL; raises ParameterError, not echoing it."""
     found = locate(place)
-    return absolute(str(found), folder) if isinstance(found, Path) else found
+    return folder / found if isinstance(found, Path) else found
 
 
 def lies_within(place: Location, other: Location) -> bool:
@@ -196,7 +188,7 @@ def resolve_ledger_url(text: str, folder: Path) -> "URL":
                 f"{LEGAL}; one of SQLite is sqlite:/// and a path, without a host (three slashes, not two) "
                 "and without a query: a path with a ? in it can be given relative to the configuration"
             )
-        url = url.set(drivername=backend, database=str(absolute(database, folder)))
+        url = url.set(drivername=backend, database=str(folder / database))
     elif backend != "postgresql":
         raise ConfigurationError(f"{LEGAL}; got another kind of database (not shown: it may hold a password)")
     return url

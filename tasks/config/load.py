@@ -12,13 +12,11 @@ from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 
-from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import ConfigurationError, ParameterError, PublicationError
-from optstream.storage.store import open_store
+from optstream.storage.store import Location, StoreUrl, open_store
 from tasks.config.fields import (
     RuleError,
     Section,
-    absolute,
     ledger_database,
     lies_within,
     located,
@@ -70,7 +68,7 @@ REMOVED = {
         ("published.publisher", "published.licence"),
         "it is one of the texts of [published.about]: write it there",
     ),
-    "published.errors": "the files of how sure sums are lie beside every release that they can be made for",
+    "published.errors": "every release has replicates; published.replicates = 0 leaves them out",
     **dict.fromkeys(
         (
             "trusted.staging_retention_days",
@@ -253,9 +251,7 @@ MOST_STREAMS = 33
 
 @dataclass(frozen=True)
 class Population:
-    """What a population file says: keys that hold for each stream, by table, and the configurations of its
-    streams; all paths absolute and resolved, but for the file's own. streams: () where it lists none.
-    """
+    """What a population file says: keys for every stream by table, and its streams' files."""
 
     file: Path
     tables: Mapping[str, Mapping[str, Any]]
@@ -263,9 +259,7 @@ class Population:
 
     @classmethod
     def read(cls, file: Path) -> "Population":
-        """Return what the file says, its keys not judged; raises ConfigurationError for a table or a key that
-        is each stream's own, or no list of streams.
-        """
+        """Return what the file says, its keys not judged. Raises ConfigurationError."""
         file, document = file.absolute(), read_toml(file)
         known = (*OF_POPULATION, STREAMS)
         problems = [
@@ -293,9 +287,7 @@ class Population:
         return cls(file, tables, tuple((file.parent / path).resolve() for path in dict.fromkeys(streams)))
 
     def merged(self, document: Mapping[str, Any], file: Path) -> tuple[dict[str, Any], list[str]]:
-        """Return a stream's configuration with what this file says, and a line for each thing that is said
-        twice differently, which shows no secret. file: the stream's own, absolute.
-        """
+        """Return a stream's configuration with this file's keys, and a line for each that contradicts."""
         found, problems = dict(document), list[str]()
         for name, table in self.tables.items():
             own = document.get(name, {})
@@ -327,9 +319,7 @@ def _is_path(value: object) -> TypeGuard[str]:
 
 
 def stream_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the configurations of streams that these files are or, as population files, list; each once.
-    Raises ConfigurationError for a population file that is not usable, or lists no stream.
-    """
+    """Return the configurations that these files are or list. Raises ConfigurationError."""
     found: dict[Path, Path] = {}
     for path in paths:
         document: dict[str, Any] = {}
@@ -344,9 +334,7 @@ def stream_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def _population_of(document: Mapping[str, Any], path: Path) -> Population | None:
-    """Return what the population file says that a stream's document names; None where it names none. Raises
-    ConfigurationError for a population file in place of a stream's, and for one that is not usable.
-    """
+    """Return the population file that a stream's document names, if any. Raises ConfigurationError."""
     if STREAMS in document:
         raise ConfigurationError(
             f"{path} is the file of a population: name the configuration of one of its streams"
@@ -476,17 +464,17 @@ def _unnamed(table: Mapping[str, Any]) -> str:
 
 
 def _of_mechanism(tables: Mapping[str, Any], *, is_known: bool) -> list[str]:
-    """What the mechanism itself refuses, where the guarantee that it would be made for can be told. is_known:
-    why there is none is among the problems that were found already.
-    """
+    """What the mechanism refuses of its keys, where there is a guarantee; is_known: why none is told."""
     if not {"mechanism", "privacy", "stream", "input"} <= tables.keys():
         return []
     try:
         model = guarantee_of(tables["privacy"], tables["stream"], tables["input"])
     except ParameterError as error:
         return [] if is_known else [f"privacy: {error}"]
+    mechanism = tables["mechanism"]
     try:
-        tables["mechanism"].check(model)
+        if mechanism.is_checked:
+            mechanism.kind(model, **mechanism.parameters)
     except ParameterError as error:
         return [f"mechanism: {error}"]
     return []
@@ -559,7 +547,7 @@ def _private_covariate(
         if not isinstance(zone, Path):
             continue
         try:
-            named = _named_in(absolute(path, settings.folder))
+            named = _named_in(settings.folder / path)
             if any(named.is_relative_to(known) for known in (zone.resolve(), _named_in(zone))):
                 yield (
                     f"{place} must not lie in {key}, which is private: what is learned from it would "

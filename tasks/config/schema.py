@@ -25,7 +25,9 @@ from pydantic import (
 
 from optstream import mechanisms
 from optstream.catalogue.about import LONGEST_LINE, TEXTS, About
+from optstream.catalogue.replicates import MOST_REPLICATES
 from optstream.errors import ParameterError
+from optstream.mechanisms.period_release import REPLICATES
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, TreeChange
 from optstream.stream.changes import MOST_HIERARCHY_CHANGES, hierarchy_problems
@@ -151,9 +153,7 @@ class Privacy(Section):
 
 
 def delivered_alpha(privacy: Privacy, source: "Input") -> Fraction:
-    """Return by how much one customer moves a delivered sum: alpha and with it the supplier's rounding (Lemma
-    2a, docs/privacy.md).
-    """
+    """Return by how much one customer moves a delivered sum (Lemma 2a, docs/privacy.md)."""
     return privacy.alpha + source.supplier_rounding
 
 
@@ -251,10 +251,12 @@ class Mechanism(Section):
     """A mechanism's own keys, called as its parameters are, which check the legal range that the description
     says. tables: what of the file is for it and not for others. fixed: parameters that are always their
     defaults; lineage states them, and the configuration's hash knows them from when they were keys.
+    is_checked: whether it is made to check its keys, by themselves and with the model.
     """
 
     tables: ClassVar[tuple[str, ...]] = ()
     fixed: ClassVar[Mapping[str, Any]] = {}
+    is_checked: ClassVar[bool] = True
 
     name: str
 
@@ -269,25 +271,17 @@ class Mechanism(Section):
         given = {key: getattr(self, key) for key in type(self).model_fields if key != "name"}
         return {key: value for key, value in given.items() if value is not None}
 
-    def check(self, model: PrivacyModel) -> None:
-        """Raise ParameterError for a key outside its range, or that does not fit another or the model."""
-        self.kind(model, **self.parameters)
-
     def holidays_around(self, day: date) -> tuple[date, ...]:
-        """Return the days that are named, and the public holidays of the country in the years around a day.
-        Raises ParameterError for a country that is not known.
-        """
+        """Return the named days and the country's holidays around a day. Raises ParameterError."""
         return ()
 
 
 class OptStream(Mechanism):
     tables: ClassVar[tuple[str, ...]] = ("sampling", "features")
     fixed: ClassVar[Mapping[str, Any]] = {"weights": "variance"}
+    is_checked: ClassVar[bool] = False  # what it is made with stands in other tables
 
     noise: Noise = Field(None, description=NOISE)
-
-    def check(self, model: PrivacyModel) -> None:
-        """Do nothing: what it is made with stands in other tables."""
 
 
 class Laplace(Mechanism):
@@ -330,9 +324,7 @@ class Fast(Mechanism):
 
 
 def public_holidays(country: str, years: Iterable[int]) -> tuple[date, ...]:
-    """Return those of these years, rising; raises ParameterError for a country, such as "FR", that is not
-    known. Facts that everybody knows; reads no file.
-    """
+    """Return those of these years, rising; raises ParameterError for a country that is not known."""
     import holidays  # only where they are needed
 
     try:
@@ -344,8 +336,9 @@ def public_holidays(country: str, years: Iterable[int]) -> tuple[date, ...]:
 
 
 class HistoryInformed(Mechanism):
-    """All of it must be public. Ranges are checked here: to make the mechanism may take seconds."""
+    """All of it must be public."""
 
+    is_checked: ClassVar[bool] = False  # to make it may take seconds
     fixed: ClassVar[Mapping[str, Any]] = {
         "n_blocks": None,
         "block_length": None,
@@ -366,11 +359,7 @@ class HistoryInformed(Mechanism):
         """As any mechanism's; holidays are in its `days`."""
         return {key: one for key, one in super().parameters.items() if key not in ("country", "holidays")}
 
-    def check(self, model: PrivacyModel) -> None:
-        """Do nothing: see above."""
-
     def holidays_around(self, day: date) -> tuple[date, ...]:
-        """As any mechanism's."""
         years = range(day.year - 1, day.year + 2)
         return (*self.holidays, *(public_holidays(self.country, years) if self.country else ()))
 
@@ -675,11 +664,7 @@ class Change(Section):
 
 
 class Input(Section):
-    """Columns, factor, marker and file list are the oldest layout's: `Settings.input_of` has a day's.
-
-    With `region` the rows of all leaves lie in one folder a day, on all days; with `margin` a cell's code is
-    that of its region and of its node of the margin, from two columns.
-    """
+    """The oldest layout, whose rows lie in one folder a day with `region`; see `Settings.input_of`."""
 
     folder: Text = Field("dumps", description=PLACE)
     schema_: Literal["aggregated", "metered"] = Field(alias="schema", description='"aggregated" or "metered"')
@@ -710,15 +695,12 @@ class Input(Section):
 
 @dataclass(frozen=True)
 class Layout:
-    """How the dumps of the days from `valid_from` on are laid out, until the next layout. valid_from: None in
-    the oldest.
+    """How the dumps of the days from `valid_from` on are laid out, until the next layout.
 
-    value, timestamp, customer: columns, the last in metered input. factor: what a number of the value column
-    is multiplied by, exactly, to be a reading in the unit of alpha and bounds. marker, file_list: the file
-    whose presence says that a dump has arrived, or that lists a dump's files; the other is None. region:
-    column of the leaves' names, where one folder holds the rows of all; None where each leaf has a folder;
-    the same in every layout of a stream. margin: column of the margin's nodes, where a row's leaf is the cell
-    of its region and of that node.
+    factor: what a number of the value column is multiplied by, exactly, to be a reading in the unit of alpha
+    and bounds. marker, file_list: the file whose presence says that a dump has arrived, or that lists its
+    files; the other is None. region: column of the leaves' names, where one folder holds the rows of all.
+    margin: column of the margin's nodes, where a row's leaf is the cell of its region and of that node.
     """
 
     value: str
@@ -741,8 +723,7 @@ class Layout:
         return f"input.{name}" if self.valid_from is None else f"{name} of {CHANGES} from {self.valid_from}"
 
     def in_column_units(self, bounds: Bounds, resolution: Fraction) -> tuple[Bounds, Fraction]:
-        """Return public bounds and resolution, which are in alpha's unit, divided by the factor: in the value
-        column's.
+        """Return public bounds and resolution in the value column's own unit: divided by the factor.
 
         Clamping a number n to these and rounding it half up to this resolution gives the same integer as
         clamping and rounding the reading n * factor by the stream's own (docs/privacy.md, Lemma 2).
@@ -851,6 +832,9 @@ class Published(Section):
         None, description='a clock time such as "06:00", of the day after a day, or so long after an hour'
     )
     measurements: bool = Field(False, description="true or false")
+    replicates: int = Field(
+        REPLICATES, ge=0, le=MOST_REPLICATES, description=f"an integer in [0, {MOST_REPLICATES}]"
+    )
     about: Annotated[dict[str, str], AfterValidator(_texts)] = Field(
         {}, description=f"a table of printable texts of 1 to {LONGEST_LINE} characters: {', '.join(TEXTS)}"
     )

@@ -14,13 +14,13 @@ from zoneinfo import ZoneInfo
 from pydantic_core import to_jsonable_python
 
 from optstream.catalogue.about import NodeFacts, called
-from optstream.catalogue.backends import Location
 from optstream.catalogue.statement import MARGIN, TREE
 from optstream.errors import BudgetError
 from optstream.privacy import PrivacyModel
+from optstream.storage.store import Location
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, Hour, day_of
 from optstream.stream.lattice import Margin
-from tasks.config.fields import absolute, located, resolve_ledger_url
+from tasks.config.fields import located, resolve_ledger_url
 from tasks.config.schema import EVERY_HOUR, Layout, Schedule, Tables, Watch, guarantee_of, period_lengths
 
 if TYPE_CHECKING:
@@ -41,7 +41,15 @@ SHAPES_NOTHING: dict[str, Any] = {
     "file": True,
     "ledger_folder": True,
     "input": {"folder", "raw_retention_days", "time_limit"},
-    "published": {"folder", "not_before", "measurements", "signing_key", "public_keys", "about"},
+    "published": {
+        "folder",
+        "not_before",
+        "measurements",
+        "replicates",
+        "signing_key",
+        "public_keys",
+        "about",
+    },
     "privacy": {"population_file"},
     "covariates": {"given": {"__all__": {"path", "sha256"}}},
 }
@@ -65,9 +73,7 @@ ALWAYS: Mapping[str, Mapping[str, Any]] = {
     "budget": {"stages": None},
     "sampling": {"allocation": None},
 }
-"""Keys that an earlier version had, with their only value since: part of the hash as then. Those of a
-mechanism are its `fixed`.
-"""
+"""Keys that an earlier version had, with their only value since; a mechanism's are its `fixed`."""
 USUAL_REVISE_DAYS = 14
 
 
@@ -159,12 +165,12 @@ class Settings(Tables):
     def signing_key_file(self) -> Path | None:
         """The key that signs what is published; None where nothing is signed."""
         key = self.published.signing_key
-        return None if key is None else absolute(key, self.folder)
+        return None if key is None else self.folder / key
 
     @property
     def public_key_files(self) -> tuple[Path, ...]:
         """Public keys of former signing keys."""
-        return tuple(absolute(one, self.folder) for one in self.published.public_keys)
+        return tuple(self.folder / one for one in self.published.public_keys)
 
     @property
     def witness_places(self) -> tuple[Location, ...]:
@@ -176,13 +182,13 @@ class Settings(Tables):
     @property
     def contracts_folder(self) -> Path | None:
         """Where users' own suites are; None where there are none."""
-        return None if self.contracts is None else absolute(self.contracts.folder, self.folder)
+        return None if self.contracts is None else self.folder / self.contracts.folder
 
     @property
     def event_log_file(self) -> Path | None:
         """Where the watch adds a line for each alarm that begins or ends; None where nowhere."""
         log = self.watching.log
-        return None if log is None else absolute(log, self.folder)
+        return None if log is None else self.folder / log
 
     @property
     def ledger_url(self) -> "URL":
@@ -262,14 +268,10 @@ class Settings(Tables):
         """Whether each row of the input is one customer's."""
         return self.input.schema_ == "metered"
 
-    @property
-    def layouts(self) -> tuple[Layout, ...]:
-        """How dumps are laid out, oldest first."""
-        return self.input.layouts
-
     def input_of(self, day: date) -> Layout:
         """Return how the dumps of a day are laid out: columns, the value's factor, what completes it."""
-        *_, latest = (one for one in self.layouts if one.valid_from is None or one.valid_from <= day_of(day))
+        begun = (one for one in self.input.layouts if (one.valid_from or date.min) <= day_of(day))
+        *_, latest = begun
         return latest
 
     @property
@@ -294,11 +296,8 @@ class Settings(Tables):
         return guarantee_of(self.privacy, self.stream, self.input)
 
     def model_of(self, revision: int) -> PrivacyModel:
-        """Return the part of the privacy guarantee that a release is planned under; revision: 0 for first
-        releases.
-
-        Its budget is its share of what the stream plans with: first releases have what is not kept back, all
-        restatements together what is. Raises BudgetError for a restatement where nothing is kept back.
+        """Return the part of the guarantee that first releases, or all restatements together, are planned
+        under.
         """
         kept_back = self.budget.restatement_share
         if revision and not kept_back:
@@ -306,13 +305,13 @@ class Settings(Tables):
                 "a restatement is a new measurement and needs a share of the budget of its own: nothing was "
                 'reserved; keep one back for days to come with [budget] restatement_share = "1/10"'
             )
-        share = self.stream_share * (kept_back if revision else 1 - kept_back)
+        share = self.budget.stream_share * (kept_back if revision else 1 - kept_back)
         return self.model.with_budget(self.model.budget * share)
 
     @property
     def kept_for_restatements(self) -> Fraction:
         """The most that all restatements of the stream may cost any window."""
-        return self.model.budget * self.stream_share * self.budget.restatement_share
+        return self.model.budget * self.budget.stream_share * self.budget.restatement_share
 
     @cached_property
     def dated_hierarchy(self) -> DatedHierarchy:
@@ -331,16 +330,6 @@ class Settings(Tables):
     def leaves_per_period(self, day: date) -> int:
         """The leaves that a customer's readings of a day may lie in: nothing keeps metered rows in one."""
         return len(self.tree_of(day).leaves) if self.metered and self.model.unit == "customer" else 1
-
-    @property
-    def declared_leaves(self) -> int | None:
-        """The same by the operator's word; None where the file does not say it: no default is a word."""
-        return self.stream.leaves_per_period
-
-    @property
-    def stream_share(self) -> Fraction:
-        """What the stream plans with of the population's epsilon."""
-        return self.budget.stream_share
 
     @property
     def level_shares(self) -> tuple[Fraction, ...]:
@@ -369,8 +358,8 @@ class Settings(Tables):
             described["leaves_per_period"] = n_leaves
         if self.counts_known:
             described["counts"] = True
-        if self.declared_leaves is not None and "declared_leaves" in taken:
-            described["leaves_per_period"] = self.declared_leaves
+        if self.stream.leaves_per_period is not None and "declared_leaves" in taken:
+            described["leaves_per_period"] = self.stream.leaves_per_period
         described["level_shares"] = [str(share) for share in self.level_shares]
         if self.margin is not None:
             described[MARGIN] = self.margin.name
@@ -380,9 +369,7 @@ class Settings(Tables):
 
     @cached_property
     def configuration_hash(self) -> str:
-        """SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms; the
-        same for a configuration of an older version that means the same.
-        """
+        """SHA-256 of what shapes a release, as of a configuration of an older version that means the same."""
         document = self.model_dump(mode="json", exclude=SHAPES_NOTHING, by_alias=False)
         for table, first in FIRST.items():
             if document[table] is None:

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import DumpError
-from optstream.storage.store import open_store
+from optstream.storage.store import Location, StoreUrl, open_store
 from optstream.stream import partition_of, period_from_partition
 from optstream.stream.tree import some_of
 from tasks.config import Layout, Settings
@@ -45,6 +44,13 @@ class Found:
         """Bytes of a file. Raises OSError."""
         return self.listed or 0 if isinstance(self.location, StoreUrl) else self.location.stat().st_size
 
+    def read(self, largest: int) -> bytes:
+        """Its bytes, one more than `largest` at most. Raises OSError."""
+        if isinstance(self.location, StoreUrl):
+            return open_store(self.location.parent).get(self.location.name, largest).data
+        with self.location.open("rb") as file:
+            return file.read(largest + 1)
+
     def leads_out_of(self, root: Location) -> bool:
         """Whether a link leads elsewhere; an object is where it is."""
         if isinstance(self.location, StoreUrl):
@@ -69,25 +75,12 @@ def is_anything(place: Location) -> bool:
     return os.path.lexists(place)
 
 
-def is_folder(place: Location) -> bool:
-    """Whether a path is a folder; a store has none, but for what lies in them. Raises OSError."""
-    return isinstance(place, StoreUrl) or place.is_dir()
-
-
 def entries_of(folder: Location, most: int) -> dict[str, Found]:
     """What lies in a folder, one more than `most` at most. Raises OSError where it cannot be listed."""
     if isinstance(folder, StoreUrl):
         listed = itertools.islice(open_store(folder).list_folder().items(), most + 1)
         return {name: Found(folder / name, size) for name, size in listed}
     return {entry.name: Found(entry) for entry in itertools.islice(folder.iterdir(), most + 1)}
-
-
-def read_small(file: Location, largest: int) -> bytes:
-    """A file's bytes, one more than `largest` at most. Raises OSError."""
-    if isinstance(file, StoreUrl):
-        return open_store(file.parent).get(file.name, largest).data
-    with file.open("rb") as found:
-        return found.read(largest + 1)
 
 
 # Where a period's dump lies: in a folder for each leaf, or in one whose files have a column of regions.
@@ -100,11 +93,6 @@ EVERY = ""
 def parts_of(settings: Settings, day: date) -> tuple[str, ...]:
     """Return what a day's dump is made of: each leaf, in the tree's order, or `EVERY` alone."""
     return settings.tree_of(day).leaves if settings.input.region is None else (EVERY,)
-
-
-def parts_of_all_days(settings: Settings) -> tuple[str, ...]:
-    """Return what the dump of some day is made of."""
-    return settings.dated_hierarchy.leaves() if settings.input.region is None else (EVERY,)
 
 
 def top_of(part: str) -> str:
@@ -149,10 +137,7 @@ class _AbsentDumpError(LateDumpError):
 
 @dataclass(frozen=True)
 class Dump:
-    """The complete dump of one day.
-
-    files: of each part, as `parts_of` orders them, its Parquet files. hashes: the SHA-256 that lists give.
-    """
+    """The complete dump of one day: the files of each of `parts_of`, and the SHA-256 that lists give."""
 
     day: date
     files: tuple[tuple[Location, ...], ...]
@@ -161,12 +146,9 @@ class Dump:
 
 @dataclass(frozen=True)
 class Arrival:
-    """What is there of one day's dump.
-
-    unknown_regions: those that no leaf is called, or no folder is for, with a folder of that day. files: of
-    each part, as of `parts_of`, whose dump is complete. hashes: the SHA-256 that lists give of files.
-    waiting, broken: of other parts, in words, what is not there yet, or which rule is broken. absent: those
-    of the waiting that have not even a folder.
+    """What has arrived of one day: `files` of the parts that are complete, and the SHA-256 that lists give;
+    of others, what is not there yet or which rule is broken; those without even a folder; and folders of the
+    day that belong to no leaf.
     """
 
     day: date
@@ -185,7 +167,7 @@ def days_with_dumps(settings: Settings) -> frozenset[date]:
 
 def dated_folders(settings: Settings) -> Iterator[tuple[date, Location]]:
     """Yield the periods that a region has a folder of, each with it, region by region, rising."""
-    for part in parts_of_all_days(settings):
+    for part in settings.dated_hierarchy.leaves() if settings.input.region is None else (EVERY,):
         top = settings.input_folder / top_of(part) if part else settings.input_folder
         yield from _periods_below(settings, top)
 
@@ -207,12 +189,10 @@ def _periods_below(settings: Settings, top: Location) -> list[tuple[date, Locati
 
 
 def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | DumpError]:
-    """Look for the dumps of some days; a day that fails is an error as a value, in place of its dump:
-    LateDumpError where a dump or marker is absent, or the input folder cannot be listed; DumpError where the
-    day holds an unknown region, or files other than it should have.
+    """Look for the dumps of some days; in place of a dump LateDumpError where it is not there or not
+    complete, DumpError where it has other files than it should.
 
-    A region folder is only ever compared with the configured leaves: no name found on disk or in a file list
-    becomes a path unless it is a plain name.
+    No name found on disk or in a file list becomes a path unless it is a plain name.
     """
     try:
         arrivals = arrivals_of(settings, days)
@@ -405,7 +385,7 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | D
 
 def _part_files(settings: Settings, layout: Layout, folder: Location, place: str) -> dict[Found, str]:
     """Return the Parquet files of a complete dump, each with its SHA-256 if a list gives it, else ""."""
-    if not is_folder(folder):
+    if isinstance(folder, Path) and not folder.is_dir():
         raise _AbsentDumpError(f"the dump {place} is missing")
     try:
         present = entries_of(folder, MOST_FILES)
@@ -435,15 +415,14 @@ def _part_files(settings: Settings, layout: Layout, folder: Location, place: str
         hashes |= _listed(layout.file_list, present[announcement], place, names)
     if not names:
         raise DumpError(f"{place} is marked complete but holds no Parquet file")
-    odd = [name for name in names if not present[name].is_file]
-    if odd:
-        raise DumpError(f"{place}/{odd[0]!r:.80} must be a file")
-    strange = [name for name in names if not name.isprintable()]
-    if strange:
-        raise DumpError(f"{place}/{strange[0]!r:.80} must have a name of printable characters; rename it")
-    marked = [name for name in names if isinstance(folder, StoreUrl) and UNREADABLE_IN_A_STORE & {*name}]
-    if marked:
-        raise DumpError(f"{place}/{marked[0]!r:.80} must have a name without ?#%*[]\\; rename it")
+    unreadable = UNREADABLE_IN_A_STORE if isinstance(folder, StoreUrl) else frozenset()
+    for is_right, rule in (
+        (lambda name: present[name].is_file, "must be a file"),
+        (str.isprintable, "must have a name of printable characters; rename it"),
+        (unreadable.isdisjoint, "must have a name without ?#%*[]\\; rename it"),
+    ):
+        if odd := [name for name in names if not is_right(name)]:
+            raise DumpError(f"{place}/{odd[0]!r:.80} {rule}")
     away = [name for name in (announcement, *names) if present[name].leads_out_of(settings.input_folder)]
     if away:
         raise DumpError(
@@ -456,7 +435,7 @@ def _part_files(settings: Settings, layout: Layout, folder: Location, place: str
 def _listed(file_list: str, found: Found, place: str, names: Sequence[str]) -> dict[str, str]:
     """Return the SHA-256 that a list gives of each Parquet file of its folder, or ""."""
     try:
-        content = read_small(found.location, LARGEST_LIST)
+        content = found.read(LARGEST_LIST)
         lines = [line.strip() for line in content.decode("utf-8").splitlines() if line.strip()]
     except FileNotFoundError:
         raise LateDumpError(f"the file list {file_list} of {place} is absent") from None

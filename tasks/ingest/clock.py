@@ -29,11 +29,7 @@ def fits_clock(calendar: Calendar, *, zoned: bool) -> bool:
 
 @lru_cache(maxsize=1024)
 def start_of(calendar: Calendar, period: date, *, zoned: bool) -> int | None:
-    """Seconds from the epoch to the first step, on the column's clock; None if its steps are not even.
-
-    They are not where a clock changes: wall-clock times name an hour twice or never ("elapsed"), and fixed
-    slots have no instant, or two ("fixed").
-    """
+    """Seconds from the epoch to the first step, on the column's clock; None if its steps are uneven."""
     times = calendar.utc_times(period) if zoned else calendar.local_times(period)
     length = timedelta(minutes=calendar.step_minutes)
     bare = [None if stamp is None else stamp.replace(tzinfo=None) for stamp in times]

@@ -7,7 +7,6 @@ another's; the rows of all suspects are read again and judged by name, so a hash
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,7 @@ from numpy.typing import NDArray
 
 from tasks.config import Settings
 from tasks.ingest.formats import SourceFile
-from tasks.ingest.rows import (
-    KEY,
-    customer_of,
-    rows_of,
-    scan,
-    scan_numbered,
-    step_of,
-)
+from tasks.ingest.rows import KEY, customer_of, rows_of, scan, scan_numbered, step_of
 
 STEP_BITS = 16
 """The low bits of a key hold the step (a day has 1,500 at most), the others the start of the hash."""
@@ -37,15 +29,14 @@ Hashes = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Seen:
-    """Who was seen on one day. suspects: hashes of the customers who may be seen twice, rising; rows: how
-    many rows each has. nameless: files with a row that has no customer, or no step."""
+    """Who may be seen twice: rising hashes, with rows of each, and the files with nameless rows."""
 
     suspects: Hashes
     rows: NDArray[np.int64]
     nameless: list[SourceFile]
 
 
-def seen_of(files: Sequence[SourceFile], settings: Settings) -> Seen:
+def seen_of(files: Sequence[SourceFile]) -> Seen:
     """One pass over the customers of one day, leaf by leaf, so that memory holds two leaves' rows at most;
     files with rows of every leaf are one pass, with 8 bytes of each row of the day.
     """
@@ -53,7 +44,7 @@ def seen_of(files: Sequence[SourceFile], settings: Settings) -> Seen:
     for file in files:
         own.setdefault(file.leaf, []).append(file)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = list(pool.map(partial(_leaf, settings=settings), [own[leaf] for leaf in sorted(own)]))
+        found = list(pool.map(_leaf, [own[leaf] for leaf in sorted(own)]))
     hashes, rows, twice = (np.concatenate([one[part] for one in found]) for part in range(3))
     order = np.argsort(hashes, kind="stable")
     hashes, rows = hashes[order], rows[order]
@@ -64,14 +55,11 @@ def seen_of(files: Sequence[SourceFile], settings: Settings) -> Seen:
     return Seen(suspects, total[last] - total[first], [file for one in found for file in one[3]])
 
 
-def _leaf(files: Sequence[SourceFile], settings: Settings) -> tuple[Hashes, NDArray[np.int64], Hashes, Any]:
+def _leaf(files: Sequence[SourceFile]) -> tuple[Hashes, NDArray[np.int64], Hashes, Any]:
     """The customers of one leaf: hashes, rows of each, who has two rows at a step, files without a name."""
-    plans, nameless = [_keys(file, settings) for file in files], []
-    keys = pl.concat(plans).collect(engine="streaming").to_series()
-    if keys.null_count():
-        nameless = list(files)
-        keys = keys.drop_nulls()
-    own = keys.to_numpy(writable=True)
+    keys = pl.concat(map(_keys, files)).collect(engine="streaming").to_series()
+    nameless = list(files) if keys.null_count() else []
+    own = keys.drop_nulls().to_numpy(writable=True)
     del keys
     own.sort()
     change = own[1:] ^ own[:-1]
@@ -85,7 +73,7 @@ def _hash(customer: pl.Expr) -> pl.Expr:
     return customer.hash() & pl.lit(HASH, pl.UInt64)
 
 
-def _keys(file: SourceFile, settings: Settings) -> pl.LazyFrame:
+def _keys(file: SourceFile) -> pl.LazyFrame:
     """For each row the hash of its customer and its step in one integer; null if it has not both."""
     step, customer = step_of(file), customer_of(file)
     key = _hash(customer) | step.cast(pl.UInt64, strict=False)
@@ -93,7 +81,7 @@ def _keys(file: SourceFile, settings: Settings) -> pl.LazyFrame:
 
 
 def dropped_of(files: Sequence[SourceFile], seen: Seen, settings: Settings) -> pl.DataFrame:
-    """What metered rows of one day are dropped by the public rule: a row for each (cell, rule).
+    """The metered rows of one day that the public rule drops: a row for each (cell, rule).
 
     The rule looks at which rows exist at one step, never at a reading and never at another step: where a
     customer's rows of a step lie in several leaves, none of them counts; where they lie in one leaf, the
@@ -109,9 +97,7 @@ def dropped_of(files: Sequence[SourceFile], seen: Seen, settings: Settings) -> p
 
 
 def nobody_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
-    """The rows without a customer, which count for nothing: a row for each cell that has any, as `dropped_of`
-    returns them.
-    """
+    """The rows without a customer, which do not count: a row for each cell that has any, as `dropped_of`."""
     found = [pl.DataFrame(schema=DROPPED)]
     for file in files:
         rows = rows_of(file, settings, scan(file)).filter(pl.col("customer").is_null())

@@ -8,22 +8,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from data_contracts.frames import LARGEST_SUM
+from data_contracts.metrics import LARGEST_SUM
 from optstream.stream import PrivatePeriod
 from tasks.config import Settings
 from tasks.ingest.arrivals import Dump, parts_of, place_of
 from tasks.ingest.customers import DROPPED, dropped_of, nobody_of, seen_of
-from tasks.ingest.formats import UNREADABLE, SourceFile, fits_in_footer, inspect
-from tasks.ingest.rows import (
-    Places,
-    by_step_of,
-    cells_of,
-    metrics_of,
-    places_of,
-    rows_of,
-    scan,
-    with_days,
-)
+from tasks.ingest.formats import UNREADABLE, SourceFile, inspect
+from tasks.ingest.rows import Places, by_step_of, cells_of, metrics_of, places_of, rows_of, scan, with_days
 
 Units = NDArray[np.int64]
 """Raw sums of a day in units of the resolution, (n_leaves, n_steps)."""
@@ -32,10 +23,7 @@ Units = NDArray[np.int64]
 def _summed(
     files: Sequence[SourceFile], dumps: Sequence[Dump], settings: Settings
 ) -> tuple[pl.DataFrame, list[Units], Mapping[int, Places]]:
-    """What the sound files of a chunk hold of all leaves: the raw frame, with the index of the day and of the
-    leaf; of each day the units, less those of rows that do not count; of each day what was first found where.
-    Raises polars' errors.
-    """
+    """The raw frame of the sound files; of each day the units that count, and where each rule first broke."""
     cells, dropped = cells_of(sound(files), settings), _people(files, settings)
     by_step, days = by_step_of(cells), [dump.day for dump in dumps]
     metrics = metrics_of(files, by_step, dropped, days, settings)
@@ -59,35 +47,28 @@ def can_be_read(file: SourceFile, settings: Settings) -> bool:
     try:
         rows_of(file, settings, scan(file)).select(pl.all().count()).collect(engine="streaming")
         if settings.metered:
-            dropped_of([file], seen_of([file], settings), settings)
+            dropped_of([file], seen_of([file]), settings)
     except UNREADABLE:
         return False
     return True
 
 
 def _people(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
-    """The metered rows that do not count: of nobody, of one customer in several leaves, or repeated.
-
-    Day by day, for the customers of one day fit in memory. Of a day that is refused for a file, nothing
-    is dropped.
-    """
+    """The metered rows that do not count, a day at a time; nothing of a day that is refused for a file."""
     dropped = [pl.DataFrame(schema=DROPPED)]
     for day in sorted({file.day for file in files}) if settings.metered else ():
         own = [file for file in files if file.day == day]
         if len(sound(own)) == len(own):
-            seen = seen_of(own, settings)
+            seen = seen_of(own)
             dropped += [dropped_of(own, seen, settings), nobody_of(seen.nameless, settings)]
     return pl.concat(dropped)
 
 
 @dataclass(frozen=True)
 class IngestedDay:
-    """One day as read. For the trusted zone: the metrics count rows.
-
-    period: the raw sums, sealed; None where a file could not be read. Whether it may be released is for
-    `validate` to say. metrics: the raw frame, a row for each region in tree order. places: what was first
-    found where, by (region, metric) or (region, fault of a file). fits_clock: whether such timestamps will do
-    where the clock changes.
+    """One day as read, whose metrics count rows: for the trusted zone. period: the raw sums, sealed; None
+    where a file could not be read. places: what was first found where, by (region, metric or fault of a
+    file). fits_clock: whether such timestamps will do where the clock changes.
     """
 
     day: date
@@ -151,11 +132,11 @@ def read_days(settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
 
 def read_footers(settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
     """Read no more of a chunk of days than footers: only `fits_clock` is found."""
-    result = []
-    for dump in dumps:
-        stamp, regions = settings.input_of(dump.day).timestamp, settings.tree_of(dump.day).leaves
-        fits = all(fits_in_footer(path, stamp, settings) for own in dump.files for path in own)
-        result.append(ReadDay(dump.day, None, pl.DataFrame({"region": regions}), {}, fits))
+    result, files = [], inspected(settings, dumps)
+    for number, dump in enumerate(dumps):
+        regions = pl.DataFrame({"region": settings.tree_of(dump.day).leaves})
+        fits = all(file.fits_clock for file in files if file.day == number)
+        result.append(ReadDay(dump.day, None, regions, {}, fits))
     return result
 
 

@@ -18,10 +18,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from data_contracts.frames import LIMITS
-from optstream.catalogue.backends import Location, StoreUrl
+from data_contracts.metrics import LIMITS
 from optstream.storage.parquet import Claims, claims_of
-from optstream.storage.store import open_store
+from optstream.storage.store import Location, StoreUrl, open_store
 from optstream.stream.private_period import quantise
 from tasks.config import Layout, Settings
 from tasks.ingest.clock import fits_clock, start_of
@@ -69,15 +68,9 @@ def _instant(told: object) -> datetime | None:
     return told if told.tzinfo else told.replace(tzinfo=UTC)
 
 
-def size_of(file: Location) -> int:
-    """Bytes. Raises OSError."""
-    return facts_of(file).size
-
-
 def identity_of(file: Location) -> Identity:
-    """What is another for another file, and for this one once it was written to; None where there is none.
-
-    An object's tag may be a plain hash of what is in it: it is compared, and goes nowhere.
+    """What differs for another file, or once this one was written to; None where there is none. An object's
+    tag may be a plain hash of what is in it: it is compared, and goes nowhere.
     """
     try:
         if isinstance(file, StoreUrl):
@@ -90,7 +83,7 @@ def identity_of(file: Location) -> Identity:
 
 
 @contextmanager
-def opened(file: Location) -> Iterator[IO[bytes]]:
+def opened(file: Location) -> Iterator[Any]:
     """The file, to be read from end to end. Raises OSError."""
     if isinstance(file, StoreUrl):
         with open_store(file.parent).opened(file.name, block_size=HASHED_AT_ONCE) as found:
@@ -101,20 +94,8 @@ def opened(file: Location) -> Iterator[IO[bytes]]:
             yield found
 
 
-def sha256_of(file: Location) -> str:
-    """Of all its bytes. Raises OSError."""
-    digest = hashlib.sha256()
-    with opened(file) as found:
-        while chunk := found.read(HASHED_AT_ONCE):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
 def pages_are_whole(file: Location, columns: Sequence[str]) -> bool:
-    """Whether the pages of these columns fit their checksums; those of a file without checksums do.
-
-    polars does not look at checksums. Only files that have them are decoded twice.
-    """
+    """Whether the pages of these columns fit their checksums, if any: polars does not look at them."""
     try:
         with opened(file) as found:
             parquet = pq.ParquetFile(found, page_checksum_verification=True)
@@ -161,10 +142,7 @@ def forbid_spilling() -> None:
 
 
 def scan_file(file: Location, **how: Any) -> pl.LazyFrame:
-    """The file alone as a lazy frame, whatever its name looks like. how: as `pl.scan_parquet` takes it.
-
-    Every row of a dump is read by way of this.
-    """
+    """The file alone as a lazy frame, whatever its name looks like: the one way to rows of a dump."""
     forbid_spilling()
     if isinstance(file, StoreUrl):
         return pl.scan_parquet(
@@ -284,10 +262,7 @@ def _floats(
 def _integers(
     value: pl.Expr, dtype: pl.DataType, bounds: Bounds, limits: list[int], resolution: Fraction
 ) -> Reading:
-    """Integers, and the integers of a decimal column: the same numbers times a power of ten.
-
-    Those that are too long for 64 bits are counted one by one, in some microseconds a row.
-    """
+    """Integers, and decimals as integers times a power of ten; one by one where 64 bits do not hold them."""
     scale = 1
     wide = isinstance(dtype, pl.Decimal) or dtype in (pl.UInt64, pl.Int128)
     whole_type = pl.Int128 if wide else pl.Int64
@@ -335,13 +310,10 @@ MOST_SHOWN = 10
 class SourceFile:
     """One file of a chunk: where it stands, and the rule that it broke, if any.
 
-    number: index in the chunk. day, leaf: indices; of a file with the rows of every leaf the first leaf's.
-    leaves: those of its day, which `leaf` counts. layout: of its day. start, length: the day's first step and
-    a step's length in the timestamp column's own unit. value, customer: the columns' types. rows:
-    as the footer claims. floats: columns that name customers or leaves by floats, as writers do whole numbers
-    of which some are absent. found: of a file
-    without the right columns those that it has, where they are few: many may be a customer's each, and their
-    names are nobody's to show.
+    day, leaf: indices; of a file with the rows of every leaf the first leaf's. start, length: of the day's
+    steps, in the timestamp column's own unit. value, customer: the columns' types. rows: as the footer
+    claims. floats: columns that name customers or leaves by floats. found: the columns of a file without the
+    right ones, where they are few: many may be a customer's each, and their names are nobody's to show.
     """
 
     number: int
@@ -364,13 +336,12 @@ class SourceFile:
 
 
 def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> SourceFile:
-    """Read the footer and fill in the types, or the name of the rule that the file breaks.
-
-    sha256: that the file must have; empty where nothing says.
-    """
+    """Read the footer and fill in the types, or the name of the rule that the file breaks. sha256: or ""."""
     try:
-        if sha256 and sha256_of(file.path) != sha256:
-            return replace(file, broken="other_hash")
+        if sha256:
+            with opened(file.path) as found:
+                if hashlib.file_digest(found, "sha256").hexdigest() != sha256:
+                    return replace(file, broken="other_hash")
     except OSError:
         return replace(file, broken="unreadable")
     claims = claims_in(file.path)
@@ -408,6 +379,7 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
     if not pages_are_whole(file.path, read):
         return replace(file, broken="damaged_page")
     zoned = stamp.time_zone is not None
+    file = replace(file, fits_clock=fits_clock(settings.calendar, zoned=zoned))
     start = start_of(settings.calendar, day, zoned=zoned)
     if start is None:
         return replace(file, broken="clock")
@@ -420,22 +392,7 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
         customer=customer,
         rows=claims.rows,
         floats=frozenset(one for one in read if schema[one].is_float()) - {columns.value},
-        fits_clock=fits_clock(settings.calendar, zoned=zoned),
     )
-
-
-def fits_in_footer(path: Location, timestamp: str, settings: Settings) -> bool:
-    """Whether timestamps of a file fit a change of the clock, by its footer; True where that is silent."""
-    claims = claims_in(path)
-    if claims is None or not claims.within(LIMITS):
-        return True
-    try:
-        stamp = scan_file(path).collect_schema().get(timestamp)
-    except UNREADABLE:
-        return True
-    if not isinstance(stamp, pl.Datetime):
-        return True
-    return fits_clock(settings.calendar, zoned=stamp.time_zone is not None)
 
 
 def _few(schema: pl.Schema) -> tuple[str, ...]:

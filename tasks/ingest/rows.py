@@ -7,12 +7,12 @@ from functools import lru_cache
 
 import polars as pl
 
-from data_contracts.frames import FILE_FAULTS, raw_columns
+from data_contracts.metrics import FILE_FAULTS, raw_columns
 from optstream.stream.lattice import BETWEEN
 from tasks.config import Settings
 from tasks.config.fields import LONGEST_COLUMN
 from tasks.ingest import formats as kinds
-from tasks.ingest.formats import KINDS, Reading, SourceFile, reading, scan_file, size_of
+from tasks.ingest.formats import KINDS, Reading, SourceFile, facts_of, reading, scan_file
 
 OUTSIDE, OFF_GRID, NO_TIMESTAMP, NO_LEAF = -1, -2, -3, -4
 NO_STEP = 4
@@ -22,9 +22,7 @@ ROW = "row of the file".ljust(LONGEST_COLUMN + 1, ".")
 
 
 def scan(file: SourceFile) -> pl.LazyFrame:
-    """The file alone, whatever its name looks like, without statistics, which its writer claims: they may be
-    broken, or hide rows from a filter.
-    """
+    """The file alone, without the statistics that its writer claims: they may be broken, or hide rows."""
     return scan_file(file.path, use_statistics=False)
 
 
@@ -96,8 +94,7 @@ def reading_of(file: SourceFile, settings: Settings) -> Reading:
 def rows_of(
     file: SourceFile, settings: Settings, source: pl.LazyFrame, *, numbered: bool = False
 ) -> pl.LazyFrame:
-    """The needed columns of `source`, which holds rows of the file: file, leaf, step (negative: why none),
-    units, customer, row."""
+    """Rows of the file as file, leaf, step (negative: why none), units, and customer and row where wanted."""
     wanted = {
         "file": pl.lit(file.number, pl.UInt32),
         "leaf": leaf_of(file),
@@ -116,8 +113,7 @@ def rows_of(
 FILES_A_PLAN = 96
 """Files read by one lazy plan: each takes a blocking thread, and polars warns of a deadlock at 512."""
 BYTES_A_PLAN = 2**23
-"""A plan that has as much takes no further file: by then it keeps all threads at work, and more pages held at
-once gain nothing."""
+"""A plan that has as much takes no further file: it keeps all threads at work."""
 KEY = {"file": pl.UInt32, "leaf": pl.UInt32, "step": pl.Int32}
 """Of a cell."""
 CELLS = {**KEY, "kind": pl.Int8, "rows": pl.Int64, "units": pl.Int64}
@@ -151,7 +147,7 @@ def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
     size = 0
     for file in files:
         plan.append(file)
-        size += size_of(file.path)
+        size += facts_of(file.path).size
         if len(plan) == FILES_A_PLAN or size > BYTES_A_PLAN:
             yield plan
             plan, size = [], 0
@@ -160,12 +156,7 @@ def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
 
 
 def _grouped(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
-    """A row for each (file, leaf, step, kind of reading) found, and the sum of its units.
-
-    One integer for the four makes a group-by that costs little more than a sum: the kind of a reading is
-    part of what it is grouped by, so that counting the kinds needs no columns of their own. Each row is read
-    once, whatever it holds.
-    """
+    """A row for each (file, leaf, step, kind of reading), by one integer key, and the sum of its units."""
     width = (NO_STEP + max(file.n_steps for file in files)) * len(KINDS)
     n_leaves = max(len(file.leaves) for file in files)
     plans = []
@@ -218,31 +209,22 @@ def metrics_of(
     settings: Settings,
 ) -> pl.DataFrame:
     """Return the raw frame, (n_days * n_leaves) rows, its day an index, and with the leaf's."""
-    grid = pl.concat(_grid_of(settings, number, day) for number, day in enumerate(days))
-    for found in (_cell_counts(by_step), _dropped_counts(files, dropped)):
-        grid = grid.join(found, on=["day", "leaf"], how="left", maintain_order="left")
+    grid = pl.concat(
+        pl.DataFrame({"region": settings.tree_of(day).leaves}, schema={"region": pl.String}).select(
+            pl.lit(number, pl.UInt32).alias("day"),
+            pl.lit(settings.calendar.n_steps(day), pl.Int64).alias("steps_expected"),
+            pl.int_range(pl.len(), dtype=pl.UInt32).alias("leaf"),
+            "region",
+        )
+        for number, day in enumerate(days)
+    )
+    counted = _cell_counts(by_step)
+    own = [counted.drop("duplicates"), _dropped_counts(files, dropped)]
+    for counts in own if settings.metered else [counted]:
+        grid = grid.join(counts, on=["day", "leaf"], how="left", maintain_order="left")
     grid = grid.with_columns(pl.all().exclude("region").fill_null(0))
     grid = grid.join(_file_faults(files), on=["day", "leaf"], how="left", maintain_order="left")
-    if settings.metered:
-        grid = grid.with_columns(
-            duplicates=pl.col("dropped_duplicates"),
-            two_leaves=pl.col("dropped_two_leaves"),
-            no_customer=pl.col("dropped_no_customer"),
-        )
-    else:
-        grid = grid.with_columns(duplicates=pl.col("repeated"))
     return grid.select("leaf", *raw_columns(metered=settings.metered))
-
-
-def _grid_of(settings: Settings, number: int, day: date) -> pl.DataFrame:
-    """The leaves of a day, each with the day's index and its own."""
-    regions = pl.DataFrame({"region": settings.tree_of(day).leaves}, schema={"region": pl.String})
-    return regions.select(
-        pl.lit(number, pl.UInt32).alias("day"),
-        pl.lit(settings.calendar.n_steps(day), pl.Int64).alias("steps_expected"),
-        pl.int_range(pl.len(), dtype=pl.UInt32).alias("leaf"),
-        "region",
-    )
 
 
 def _file_faults(files: Sequence[SourceFile]) -> pl.DataFrame:
@@ -261,7 +243,7 @@ def _cell_counts(by_step: pl.DataFrame) -> pl.DataFrame:
     counts = [
         pl.col("rows").sum(),
         inside.sum().cast(pl.Int64).alias("steps_found"),
-        (pl.col("rows").filter(inside) - 1).sum().alias("repeated"),
+        (pl.col("rows").filter(inside) - 1).sum().alias("duplicates"),
     ]
     for name, broken in CELL_RULES.items():
         counted = pl.col(name) if name in ("absent", "infinite", "out_of_bounds") else pl.col("rows")
@@ -271,9 +253,7 @@ def _cell_counts(by_step: pl.DataFrame) -> pl.DataFrame:
 
 def _dropped_counts(files: Sequence[SourceFile], dropped: pl.DataFrame) -> pl.DataFrame:
     rows = with_days(dropped, files)
-    counts = [
-        pl.col("rows").filter(pl.col("rule") == name).sum().alias(f"dropped_{name}") for name in DROPPED_RULES
-    ]
+    counts = [pl.col("rows").filter(pl.col("rule") == name).sum().alias(name) for name in DROPPED_RULES]
     return rows.group_by("day", "leaf").agg(counts)
 
 
@@ -282,9 +262,7 @@ def _dropped_counts(files: Sequence[SourceFile], dropped: pl.DataFrame) -> pl.Da
 
 @dataclass(frozen=True)
 class Place:
-    """A file, by its name below the input folder, and a step of the day; None where the rule has none. found:
-    the columns that the file has, where the rule is about that, and they are few.
-    """
+    """A file by its name, and a step, None where the rule has none; its columns where they are few."""
 
     file: str | None = None
     step: int | None = None

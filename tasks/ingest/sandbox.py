@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import DumpError, OptStreamError
+from optstream.storage.store import Location, StoreUrl
 from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.config.fields import step_minutes
@@ -40,9 +40,9 @@ from tasks.ingest import Dump, IngestedDay, Reader, discover
 from tasks.ingest.arrivals import parts_of, place_of
 from tasks.ingest.clock import foresee
 from tasks.ingest.days import ReadDay, read_days, read_footers, sealed
-from tasks.ingest.formats import UNREADABLE, size_of
+from tasks.ingest.formats import UNREADABLE, facts_of
 from tasks.ingest.rows import Place
-from tasks.trusted.failures import forbid_core_dumps, is_failure, unexpected
+from tasks.trusted.files import forbid_core_dumps, is_failure, unexpected
 
 # What a run and the process that reads its dumps say to each other: JSON and Arrow, data and no code.
 
@@ -50,10 +50,7 @@ UNITS = "units"
 
 
 def request(settings: Settings, dumps: Sequence[Dump], *, footers: bool = False) -> bytes:
-    """The dumps, and of the settings what reading needs: no ledger, no mechanism's keys, no folder.
-
-    footers: nothing else of them is read.
-    """
+    """The dumps, and of the settings what reading needs: no ledger, no mechanism's keys, no folder."""
     known = settings.model_dump(mode="json", by_alias=True, exclude={"mechanism", "ledger", "folder", "file"})
     rest = {
         "mechanism": {"name": settings.mechanism.name},
@@ -109,10 +106,8 @@ def answer(read: Sequence[ReadDay] | str) -> Iterator[bytes]:
 
 
 def answered(messages: Iterable[bytes], settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay] | str:
-    """What `answer` said, taken from as many messages as it has.
-
-    The process has decoded files that others made, so nothing that it says is taken for granted. Raises
-    OptStreamError, repeating none of it, where it is no answer to this request.
+    """What `answer` said. The process has decoded files that others made, so nothing is taken for granted:
+    raises OptStreamError, repeating none of it, where it is no answer to this request.
     """
     source = iter(messages)
     try:
@@ -179,10 +174,7 @@ GRACE_SECONDS = 10.0
 
 
 def end_with_peer(descriptor: int) -> None:
-    """End this process as soon as the other end of a socket is closed, also while it is busy.
-
-    Of a reader of dumps: what it holds is raw, and nobody waits for it any more.
-    """
+    """End this process, which holds raw values, as soon as the other end of a socket is closed."""
 
     def wait() -> None:
         poll = select.poll()
@@ -194,10 +186,7 @@ def end_with_peer(descriptor: int) -> None:
 
 
 def end_with_parent() -> None:
-    """End this process, one of a pool's, when its parent is gone: politely, and then at once.
-
-    Whatever it was doing is taken up by the next run, as after any crash.
-    """
+    """End this process, one of a pool's, when its parent is gone: politely, and then at once."""
     parent = parent_process()
     if parent is None:
         return
@@ -223,12 +212,11 @@ PATIENCE = 30.0
 
 @contextmanager
 def reading_apart() -> Iterator[Reader]:
-    """Give a reader whose process begins with the first dump, and is begun anew if it died.
+    """Give a reader whose process begins with the first dump, is begun again if it died, and then waits for
+    the next reader.
 
     The reader raises DumpError where its process died over these dumps or took longer than `[input]
-    time_limit` for each, naming the file if they are of one day, and OptStreamError, without a library's
-    words, where it raised. Its process waits for the next reader of this one: a month of a backfill need not
-    begin its own.
+    time_limit` for each, naming the file if they are of one day, and OptStreamError where it raised.
     """
     known: list[_Process] = []
 
@@ -282,9 +270,9 @@ def _footer_fits_clock(settings: Settings, day: date) -> bool:
         return True
     part = next(number for number, own in enumerate(dump.files) if own)
     files = tuple(own[:1] if number == part else () for number, own in enumerate(dump.files))
-    process = _Process()
+    first, process = replace(dump, files=files, hashes={}), _Process()
     try:
-        found = process.ask(settings, [replace(dump, files=files)], seconds_of(settings), footers=True)
+        found = process.ask(settings, [first], seconds_of(settings), footers=True)
     except (EOFError, OSError, OptStreamError):
         return True
     finally:
@@ -335,10 +323,7 @@ def _one_by_one(dump: Dump, settings: Settings) -> Iterator[tuple[Dump, str]]:
 
 
 class _Process:
-    """This module as a program at the other end of a pair of sockets. It ends when this end is closed.
-
-    late: whether it was killed for having taken too long.
-    """
+    """This module as a program at the other end of a pair of sockets; it ends when this end is closed."""
 
     def __init__(self) -> None:
         self.owner = os.getpid()
@@ -360,8 +345,8 @@ class _Process:
     def ask(
         self, settings: Settings, dumps: Sequence[Dump], seconds: float, *, footers: bool = False
     ) -> list[ReadDay] | str:
-        """What it read, or in words why it could not. Raises EOFError or OSError if it is gone, or is killed
-        for having taken longer than so many seconds, and OptStreamError if its answer is none.
+        """What it read, or why it could not. Raises EOFError, OSError or OptStreamError if it gives no
+        answer.
         """
         timer = Timer(seconds, self._stop)
         timer.daemon = True
@@ -413,14 +398,12 @@ def _largest(dumps: Sequence[Dump]) -> int:
         mapped = int(Path("/proc/self/statm").read_text().split()[0]) * page
     paths = (path for dump in dumps for own in dump.files for path in own if isinstance(path, Path))
     with suppress(OSError):
-        mapped += sum(map(size_of, paths))
+        mapped += sum(facts_of(path).size for path in paths)
     return os.sysconf("SC_PHYS_PAGES") * page + mapped
 
 
 def limit(seconds: int, memory: int) -> None:
-    """Have the kernel end this process after so many seconds of the clock, or of all processors together,
-    and give it no more than so many bytes of memory, and none of any file.
-    """
+    """Have the kernel end this process after these seconds, and bound its memory; it may write no file."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     used = resource.getrusage(resource.RUSAGE_SELF)

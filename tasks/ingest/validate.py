@@ -8,10 +8,9 @@ from pathlib import Path
 
 import polars as pl
 
-from data_contracts.frames import FAULTY_COLUMNS
 from data_contracts.judge import Broken, judge
-from data_contracts.private_period import CONTRACT, private_period_metrics
-from data_contracts.raw import raw_contract
+from data_contracts.metrics import FAULTY_COLUMNS, private_period_metrics
+from data_contracts.suites import PRIVATE_PERIOD_CONTRACT, raw_contract
 from optstream.errors import ContractError
 from optstream.stream import PrivatePeriod
 from tasks.config import Settings
@@ -25,11 +24,8 @@ Fault = tuple[str, str, str, int | None, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Judged:
-    """One day's verdict.
-
-    error: why the day stops, None if it may be released; then `period` is there. alarms: what was clamped,
-    dropped or counted as 0. They depend on readings, so they may be shown in the trusted zone only.
-    results: the file of the validation results of its chunk.
+    """One day's verdict: its period if it may be released, else why not. alarms: what was clamped, dropped or
+    counted as 0, which depends on readings and so is for the trusted zone. results: the chunk's file.
     """
 
     day: date
@@ -40,10 +36,8 @@ class Judged:
 
 
 def validate(settings: Settings, days: Sequence[IngestedDay], *, now: datetime) -> list[Judged]:
-    """Judge a chunk of days, two validations whatever their number; write the results to the trusted zone.
-
-    A day that fails is a value with its error, which names file, column, step and rule, never a reading.
-    Raises ContractError only if judging itself failed. Users' suites are judged too: they only alarm.
+    """Judge a chunk of days, and by users' suites, which only alarm; write the results to the trusted zone. A
+    day that fails has an error that names file, column, step and rule, never a reading.
     """
     if not days:
         return []
@@ -54,7 +48,7 @@ def validate(settings: Settings, days: Sequence[IngestedDay], *, now: datetime) 
     periods = private_period_metrics(
         [(day.day, day.period) for day in days], settings.tree_of, settings.calendar, settings.model
     )
-    private, unfit = judge(CONTRACT, periods)
+    private, unfit = judge(PRIVATE_PERIOD_CONTRACT, periods)
     stopped, alarms = _messages(settings, days, broken, unfit)
     for frame, judged in ((RAW, metrics), (PRIVATE_PERIOD, periods)):
         for name, lines in judge_by_users(settings, frame, judged, now).items():

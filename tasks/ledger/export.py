@@ -3,14 +3,12 @@
 import json
 import os
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,20 +21,18 @@ from optstream.privacy.spends import spend_from_document
 from optstream.storage.folders import sync_folder
 from tasks.config import Settings
 from tasks.config.fields import lies_within
+from tasks.release.outcomes import Printed
 from tasks.trusted.files import private_opener
 
-# The columns of an exported ledger. Exact amounts are text ("2/3"), with a float beside them for reading.
+# The columns of an exported ledger. Exact amounts are text ("2/3"), with a float next to them for reading.
 
 COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
     "streams": {
         "stream": (pa.string(), "the stream's name"),
         "grant": (pa.string(), "the source and population whose budget it spends"),
-        "epsilon": (
-            pa.string(),
-            "exact: the most that any window of the privacy budget may lose, at delta where there is one",
-        ),
+        "epsilon": (pa.string(), "exact: the most that any window may lose, at delta where there is one"),
         "epsilon_float": (pa.float64(), "the same, rounded"),
-        "delta": (pa.string(), "exact: beside epsilon, for budgets of zero-concentrated privacy; else null"),
+        "delta": (pa.string(), "exact: delta of a budget of zero-concentrated privacy; else null"),
         "rho": (pa.string(), "exact: the most of it that any window may be charged; null likewise"),
         "window_length": (pa.int64(), "steps of a window"),
         "windows": (pa.string(), "sliding or aligned"),
@@ -47,7 +43,7 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         "hierarchy_hash": (pa.string(), "SHA-256 of the tree"),
         "calibration": (pa.string(), "strict or paper"),
         "calendar": (pa.string(), "how steps are counted"),
-        "document": (pa.string(), "whatever else was recorded of the terms, JSON"),
+        "document": (pa.string(), "the other recorded terms, JSON"),
         "n_events": (pa.int64(), "events of the stream"),
         "head": (pa.string(), "hash of its last event"),
     },
@@ -69,10 +65,7 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         "staged_hash": (pa.string(), "SHA-256 of the bytes to publish; null before"),
         "published_name": (pa.string(), "name of the published file; null before"),
         "reason": (pa.string(), "why it is VOID; null otherwise"),
-        "compromised": (
-            pa.string(),
-            "why others know its noise: each window that it charges is lost, in all streams; else null",
-        ),
+        "compromised": (pa.string(), "why others know its noise: all windows it charges are lost; else null"),
     },
     "spends": {
         "stream": (pa.string(), "the stream's name"),
@@ -87,15 +80,9 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         "kind": (pa.string(), "step, period, capped, joint or gaussian"),
         "level": (pa.int64(), "depth in the tree, root 0"),
         "stage": (pa.string(), "what was measured"),
-        "epsilon": (
-            pa.string(),
-            "exact: the most that this spend alone charges any window; null where it is charged in rho",
-        ),
+        "epsilon": (pa.string(), "exact: the most that it alone charges any window; null if charged in rho"),
         "epsilon_float": (pa.float64(), "the same, rounded"),
-        "rho": (
-            pa.string(),
-            "exact: likewise, of zero-concentrated privacy; null where it is charged in epsilon",
-        ),
+        "rho": (pa.string(), "exact: the same in zero-concentrated privacy; null if charged in epsilon"),
         "rho_float": (pa.float64(), "the same, rounded"),
         "document": (pa.string(), "the spend whole, JSON, from which every window can be priced"),
     },
@@ -125,10 +112,10 @@ ROWS_AT_ONCE = 20_000
 Columns = dict[str, list[Any]]
 
 
-@dataclass(frozen=True)
-class Exported:
+class Exported(Printed):
     """Where the files are, and how many rows each has, by table."""
 
+    format: Literal["optstream.ledger-export/1"] = "optstream.ledger-export/1"
     folder: Path
     n_rows: dict[str, int]
 
@@ -154,7 +141,7 @@ def export(settings: Settings, ledger: Ledger, folder: Path, n_rows_at_once: int
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
-    return Exported(target, n_rows)
+    return Exported(folder=target, n_rows=n_rows)
 
 
 def _write_tables(ledger: Ledger, folder: Path, n_rows_at_once: int) -> dict[str, int]:
@@ -163,7 +150,7 @@ def _write_tables(ledger: Ledger, folder: Path, n_rows_at_once: int) -> dict[str
         with open(folder / f"{table}.parquet", "xb", opener=private_opener) as file:
             with pq.ParquetWriter(file, SCHEMAS[table], compression="zstd") as writer:
                 for _, columns in batches:
-                    batch = pa.table(PREPARE.get(table, _as_it_is)(columns), schema=SCHEMAS[table])
+                    batch = pa.table(_prepared(table, columns), schema=SCHEMAS[table])
                     writer.write_table(batch)
                     n_rows[table] += batch.num_rows
             file.flush()
@@ -171,43 +158,22 @@ def _write_tables(ledger: Ledger, folder: Path, n_rows_at_once: int) -> dict[str
     return n_rows
 
 
-def _as_it_is(columns: Columns) -> Columns:
+def _prepared(table: str, columns: Columns) -> Columns:
+    """The ledger's rows with what is derived from their documents."""
+    for name in {"drawing", "in_force"} & columns.keys():
+        columns[name] = [bool(value) for value in columns[name]]
+    if table == "streams":
+        columns["resolution"] = [str(json.loads(model)["resolution"]) for model in columns.pop("model")]
+        columns["epsilon_float"] = [float(Fraction(epsilon)) for epsilon in columns["epsilon"]]
+    if table == "spends":
+        priced = [*map(_price, map(_shape, columns["document"]), columns.pop("window_length"))]
+        for place, name in enumerate(("kind", "level", "stage")):
+            columns[name] = [facts[place] for facts in priced]
+        for currency in ("epsilon", "rho"):
+            amounts = [facts[4] if facts[3] == currency else None for facts in priced]
+            columns[currency] = [None if one is None else str(one) for one in amounts]
+            columns[f"{currency}_float"] = [None if one is None else float(one) for one in amounts]
     return columns
-
-
-def _streams(columns: Columns) -> Columns:
-    models = [json.loads(model) for model in columns.pop("model")]
-    columns["resolution"] = [str(model["resolution"]) for model in models]
-    columns["epsilon_float"] = [float(Fraction(epsilon)) for epsilon in columns["epsilon"]]
-    return columns
-
-
-def _releases(columns: Columns) -> Columns:
-    columns["drawing"] = [bool(value) for value in columns["drawing"]]
-    return columns
-
-
-def _spends(columns: Columns) -> Columns:
-    lengths = columns.pop("window_length")
-    priced = [
-        _price(_shape(document), length)
-        for document, length in zip(columns["document"], lengths, strict=True)
-    ]
-    for place, name in enumerate(("kind", "level", "stage")):
-        columns[name] = [facts[place] for facts in priced]
-    for currency in ("epsilon", "rho"):
-        amounts = [facts[4] if facts[3] == currency else None for facts in priced]
-        columns[currency] = [None if one is None else str(one) for one in amounts]
-        columns[f"{currency}_float"] = [None if one is None else float(one) for one in amounts]
-    columns["in_force"] = [bool(value) for value in columns["in_force"]]
-    return columns
-
-
-PREPARE: dict[str, Callable[[Columns], Columns]] = {
-    "streams": _streams,
-    "releases": _releases,
-    "spends": _spends,
-}
 
 
 def _shape(document: str) -> str:

@@ -230,8 +230,13 @@ def _page(
     )
     charged = ledger.last_charged(terms.grant)
     free_from = None if charged is None else charged.last_start + 1
-    days = _days(calendar, model, newest, free_from, first, last)
-    steps = _steps(calendar, model, days, newest, free_from)
+    days = () if calendar is None else _days(calendar, model, newest, free_from, first, last)
+    steps = range(0)
+    if calendar is not None and days:
+        steps = range(calendar.first_step(days[0]), calendar.first_step(calendar.after(days[-1])))
+    elif newest is not None and free_from is not None:
+        # as many windows back as days are shown
+        steps = range(newest - DAYS_SHOWN * model.window_length, max(free_from, newest) + 1)
     stretches: Sequence[Stretch] = ledger.charged_windows(terms.grant, steps)
     pages = tuple(_stream_page(ledger, one, steps) for one in members)
     released = {release.period for page in pages for release in page.releases}
@@ -242,9 +247,9 @@ def _page(
         _day(settings, ledger, terms, stretches, day, own and day.isoformat() not in released) for day in days
     )
     if not first and not last and newest is not None:
-        # unasked, only the windows that the last release or a later one meets
+        # by default, only the windows that the last release or a later one meets
         stretches = _from(stretches, newest - model.window_length + 1)
-    windows = tuple(_window(calendar, model.budget, one) for one in stretches if one.charged or first or last)
+    fullest = ledger.shared_window(terms.grant, steps) if steps else None
     in_rho: dict[str, Any] = (
         {} if model.rho is None else {"currency": "rho", "delta": model.delta, "rho": model.rho}
     )
@@ -258,34 +263,39 @@ def _page(
         **in_rho,
         streams=pages,
         days=headrooms,
-        windows=windows,
-        shared=_shared(ledger, terms.grant, steps),
+        windows=tuple(
+            WindowHeadroom(
+                first_step=one.first_start,
+                last_step=one.last_start,
+                begin_first=calendar and calendar.local_time(one.first_start),
+                begin_last=calendar and calendar.local_time(one.last_start),
+                left=model.budget - one.charged,
+            )
+            for one in stretches
+            if one.charged or first or last
+        ),
+        shared=fullest
+        and FullestWindow(
+            first_step=fullest.first_step,
+            charged=fullest.total,
+            streams=tuple(StreamCharge(stream=name, charged=lost) for name, lost in fullest.by_stream),
+        ),
         free_from=free_from,
         free_from_time=None if calendar is None or free_from is None else calendar.local_time(free_from),
     )
 
 
-def _shared(ledger: Ledger, grant: str, steps: range) -> FullestWindow | None:
-    found = ledger.shared_window(grant, steps) if steps else None
-    if found is None:
-        return None
-    streams = tuple(StreamCharge(stream=name, charged=lost) for name, lost in found.by_stream)
-    return FullestWindow(first_step=found.first_step, charged=found.total, streams=streams)
-
-
 def _days(
-    calendar: Calendar | None,
+    calendar: Calendar,
     model: PrivacyModel,
     newest: int | None,
     free_from: int | None,
     first: date | None,
     last: date | None,
 ) -> tuple[date, ...]:
-    """Those asked for, or a fortnight of history and the days after it up to the first untouched."""
-    if calendar is None:
-        return ()
-    first = None if first is None else calendar.periods(first, first + timedelta(days=1))[0]
-    last = None if last is None else calendar.periods(last - timedelta(days=1), last)[-1]
+    """The requested days, or a fortnight of history and the days after it up to the first uncharged."""
+    first = first and calendar.periods(first, first + timedelta(days=1))[0]
+    last = last and calendar.periods(last - timedelta(days=1), last)[-1]
     if newest is not None:
         latest = calendar.period_from_step(newest)
         first = first or min(calendar.after(latest, 1 - DAYS_SHOWN), last or latest)
@@ -295,34 +305,17 @@ def _days(
             while free_from is not None and calendar.first_step(last) - lead < free_from:
                 last = calendar.after(last)
     first, last = first or last, last or first
-    if first is None or last is None:
-        return ()
-    return tuple(calendar.periods(first, last))
-
-
-def _steps(
-    calendar: Calendar | None,
-    model: PrivacyModel,
-    days: Sequence[date],
-    newest: int | None,
-    free_from: int | None,
-) -> range:
-    """The steps of the days; without a calendar, as many windows back as days are shown."""
-    if calendar is not None and days:
-        return range(calendar.first_step(days[0]), calendar.first_step(calendar.after(days[-1])))
-    if newest is None or free_from is None:
-        return range(0)
-    return range(newest - DAYS_SHOWN * model.window_length, max(free_from, newest) + 1)
+    return () if first is None or last is None else tuple(calendar.periods(first, last))
 
 
 def _stream_page(ledger: Ledger, terms: StreamTerms, steps: range) -> StreamPage:
-    model, found = terms.model, []
-    for outline in ledger.outlines(terms.stream, steps):
-        record = ledger.find(terms.stream, outline.period, outline.revision)
-        spends = record.spends if record else ()
-        epsilon = worst_window(spends, model.window_length).epsilon
-        period, revision, state = outline.period, outline.revision, outline.state
-        found.append(ChargedRelease(period=period, revision=revision, state=state, epsilon=epsilon))
+    found = []
+    for one in ledger.outlines(terms.stream, steps):
+        record = ledger.find(terms.stream, one.period, one.revision)
+        charged = worst_window(record.spends if record else (), terms.model.window_length).epsilon
+        found.append(
+            ChargedRelease(period=one.period, revision=one.revision, state=one.state, epsilon=charged)
+        )
     counts = ledger.count_by_state(terms.stream)
     return StreamPage(stream=terms.stream, terms=terms, counts=counts, releases=tuple(found))
 
@@ -338,13 +331,10 @@ def _day(
     calendar, model = settings.calendar if plan else calendar_of(terms), terms.model
     assert calendar is not None
     first, n_steps = calendar.first_step(day), calendar.n_steps(day)
-    lead = model.window_length - 1
-    near = _from(stretches, first - lead)
-    charged = max(
-        (one.charged for one in takewhile(lambda one: one.first_start < first + n_steps, near)),
-        default=Fraction(0),
+    near = takewhile(
+        lambda one: one.first_start < first + n_steps, _from(stretches, first - model.window_length + 1)
     )
-    left = model.budget - charged
+    left = model.budget - max((one.charged for one in near), default=Fraction(0))
     if not plan:
         return DayHeadroom(day=day, left=left)
     try:
@@ -362,22 +352,11 @@ def _from(stretches: Sequence[Stretch], start: int) -> Sequence[Stretch]:
     return stretches[bisect_left(stretches, start, key=lambda one: one.last_start) :]
 
 
-def _window(calendar: Calendar | None, budget: Fraction, one: Stretch) -> WindowHeadroom:
-    first, last = one.first_start, one.last_start
-    return WindowHeadroom(
-        first_step=first,
-        last_step=last,
-        begin_first=calendar and calendar.local_time(first),
-        begin_last=calendar and calendar.local_time(last),
-        left=budget - one.charged,
-    )
-
-
 # What one customer has lost over the days of a month or a year, from the ledger alone.
 
 DELTA = Fraction(1, 10**6)
 HORIZONS = (30, 365)
-"""Days over which a customer's whole loss is told where nobody asked for another number."""
+"""Default numbers of days of a customer's whole loss."""
 
 
 def _of_loss(read: Callable[[HorizonLoss], Any], compromised: Any) -> Any:

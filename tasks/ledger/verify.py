@@ -1,9 +1,9 @@
 """Compare the ledger with the published folder and the stored measurements. Nothing is changed."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from optstream.catalogue import Catalogue, Entry, check_files, find_catalogue
 from optstream.catalogue.backends import open_storage
@@ -15,70 +15,53 @@ from optstream.ledger.records import Entries, hash_at
 from optstream.privacy import worst_window
 from optstream.stream import Measured, period_from
 from tasks.config import Settings
-from tasks.operate.keys import public_keys_of
+from tasks.operate.keys import public_keys_of, recorded_otherwise
 from tasks.release.lineage import told_releases
+from tasks.release.outcomes import Printed
 from tasks.release.reserve import told_of_renumbered
 from tasks.release.witness import older_places
 from tasks.trusted.files import NAMED, RAW, files_in, read_verified
 
-# Compare the stored measurements with what the ledger recorded of them. Nothing is changed.
-
 NOT_DRAWN = (ReleaseState.RESERVED, ReleaseState.VOID)
+UNPUBLISHED = (ReleaseState.RESERVED, ReleaseState.DRAWN, ReleaseState.VOID)
 Key = tuple[str, int]
 """Period and revision."""
 
 
-def compare_measurements(settings: Settings, releases: dict[Key, ReleaseOutline]) -> Iterator[str]:
+def _measurements(settings: Settings, releases: dict[Key, ReleaseOutline]) -> Iterator[str]:
     """Every release that was drawn has its measurements, as recorded, and no others."""
-    known: dict[Path, ReleaseOutline] = {}
+    known = set[Path]()
     for (period, revision), release in releases.items():
-        folder = settings.measurements_of(period_from(period), revision)
-        known[folder] = release
+        folder, place = (
+            settings.measurements_of(period_from(period), revision),
+            place_of(settings, period, revision),
+        )
+        known.add(folder)
         if release.state in NOT_DRAWN:
             continue
         try:
             data = read_verified(folder, release.measurements_hash)
-            if revision and _measured_nothing(data, settings.model.window_length):
-                yield (
-                    f"{place_of(settings, period, revision)} measured nothing and took the place of an "
-                    "earlier revision that did; withdraw it, and restate the day when its windows "
-                    "have headroom"
-                )
+            with suppress(ParameterError):  # of another format
+                spends = Measured.from_bytes(data).spends if revision else ()
+                if revision and not worst_window(spends, settings.model.window_length).epsilon:
+                    yield (
+                        f"{place} measured nothing and took the place of an earlier revision that did; "
+                        "withdraw it, and restate the day when its windows have headroom"
+                    )
         except (LedgerError, OSError) as error:
-            yield (
-                f"{place_of(settings, period, revision)}: {error}; restore the measurements from a copy: "
-                "they are the release"
-            )
-        yield from (
-            f"{path}: no measurements of {place_of(settings, period, revision)}, which has others; destroy "
-            "it, for a second draw tells more than what was charged"
-            for path in _other_draws(folder, release)
-        )
+            yield f"{place}: {error}; restore the measurements from a copy: they are the release"
+        for path in files_in(folder) if release.measurements_hash else ():
+            own = path.name.endswith(f"-{(release.measurements_hash or '')[:NAMED]}")
+            # raw state and an owner's word hold no draw, nor does space held for one that never began
+            held = path.suffix == ".drawing" and not path.read_bytes().strip(b"\0")
+            if not own and not held and path.suffix not in (RAW, ".intact", ".raised"):
+                yield (
+                    f"{path}: no measurements of {place}, which has others; destroy it, for a second draw "
+                    "tells more than what was charged"
+                )
     for folder in files_in(settings.measurements_folder / settings.stream.name):
         if folder not in known:
             yield f"{folder}: belongs to no release of the ledger; move it away, or bring its ledger back"
-
-
-def _measured_nothing(data: bytes, window_length: int) -> bool:
-    """Whether stored measurements cost no window anything; False for those of another format."""
-    with suppress(ParameterError):
-        return not worst_window(Measured.from_bytes(data).spends, window_length).epsilon
-    return False
-
-
-def _other_draws(folder: Path, release: ReleaseOutline) -> Iterable[Path]:
-    """Files that hold another draw than the recorded one; raw state and an owner's word hold none."""
-    if not release.measurements_hash:
-        return []
-    own = release.measurements_hash[:NAMED]
-    return (
-        path
-        for path in files_in(folder)
-        if path.suffix not in (RAW, ".intact", ".raised")
-        and not path.name.endswith(f"-{own}")
-        # space that was held for a draw that never began
-        and (path.suffix != ".drawing" or path.read_bytes().strip(b"\0"))
-    )
 
 
 def place_of(settings: Settings, period: str, revision: int) -> str:
@@ -86,12 +69,7 @@ def place_of(settings: Settings, period: str, revision: int) -> str:
     return f"stream {settings.stream.name!r}, {period} revision {revision}"
 
 
-# Compare the lineage with what the ledger has as published. Nothing is changed.
-
-
-def compare_lineage(
-    settings: Settings, ledger: Ledger, releases: Mapping[Key, ReleaseOutline]
-) -> Iterator[str]:
+def _lineage(settings: Settings, ledger: Ledger, releases: Mapping[Key, ReleaseOutline]) -> Iterator[str]:
     """Every release that was published after some that the lineage knows is known to it, too.
 
     An event is written before the ledger has the release as published, and `optstream purge` takes the oldest
@@ -100,12 +78,11 @@ def compare_lineage(
     """
     # the ledger first, in its own order: what it has as published, the lineage knows by now
     published = list(ledger.event_times(settings.stream.name, "published"))
-    told = told_releases(settings)
+    known = told_releases(settings)
     last = max(
-        (number for number, release in enumerate(published) if release in told), default=len(published)
+        (number for number, release in enumerate(published) if release in known), default=len(published)
     )
-    withdrawn = {key for key, release in releases.items() if release.withdrawn is not None}
-    lacking = [release for release in published[last + 1 :] if release not in withdrawn]
+    lacking = [key for key in published[last + 1 :] if key not in releases or releases[key].withdrawn is None]
     if lacking:
         (period, revision), others = lacking[0], len(lacking) - 1
         yield (
@@ -115,13 +92,11 @@ def compare_lineage(
         )
 
 
-UNPUBLISHED = (ReleaseState.RESERVED, ReleaseState.DRAWN, ReleaseState.VOID)
-
-
-@dataclass(frozen=True)
-class Verification:
+class Verification(Printed):
     """What was found wrong, a line each, and what could not be looked at."""
 
+    format: Literal["optstream.ledger-verify/1"] = "optstream.ledger-verify/1"
+    whole: bool
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     n_releases: int
@@ -131,70 +106,82 @@ class Verification:
 def verify(settings: Settings, ledger: Ledger | None) -> Verification:
     """Check the ledger against itself, then ledger, catalogue and files against each other.
 
-    ledger: of `find_ledger`. What only a run that is under way explains is looked at twice, and told if it
-    is still there. Works as far as it can without ledger, catalogue or folder, and says what is missing.
+    ledger: of `find_ledger`. Problems that only a run under way explains are looked for twice, and reported
+    if they persist. Works as far as it can without ledger, catalogue or folder, and says what is missing.
     Raises LedgerError if the database refuses.
     """
     catalogue, problems, notes = _catalogue(settings)
+    listed = 0 if catalogue is None else len(catalogue.entries)
     if ledger is None:
-        if catalogue is not None and catalogue.entries:
+        if listed:
             problems.append(
-                f"ledger: there is none, and {settings.published_folder} has {len(catalogue.entries)} days: "
-                "what they cost is not known; bring the ledger back before anything is released"
+                f"ledger: there is none, and {settings.published_folder} has {listed} days: what they cost "
+                "is not known; bring the ledger back before anything is released"
             )
         else:
             notes.append("there is no ledger yet: the first run makes it")
-        return Verification(
-            tuple(problems), tuple(notes), 0, 0 if catalogue is None else len(catalogue.entries)
-        )
+        return Verification(whole=not problems, problems=problems, notes=notes, n_releases=0, n_listed=listed)
     own = settings.stream.name
     problems = [f"ledger: {line}" for line in ledger.verify()] + problems
-    found = list(compare(settings, ledger))
-    if found:
-        again = set(compare(settings, ledger))
-        problems += [line for line in found if line in again]
+    found = list(_compare(settings, ledger))
+    again = set(_compare(settings, ledger)) if found else ()
+    problems += [line for line in found if line in again]
     others = [name for name in ledger.streams() if name != own]
     if others:
         notes.append(
             f"these are the folders of {own}: those of {', '.join(others)} are compared with their own "
             "configurations, or the file of their population, as --config"
         )
-    notes += _without_tombstone(catalogue, ledger.outlines(own))
+    withdrawn = {one.period for one in ledger.outlines(own) if one.withdrawn is not None}
+    if catalogue is not None:  # as after `optstream publish` of a lost folder
+        withdrawn -= {entry.period.isoformat() for entry in catalogue.entries}
+    if catalogue is not None and withdrawn:
+        notes.append(
+            f"catalogue.json has no tombstone of {', '.join(sorted(withdrawn)[:3])}"
+            f"{' and others' * (len(withdrawn) > 3)}: it was made anew or is an older copy; readers have "
+            "nothing of what was withdrawn, and only a newer copy would tell them that it was"
+        )
     counts = ledger.count_by_state(own)
     if counts.get(ReleaseState.PUBLISHED) and not told_releases(settings):
         notes.append(f"{settings.lineage_folder} has no event: it was not compared with what was published")
-    listed = 0 if catalogue is None else len(catalogue.entries)
-    return Verification(tuple(problems), tuple(notes), sum(counts.values()), listed)
+    return Verification(
+        whole=not problems,
+        problems=problems,
+        notes=notes,
+        n_releases=sum(counts.values()),
+        n_listed=listed,
+    )
 
 
 def _catalogue(settings: Settings) -> tuple[Catalogue | None, list[str], list[str]]:
+    """The catalogue, problems and notes."""
     folder = settings.published_folder
     try:
         catalogue = find_catalogue(folder)
     except PublicationError as error:
         return None, [f"{folder}: {error}"], []
-    if catalogue is None:
-        missing = isinstance(folder, Path) and not folder.is_dir()
-        what = "is not there" if missing else "has no catalogue.json"
-        return None, [], [f"{folder} {what}: the ledger could not be compared with it"]
-    return catalogue, [], []
+    if catalogue is not None:
+        return catalogue, [], []
+    missing = isinstance(folder, Path) and not folder.is_dir()
+    what = "is not there" if missing else "has no catalogue.json"
+    return None, [], [f"{folder} {what}: the ledger could not be compared with it"]
 
 
-def compare(settings: Settings, ledger: Ledger) -> Iterator[str]:
-    """The lines of `verify` that a run under way may explain."""
+def _compare(settings: Settings, ledger: Ledger) -> Iterator[str]:
+    """The problems that a run under way may explain."""
     # the catalogue first: what it lists is in the ledger as DRAWN or further by now
-    catalogue = _catalogue(settings)[0]
+    catalogue, stream = _catalogue(settings)[0], settings.stream.name
     releases: dict[Key, ReleaseOutline] = {}
-    for one in ledger.outlines(settings.stream.name):
+    for one in ledger.outlines(stream):
         if _is_day(one.period):
             releases[one.period, one.revision] = one
         else:
-            yield f"stream {settings.stream.name!r} has a release of {one.period!r}, which is no day"
+            yield f"stream {stream!r} has a release of {one.period!r}, which is no day"
     yield from told_of_renumbered(settings, ledger)
     yield from _published(settings, catalogue, releases)
     if catalogue is not None:
-        yield from _other_trees(settings, catalogue, releases, ledger.trees(settings.stream.name))
-        yield from _listed(settings, catalogue, releases, ledger.vintages(settings.stream.name))
+        yield from _other_trees(settings, catalogue, releases, ledger.trees(stream))
+        yield from _listed(settings, catalogue, releases, ledger.vintages(stream))
         for head in ledger.missing_heads(catalogue.ledger_heads):
             yield (
                 f"{settings.published_folder}: its ledger head {head[:12]} is not in the ledger, which is an "
@@ -203,8 +190,8 @@ def compare(settings: Settings, ledger: Ledger) -> Iterator[str]:
         found = check_files(settings.published_folder, public_keys_of(settings))
         yield from (f"{settings.published_folder}: {line}" for line in found)
     yield from older_places(settings, ledger)
-    yield from compare_measurements(settings, releases)
-    yield from compare_lineage(settings, ledger, releases)
+    yield from _measurements(settings, releases)
+    yield from _lineage(settings, ledger, releases)
 
 
 def _published(
@@ -231,20 +218,6 @@ def _published(
                 f"{place_of(settings, period, revision)} is {release.state}, and the published folder lists "
                 f"{what}; `optstream publish {period}` puts it back, or restore the folder from a copy"
             )
-
-
-def _without_tombstone(catalogue: Catalogue | None, releases: Iterable[ReleaseOutline]) -> Iterator[str]:
-    """Withdrawn days of which the catalogue says nothing, as after `optstream publish` of a lost folder."""
-    if catalogue is None:
-        return
-    known = {entry.period.isoformat() for entry in catalogue.entries}
-    bare = sorted({one.period for one in releases if one.withdrawn is not None} - known)
-    if bare:
-        yield (
-            f"catalogue.json has no tombstone of {', '.join(bare[:3])}{' and others' * (len(bare) > 3)}: it "
-            "was made anew or is an older copy; readers have nothing of what was withdrawn, and only a newer "
-            "copy would tell them that it was"
-        )
 
 
 def _listed(
@@ -311,7 +284,7 @@ def _other_trees(
         if release is None or entry.withdrawn:
             continue
         stated = None
-        with suppress(PublicationError):  # told below, with the file
+        with suppress(PublicationError):  # reported below, with the file
             stated = read_statement(storage, entry).mechanism.get(TREE)
         known = trees.get(release.amendment)
         if stated is not None and known and stated != hash_at(known, release.first_step):
@@ -323,14 +296,6 @@ def _other_trees(
 
 def _key(entry: Entry) -> Key:
     return entry.period.isoformat(), entry.revision
-
-
-def recorded_otherwise(entry: Entry, release: ReleaseOutline, known: Sequence[Vintage]) -> str | None:
-    """What the ledger has in the place of the bytes that are listed; None if it has these very bytes."""
-    named = {0: (release.staged_hash, release.published_name)}
-    named |= {one.number: (one.staged_hash, one.published_name) for one in known}
-    recorded = named.get(entry.vintage, (None, "no such vintage"))
-    return None if recorded == (entry.file_hash, entry.file.rpartition("/")[2]) else str(recorded[1])
 
 
 def _is_day(period: str) -> bool:

@@ -182,7 +182,14 @@ def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> I
     release, arrival = facts.releases.get(day.day), facts.arrivals.get(day.day)
     match day.state:
         case State.LATE:
-            yield _late(settings, day)
+            nodes = day.waiting_for
+            more = "" if len(nodes) <= MOST_NAMED else f" and {len(nodes) - MOST_NAMED} more"
+            words = (
+                f"the dump of {_named(settings, nodes)}{more} was not complete by "
+                f"{late_from(settings, day.day):%Y-%m-%d %H:%M} ({settings.stream.time_zone}): ask its "
+                f"supplier; the {settings.stream.period} is released once it is there"
+            )
+            yield Kind.LATE, words, nodes[0] if len(nodes) == 1 else None
         case State.MISSING:
             yield (
                 Kind.MISSING,
@@ -204,7 +211,7 @@ def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> I
                 "fails again, the orchestrator's page of the run says where",
             )
         case State.FAILED if arrival is not None and arrival.broken:
-            nodes = [*arrival.broken]
+            nodes = (*arrival.broken,)
             words = f"the files of {_named(settings, nodes)} are not as they should be: {day.note}"
             yield Kind.FAILED, words, nodes[0] if len(nodes) == 1 else None
         case State.FAILED:
@@ -243,17 +250,6 @@ def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> I
         else:
             words = f"not released, and its raw readings are deleted in {left} days: keep them until it is"
             yield Kind.EXPIRING, words
-
-
-def _late(settings: Settings, day: DayState) -> Said:
-    nodes = day.waiting_for
-    more = "" if len(nodes) <= MOST_NAMED else f" and {len(nodes) - MOST_NAMED} more"
-    words = (
-        f"the dump of {_named(settings, nodes)}{more} was not complete by "
-        f"{late_from(settings, day.day):%Y-%m-%d %H:%M} ({settings.stream.time_zone}): ask its supplier; the "
-        f"{settings.stream.period} is released once it is there"
-    )
-    return Kind.LATE, words, nodes[0] if len(nodes) == 1 else None
 
 
 def _stuck(settings: Settings, facts: Facts, day: DayState, now: datetime) -> Iterator[Said]:
@@ -391,59 +387,42 @@ def but_for_dates(text: str) -> str:
     return _DATED.sub("", text)
 
 
-@dataclass(frozen=True)
+@dataclass
 class AlarmRun:
-    """Alarms of one kind and node and of periods in a row, the earliest first; or a single one."""
+    """Alarms of one kind and node and of periods in a row; the words of the last stand for all."""
 
-    alarms: tuple[Alarm, ...]
-
-    @property
-    def first(self) -> Alarm:
-        """The earliest."""
-        return self.alarms[0]
-
-    @property
-    def last(self) -> Alarm:
-        """The newest, whose words stand for all."""
-        return self.alarms[-1]
+    first: Alarm
+    last: Alarm
+    n_alarms: int = 1
 
     @property
     def when(self) -> str:
         """How many periods they are of, the first and the last; "" for a single alarm."""
         first, last = self.first.day, self.last.day
-        if len(self.alarms) == 1 or first is None or last is None:
-            return ""
-        return _periods(len(self.alarms), first, last)
-
-    @property
-    def words(self) -> str:
-        """What people read of all of them."""
-        return f"{self.when}; the last: {self.last.words}" if self.when else self.last.words
+        return _periods(self.n_alarms, first, last) if self.n_alarms > 1 and first and last else ""
 
 
-def alarm_runs(alarms: Iterable[Alarm], *, same_words: bool = False) -> tuple[AlarmRun, ...]:
-    """Return alarms, which come by period, rising, with those in a row together. Pure.
-
-    same_words: only those are together that say the same, but for dates and clock times; else the words of
-    the last stand for what others of its kind and node say.
-    """
-    runs: list[list[Alarm]] = []
-    newest: dict[tuple[str, ...], list[Alarm]] = {}
+def alarm_runs(alarms: Iterable[Alarm], *, same_words: bool = False) -> list[AlarmRun]:
+    """Group alarms, rising by period, of periods in a row; same_words: if they differ in dates alone."""
+    runs: list[AlarmRun] = []
+    newest: dict[tuple[str, ...], AlarmRun] = {}
     for one in alarms:
         alike = (one.kind, one.node or "", but_for_dates(one.words) if same_words else "")
         run = newest.get(alike)
-        before = None if run is None else run[-1].day
-        if run is not None and before is not None and one.day is not None and follows(before, one.day):
-            run.append(one)
+        if run and run.last.day and one.day and follows(run.last.day, one.day):
+            run.last, run.n_alarms = one, run.n_alarms + 1
         else:
-            newest[alike] = [one]
+            newest[alike] = AlarmRun(one, one)
             runs.append(newest[alike])
-    return tuple(AlarmRun(tuple(run)) for run in runs)
+    return runs
 
 
 def lines_of(alarms: Iterable[Alarm], prefix: str = "") -> list[str]:
     """A line for each alarm or run of alike ones, in their order; of very many only the last are shown."""
-    lines = [f"{prefix}{run.last.severity}: {run.last.kind}: {run.words}" for run in alarm_runs(alarms)]
+    lines = []
+    for run in alarm_runs(alarms):
+        when = f"{run.when}; the last: " if run.when else ""
+        lines.append(f"{prefix}{run.last.severity}: {run.last.kind}: {when}{run.last.words}")
     cut = len(lines) - MOST_LINES
     return lines if cut <= 0 else [f"{cut} earlier ones: see `optstream status --json`", *lines[cut:]]
 
@@ -465,12 +444,10 @@ class AlarmGroup:
     def when(self) -> str:
         """The days that they are of, or nothing without a day."""
         days = sorted({one.day for one in self.alarms if one.day is not None})
-        if not days:
-            return ""
-        return str(days[0]) if len(days) == 1 else _periods(len(days), days[0], days[-1])
+        return _periods(len(days), days[0], days[-1]) if len(days) > 1 else "".join(map(str, days))
 
     @property
-    def runs(self) -> tuple[AlarmRun, ...]:
+    def runs(self) -> list[AlarmRun]:
         """The same, those in a row that say the same together; the newest first."""
         return alarm_runs(reversed(self.alarms), same_words=True)[::-1]
 

@@ -1,5 +1,6 @@
 """What is known of a stream at one moment: read from ledger, folders and catalogue, judged elsewhere."""
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -10,6 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import floor, inf, isfinite, log
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -21,7 +23,7 @@ from optstream.catalogue.backends import open_storage
 from optstream.catalogue.index import DayEntry, day_entries
 from optstream.catalogue.layout import DATA
 from optstream.catalogue.page import check_page
-from optstream.errors import LedgerError, ParameterError, PublicationError
+from optstream.errors import LedgerError, OptStreamError, ParameterError, PublicationError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
 from optstream.stream import AggregationTree, Measured, day_of, period_from
 from optstream.stream.calendar import ORIGIN
@@ -31,51 +33,95 @@ from tasks.config.fields import step_minutes
 from tasks.ingest import Arrival, arrivals_of, days_with_dumps
 from tasks.ingest.clock import clock_ahead
 from tasks.ledger.show import BudgetSummary, read_book
-from tasks.monitor.records import AuditRecord, last_audit
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import Budget, budget_of
 from tasks.trusted.covariates import read_covariates
-from tasks.trusted.files import read_verified
+from tasks.trusted.files import read_verified, write_private
 from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW, USER, newest_results
+
+Work = Literal["look", "watch"]
+"""A look of the night, and the watch."""
+LONGEST_WATCH = timedelta(minutes=30)
+"""A watch that takes longer is killed, so that the next one can look."""
+
+
+def note_end(settings: Settings, work: Work, now: datetime) -> None:
+    """Keep that it ended now. Raises OSError where it cannot be kept."""
+    write_private(settings.watch_folder / f"{work}-ended", now.isoformat().encode())
+
+
+def last_end(settings: Settings, work: Work) -> datetime | None:
+    """Return when the last one ended; None where none has, or where that cannot be read."""
+    try:
+        at = datetime.fromisoformat((settings.watch_folder / f"{work}-ended").read_text().strip())
+    except (OSError, ValueError, OptStreamError):
+        return None
+    return at if at.tzinfo is not None else None
+
+
+# What the last audit of the configured mechanism found, kept in the trusted zone.
+
+FORMAT = "optstream.audit-record/1"
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """How the last audit ended. same: whether the configuration and its share of the budget are as then."""
+
+    at: datetime
+    passed: bool
+    same: bool
+
+
+def last_audit(settings: Settings) -> AuditRecord | None:
+    """The newest record that can be read; None without any."""
+    try:
+        paths = sorted(settings.audits_folder.glob("*.json"), reverse=True)
+    except OSError:
+        return None
+    for path in paths:
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            record = json.loads(path.read_bytes())
+            if record["format"] == FORMAT:
+                same = record["configuration_hash"] == settings.configuration_hash
+                return AuditRecord(
+                    datetime.fromisoformat(record["at"]), bool(record["audit"]["passed"]), same
+                )
+    return None
+
 
 # The newest published day by its stored measurements, which are noisy; no dump is opened.
 
 
-def newest_published(releases: Mapping[date, ReleaseOutline]) -> date | None:
-    """The newest day whose release is published; None without one."""
+def _newest_published(releases: Mapping[date, ReleaseOutline]) -> date | None:
     published = (day for day, one in releases.items() if one.state is ReleaseState.PUBLISHED)
     return max(published, default=None)
 
 
-def read_newest(settings: Settings, releases: Mapping[date, ReleaseOutline]) -> tuple[date, Measured] | None:
-    """The newest published day and its measurements; None where nothing needs them, or they are gone."""
-    day = newest_published(releases)
-    if day is None or not (settings.mechanism.kind.has_self_check or settings.covariates.given):
-        return None
-    folder = settings.measurements_of(day, releases[day].revision)
-    try:
-        return day, Measured.from_bytes(read_verified(folder, releases[day].measurements_hash))
-    except (LedgerError, ParameterError, OSError):
-        return None
-
-
-def unlike_days(settings: Settings, day: date, revision: int, measured: Measured) -> tuple[date, ...]:
-    """The days that the self-check of a day's mechanism found unlike all others, rising.
-
-    Such a day's blocks missed what habits predict by more than noise can explain, and it was estimated with
-    wider priors. Empty for a mechanism without a self-check, and for measurements of another configuration.
+def _of_newest(
+    settings: Settings, releases: Mapping[date, ReleaseOutline]
+) -> tuple[tuple[date, ...], dict[date, tuple[str, ...]]]:
+    """Return the days that the newest day's self-check found unlike all others, and a sentence for each
+    covariate that its measurements went without; nothing where the measurements are gone or of another
+    configuration.
     """
-    if not settings.mechanism.kind.has_self_check:
-        return ()
+    day, has_check = _newest_published(releases), settings.mechanism.kind.has_self_check
+    if day is None or not (has_check or settings.covariates.given):
+        return (), {}
+    release, unlike = releases[day], tuple[date, ...]()
     try:
-        events = mechanism_for(settings, day, revision).events(measured)
-    except ParameterError:
-        return ()
-    return tuple(ORIGIN + timedelta(days=number) for number in events)
+        folder = settings.measurements_of(day, release.revision)
+        measured = Measured.from_bytes(read_verified(folder, release.measurements_hash))
+    except (LedgerError, ParameterError, OSError):
+        return (), {}
+    if has_check:
+        with suppress(ParameterError):
+            events = mechanism_for(settings, day, release.revision).events(measured)
+            unlike = tuple(ORIGIN + timedelta(days=number) for number in events)
+    return unlike, _missing_covariates(settings, day, measured)
 
 
-def missing_covariates(settings: Settings, day: date, measured: Measured) -> dict[date, tuple[str, ...]]:
-    """The day, with a sentence for each covariate that its measurements went without; empty without any."""
+def _missing_covariates(settings: Settings, day: date, measured: Measured) -> dict[date, tuple[str, ...]]:
     if not settings.covariates.given:  # as every stream of hours
         return {}
     from optstream.mechanisms.history_informed import COVARIATES, LATE  # it takes a second
@@ -87,7 +133,7 @@ def missing_covariates(settings: Settings, day: date, measured: Measured) -> dic
     missing = [one for one in settings.covariates.given if one.name not in in_time]
     if not missing:
         return {}
-    unread = {one.name: one.why for one in read_covariates(settings, day).unread}
+    unread = read_covariates(settings, day).unread
     without = "covariate {0.name}: {0.path} had no value of the day"
     return {day: tuple(unread.get(one.name, without.format(one)) for one in missing)}
 
@@ -100,8 +146,7 @@ MISSING, RESIZED = "is missing", "is not as long as it was"
 def lost_files(settings: Settings, catalogue: Catalogue | None) -> dict[date, str]:
     """The listed days whose file is missing, or has another size than when it was last read, with which.
 
-    One listing of the folder; of a local one the sizes as well. A day that was withdrawn or published again
-    meanwhile is left out, and where the folder cannot be listed, every day is.
+    A day that was withdrawn or published again meanwhile, and a folder that cannot be listed, give nothing.
     """
     if catalogue is None:
         return {}
@@ -137,7 +182,7 @@ def _resized(settings: Settings, listed: Iterable[Entry]) -> dict[date, str]:
 
 
 def kept_figures(settings: Settings) -> pl.DataFrame | None:
-    """The pages' summaries (`tasks.pages.summaries.SCHEMA`) of every published file and node: published
+    """The pages' summaries (`tasks.pages.published.SCHEMA`) of every published file and node: published
     values alone. None where there is none yet.
     """
     columns = ["file_hash", "node", "mean", "noise", "model", "size"]
@@ -166,12 +211,7 @@ MOST_NAMED = 12
 
 @dataclass(frozen=True)
 class Suspect:
-    """Shares in [0, 1] of one region's rows of a day.
-
-    clamped: beyond the public bounds, or infinite. absent: null or NaN. doubled: repeated rows of one step,
-    and of metered input rows of one customer that lie in several leaves at one step. unusable: metered rows
-    without a step of the day, a leaf or a customer; 1 where a region has no row at all.
-    """
+    """Shares in [0, 1] of one region's rows of a day; unusable: 1 where a region has no row at all."""
 
     clamped: float
     absent: float
@@ -185,17 +225,14 @@ class Suspect:
 
 
 def suspect_readings(settings: Settings, days: set[date]) -> dict[date, dict[str, Suspect]]:
-    """By day, each region with rows, in the tree's order, by the newest validation result of that day.
-
-    Days without one that can be read are left out. A region in another unit shows where it leaves the bounds:
-    a thousandfold one and a negative one do, a thousandth does not.
-    """
+    """By day, each region with rows, in the tree's order, by the newest readable validation result."""
     found = {}
     for day, suite, document in newest_results(settings, days):
         if suite == RAW:
             with suppress(KeyError, TypeError, ValueError, pl.exceptions.PolarsError):
-                found[day] = _shares(pl.DataFrame(document["meta"]["metrics"], strict=False), day)
-    return {day: regions for day, regions in found.items() if regions}
+                if regions := _shares(pl.DataFrame(document["meta"]["metrics"], strict=False), day):
+                    found[day] = regions
+    return found
 
 
 def loudest(settings: Settings, days: set[date]) -> list[str]:
@@ -274,11 +311,10 @@ LEAST_DAYS, MOST_DAYS = 7, 28
 
 @dataclass(frozen=True)
 class Comparison:
-    """A region, which is a leaf, on a day, by published figures alone, in the unit of the values.
+    """A leaf's published mean of a day, and the median of the days before, `usual`, which is not zero.
 
-    mean: of the day's values. usual: the median of such means of the days before, which is not zero. noise:
-    the most that the standard deviation of the noise in `mean` can be; 0 where no file says. error: the same
-    of the whole error.
+    noise, error: the most that the standard deviation of the mean's noise and of its whole error can be; 0
+    where no file says.
     """
 
     day: date
@@ -295,17 +331,13 @@ class Comparison:
 
     @property
     def is_far(self) -> bool:
-        """Whether it is ten times as much, a tenth, or of the other sign, by more than errors explain: a zone
-        of one trip a day has days without.
-        """
+        """Whether it is ten times as much, a tenth, or of the other sign, by more than errors explain."""
         explained = DEVIATIONS * self.noise if self.noise else DEVIATIONS_OF_ERRORS * self.error
         return abs(self.mean - self.usual) > explained and not 1 / FACTOR < self.ratio < FACTOR
 
     @property
     def distance(self) -> float:
-        """By which comparisons are sorted: the same for twice and for half as much; infinite without a
-        logarithm.
-        """
+        """The absolute log ratio, infinite without a logarithm."""
         return abs(log(self.ratio)) if self.ratio > 0 else inf
 
     @property
@@ -321,10 +353,8 @@ class Comparison:
 
 
 def compare(kept: pl.DataFrame, listed: Sequence[Entry], leaves: Collection[str]) -> tuple[Comparison, ...]:
-    """Compare the last of these days, entries that were not withdrawn, with the up to 28 before it.
-
-    kept: as `tasks.monitor.facts.kept_figures` gives it. Returns by region's code a comparison
-    for each leaf with a figure of that day, and with figures of a week before whose median is not zero.
+    """Compare the last of these listed days with the up to 28 before it, for each leaf with a figure of that
+    day and of a week before. kept: as `kept_figures`.
     """
     if not listed:
         return ()
@@ -346,20 +376,14 @@ def compare(kept: pl.DataFrame, listed: Sequence[Entry], leaves: Collection[str]
     )
 
 
-def far_regions(settings: Settings, catalogue: Catalogue | None) -> tuple[Comparison, ...]:
-    """The leaves whose published mean of the newest listed day is ten times the median of the up to 28 listed
-    days before, or a tenth, or of the other sign, and by more than errors explain.
-
-    A region in another unit, or negated, published within its bounds. Of published figures alone, as the
-    pages keep them: it costs no privacy. Empty before a week is listed.
-    """
+def _far_regions(settings: Settings, catalogue: Catalogue | None) -> tuple[Comparison, ...]:
+    """The leaves that are far from their history on the newest listed day; empty before a week is listed."""
     listed = () if catalogue is None else catalogue.listed
     kept = kept_figures(settings) if len(listed) > LEAST_DAYS else None
     if kept is None:
         return ()
-    return tuple(
-        one for one in compare(kept, listed, settings.tree_of(listed[-1].period).leaves) if one.is_far
-    )
+    leaves = settings.tree_of(listed[-1].period).leaves
+    return tuple(one for one in compare(kept, listed, leaves) if one.is_far)
 
 
 SUSPECT_DAYS = 28
@@ -381,31 +405,14 @@ class Hold:
 class Facts:
     """What is known of a stream at one moment.
 
-    Attributes:
-        live: Whether days are expected up to yesterday, or only as far as ledger and dumps reach (an
-            archive).
-        first, last: The span of days to be looked at; None where there are none.
-        releases: Of each day its newest revision.
-        holds: Of each day under way.
-        catalogue: As published; None where there is none, or it cannot be read.
-        catalogue_error: Why there is no catalogue though there should be one.
-        is_own_ledger: Whether the ledger contains what the catalogue carries of it.
-        arrivals: Of each day of the span without a release, where the input folder can be listed.
-        refused: Of those, the days whose newest verdict says that the dump breaks its contract.
-        budget: What any window has, and what the worst one has spent.
-        page: The summary of the privacy budget; None before the first release.
-        audit: The newest of the configured mechanism, if any.
-        unlike: The days that the newest published day's self-check found unlike all others, rising.
-        lost: Of listed days, what is wrong with their file.
-        suspect: Of the newest days, which share of each region's readings was replaced. It depends on
-            readings, as nothing else here but `user_suites` may.
-        far: Regions whose published figures of the newest listed day are far from their own before.
-        without: The newest published day, with what is wrong with each public covariate that it went without.
-        page_behind: Whether a page is missing, or not of the days that were published a while ago.
-        user_suites: Of the newest days, what users' suites found; it may depend on readings.
-        unsaid_noise: Stream and period of each release of the budget whose noise became known, as long as
-            `about.json` does not name it.
-        clock_ahead: The first day to come that will be refused for its clock, why, and what to do.
+    live: whether days are expected up to yesterday, else as far as ledger and dumps reach. first, last: the
+    span of days to be looked at. releases: each day's newest revision. is_own_ledger: whether the ledger
+    contains what the catalogue carries of it. arrivals: of days without a release, where the input can be
+    listed; refused: those whose dump breaks its contract. lost: what is wrong with a listed day's file.
+    page: None before the first release. page_behind: whether the public page is missing or old. far: regions
+    far from their published history. unsaid_noise: stream and period of known noise that `about.json` does
+    not name. clock_ahead: why the first day to come will be refused for its clock. suspect, user_suites:
+    these two alone depend on readings.
     """
 
     live: bool
@@ -434,7 +441,7 @@ class Facts:
     @cached_property
     def newest_unlike(self) -> date | None:
         """The newest published day, if it is one of those that were unlike all others."""
-        newest = newest_published(self.releases)
+        newest = _newest_published(self.releases)
         return newest if newest in self.unlike else None
 
     def days(self, settings: Settings) -> list[date]:
@@ -445,11 +452,9 @@ class Facts:
 
 
 def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool) -> Facts:
-    """Read what is known of a stream; live: whether days up to yesterday are expected.
-
-    Opens no dump, and no measurements but those that a plan goes on from and those of the newest release. A
-    catalogue that cannot be read is one of the facts. Raises LedgerError if the database refuses, or there is
-    no ledger though days are published.
+    """Read what is known of a stream; opens no dump, and no measurements but those that a plan goes on from
+    and those of the newest release. Raises LedgerError if the database refuses, or there is no ledger though
+    days are published.
     """
     stream = settings.stream.name
     # the ledger before the catalogue, which is replaced before the ledger has a day as published; in the
@@ -472,12 +477,9 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
     if last is not None:
         recent = {*settings.calendar.periods(day_of(last) - timedelta(days=SUSPECT_DAYS - 1), last)}
     kept = {day for day in recent & releases.keys() if releases[day].withdrawn is None}
-    unlike: tuple[date, ...] = ()
-    without: dict[date, tuple[str, ...]] = {}
-    if (newest := read_newest(settings, releases)) is not None:
-        day, measured = newest
-        unlike = unlike_days(settings, day, releases[day].revision, measured)
-        without = missing_covariates(settings, day, measured)
+    unlike, without = _of_newest(settings, releases)
+    books = read_book(settings, ledger) if ledger and releases else ()
+    pages = (page for page in books if page.name == settings.privacy.population)
     return Facts(
         live=live,
         first=first,
@@ -490,12 +492,12 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         arrivals=_arrivals(settings, unreleased),
         refused=_refused(settings, unreleased),
         budget=budget_of(settings, ledger) if ledger else Budget(settings.model, Fraction(0)),
-        page=_page(settings, ledger) if ledger and releases else None,
+        page=next(pages, None),
         audit=last_audit(settings),
         unlike=unlike,
         lost=lost_files(settings, catalogue),
         suspect=suspect_readings(settings, kept),
-        far=far_regions(settings, catalogue),
+        far=_far_regions(settings, catalogue),
         without=without,
         page_behind=_page_behind(settings, ledger, catalogue, now),
         user_suites=_user_suites(settings, recent) if settings.contracts_folder is not None else {},
@@ -549,10 +551,8 @@ def _span(
 
 def _holds(settings: Settings, ledger: Ledger, releases: Mapping[date, ReleaseOutline]) -> dict[date, Hold]:
     under_way = {day: one for day, one in releases.items() if one.state.is_under_way}
-    if not under_way:
-        return {}
     stream, found = settings.stream.name, {}
-    taken = [ledger.event_times(stream, kind) for kind in _TAKEN]
+    taken = [ledger.event_times(stream, kind) for kind in _TAKEN] if under_way else []
     for day, one in under_way.items():
         record = ledger.find(stream, one.period, one.revision)
         if record is not None:
@@ -582,18 +582,12 @@ def _refused(settings: Settings, days: Iterable[date]) -> frozenset[date]:
 
 def _user_suites(settings: Settings, days: set[date]) -> dict[date, tuple[str, ...]]:
     """What users' suites found of these days."""
-    found: dict[date, tuple[str, ...]] = {}
+    found: defaultdict[date, tuple[str, ...]] = defaultdict(tuple)
     for day, suite, document in newest_results(settings, days):
         with suppress(KeyError, TypeError):
-            if suite.startswith(USER):
-                lines = document["meta"]["alarms"].get(day.isoformat(), ())
-                found[day] = (*found.get(day, ()), *map(str, lines))
-    return {day: lines for day, lines in found.items() if lines}
-
-
-def _page(settings: Settings, ledger: Ledger) -> BudgetSummary | None:
-    pages = (page for page in read_book(settings, ledger) if page.name == settings.privacy.population)
-    return next(pages, None)
+            if suite.startswith(USER) and (lines := document["meta"]["alarms"].get(day.isoformat())):
+                found[day] += tuple(map(str, lines))
+    return dict(found)
 
 
 # Which regions had readings replaced, the most first: for the trusted zone, since it depends on readings.
@@ -650,10 +644,8 @@ LONGEST_SHOWN = 80
 
 
 def renamed(unknown: Sequence[str], vanished: Sequence[str]) -> dict[str, str | None]:
-    """For each unknown region of a day the leaf that vanished on it and was probably renamed so, or None.
-
-    One unknown region and one vanished leaf are a pair, however unlike. Of several, the most alike are paired
-    first, each once; what is then left is a pair if it is one of each.
+    """For each unknown region the vanished leaf that was probably renamed so, or None: the most alike are
+    paired first, each once; if one of each is left, they are a pair, however unlike.
     """
     found: dict[str, str | None] = dict.fromkeys(unknown)
     if len(unknown) <= MOST_UNKNOWN and len(vanished) <= MOST_VANISHED:
@@ -705,6 +697,5 @@ def touched(tree: AggregationTree, leaves: Collection[str]) -> tuple[int, ...]:
 
 
 def _covered(tree: AggregationTree, leaves: Collection[str]) -> NDArray[np.int64]:
-    """How many of these leaves lie below each node, or are it."""
     known = set(leaves)
     return tree.add_up(np.array([[name in known] for name in tree.leaves], dtype=np.int64))[:, 0]

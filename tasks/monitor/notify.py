@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -47,8 +47,7 @@ class Notification:
 def seen(memory: Memory, alarms: Iterable[Alarm], channels: Iterable[str], now: datetime) -> Memory:
     """The memory after a look that found these alarms.
 
-    An alarm whose suggestion changed is told again. What is over is remembered until every channel that
-    heard of it, and is still among `channels`, has heard that, too.
+    A changed suggestion is told again. What is over is kept until every channel that heard of it knows.
     """
     known = frozenset(channels)
     after: dict[Key, KnownAlarm] = {}
@@ -86,53 +85,44 @@ def read_told(settings: Settings) -> Memory:
     with suppress(OSError, ValueError, KeyError, TypeError):
         document = json.loads((settings.watch_folder / FILE).read_bytes())
         if document["format"] == FORMAT:
-            entries = [_from_document(entry) for entry in document["alarms"]]
-            return {told.alarm.key: told for told in entries}
+            found = [
+                KnownAlarm(
+                    Alarm.model_validate({name: entry[name] for name in Alarm.model_fields}),
+                    datetime.fromisoformat(entry["since"]),
+                    entry["lasts"],
+                    frozenset(entry["heard"]),
+                )
+                for entry in document["alarms"]
+            ]
+            return {known.alarm.key: known for known in found}
     return {}
 
 
 def write_told(settings: Settings, memory: Memory) -> None:
     """Keep it, in one step."""
-    document = {"format": FORMAT, "alarms": [_to_document(told) for told in memory.values()]}
+    alarms = [
+        {
+            **told.alarm.to_document(),
+            "since": told.since.isoformat(),
+            "lasts": told.lasts,
+            "heard": sorted(told.heard),
+        }
+        for told in memory.values()
+    ]
+    document = {"format": FORMAT, "alarms": alarms}
     write_private(settings.watch_folder / FILE, json.dumps(document, indent=1).encode())
-
-
-def _from_document(entry: Mapping[str, Any]) -> KnownAlarm:
-    known = Alarm.model_validate({name: entry[name] for name in Alarm.model_fields})
-    return KnownAlarm(
-        known, datetime.fromisoformat(entry["since"]), entry["lasts"], frozenset(entry["heard"])
-    )
-
-
-def _to_document(told: KnownAlarm) -> dict[str, object]:
-    return {
-        **told.alarm.to_document(),
-        "since": told.since.isoformat(),
-        "lasts": told.lasts,
-        "heard": sorted(told.heard),
-    }
 
 
 # The event log: a JSON line for each alarm that begins or ends, and for each event of the ledger.
 #
-# Each line is an OTLP logs document (`otlpjsonfile` of the Collector). Of an alarm it has what a
-# notification
-# has, of the ledger what happened to which day and when: no reading, no count of rows, no amount of budget,
-# and
-# no alarm that depends on readings.
+# Each line is an OTLP logs document (`otlpjsonfile` of the Collector) without a reading, a count of rows, an
+# amount of budget, or an alarm that depends on readings.
 
 LOGGED = "logged"
 """File of the watch's folder: how many of the ledger's events are behind the log."""
 NUMBERS = {Severity.ALARM: (17, "ERROR"), Severity.WARNING: (13, "WARN")}
 """OpenTelemetry's severities."""
 OVER = (9, "INFO")
-
-
-def transitions(before: Memory, after: Memory) -> Iterator[tuple[str, Alarm]]:
-    """Yield "alarm" with each alarm that began between two looks, "resolved" with each that ended. Pure."""
-    old, new = ({key: told.alarm for key, told in memory.items() if told.lasts} for memory in (before, after))
-    yield from (("alarm", alarm) for key, alarm in new.items() if key not in old)
-    yield from (("resolved", alarm) for key, alarm in old.items() if key not in new)
 
 
 def line_of(what: str, alarm: Alarm, now: datetime) -> str:
@@ -184,14 +174,13 @@ def _attributes(values: Mapping[str, object]) -> list[dict[str, Any]]:
 
 
 def log_transitions(settings: Settings, before: Memory, after: Memory, now: datetime) -> str | None:
-    """Add what happened since the look before to the event log, if there is one.
-
-    Returns why that cannot be, in words; None where it can.
-    """
+    """Add what happened since the last look to the event log, if any; return why that cannot be, or None."""
     file = settings.event_log_file
     if file is None:
         return None
-    lines = [line_of(what, alarm, now) for what, alarm in transitions(before, after)]
+    old, new = ({key: told.alarm for key, told in memory.items() if told.lasts} for memory in (before, after))
+    lines = [line_of("alarm", alarm, now) for key, alarm in new.items() if key not in old]
+    lines += [line_of("resolved", alarm, now) for key, alarm in old.items() if key not in new]
     known = settings.watch_folder / LOGGED
     n_events: int | None = None
     try:
@@ -221,10 +210,7 @@ def _events_since(ledger: Ledger | None, stream: str, known: Path) -> tuple[tupl
 
 
 def append_lines(file: Path, lines: Sequence[str]) -> None:
-    """Append lines in one write; the file's owner alone may read it. Raises OSError.
-
-    What a crash left of a line stays a line by itself.
-    """
+    """Append lines in one write, on a line of their own after what a crash left. Raises OSError."""
     if lines:
         make_private_folder(file.parent)
         with open(file, "a+b", opener=private_opener) as log:

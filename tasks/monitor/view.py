@@ -23,7 +23,7 @@ from optstream.catalogue.documents import (
 )
 from optstream.ledger import Ledger
 from tasks.config import Settings
-from tasks.monitor.alarms import DEPENDS, Alarm, Kind, Severity, alarms_of
+from tasks.monitor.alarms import DEPENDS, Alarm, alarms_of
 from tasks.monitor.days import DayState, State, days_of
 from tasks.monitor.facts import Facts, look, newest_day, replaced
 from tasks.release.outcomes import budget_document
@@ -45,18 +45,14 @@ class StreamView:
         return dict(sorted(Counter(day.state for day in self.days).items()))
 
 
-def view_of(settings: Settings, facts: Facts, now: datetime) -> StreamView:
-    """Judge the facts. Pure: the same facts, settings and instant give the same view."""
-    days = days_of(settings, facts, now)
-    return StreamView(settings.stream.name, now, facts, days, alarms_of(settings, facts, days, now))
-
-
 def watch(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool = True) -> StreamView:
     """Look and judge; ledger: None before the first run. Raises LedgerError as `look`.
 
     live: whether days up to yesterday are expected; else an archive's end is its end.
     """
-    return view_of(settings, look(settings, ledger, now, live=live), now)
+    facts = look(settings, ledger, now, live=live)
+    days = days_of(settings, facts, now)
+    return StreamView(settings.stream.name, now, facts, days, alarms_of(settings, facts, days, now))
 
 
 # The document of `optstream status --json` and `optstream watch --json`: versioned, for machines.
@@ -194,25 +190,9 @@ def status_document(settings: Settings, view: StreamView) -> dict[str, Any]:
         "counts": view.counts,
         "days": view.days,
         "alarms": view.alarms,
-        "budget": {**budget_document(facts.budget), **left},
+        "budget": {**budget_document(facts.budget).to_json(), **left},
         "last_audit": facts.audit,
         "replaced_readings": {"day": newest_day(facts), "note": DEPENDS, "regions": replaced(facts)},
         "published": str(settings.published_folder),
     }
     return Status.model_validate(document).model_dump(mode="json", by_alias=True)
-
-
-__all__ = [
-    "Alarm",
-    "DayState",
-    "Facts",
-    "Kind",
-    "Severity",
-    "State",
-    "Status",
-    "StreamView",
-    "look",
-    "status_document",
-    "view_of",
-    "watch",
-]

@@ -1,16 +1,14 @@
-"""Declare another privacy guarantee; or tell before what that would change: which days wait, until when."""
+"""Declare another privacy guarantee, or show which days it would make wait, and until when."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
 from optstream.ledger import GuaranteeLoss, Ledger
-from optstream.mechanisms import Hierarchical, OptStream
 from optstream.privacy import Spend
 from optstream.stream import Hour
 from tasks.config import Settings
 from tasks.ledger.show import guarantee_changed, in_words
-from tasks.release.mechanism import mechanism_for
+from tasks.plan.backfill import planned
 from tasks.release.run import terms_of
 from tasks.release.witness import bear_witness, refuse_older
 
@@ -19,7 +17,7 @@ def declare(settings: Settings, ledger: Ledger, reason: str, now: datetime) -> N
     """Make the configuration's the privacy guarantee of the days to come, permanently.
 
     Raises LedgerError if nothing differs, for an older copy of the ledger, and where a witness cannot be
-    told.
+    written.
     """
     refuse_older(settings, ledger)
     ledger.amend(terms_of(settings), reason, now)
@@ -38,12 +36,12 @@ class Waits:
 
     def lines(self, stream: str) -> list[str]:
         """What a terminal shows."""
-        told = [f"{stream}: {', '.join(self.changed)} would change; nothing was declared"]
-        told += [f"{day} would wait: {in_words(broken)}" for day, broken in self.refused]
+        lines = [f"{stream}: {', '.join(self.changed)} would change; nothing was declared"]
+        lines += [f"{day} would wait: {in_words(broken)}" for day, broken in self.refused]
         if self.first is not None:
             kind = "hour" if isinstance(self.first, Hour) else "day"
-            told.append(f"{self.first} is the first {kind} that could be released under the new guarantee")
-        return told
+            lines.append(f"{self.first} is the first {kind} that could be released under the new guarantee")
+        return lines
 
 
 def rehearse(settings: Settings, ledger: Ledger) -> Waits:
@@ -64,7 +62,7 @@ def rehearse(settings: Settings, ledger: Ledger) -> Waits:
         day = calendar.after(day)
         start = calendar.first_step(day)
         recent = [one for one in recent if one.first_step + one.n_steps > start - settings.privacy.window]
-        plan = _plan(settings, ledger, day, recent)
+        plan = planned(settings, ledger, day, recent, amended)
         judged = ledger.judge_plan(terms.grant, [*recent, *plan], amended)
         broken = next((one for one in judged if one.is_broken), None)
         if broken is not None:
@@ -75,15 +73,3 @@ def rehearse(settings: Settings, ledger: Ledger) -> Waits:
         # with the guarantee in force alone in reach, every later day is judged as this one
         if len(ledger.judge_plan(terms.grant, plan, amended)) == 1:
             return Waits(tuple(changed), tuple(refused), first)
-
-
-def _plan(settings: Settings, ledger: Ledger, day: date, recent: Sequence[Spend]) -> tuple[Spend, ...]:
-    """The plan of a day beside what is charged, priced as the amendment would, and the days before it."""
-    first_step, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
-    mechanism: OptStream | Hierarchical = mechanism_for(settings, day)
-    state = None
-    if mechanism.reads_spends:
-        period = (day.isoformat(), 0, first_step, n_steps)
-        near = ledger.charged_near(settings.stream.name, *period, amended=terms_of(settings).budget_model)
-        state = mechanism.recall([*near, *recent])
-    return mechanism.plan(n_steps, first_step, state)

@@ -27,7 +27,7 @@ def compromise(settings: Settings, ledger: Ledger, day: date, reason: str, now: 
     between are gone, so that nobody can tell, the group counts as going on. Raw state that is left is
     destroyed. Every window that one of these releases charges has lost everything; that is never taken back.
     Raises LedgerError for a day that was never released, for an older copy of the ledger, and where a witness
-    cannot be told.
+    cannot be written.
     """
     refuse_older(settings, ledger)
     stream, known = settings.stream.name, dict[tuple[str, int], ReleaseRecord]()

@@ -24,8 +24,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from optstream.catalogue import find_catalogue
-from optstream.catalogue.backends import StoreUrl
-from optstream.catalogue.backends.object_store import check_conditions
+from optstream.catalogue.backends import check_conditions
 from optstream.errors import (
     ConfigurationError,
     DumpError,
@@ -37,7 +36,7 @@ from optstream.errors import (
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
 from optstream.ledger.records import LONGEST_LEASE
 from optstream.noise import NoiseSource, secure_noise
-from optstream.storage.store import open_store
+from optstream.storage.store import StoreUrl, open_store
 from optstream.stream import Measured, period_from
 from tasks.config import Layout, Settings
 from tasks.config.fields import ledger_database, lies_within
@@ -68,9 +67,12 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
+WRONG, WARNING, NOTE = Severity
+
+
 @dataclass(frozen=True)
 class Finding:
-    """What the doctor found. place: a path, a key or a variable. No text holds a secret or a reading."""
+    """A problem. place: a path, a key or a variable. No text holds a secret or a reading."""
 
     severity: Severity
     place: str
@@ -80,20 +82,18 @@ class Finding:
     @property
     def is_bad(self) -> bool:
         """Whether somebody should act."""
-        return self.severity is not Severity.NOTE
+        return self.severity is not NOTE
 
 
-Line = tuple[Severity, object, str, str]
-"""As the fields of a finding."""
-Lines = Iterator[Line]
+Lines = Iterator[tuple[Severity, object, str, str]]
+"""The fields of findings."""
 Ask = Callable[[str], Mapping[str, Any] | None]
-"""A server's settings, asked without credentials at its API's address; None if it gives none."""
-WRONG, WARNING, NOTE = Severity
+"""A server's settings, requested without credentials at its API's address; None if it gives none."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What checks look at. environment: the operator's variables, before OptStream set its own."""
+    """The subject of the checks. environment: the operator's variables, before OptStream set its own."""
 
     settings: Settings
     environment: Mapping[str, str]
@@ -134,19 +134,12 @@ def writable_public(case: Case) -> Lines:
 
 
 def readable_dumps(case: Case) -> Lines:
+    """A dump that others may open, if they may come so far."""
     folder = case.settings.input_folder
-    if isinstance(folder, Path) and (readable := _readable_by_all(folder)) is not None:
-        rule = "raw readings that everybody on this machine may read"
-        yield WARNING, readable, rule, f"chmod -R o-rwx {quoted(folder)}"
-
-
-def _readable_by_all(folder: Path) -> Path | None:
-    """The first file below that others may open, if they may come so far."""
-    with suppress(OSError):
-        folder = folder.resolve(strict=True)
-    if not all((mode_of(parent) or 0) & stat.S_IXOTH for parent in (folder, *folder.parents)):
-        return None
-    waiting, looked_at = [folder], 0
+    if not isinstance(folder, Path):
+        return
+    real, looked_at = Path(os.path.realpath(folder)), 0
+    waiting = [real] if all((mode_of(one) or 0) & stat.S_IXOTH for one in (real, *real.parents)) else []
     while waiting and looked_at < LONGEST_WALK:
         with suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
@@ -155,27 +148,21 @@ def _readable_by_all(folder: Path) -> Path | None:
                 if entry.is_dir() and mode & stat.S_IXOTH:
                     waiting.append(Path(entry.path))
                 elif entry.is_file() and mode & stat.S_IROTH and entry.name.endswith(".parquet"):
-                    return Path(entry.path)
-    return None
+                    rule = "raw readings that everybody on this machine may read"
+                    yield WARNING, Path(entry.path), rule, f"chmod -R o-rwx {quoted(folder)}"
+                    return
 
 
 def configuration_file(case: Case) -> Lines:
-    file, url_remedy = case.settings.file, "or put the URL into OPTSTREAM_LEDGER_URL"
-    mode = mode_of(file) or 0
-    if mode & (stat.S_IRGRP | stat.S_IROTH) and _holds_password(file):
-        rule = "it holds the password of the ledger's database, and others may read it"
-        yield WRONG, file, rule, f"chmod 600 {quoted(file)}, {url_remedy}"
+    file, mode = case.settings.file, mode_of(case.settings.file) or 0
+    with suppress(OSError, ValueError, KeyError, TypeError, ArgumentError):
+        # the file's own URL: the settings show the environment's, where that is set
+        own = make_url(tomllib.loads(file.read_text("utf-8"))["ledger"]["url"])
+        if mode & (stat.S_IRGRP | stat.S_IROTH) and own.password is not None:
+            rule = "it holds the password of the ledger's database, and others may read it"
+            yield WRONG, file, rule, f"chmod 600 {quoted(file)}, or put the URL into OPTSTREAM_LEDGER_URL"
     if mode & stat.S_IWOTH:
         yield WRONG, file, "anybody may change the configuration", f"chmod o-w {quoted(file)}"
-
-
-def _holds_password(file: Path) -> bool:
-    """Whether the file's own ledger.url has one: the settings show the environment's, where that is set."""
-    try:
-        url = tomllib.loads(file.read_text("utf-8"))["ledger"]["url"]
-        return make_url(url).password is not None
-    except (OSError, ValueError, KeyError, TypeError, ArgumentError):
-        return False
 
 
 def file_systems(case: Case) -> Lines:
@@ -198,18 +185,17 @@ def _lacking(folder: Path) -> list[str]:
     lacking, before = [], folder.stat()
     with NamedTemporaryFile(dir=folder, prefix=".doctor-") as probe:
         second = Path(f"{probe.name}-link")
-        probes: tuple[tuple[str, Callable[[], object]], ...] = (
-            ("hard links", lambda: os.link(probe.name, second)),
-            ("locks (flock)", lambda: fcntl.flock(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)),
-            ("space held beforehand (fallocate)", lambda: os.posix_fallocate(probe.fileno(), 0, 4096)),
-        )
-        for name, try_it in probes:
+        probes: dict[str, Callable[[], object]] = {
+            "hard links": lambda: os.link(probe.name, second),
+            "locks (flock)": lambda: fcntl.flock(probe, fcntl.LOCK_EX | fcntl.LOCK_NB),
+            "space held beforehand (fallocate)": lambda: os.posix_fallocate(probe.fileno(), 0, 4096),
+        }
+        for name, try_it in probes.items():
             try:
                 try_it()
             except OSError:
                 lacking.append(name)
-        with suppress(OSError):
-            second.unlink()
+        second.unlink(missing_ok=True)
     with suppress(OSError):  # of another owner; a published folder shows no time of a run
         os.utime(folder, ns=(before.st_atime_ns, before.st_mtime_ns))
     return lacking
@@ -232,7 +218,7 @@ def _network_file_system(folder: Path) -> str | None:
 
 
 def stores(case: Case) -> Lines:
-    """Places that are URLs; the store itself says who may read what, and is not asked."""
+    """Places that are URLs; the rights of a store are its own affair."""
     inputs, published = case.settings.input_folder, case.settings.published_folder
     if isinstance(inputs, StoreUrl):
         try:
@@ -251,10 +237,7 @@ def stores(case: Case) -> Lines:
         remedy = "run the doctor as who runs the stream, and see the rights of its credentials"
         yield WARNING, published, rule, remedy
     if case.settings.published.not_before is None:
-        rule = (
-            "an object store tells its readers when each object was put, which follows from how long the "
-            "night took"
-        )
+        rule = "an object store shows when each object was put, which follows from how long the night took"
         remedy = 'set published.not_before, such as "06:00", so that a clock decides when'
         yield NOTE, published, rule, remedy
 
@@ -333,9 +316,7 @@ def _leases(ledger: Ledger, stream: str, outlines: Iterable[ReleaseOutline], clo
             continue
         place, until = f"{one.period} revision {one.revision}", _minute(record.lease_until)
         if record.lease_until > clock + LONGEST_LEASE:
-            rule = (
-                f"{record.owner} holds it until {until}, and no lease lasts over a day: its clock ran ahead"
-            )
+            rule = f"{record.owner} holds it until {until}, over a day from now: its clock ran ahead"
             remedy = f"if that run is gone, `optstream ledger release-lease {one.period} --why …` frees it"
             yield WRONG, place, rule, remedy
         elif record.lease_until < clock - LONGEST_LEASE:
@@ -385,16 +366,13 @@ def _restored(settings: Settings, ledger: Ledger, outlines: Iterable[ReleaseOutl
 def _seeded(settings: Settings, ledger: Ledger) -> Lines:
     """Simulated noise costs the privacy budget like any other, and the publisher refuses it."""
     for release in ledger.releases(settings.stream.name):
-        if release.state is not ReleaseState.DRAWN:
-            continue
         day = period_from(release.period)
         folder = settings.measurements_of(day, release.revision)
         with suppress(OptStreamError, OSError):
+            if release.state is not ReleaseState.DRAWN:
+                continue
             if Measured.from_bytes(read_verified(folder, release.measurements_hash)).simulated:
-                rule = (
-                    f"{day} was drawn with seeded noise, which protects nobody: it is charged, and will "
-                    "never be published"
-                )
+                rule = f"{day} has seeded noise, which protects nobody: it is charged, and never published"
                 yield WRONG, folder, rule, "find who runs this stream with simulated_noise, and stop that"
 
 
@@ -432,7 +410,6 @@ def _refused(settings: Settings, now: datetime, known: set[date]) -> Lines:
 
 # The environment: telemetry, the Prefect server, variables that reach into a run.
 
-PERSIST = "PREFECT_RESULTS_PERSIST_BY_DEFAULT"
 # as Prefect and pydantic take them
 TRUE, FALSE = {"1", "true", "t", "yes", "y", "on"}, {"0", "false", "f", "no", "n", "off", ""}
 DEFAULT_PORT = 4200
@@ -441,18 +418,16 @@ LISTENING = "0A"
 
 
 def telemetry(case: Case) -> Lines:
-    def wants(name: str, values: set[str]) -> bool:
-        return name in case.environment and case.environment[name].lower() in values
-
-    rule = "telemetry is asked for; OptStream turns it off in its own runs, a server of yours would send it"
-    for name in ("PREFECT_SERVER_ANALYTICS_ENABLED", "GX_ANALYTICS_ENABLED"):
-        if wants(name, TRUE):
-            yield WRONG, name, rule, f"set {name}=false"
-    if wants("DO_NOT_TRACK", FALSE):
-        yield WRONG, "DO_NOT_TRACK", rule, "set DO_NOT_TRACK=1"
-    if wants(PERSIST, TRUE):
-        rule = "results would be written to disk; OptStream's never are, those of other flows may be"
-        yield WARNING, PERSIST, rule, f"set {PERSIST}=false"
+    sent = "telemetry is on; OptStream turns it off in its own runs, a server of yours would send it"
+    written = "results would be written to disk; OptStream's never are, those of other flows may be"
+    for name, bad, severity, rule, good in (
+        ("PREFECT_SERVER_ANALYTICS_ENABLED", TRUE, WRONG, sent, "false"),
+        ("GX_ANALYTICS_ENABLED", TRUE, WRONG, sent, "false"),
+        ("DO_NOT_TRACK", FALSE, WRONG, sent, "1"),
+        ("PREFECT_RESULTS_PERSIST_BY_DEFAULT", TRUE, WARNING, written, "false"),
+    ):
+        if case.environment.get(name, "-").lower() in bad:
+            yield severity, name, rule, f"set {name}={good}"
 
 
 def prefect_home(case: Case) -> Lines:
@@ -466,13 +441,11 @@ def prefect_home(case: Case) -> Lines:
 
 def own_server(case: Case) -> Lines:
     """What `prefect server start` would do in this environment."""
-    host = case.environment.get("PREFECT_SERVER_API_HOST", "")
+    name = "PREFECT_SERVER_API_HOST"
+    host = case.environment.get(name, "")
     if host and not is_loopback(host) and not case.environment.get("PREFECT_SERVER_API_AUTH_STRING"):
-        rule = (
-            f"a server on {host} is open to the network without a password: flow parameters, logs and errors"
-        )
-        remedy = "set it to 127.0.0.1, or set PREFECT_SERVER_API_AUTH_STRING as well"
-        yield WRONG, "PREFECT_SERVER_API_HOST", rule, remedy
+        rule = f"a server on {host} shows flow parameters, logs and errors to the network, without a password"
+        yield WRONG, name, rule, "set it to 127.0.0.1, or set PREFECT_SERVER_API_AUTH_STRING as well"
 
 
 def named_server(case: Case) -> Lines:
@@ -525,27 +498,20 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or host.startswith("/")
 
 
-def listens_beyond_loopback(port: int, tables: Path = Path("/proc/net")) -> bool:
+def listens_beyond_loopback(port: int) -> bool:
     """Whether something here listens on this port at an address of the network. False where Linux is not."""
-    for name in ("tcp", "tcp6"):
-        try:
-            lines = (tables / name).read_text().splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            local, state = line.split()[1], line.split()[3]
-            address, number = local.split(":")
-            if state == LISTENING and int(number, 16) == port and not _is_loopback_entry(address):
-                return True
+    for table in ("tcp", "tcp6"):
+        with suppress(OSError):
+            for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+                _, local, _, state, *_ = line.split()
+                address, number = local.split(":")
+                # words of four bytes, each in the machine's order (little-endian)
+                words = [bytes.fromhex(address[at : at + 8])[::-1] for at in range(0, len(address), 8)]
+                found = ip_address(b"".join(words))
+                near = (getattr(found, "ipv4_mapped", None) or found).is_loopback
+                if state == LISTENING and int(number, 16) == port and not near:
+                    return True
     return False
-
-
-def _is_loopback_entry(address: str) -> bool:
-    """Of the kernel's table: words of four bytes, each in the machine's order (little-endian)."""
-    words = [bytes.fromhex(address[start : start + 8])[::-1] for start in range(0, len(address), 8)]
-    found = ip_address(b"".join(words))
-    mapped = getattr(found, "ipv4_mapped", None)
-    return bool((mapped or found).is_loopback)
 
 
 def ask_server(url: str) -> Mapping[str, Any] | None:
@@ -553,13 +519,13 @@ def ask_server(url: str) -> Mapping[str, Any] | None:
     opener = build_opener(ProxyHandler({})) if is_loopback(urlsplit(url).hostname or "") else build_opener()
     try:
         with opener.open(f"{url}/admin/settings", timeout=SECONDS) as answer:
-            told = json.load(answer)
+            document = json.load(answer)
     except HTTPError as error:
         # 404: an open server that tells of no settings; 401 and 403: a closed one
         return {} if error.code not in (401, 403) else None
     except (OSError, ValueError):
         return None
-    return told if isinstance(told, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def noise_library(source: NoiseSource) -> Lines:
@@ -588,17 +554,10 @@ def examine(
     does; none is made.
     """
     case = Case(settings, environment, now, ask)
-    found = [
-        Finding(severity, str(place), rule, remedy)
-        for check in CHECKS
-        for severity, place, rule, remedy in check(case)
-    ]
+    found = [Finding(line[0], str(line[1]), *line[2:]) for check in CHECKS for line in check(case)]
     return sorted(found, key=lambda finding: [*Severity].index(finding.severity))
 
 
 def unusable(place: object, error: ConfigurationError) -> list[Finding]:
     """Return the finding for a configuration file that does not load: its zones may be nested, too."""
     return [Finding(WRONG, str(place), str(error), "correct the configuration, then ask the doctor again")]
-
-
-__all__ = ["Finding", "Severity", "examine", "unusable"]

@@ -1,5 +1,8 @@
-"""The signing key: made once, kept in the trusted zone, and never shown."""
+"""The signing key: made once, kept in the trusted zone, never shown; it signs what the ledger knows."""
 
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import date
+from functools import partial
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -11,13 +14,15 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from optstream.catalogue.signing import LARGEST_KEY_FILE, public_pem
-from optstream.errors import ConfigurationError
+from optstream.catalogue import Entry
+from optstream.catalogue.signing import LARGEST_KEY_FILE, Signer, public_pem, read_public_keys
+from optstream.errors import ConfigurationError, PublicationError
+from optstream.ledger import Ledger, ReleaseOutline, ReleaseState, Vintage
+from optstream.stream import period_from
 from tasks.config import Settings
-from tasks.trusted.files import make_private_folder, write_new_private
+from tasks.trusted.files import exclusive_in, make_private_folder, write_new_private, write_private
 
 PUBLIC = ".pub"
-LEGAL = "must be an Ed25519 key in a PEM file, as `optstream keys new` makes"
 
 
 def read_key(path: Path) -> Ed25519PrivateKey:
@@ -35,12 +40,14 @@ def read_key(path: Path) -> Ed25519PrivateKey:
     except (ValueError, TypeError, UnsupportedAlgorithm):
         pass
     if not isinstance(key, Ed25519PrivateKey):
-        raise ConfigurationError(f"the signing key {path} {LEGAL}")
+        raise ConfigurationError(
+            f"the signing key {path} must be an Ed25519 key in a PEM file, as `optstream keys new` makes"
+        )
     return key
 
 
 def new_key(path: Path) -> Path:
-    """Make a signing key in a new file, its owner's alone, and its public key in a file beside it.
+    """Make a signing key in a new file, its owner's alone, and its public key in a file next to it.
 
     Of a key whose public file is missing, as after a crash between the two, only that is written. Returns its
     path. Raises ConfigurationError, with nothing written, where it is there, or a key that cannot be read.
@@ -66,12 +73,114 @@ def new_key(path: Path) -> Path:
 
 
 def public_keys_of(settings: Settings) -> list[Path | str] | None:
-    """The public keys whose signatures are the stream's: of the signing key, and the configured others.
-
-    None where there are none. Raises ConfigurationError as `read_key`.
-    """
+    """The configured public keys and the signing key's own; None without any. Raises as `read_key`."""
     own = settings.signing_key_file
     keys: list[Path | str] = [*settings.public_key_files]
     if own is not None:
         keys.append(public_pem(read_key(own).public_key()))
     return keys or None
+
+
+def next_number(settings: Settings, found: int) -> int:
+    """A number that no catalogue of the stream had, durable before it is used: a crash leaves a gap.
+
+    found: the number of a signed catalogue, in case an older trusted folder was brought back. Raises
+    PublicationError where the file of the last number was not written by this function.
+    """
+    path = settings.catalogue_number_file
+    with exclusive_in(path.parent):
+        text = path.read_bytes().strip() if path.exists() else b"0"
+        if not (text.isdigit() and len(text) < 16):
+            raise PublicationError(
+                f"{path} must hold the number of the catalogue that was signed last; write it there: it is "
+                "`sequence` of the newest catalogue.json"
+            )
+        number = max(int(text), found) + 1
+        write_private(path, f"{number}\n".encode("ascii"))
+    return number
+
+
+Ranks = Mapping[date, tuple[int, int]]
+"""By day, revision and vintage."""
+RESTORE = "restore catalogue.json from a copy, and see `optstream ledger verify`"
+
+
+def signer_of(settings: Settings, ledger: Ledger, mending: Collection[date] | None = None) -> Signer | None:
+    """The signer of the configured stream's publications; None where no key is configured.
+
+    mending: the days that a person's command puts right: of these the catalogue may list what is older or
+    withdrawn, and other days may be missing in it. None for a night's publication: then the catalogue must
+    list every day that is published, as it was last, or the numbers of an old one would rise again. Call
+    before the catalogue is read: what is published by then, it lists. Raises ConfigurationError where the
+    key is missing or is none.
+    """
+    path, files = settings.signing_key_file, settings.public_key_files
+    if path is None:
+        return None
+    own, vintages, newest = (
+        read_key(path),
+        ledger.vintages(settings.stream.name),
+        dict[date, tuple[int, int]](),
+    )
+    for one in ledger.outlines(settings.stream.name):
+        if one.state is ReleaseState.PUBLISHED and one.withdrawn is None:
+            known = vintages.get((one.period, one.revision), ())
+            vintage = max((each.number for each in known if each.published), default=0)
+            day = period_from(one.period)
+            newest[day] = max(newest.get(day, (0, 0)), (one.revision, vintage))
+
+    def confirm(entries: Sequence[Entry]) -> None:
+        for line in _unconfirmed(settings, ledger, entries, newest, mending):
+            raise PublicationError(f"nothing was signed and nothing published: {line}")
+
+    return Signer(own, confirm, partial(next_number, settings), read_public_keys(files) if files else {})
+
+
+def _unconfirmed(
+    settings: Settings,
+    ledger: Ledger,
+    entries: Sequence[Entry],
+    newest: Ranks,
+    mending: Collection[date] | None,
+) -> Iterator[str]:
+    """Differences between a catalogue and the ledger, which has the newest releases by day."""
+    stream = settings.stream.name
+    releases = {(one.period, one.revision): one for one in ledger.outlines(stream)}
+    vintages = ledger.vintages(stream)
+    taken_back = []
+    for entry in entries:
+        key = (entry.period.isoformat(), entry.revision)
+        release = releases.get(key)
+        if release is None or recorded_otherwise(entry, release, vintages.get(key, ())) is not None:
+            yield f"catalogue.json lists {entry.period} with bytes that the ledger does not know; {RESTORE}"
+        elif entry.withdrawn and release.withdrawn is None and release.state is not ReleaseState.VOID:
+            yield f"catalogue.json calls {entry.period} withdrawn, and the ledger does not; {RESTORE}"
+        elif release.withdrawn is not None and not entry.withdrawn and entry.period not in (mending or ()):
+            taken_back.append(entry.period)
+    if taken_back:
+        days = "".join(f" --date {day}" for day in taken_back)
+        yield (
+            f"{taken_back[0]} was withdrawn, and catalogue.json lists it; "
+            f"`optstream withdraw{days} --reason WHY` completes it"
+        )
+    if ledger.missing_heads(entry.ledger_head for entry in entries):
+        yield f"catalogue.json has an entry with a head that the ledger does not know; {RESTORE}"
+    listed = {entry.period: (entry.revision, entry.vintage) for entry in entries}
+    for day in sorted(set(newest) - set(mending or ())):
+        if day not in listed and mending is not None:
+            continue
+        if listed.get(day, (-1, -1)) < newest[day]:
+            what = "lists an older release of it" if day in listed else "does not list it"
+            yield (
+                f"{day} is published, and catalogue.json {what}; `optstream publish {day}` puts it back, "
+                f"or `optstream withdraw --date {day} --reason WHY` gives it up (`optstream ledger verify` "
+                "names all)"
+            )
+
+
+def recorded_otherwise(entry: Entry, release: ReleaseOutline, known: Sequence[Vintage]) -> str | None:
+    """What the ledger has instead of the listed bytes; None if it has these very bytes."""
+    named = {0: (release.staged_hash, release.published_name)}
+    named |= {one.number: (one.staged_hash, one.published_name) for one in known}
+    recorded = named.get(entry.vintage, (None, "no such vintage"))
+    return None if recorded == (entry.file_hash, entry.file.rpartition("/")[2]) else str(recorded[1])

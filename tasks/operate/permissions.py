@@ -18,10 +18,8 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 def check_trusted(settings: Settings) -> None:
     """Raise ConfigurationError if group or others may enter the trusted folder, the second witness's, or open
-    the ledger's file, or if everybody may write the published folder; and if a configured key is not there or
-    is none.
-
-    What is not there yet is made as it should be by whoever makes it, whatever the umask.
+    the ledger's file, if everybody may write the published folder, and for a configured key that is missing
+    or unusable. A missing folder or file is made with the right mode later, whatever the umask.
     """
     for words, found in (
         ("what only its owner may open is open to others", list(exposed(settings))),
@@ -43,7 +41,7 @@ def check_trusted(settings: Settings) -> None:
 def exposed(settings: Settings) -> Iterator[tuple[Path, int, str]]:
     """What of the trusted zone is open to group or others: place, mode, the command that mends it.
 
-    The second witness's folder too: whoever may write there can take back what it knows of the ledger.
+    The second witness's folder too: its writers can take back what it knows of the ledger.
     """
     second = [place for place in settings.witness_places[1:] if isinstance(place, Path)]
     folders = [(place, 0o700) for place in (settings.trusted_folder, *second)]

@@ -3,13 +3,13 @@
 import hashlib
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.catalogue.backends import open_storage
@@ -21,10 +21,9 @@ from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.config.schema import RAW_STATE_DAYS
 from tasks.release.lineage import EVENTS
+from tasks.release.outcomes import Printed
 from tasks.trusted.files import RAW, exclusive_in, files_in, write_private
 from tasks.trusted.verdicts import PERIOD, result_files
-
-# Files of the trusted zone that are past their retention: found, not touched.
 
 _RELEASE = re.compile(rf"({PERIOD})-r([0-9]+)")
 
@@ -34,22 +33,18 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class PurgeContext:
-    """What every kind of purging looks at. releases: those of the configured stream."""
+    """The subject of every kind of purging. releases: those of the configured stream."""
 
     settings: Settings
     ledger: Ledger
     now: datetime
     releases: Mapping[Key, ReleaseOutline]
 
-    @property
-    def stream(self) -> str:
-        return self.settings.stream.name
-
     @cached_property
     def ended(self) -> Mapping[Key, datetime]:
         """When each release that is over became so; reads all events, once."""
-        void, published = (self.ledger.event_times(self.stream, kind) for kind in ("void", "published"))
-        return {**void, **published}
+        stream = self.settings.stream.name
+        return self.ledger.event_times(stream, "void") | self.ledger.event_times(stream, "published")
 
     def before(self, days: int) -> datetime:
         """What was recorded earlier than this is past a retention of so many days."""
@@ -57,11 +52,10 @@ class PurgeContext:
 
     def over(self, parent: Path, days: int) -> Iterator[tuple[ReleaseOutline, Path]]:
         """Releases that are over for longer than so many days, each with its folder below the parent."""
-        for key, folder in release_folders(parent / self.stream):
+        for key, folder in release_folders(parent / self.settings.stream.name):
             release = self.releases.get(key)
-            if release is None or release.state.is_under_way:
-                continue
-            if self.ended.get(key, self.now) < self.before(days):
+            is_over = release is not None and not release.state.is_under_way
+            if release and is_over and self.ended.get(key, self.now) < self.before(days):
                 yield release, folder
 
 
@@ -75,13 +69,11 @@ def staged(context: PurgeContext, notes: list[str]) -> Iterator[Path]:
     found = list(context.over(settings.staging_folder, settings.trusted.retention_days))
     catalogue = find_catalogue(settings.published_folder) if found else None
     for release, folder in found:
-        if release.state is ReleaseState.PUBLISHED and not _is_published(context, catalogue, release):
-            notes.append(
-                f"{folder} is kept: the published folder does not hold its release; see "
-                "`optstream ledger verify`"
-            )
-            continue
-        yield from _files(folder)
+        if release.state is not ReleaseState.PUBLISHED or _is_published(context, catalogue, release):
+            yield from _files(folder)
+        else:
+            why = "the published folder does not hold its release; see `optstream ledger verify`"
+            notes.append(f"{folder} is kept: {why}")
 
 
 def _is_published(context: PurgeContext, catalogue: Catalogue | None, release: ReleaseOutline) -> bool:
@@ -117,35 +109,26 @@ def inputs(context: PurgeContext) -> Iterator[Path]:
 
 def raw_states(context: PurgeContext, *, everything: bool) -> Iterator[Path]:
     """Raw state that no later day would take, and the last day's once it is old."""
-    folders = release_folders(context.settings.measurements_folder / context.stream)
+    stream, releases = context.settings.stream.name, context.releases
+    folders = release_folders(context.settings.measurements_folder / stream)
     held = {key: paths for key, folder in folders if (paths := sorted(folder.glob(f"*{RAW}")))}
     if not held:
         return
-    drawn = context.ledger.event_times(context.stream, "drawn")
+    drawn = context.ledger.event_times(stream, "drawn")
     oldest = context.before(min(context.settings.trusted.retention_days, RAW_STATE_DAYS))
-    wanted = _may_be_taken(context)
+    # nothing goes on from a restatement, nor from a day whose next one that is not void is drawn
+    firsts = {one.first_step: one for one in releases.values() if one.revision == 0}
     for key, paths in held.items():
-        release = context.releases.get(key)
+        release = releases.get(key)
         if release is None or release.state.is_under_way:
             continue
-        if everything or drawn.get(key, oldest) < oldest or key not in wanted:
+        after = firsts.get(release.end)
+        while after is not None and after.state is ReleaseState.VOID:
+            after = firsts.get(after.end)
+        is_wanted = release.revision == 0 and release.state is not ReleaseState.VOID
+        is_wanted &= after is None or after.state is ReleaseState.RESERVED
+        if everything or drawn.get(key, oldest) < oldest or not is_wanted:
             yield from paths
-
-
-def _may_be_taken(context: PurgeContext) -> frozenset[Key]:
-    """Releases from which a day to come might go on: what follows them, void days aside, is undrawn."""
-    # nothing goes on from a restatement
-    firsts = {one.first_step: one for one in context.releases.values() if one.revision == 0}
-    undrawn = (ReleaseState.RESERVED, ReleaseState.VOID)
-    drawn = {first: one for first, one in firsts.items() if one.state not in undrawn}
-    wanted = set()
-    for one in drawn.values():
-        end = one.end
-        while (after := firsts.get(end)) is not None and after.state is ReleaseState.VOID:
-            end = after.end  # never drawn any more: who comes after it goes on from the day before it
-        if end not in drawn:
-            wanted.add((one.period, one.revision))
-    return frozenset(wanted)
 
 
 def release_folders(parent: Path) -> Iterator[tuple[Key, Path]]:
@@ -156,11 +139,12 @@ def release_folders(parent: Path) -> Iterator[tuple[Key, Path]]:
             yield (named[1], int(named[2])), path
 
 
-@dataclass(frozen=True)
-class Purged:
+class Purged(Printed):
     """How many files (of lineage: events) of each kind are removed; notes: what was kept, and why."""
 
-    n_removed: Mapping[str, int]
+    format: Literal["optstream.purge/1"] = "optstream.purge/1"
+    dry_run: bool
+    n_removed: dict[str, int]
     notes: tuple[str, ...]
 
 
@@ -178,23 +162,21 @@ def purge(
     """
     outlines = ledger.outlines(settings.stream.name)
     context = PurgeContext(settings, ledger, now, {(one.period, one.revision): one for one in outlines})
-    removed: Counter[str] = Counter()
-    notes: list[str] = []
-    for kind, paths in (
+    removed, notes = dict[str, int](), list[str]()
+    for kind, found in (
         ("staged files", staged(context, notes)),
         ("validation results", verdicts(context)),
         ("hashes of inputs", inputs(context)),
         ("raw states", raw_states(context, everything=raw_state)),
     ):
-        for path in list(paths):
-            removed[kind] += 1
-            if not dry_run:
-                path.unlink(missing_ok=True)
-        removed[kind] += 0
+        paths = list(found)
+        removed[kind] = len(paths)
+        for path in paths if not dry_run else ():
+            path.unlink(missing_ok=True)
     if not dry_run:
-        _sync(context)
+        _sync(settings)
     removed["lineage events"] = _lineage(context, dry_run)
-    return Purged(dict(removed), tuple(notes))
+    return Purged(dry_run=dry_run, n_removed=dict(removed), notes=tuple(notes))
 
 
 def _lineage(context: PurgeContext, dry_run: bool) -> int:
@@ -203,10 +185,11 @@ def _lineage(context: PurgeContext, dry_run: bool) -> int:
     path = folder / EVENTS
     if not path.is_file():
         return 0
+    job = f"{context.settings.stream.name}.release"
     oldest = context.before(context.settings.trusted.lineage_retention_days)
     with exclusive_in(folder):
         lines = path.read_bytes().splitlines(keepends=True)
-        kept = [line for line in lines if not _is_old(line, f"{context.stream}.release", oldest)]
+        kept = [line for line in lines if not _is_old(line, job, oldest)]
         if not dry_run:
             for aside in folder.glob(f".{EVENTS}.*"):  # of a purge that died while it wrote
                 aside.unlink()
@@ -223,9 +206,9 @@ def _is_old(line: bytes, job: str, oldest: datetime) -> bool:
         return False
 
 
-def _sync(context: PurgeContext) -> None:
-    """Make the removals durable, and take away the folders that are empty now."""
-    settings, stream = context.settings, context.stream
+def _sync(settings: Settings) -> None:
+    """Make the removals durable, and remove the folders that are empty now."""
+    stream = settings.stream.name
     parents = [settings.staging_folder / stream, settings.inputs_folder / stream]
     for folder in (folder for parent in parents for _, folder in release_folders(parent)):
         with suppress(OSError):  # not empty: its release is not over

@@ -19,20 +19,11 @@ from optstream.errors import DumpError, ParameterError
 from tasks.config.templates import EXAMPLE
 from tasks.operate.simulate import FRENCH_REGIONS, write_dump
 
-# The text of a file becomes a frame. Pure; what is wrong is refused with the number of its line.
-#
 # A file of a region and a year is Latin-1 text with tabs, and named .xls: a header row, four rows an hour of
 # which only the half-hours carry readings, and a last line of legal words. Every local day has the same 48
 # half-hours, also where the clocks change: in spring the hour from 02:00 is filled in, in autumn the hour
 # that happens twice is there once. Dates and times are wall clock.
 
-REQUIRED = {
-    "perimetre": "Périmètre",
-    "nature": "Nature",
-    "date": "Date",
-    "heures": "Heures",
-    "consommation": "Consommation",
-}
 NATURES = {"donnees-definitives", "donnees-consolidees"}
 WORKBOOK = b"\xd0\xcf\x11\xe0"
 ABSENT = ["", "ND", "-", "DC"]
@@ -50,6 +41,7 @@ def plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", letters).strip("-")
 
 
+COLUMNS = {plain(title): title for title in ("Périmètre", "Nature", "Date", "Heures", "Consommation")}
 REGION_CODES = {plain(region.name): code for code, region in FRENCH_REGIONS.items()} | {"paca": "93"}
 """INSEE's code of each of the 12 mainland regions, by its plain name."""
 
@@ -60,10 +52,20 @@ def parse(content: bytes) -> tuple[str, pl.DataFrame]:
     In the order of time, each once; a row that says again what another says is dropped. Raises DumpError
     with the line that is not as RTE writes it, never with a reading.
     """
-    lines = _lines(content)
+    if content.startswith((WORKBOOK, b"PK")):
+        raise DumpError(
+            "line 1: this is a workbook or an archive, not text; import the file as RTE hands it out, which "
+            "is text although it is named .xls"
+        )
+    try:
+        text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8")  # converted by its owner
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    # Not splitlines: Latin-1 has other signs that it takes for ends of lines.
+    lines = text.split("\n")
     header = next((number for number, line in enumerate(lines, 1) if line and not line.isspace()), 1)
     names = [plain(name) for name in lines[header - 1].rstrip().split("\t")]
-    for name, title in REQUIRED.items():
+    for name, title in COLUMNS.items():
         if names.count(name) != 1:
             raise DumpError(
                 f"line {header}: the header row of RTE's regional files has the column {title} once, with "
@@ -80,23 +82,9 @@ def parse(content: bytes) -> tuple[str, pl.DataFrame]:
     few = pl.col("cells").list.len() < len(names)
     _refuse(split, {f"a row must have the header's {len(names)} cells, with tabs between": few})
     cells = split.select(
-        "line", **{name: pl.col("cells").list.get(names.index(name)).str.strip_chars() for name in REQUIRED}
+        "line", **{name: pl.col("cells").list.get(names.index(name)).str.strip_chars() for name in COLUMNS}
     )
     return _region(cells), _readings(cells)
-
-
-def _lines(content: bytes) -> list[str]:
-    if content.startswith((WORKBOOK, b"PK")):
-        raise DumpError(
-            "line 1: this is a workbook or an archive, not text; import the file as RTE hands it out, which "
-            "is text although it is named .xls"
-        )
-    try:
-        text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8")  # converted by its owner
-    except UnicodeDecodeError:
-        text = content.decode("latin-1")
-    # Not splitlines: Latin-1 has other signs that it takes for ends of lines.
-    return text.split("\n")
 
 
 def _region(cells: pl.DataFrame) -> str:
@@ -165,7 +153,6 @@ def _refuse(rows: pl.DataFrame, rules: dict[str, pl.Expr]) -> None:
 
 LARGEST_BYTES = 32 * 2**20
 """Of the file and of the text: a region's year is 3 MiB."""
-ZIP = b"PK\x03\x04"
 BROKEN_ZIP = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError, LookupError,
     RuntimeError,
@@ -175,7 +162,7 @@ BROKEN_ZIP = (
 
 @dataclass(frozen=True)
 class RegionLoad:
-    """One file of RTE's as read. region: INSEE's code. rows: as `parse` returns them."""
+    """One file of RTE's. region: INSEE's code. rows: as `parse` returns them."""
 
     file: str
     region: str
@@ -188,13 +175,11 @@ def read_load(path: Path) -> RegionLoad:
     """
     try:
         with path.open("rb") as file:
-            content = file.read(LARGEST_BYTES + 1)
-        region, rows = parse(text_of(content))
+            return RegionLoad(path.name, *parse(text_of(file.read(LARGEST_BYTES + 1))))
     except OSError as error:
         raise DumpError(f"{path} cannot be read: {error.strerror or 'it is no file'}") from None
     except DumpError as error:
         raise DumpError(f"{path}: {error}") from None
-    return RegionLoad(path.name, region, rows)
 
 
 def text_of(content: bytes) -> bytes:
@@ -202,7 +187,7 @@ def text_of(content: bytes) -> bytes:
 
     Raises DumpError for an archive that is damaged or holds anything but one text, and for too many bytes.
     """
-    if content.startswith(ZIP) and len(content) <= LARGEST_BYTES:
+    if content.startswith(b"PK\x03\x04") and len(content) <= LARGEST_BYTES:
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 members = [member for member in archive.infolist() if not member.is_dir()]
@@ -217,10 +202,8 @@ def text_of(content: bytes) -> bytes:
         except BROKEN_ZIP:
             raise DumpError("the archive is damaged or encrypted; fetch it from RTE again") from None
     if len(content) > LARGEST_BYTES:
-        raise DumpError(
-            f"more than {LARGEST_BYTES // 2**20} MiB, where a region's year has 3; is it the file that was "
-            "meant?"
-        )
+        most = f"{LARGEST_BYTES // 2**20} MiB"
+        raise DumpError(f"more than {most}, where a region's year has 3; is it the file that was meant?")
     return content
 
 
@@ -232,7 +215,7 @@ SLOTS = 48
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import did; a dump is one region's day.
+    """The result of an import; a dump is one region's day.
 
     n_files: RTE's that were read. regions: their codes, sorted. n_kept: dumps that lay there already, the
     same. n_incomplete: of all dumps, those that lack a half-hour or a reading, and which the raw contract
@@ -258,27 +241,6 @@ def write_loads(loads: Sequence[RegionLoad], into: Path) -> Imported:
     """
     if not loads:
         raise ParameterError("name at least one of RTE's files to import")
-    rows = _together(loads)
-    dumps = rows.select("timestamp", "load_mw")
-    days = rows.with_row_index("start").group_by(
-        "region", day=pl.col("timestamp").dt.date(), maintain_order=True
-    )
-    written = incomplete = empty = n_dumps = 0
-    for region, day, start, n_rows, n_readings in days.agg(
-        pl.col("start").first(), n_rows=pl.len(), n_readings=pl.col("load_mw").count()
-    ).iter_rows():
-        if n_readings == 0:
-            empty += 1
-            continue
-        n_dumps += 1
-        incomplete += n_readings < SLOTS
-        written += write_dump(into, region, day, dumps.slice(start, n_rows))
-    regions = tuple(sorted({load.region for load in loads}))
-    return Imported(into, len(loads), regions, written, n_dumps - written, incomplete, empty)
-
-
-def _together(loads: Sequence[RegionLoad]) -> pl.DataFrame:
-    """Columns region, timestamp, load_mw of all files, in order, each half-hour once."""
     rows = pl.concat(
         load.rows.with_columns(region=pl.lit(load.region), file=pl.lit(number, pl.Int32))
         for number, load in enumerate(loads)
@@ -287,13 +249,28 @@ def _together(loads: Sequence[RegionLoad]) -> pl.DataFrame:
     rows = rows.unique(["region", "timestamp", "load_mw"], keep="first", maintain_order=True)
     clashes = rows.filter(pl.struct("region", "timestamp").is_duplicated())
     if clashes.height:
-        first, second = clashes[0], clashes[1]
+        first, second = clashes.row(0, named=True), clashes.row(1, named=True)
         raise DumpError(
-            f"{loads[second['file'].item()].file}: line {second['line'].item()}: another reading of region "
-            f"{first['region'].item()}, {first['timestamp'].item()}, than in "
-            f"{loads[first['file'].item()].file}, line {first['line'].item()}; import one vintage of each day"
+            f"{loads[second['file']].file}: line {second['line']}: another reading of region "
+            f"{first['region']}, {first['timestamp']}, than in {loads[first['file']].file}, line "
+            f"{first['line']}; import one vintage of each day"
         )
-    return rows
+    written, readings = list[bool](), list[int]()
+    for (region, day), own in rows.group_by(
+        "region", pl.col("timestamp").dt.date().alias("day"), maintain_order=True
+    ):
+        readings.append(own["load_mw"].count())
+        if readings[-1]:
+            written.append(write_dump(into, str(region), day, own.select("timestamp", "load_mw")))
+    return Imported(
+        folder=into,
+        n_files=len(loads),
+        regions=tuple(sorted({load.region for load in loads})),
+        n_written=sum(written),
+        n_kept=written.count(False),
+        n_incomplete=sum(0 < n < SLOTS for n in readings),
+        n_empty=readings.count(0),
+    )
 
 
 def rte_configuration(dumps: Path) -> str:
@@ -303,6 +280,3 @@ def rte_configuration(dumps: Path) -> str:
     for start, line in (('day = "elapsed"', 'day = "fixed"'), ('folder = "dumps"', folder)):
         text = re.sub(f"^{start}.*$", line.replace("\\", r"\\"), text, flags=re.MULTILINE)
     return text
-
-
-__all__ = ["Imported", "RegionLoad", "read_load", "rte_configuration", "write_loads"]

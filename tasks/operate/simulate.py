@@ -7,6 +7,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
@@ -17,8 +18,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import DumpError, ParameterError
+from optstream.storage.store import Location, StoreUrl
 from optstream.stream import Calendar
 from tasks.config import Layout
 from tasks.ingest.arrivals import EVERY, place_of
@@ -87,28 +88,28 @@ def daily_load(region: Region, leaf: str, day: date, calendar: Calendar, seed: i
     It is a function of its arguments alone: any range of days gives the same days.
     """
     hours = np.array([stamp.hour + stamp.minute / 60 for stamp in calendar.local_times(day)])
-    coldness = _coldness(day, hours)
+    since = (day - date(day.year, 1, 25)).days + hours / 24
+    coldness = np.cos(2 * np.pi * since / 365.25)  # 1 in late January, -1 in late July
     first, second = (region.winter - region.summer) / 2, (region.winter + region.summer) / 2 - 1
     season = 1 + first * coldness + second * (2 * coldness**2 - 1)
     heated = (1 + coldness) / 2
     clock = heated * _clock_curve(WINTER_DAY, hours) + (1 - heated) * _clock_curve(SUMMER_DAY, hours)
     weather = (0.3 + 0.7 * heated) * (
-        SHARED_WEATHER * _weather(seed, day, hours, "") + OWN_WEATHER * _weather(seed, day, hours, leaf)
+        SHARED_WEATHER * weather_of(seed, day, hours, "") + OWN_WEATHER * weather_of(seed, day, hours, leaf)
     )
     noise = OWN_NOISE * day_generator(seed, day, leaf).standard_normal(hours.size)
-    load: Values = region.mean_mw * season * _week(region, day, hours) * clock * (1 + weather + noise)
+    # working days against the weekend, with mean 1 over a week; a night belongs to the day before it
+    factors = np.array([1.0] * 5 + [1 - 0.65 * (1 - region.sunday), region.sunday])
+    factors /= factors.mean()
+    before, now = float(factors[day.weekday() - 1]), float(factors[day.weekday()])
+    week = before + (now - before) * np.minimum(hours / 7, 1.0)
+    load: Values = region.mean_mw * season * week * clock * (1 + weather + noise)
     return np.maximum(load, 0.0)
 
 
 def day_generator(seed: int, day: date, purpose: str) -> np.random.Generator:
     """The randomness of one day and purpose (a leaf; "" is shared by all), whatever else is simulated."""
     return np.random.default_rng(np.random.SeedSequence([seed, day.toordinal(), stable_hash(purpose)]))
-
-
-def _coldness(day: date, hours: Values) -> Values:
-    """1 in late January, -1 in late July."""
-    since = (day - date(day.year, 1, 25)).days + hours / 24
-    return np.cos(2 * np.pi * since / 365.25)
 
 
 def _clock_curve(knots: dict[float, float], hours: Values) -> Values:
@@ -124,22 +125,10 @@ def _clock_curve(knots: dict[float, float], hours: Values) -> Values:
     return eased(hours) / float(np.mean(eased(np.arange(0, 24, 0.25))))
 
 
-def _week(region: Region, day: date, hours: Values) -> Values:
-    """Working days against the weekend, with mean 1 over a week; a night belongs to the day before it."""
-    saturday = 1 - 0.65 * (1 - region.sunday)
-    factors = np.array([1.0] * 5 + [saturday, region.sunday])
-    factors /= factors.mean()
-    before, now = float(factors[day.weekday() - 1]), float(factors[day.weekday()])
-    return before + (now - before) * np.minimum(hours / 7, 1.0)
-
-
-def shared_weather(seed: int, day: date) -> float:
-    """Return a day's mean of the weather that moves all leaves together, in its standard deviations."""
-    return float(np.mean(_weather(seed, day, np.arange(24.0), "")))
-
-
-def _weather(seed: int, day: date, hours: Values, purpose: str) -> Values:
-    """AR(1) from day to day with variance 1, and a straight line from one midnight to the next."""
+def weather_of(seed: int, day: date, hours: Values, purpose: str) -> Values:
+    """AR(1) from day to day with variance 1, and a straight line from one midnight to the next; of "", shared
+    by all leaves.
+    """
     days = [day + timedelta(days=offset) for offset in range(-MEMORY_DAYS, 2)]
     shocks = np.array([day_generator(seed, each, f"weather {purpose}").standard_normal() for each in days])
     weights = np.sqrt(1 - DAY_TO_DAY**2) * DAY_TO_DAY ** np.arange(MEMORY_DAYS, -1, -1.0)
@@ -154,12 +143,9 @@ PART = "part-0.parquet"
 
 
 def dump_folder(folder: Path, region: str, day: date) -> Path:
-    """Where the dump of one region and day lies; of "" that of all regions.
-
-    Raises ParameterError for a name that is no plain one.
+    """The folder of one region's dump of a day; of EVERY, of all regions'. Raises ParameterError for a name
+    that no folder can have.
     """
-    if region == EVERY:
-        return folder / place_of(EVERY, day)
     if region.startswith(".") or any(sign in region for sign in "/\\=\0"):
         raise ParameterError(
             f"a region's name becomes a folder's: it must not begin with a dot or hold / \\ =; got {region!r}"
@@ -178,14 +164,20 @@ def write_dump(
 ) -> bool:
     """Write one dump and its marker; return False if the same dump was already there, complete.
 
-    The rows are written into a hidden folder beside, which is then renamed; the marker (or, if given, the
-    list of files, one name a line) comes last. A killed writer's dump is completed by the next one.
-    Raises DumpError where another dump lies: real data are never overwritten.
+    The rows are written into a hidden folder, which is then renamed; the marker (or, if given, the list of
+    files, one name a line) comes last. A killed writer's dump is completed by the next one. Raises DumpError
+    where another dump lies: real data are never overwritten.
     """
     target = dump_folder(folder, region, day)
     announcement, text = (file_list, f"{PART}\n") if file_list else (marker or "_SUCCESS", "")
     if not target.exists():
-        _write_rows(target, rows)
+        staging = target.parent / f".writing-{target.name}-{os.getpid()}"
+        staging.mkdir(parents=True, exist_ok=True)
+        try:
+            rows.write_parquet(staging / PART)
+            staging.rename(target)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
     elif not _holds(target, rows):
         raise DumpError(
             f"{target} already holds another dump; nothing is overwritten: write into another folder, "
@@ -197,16 +189,6 @@ def write_dump(
     return True
 
 
-def _write_rows(target: Path, rows: pl.DataFrame) -> None:
-    staging = target.parent / f".writing-{target.name}-{os.getpid()}"
-    staging.mkdir(parents=True, exist_ok=True)
-    try:
-        rows.write_parquet(staging / PART)
-        staging.rename(target)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-
-
 def _write_text(target: Path, text: str) -> None:
     staging = target.parent / f".writing-{target.name}-{os.getpid()}"
     staging.write_text(text, encoding="utf-8")
@@ -216,15 +198,12 @@ def _write_text(target: Path, text: str) -> None:
 def _holds(target: Path, rows: pl.DataFrame) -> bool:
     if [found.name for found in target.glob("*.parquet")] != [PART]:
         return False
-    try:
+    with suppress(pl.exceptions.PolarsError, OSError):
         return pl.read_parquet(target / PART, hive_partitioning=False).equals(rows)
-    except (pl.exceptions.PolarsError, OSError):
-        return False
+    return False
 
 
-PLAIN = Layout(value="load_mw")
 NO_CELLS: Mapping[str, tuple[str, str]] = {}
-Schema = Literal["aggregated", "metered"]
 CUSTOMER_MEAN_KW = 1.0
 """Mean draw of a simulated customer; a reading is the energy of its step, in kWh."""
 
@@ -245,8 +224,8 @@ def simulate(
     calendar: Calendar,
     days: Iterable[date],
     seed: int = 0,
-    schema: Schema = "aggregated",
-    layout_of: Callable[[date], Layout] = lambda day: PLAIN,
+    schema: Literal["aggregated", "metered"] = "aggregated",
+    layout_of: Callable[[date], Layout] = lambda day: Layout(value="load_mw"),
     mean: float | None = None,
     customers_per_leaf: int = 30,
     counts: bool = False,
@@ -276,32 +255,26 @@ def simulate(
     days = tuple(days)
     for leaf in leaves:
         dump_folder(folder, leaf, days[0])  # a bad name is refused before anything is written
-    written = asked = 0
+    done: list[bool] = []
     for day in days:
-        layout = layout_of(day)
+        layout, periods = layout_of(day), calendar.periods(day, day)
         parts = {leaf: (leaf,) for leaf in leaves} if layout.region is None else {EVERY: leaves}
-        periods = calendar.periods(day, day)
-        if not periods:
-            continue
-        asked += len(parts) * len(periods)
-        for part, own in parts.items():
+        for part, own in parts.items() if periods else ():
             found = []
             for leaf in own:
                 if schema == "metered":
                     rows = metered_day(leaf, day, calendar, seed, mean, customers_per_leaf)
                 else:
                     rows = aggregated_day(leaf, day, calendar, seed, mean, cells)
-                if counts:
-                    rows = rows.with_columns(pl.col("value").round())
                 found.append(rows.with_columns(region=pl.lit(leaf)) if part == EVERY else rows)
-            rows = as_laid_out(pl.concat(found), layout, cells)
+            rows = pl.concat(found)
+            rows = rows.with_columns(pl.col("value").round()) if counts else rows
+            rows = as_laid_out(rows, layout, cells)
             for period in periods:
-                of_period = pl.col(layout.timestamp).is_in(_stamps(period, calendar).implode())
-                own_rows = rows if period == day else rows.filter(of_period)
-                written += write_dump(
-                    folder, part, period, own_rows, marker=layout.marker, file_list=layout.file_list
-                )
-    return Simulated(folder, written, asked - written)
+                own_rows = rows.filter(pl.col(layout.timestamp).is_in(_stamps(period, calendar).implode()))
+                announced = {"marker": layout.marker, "file_list": layout.file_list}
+                done.append(write_dump(folder, part, period, own_rows, **announced))
+    return Simulated(folder, sum(done), done.count(False))
 
 
 def as_laid_out(

@@ -8,23 +8,23 @@ from optstream.catalogue import Entry
 from optstream.catalogue import withdraw as withdraw_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseRecord, ReleaseState
-from tasks.operate.sign import signer_of
+from tasks.operate.keys import signer_of
 from tasks.release.run import Run
 from tasks.release.stages import Ended, Requested, Status
 from tasks.release.witness import bear_witness, refuse_older
 from tasks.trusted.files import destroy_raw
 
 
-def withdraw(run: Run, asked: Requested, reason: str, days: Collection[date] = ()) -> Ended:
+def withdraw(run: Run, requested: Requested, reason: str, days: Collection[date] = ()) -> Ended:
     """Withdraw every release of a day: what is listed becomes a tombstone, what was not published is VOID.
 
-    The ledger is told first, while nobody can publish the day; a crash after that leaves a listed day that
+    The ledger is written first, while nobody can publish the day; a crash after that leaves a listed day that
     the ledger calls withdrawn, which `ledger verify` finds, and the same call completes the work. Nothing is
     refunded, and no raw state is left. days: all that the same command withdraws. Raises LedgerError for a
     day that was never reserved, where another run holds it, for an older copy of the ledger, and where a
-    witness cannot be told; PublicationError if the folder cannot be written.
+    witness cannot be written; PublicationError if the folder cannot be written.
     """
-    day = asked.day
+    day = requested.day
     refuse_older(run.settings, run.ledger)
     latest = _free(run, day)  # before a folder is made for it
     done = withdraw_published(
@@ -39,9 +39,9 @@ def withdraw(run: Run, asked: Requested, reason: str, days: Collection[date] = (
     bear_witness(run.settings, run.ledger)
     if done.entry is None and latest.state is ReleaseState.PUBLISHED:
         words = "withdrawn; the catalogue lists nothing of it, and it stays charged"
-        return asked.ended(Status.WITHDRAWN, words)
+        return requested.ended(Status.WITHDRAWN, words)
     status = Status.WITHDRAWN if done.entry else Status.VOID
-    return asked.ended(status, done.in_words())
+    return requested.ended(status, done.in_words())
 
 
 def _free(run: Run, day: date) -> ReleaseRecord:
@@ -60,7 +60,7 @@ def _free(run: Run, day: date) -> ReleaseRecord:
 
 def _tell(run: Run, day: date, reason: str, entry: Entry | None, known: str | None) -> str:
     """While nobody can publish the day, tell the ledger of every revision; return its head."""
-    run.ledger.head_after(run.stream, known)  # an older copy of the ledger is refused before it is told
+    run.ledger.head_after(run.stream, known)  # an older copy of the ledger is refused before it is written
     period, latest = day.isoformat(), _free(run, day)
     if entry is not None and not entry.withdrawn:
         record = run.ledger.find(run.stream, period, entry.revision)

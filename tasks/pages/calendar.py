@@ -10,9 +10,9 @@ from typing import Any
 from optstream.catalogue import Entry
 from optstream.catalogue.index import day_entries
 from optstream.stream import Calendar, days_from, follows
-from tasks.monitor.view import DayState, State
+from tasks.monitor.days import DayState, State
 from tasks.pages.published import PublicFacts
-from tasks.pages.words import MONTHS, day_in_words
+from tasks.pages.render import MONTHS, day_in_words
 
 RECENT_DAYS = 60
 STRETCHES_SHOWN = 40

@@ -4,18 +4,12 @@ A document has names of nodes to choose from, spans of time to choose from, and 
 Times are seconds since 1970; of zone "UTC" they may be local clock times.
 """
 
-import json
 from collections.abc import Sequence
-from datetime import date, timedelta
+from datetime import date
 from math import isfinite
 from typing import Any
 
-import numpy as np
-
-from optstream.catalogue.about import called
 from optstream.stream import Hour, day_of
-from tasks.pages.published import PublicFacts, Values
-from tasks.pages.words import counted
 
 Z = 1.96
 """Standard deviations on each side of a band: 95 % of normal noise."""
@@ -70,48 +64,3 @@ def seconds(period: date) -> int:
     """Return the local clock time at which a day or an hour begins, as if it were UTC's."""
     hour = period.hour if isinstance(period, Hour) else 0
     return (day_of(period) - date(1970, 1, 1)).days * DAY + 3600 * hour
-
-
-def published_chart(facts: PublicFacts, unit: str, quantity: str) -> Chart | None:
-    """Return the drawn nodes' curves: each step of the last days, and the means of all days; None where
-    nothing can be drawn.
-    """
-    if facts.daily is None or facts.recent is None:
-        return None
-    daily, recent = facts.daily, facts.recent
-    days = [seconds(daily.first + timedelta(days=number)) for number in range(daily.n_days)]
-    columns = {day: number for number, day in enumerate(recent.days)}
-    n_recent = (recent.last - recent.first).days + 1
-    times, values, errors = [], [], []
-    for day in (recent.first + timedelta(days=number) for number in range(n_recent)):
-        number = columns.get(day)
-        gap = np.full((facts.n_drawn, 1), np.nan)
-        own = gap if number is None else recent.values[number]
-        times += [seconds(day) + DAY * step // own.shape[1] for step in range(own.shape[1])]
-        values.append(own)
-        errors.append(gap if number is None else recent.errors[number])
-    names = [called(node.name, facts.about.nodes) for node in facts.nodes[: facts.n_drawn]]
-
-    def lines(of_nodes: Values, errors_of_nodes: Values) -> list[list[Chart]]:
-        each = zip(names, of_nodes.tolist(), errors_of_nodes.tolist(), strict=True)
-        return [[line(name, own, error=errors)] for name, own, errors in each]
-
-    steps = lines(np.concatenate(values, axis=1), np.concatenate(errors, axis=1))
-    return chart(
-        quantity,
-        unit,
-        [
-            span(f"each step of the last {counted(n_recent, 'day')}", times, steps),
-            span("daily means of all days", days, lines(daily.mean, daily.error)),
-        ],
-        nodes=names,
-        least=facts.least,
-    )
-
-
-def as_json(document: Chart) -> str:
-    """JSON that no name can end: without "<", and without "/", so that no name looks like a file's."""
-    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
-    for sign in "<>&/":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text

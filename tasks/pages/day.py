@@ -11,10 +11,10 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from optstream.catalogue.backends import Location
 from optstream.errors import PublicationError
 from optstream.ledger import ReleaseEvent, ReleaseRecord, Vintage
 from optstream.privacy import PrivacyModel, worst_window
+from optstream.storage.store import Location
 from optstream.stream import day_of
 from tasks.config import Settings
 from tasks.ingest import Arrival, arrivals_of
@@ -22,14 +22,14 @@ from tasks.ingest.arrivals import parts_of
 from tasks.ingest.formats import FileFacts, facts_of
 from tasks.ledger.open import ledger_if_any
 from tasks.monitor.alarms import DEPENDS
+from tasks.monitor.days import DayState, State
 from tasks.monitor.facts import Suspect
-from tasks.monitor.view import DayState, State
 from tasks.pages.calendar import marks_of_days
 from tasks.pages.charts import Chart
 from tasks.pages.node import Span, node_chart
+from tasks.pages.render import counted, share_in_percent, size_in_words
 from tasks.pages.snapshot import RunLink, Snapshot, StreamRun
 from tasks.pages.stream import MOST_ALARMS
-from tasks.pages.words import counted, share_in_percent, size_in_words
 from tasks.trusted.verdicts import ResultFile, result_files
 
 KINDS = {
@@ -53,11 +53,8 @@ KINDS = {
 
 @dataclass(frozen=True)
 class DayFacts:
-    """What ledger and folders know of one day.
-
-    arrival: None where the input folder cannot be listed. files: those of each complete part of its dump.
-    results: contract results, the newest first; objected: names of those in which something did not hold.
-    records: its releases by revision, with the `vintages` of each and all `events`. curve: of the root.
+    """What ledger and folders know of one day. arrival: None where the input cannot be listed. objected:
+    names of results in which something did not hold. records: by revision. curve: of the root.
     """
 
     arrival: Arrival | None = None
@@ -121,10 +118,7 @@ def _facts(files: Iterable[Location]) -> tuple[FileFacts, ...]:
 def day_page(
     snapshot: Snapshot, facts: DayFacts, day: date, runs: Sequence[StreamRun] = ()
 ) -> dict[str, Any] | None:
-    """Return the values of the template, by name; None for a day that is not on the calendar. Pure.
-
-    runs: those that had it, as far as they are known.
-    """
+    """Return the template's values; None for a day that is not on the calendar. runs: those that had it."""
     view, settings = snapshot.view, snapshot.settings
     days = {} if view is None else {one.day: one for one in view.days}
     if view is None or settings is None or day not in days:

@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-from tasks.monitor.records import Work
-from tasks.monitor.view import Kind, Severity, State
+from tasks.monitor.alarms import Kind, Severity
+from tasks.monitor.days import State
+from tasks.monitor.facts import Work
 from tasks.pages.snapshot import Night, Snapshot, StreamRun, length_of
 
 HELP = {
@@ -39,34 +38,24 @@ METRICS: dict[Work, str] = {
 """Of when a piece of scheduled work ended last."""
 
 
+LABELS = {
+    "optstream_days": ["state"],
+    "optstream_step_seconds": ["step"],
+    "optstream_alarms": ["kind", "severity"],
+}
+
+
 def metrics_text(snapshots: Sequence[Snapshot], now: datetime) -> bytes:
-    """Return the metrics of these streams in Prometheus' text format 0.0.4, ages counted to now. Pure.
-
-    A metric that is not known of a stream has no line of it.
-    """
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Snapshots(snapshots, now))
+    """Return the metrics of these streams in Prometheus' text format, ages counted to now."""
+    registry = CollectorRegistry()
+    gauges = {
+        name: Gauge(name, words, ["stream", *LABELS.get(name, [])], registry=registry)
+        for name, words in HELP.items()
+    }
+    for snapshot in snapshots:
+        for name, more, value in samples(snapshot, now):
+            gauges[name].labels(snapshot.stream, *more).set(value)
     return generate_latest(registry)
-
-
-class _Snapshots(Collector):
-    def __init__(self, snapshots: Sequence[Snapshot], now: datetime) -> None:
-        self.snapshots, self.now = snapshots, now
-
-    def collect(self) -> Iterable[Metric]:
-        labels = {
-            "optstream_days": ["state"],
-            "optstream_step_seconds": ["step"],
-            "optstream_alarms": ["kind", "severity"],
-        }
-        families = {
-            name: GaugeMetricFamily(name, words, labels=["stream", *labels.get(name, [])])
-            for name, words in HELP.items()
-        }
-        for snapshot in self.snapshots:
-            for name, more, value in samples(snapshot, self.now):
-                families[name].add_metric([snapshot.stream, *more], value)
-        return families.values()
 
 
 Sample = tuple[str, tuple[str, ...], float]

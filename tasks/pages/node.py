@@ -21,7 +21,7 @@ from optstream.stream import AggregationTree, day_of, days_from
 from tasks.config import Settings
 from tasks.pages import charts
 from tasks.pages.charts import Chart, chart, line
-from tasks.pages.words import quantity_of, unit_of
+from tasks.pages.render import quantity_of, unit_of
 
 COLUMNS = {
     "at": pl.Int64(),
@@ -73,10 +73,7 @@ class Span:
 
 
 def find_nodes(settings: Settings, text: str) -> tuple[tuple[str, str], ...]:
-    """Return codes and names of the nodes whose name or code holds a text, whatever its case and accents.
-
-    In the tree's order, at most `MOST_FOUND`; an empty text finds all.
-    """
+    """Return codes and names, at most `MOST_FOUND`, that hold a text, whatever its case and accents."""
     named = ((node, settings.called(node)) for node in settings.dated_hierarchy.nodes())
     return tuple(islice((one for one in named if _plain(text) in _plain(one[1])), MOST_FOUND))
 
@@ -112,10 +109,7 @@ def node_page(settings: Settings, node: str, span: Span) -> dict[str, Any]:
 
 
 def node_chart(settings: Settings, node: str, span: Span, children: Sequence[str] = ()) -> Chart:
-    """Return the published curve of a node, and next to it what there is of `LINES`.
-
-    children: in the order of the stack. Raises PublicationError as `read_nodes`.
-    """
+    """Return a node's published curve, and what there is of `LINES`. Raises as `read_nodes`."""
     called, days = settings.called, days_from(span.first - timedelta(days=7), span.last)
     stacked = children[:MOST_CHILDREN]
     rows = read_nodes(settings, {node, *stacked}, days)
@@ -161,11 +155,9 @@ def _tree_with(settings: Settings, node: str, span: Span) -> AggregationTree:
 
 
 def read_nodes(settings: Settings, nodes: Collection[str], days: Collection[date]) -> pl.DataFrame:
-    """Return what is published of these nodes on these local days; days without a release have no rows.
+    """Return what is published of these nodes on these local days, `COLUMNS`, sorted by node and time.
 
-    `COLUMNS`, sorted by node and time. at: the step's start in seconds since 1970; noise: the standard
-    deviation of the noise alone; error: of the whole error; both null where the file does not say. Raises
-    PublicationError if there is no catalogue, or a file is not the one that it lists.
+    at: seconds since 1970. Raises PublicationError without a catalogue, or if a file is not the listed one.
     """
     place = open_storage(settings.published_folder)
     catalogue = read_catalogue(place)
@@ -177,10 +169,9 @@ def read_nodes(settings: Settings, nodes: Collection[str], days: Collection[date
 
 
 def read_replaced(settings: Settings, node: str, days: Collection[date]) -> dict[str, pl.DataFrame]:
-    """Return what was published of a node before a newer vintage or revision took its place.
+    """Return a node's replaced figures, `COLUMNS` by "revision 0, vintage 1", the oldest first.
 
-    `COLUMNS` by "revision 0, vintage 1", the oldest first, of the first 40 files of a day; one that cannot be
-    read is left out. Raises PublicationError if there is no catalogue.
+    Files that cannot be read are left out. Raises PublicationError if there is no catalogue.
     """
     place = open_storage(settings.published_folder)
     value = read_catalogue(place).value_column

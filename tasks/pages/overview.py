@@ -17,8 +17,8 @@ from tasks.monitor.alarms import AlarmGroup, alarm_groups
 from tasks.monitor.days import by_day
 from tasks.pages.calendar import RECENT_DAYS, Mark, counted_states, marks_of_days
 from tasks.pages.charts import Chart, Z, chart, line, seconds, span
+from tasks.pages.render import amount, quantity_of, span_in_words, unit_of
 from tasks.pages.snapshot import Snapshot
-from tasks.pages.words import amount, quantity_of, span_in_words, unit_of
 
 
 class Need(IntEnum):
@@ -34,13 +34,9 @@ class Need(IntEnum):
 class StreamRow:
     """A stream's row. Texts are for people; "" where nothing is known.
 
-    problem: why it cannot be seen now, if so. seen: how long ago it was. newest: the newest day that is
-    expected or known. published: the newest published day; None before the first. strip: the last 60 days,
-    the newest last, and the same counted. next_run: by the schedule. alarms: by kind, the worst first.
-    oldest: for how long the oldest alarm has lasted, as far as the watch knows. budget: charge of the fullest
-    window, and as a share in [0, 1] of the most that it may lose. band: half the width of the band of the
-    root's newest daily mean, as a share of it, and its kind. nights: the newest and the longest time from
-    reservation to publication, of the days of the strip. curve: daily means of the root.
+    newest: the newest day that is expected or known. strip: the last 60 days. alarms: by kind, the worst
+    first. budget: charge of the fullest window, and its share in [0, 1]. band: half width of the newest daily
+    mean's band. nights: the newest and the longest run time.
     """
 
     name: str
@@ -111,9 +107,7 @@ def nights_of(snapshot: Snapshot) -> list[tuple[date, timedelta]]:
 
 
 def next_run(settings: Settings, now: datetime) -> str:
-    """Return when the schedule begins its next night, in the stream's time zone; its cron where it has no
-    single clock time; "" for an archive.
-    """
+    """Return the schedule's next night; its cron where it has no single clock time; "" for an archive."""
     cron = settings.scheduling.cron
     minute = clock_of(cron)
     if settings.watch is None:

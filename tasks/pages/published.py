@@ -1,10 +1,12 @@
 """What the published folder says of a stream, as frozen values, read from there and from nowhere else."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -13,13 +15,127 @@ from numpy.typing import NDArray
 from optstream.catalogue import Catalogue, Entry, ReleaseStatement, error_columns, read_catalogue
 from optstream.catalogue.about import About, read_about
 from optstream.catalogue.backends import Storage
-from optstream.catalogue.deployment_card import StatedTerms
-from optstream.catalogue.index import day_entries, files_of
-from optstream.catalogue.layout import DATA
-from optstream.catalogue.read import read_columns, read_statement
+from optstream.catalogue.index import DayEntry, day_entries, files_of
+from optstream.catalogue.layout import DATA, LARGEST_RELEASE
+from optstream.catalogue.metadata import StatedTerms
+from optstream.catalogue.read import read_columns, read_file, read_statement
+from optstream.catalogue.replicates import Replicates, read_replicates, replicate_columns
 from optstream.catalogue.statement import MARGIN
 from optstream.errors import PublicationError
-from tasks.pages.summaries import Summaries
+
+MOST_SUMMED = 10_000
+"""Nodes that are summed up, level by level from the root: of a million its upper levels."""
+
+SCHEMA = pl.Schema(
+    {
+        "file_hash": pl.String(),
+        "node": pl.String(),
+        "mean": pl.Float64(),
+        "noise": pl.Float64(),
+        "model": pl.Float64(),
+        "epsilon": pl.String(),
+        "terms": pl.List(pl.String()),
+        "size": pl.Int64(),
+    }
+)
+"""A row for each file and node. noise, model: errors of the mean, from the file of errors, else the means of
+the steps' own, which are the most that they can be; null where no file says. epsilon: the most that any
+window may lose by its release, exact. terms: what it was drawn under, in words; of a day of hours each that
+occurs. size: of the file, in bytes.
+"""
+NO_SUMMARIES = pl.DataFrame(schema=SCHEMA)
+_MEANS = {"node": pl.String, "known": pl.Float64, "whole": pl.Boolean}
+
+
+def read_summaries(path: Path) -> pl.DataFrame:
+    """Return what was kept, `SCHEMA`; nothing where there is none, or where its schema is another."""
+    with suppress(OSError, pl.exceptions.PolarsError):
+        rows = pl.read_parquet(path)
+        if rows.schema == SCHEMA:
+            return rows
+    return NO_SUMMARIES
+
+
+def _completed(
+    known: pl.DataFrame, place: Storage, entries: Sequence[Entry], value: str
+) -> tuple[pl.DataFrame, list[Entry]]:
+    """Return the summaries of these files and of no other, and the entries whose file is not the one that is
+    listed; reads the files that are not known.
+    """
+    kept = known.filter(pl.col("file_hash").is_in([entry.file_hash for entry in entries]))
+    hashes = set(kept["file_hash"].unique())
+    parts, lost = [kept], []
+    for entry in entries:
+        if entry.file_hash not in hashes:
+            try:
+                parts.append(_summed_up(place, entry, value))
+            except PublicationError:
+                lost.append(entry)
+    return pl.concat(parts).sort("file_hash", "node"), lost
+
+
+def _summed_up(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
+    """The rows of a file. A day whose noise is not known at every step is not known as a whole, and so its
+    model's error.
+    """
+    columns = error_columns(value)
+    rows = _upper_levels(read_columns(place, entry, {"step", "node", "level", value, *columns}, set(columns)))
+    own = entry.own if isinstance(entry, DayEntry) else (entry,)
+    stated = [read_statement(place, one) for one in own]
+    terms = list(dict.fromkeys(one.terms_in_words for one in stated))
+    noise, model = (pl.col(name).cast(pl.Float64) for name in columns)
+    known, whole = pl.col("known").first(), pl.col("whole").first()
+    of_model = pl.coalesce(pl.when(whole).then(known), model.mean())
+    found = rows.join(_of_means(place, entry, stated[-1]), on="node", how="left").group_by("node")
+    return found.agg(
+        pl.col(value).cast(pl.Float64).mean().alias("mean"),
+        pl.when(noise.null_count() == 0).then(pl.coalesce(known, noise.mean())).alias("noise"),
+        pl.when(model.null_count() == 0).then(of_model).alias("model"),
+    ).select(
+        pl.lit(entry.file_hash).alias("file_hash"),
+        "node",
+        "mean",
+        "noise",
+        "model",
+        pl.lit(str(max(one.epsilon_of_grant for one in stated))).alias("epsilon"),
+        pl.lit(terms, dtype=pl.List(pl.String)).alias("terms"),
+        pl.lit(_size(place, entry), dtype=pl.Int64).alias("size"),
+    )
+
+
+def _upper_levels(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of the first nodes, level by level: a function of the release alone."""
+    first = rows.filter(pl.col("step") == rows["step"].min())
+    if first.height <= MOST_SUMMED:
+        return rows
+    names = first.sort("level", "node").head(MOST_SUMMED)["node"]
+    return rows.filter(pl.col("node").is_in(names.implode()))
+
+
+def _size(place: Storage, entry: Entry) -> int:
+    if isinstance(entry, DayEntry) and entry.closed_in is None:
+        return sum(_size(place, one) for one in entry.own)
+    if isinstance(entry, DayEntry):
+        return len(place.read(entry.file, LARGEST_RELEASE))
+    return len(read_file(place, entry))
+
+
+def _of_means(place: Storage, entry: Entry, statement: ReleaseStatement) -> pl.DataFrame:
+    """Return the standard error of each node's daily mean, as the file of errors has it, and whether it is of
+    the whole error; no rows where there is no such file.
+    """
+    if isinstance(entry, DayEntry):  # no file has the covariance of its hours' errors
+        return pl.DataFrame(schema=_MEANS)
+    found = None
+    with suppress(PublicationError):  # `check_files` names what is lost, and there is a bound without it
+        found = read_replicates(place, entry, statement)
+    if not isinstance(found, Replicates):
+        return pl.DataFrame(schema=_MEANS)
+    columns = replicate_columns(found.rows)
+    means = found.rows.group_by("node").agg(pl.col(columns).cast(pl.Float64).mean())
+    known = pl.concat_list(columns).list.std().alias("known")
+    return means.select("node", known, pl.lit(found.of == "whole").alias("whole"))
+
 
 Values = NDArray[np.float64]
 MISSING, DAMAGED = "missing", "damaged"
@@ -43,11 +159,10 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Daily:
-    """Each node's days, (n_nodes, n_days), from the first listed day to the last without a gap.
+    """Each node's days, (n_nodes, n_days), from the first listed day to the last; NaN where nothing is known.
 
-    mean: of the day's steps; NaN where nothing is published. error: the mean of the steps' posterior standard
-    errors, which is the most that the standard error of the day's mean can be (Minkowski), or that of the
-    mean itself where the release has a file of errors; NaN where the files do not say.
+    error: the standard error of the day's mean, or the mean of the steps' posterior standard errors, which is
+    the most that it can be (Minkowski).
     """
 
     first: date
@@ -62,10 +177,8 @@ class Daily:
 
 @dataclass(frozen=True, eq=False)
 class Recent:
-    """Each node's steps of the last days, from `first` to `last`, the last listed day.
-
-    days: those with a release, rising. values: for each of them (n_nodes, n_steps of that day); NaN where the
-    node is not in it. errors: posterior standard errors of the same shape; NaN where the file does not say.
+    """The steps of the last days, `first` to `last`: for each of `days`, those with a release, values and
+    posterior standard errors, (n_nodes, n_steps of that day); NaN where not known.
     """
 
     first: date
@@ -77,9 +190,8 @@ class Recent:
 
 @dataclass(frozen=True)
 class LevelError:
-    """How large a level's figures are and how wrong: root mean squares over the newest day's nodes and steps.
-
-    error: the whole error where the release states it (`is_total`), else that of the noise alone.
+    """Root mean squares of a level's figures and errors, over the newest day; is_total: of the whole error,
+    else of the noise alone.
     """
 
     level: int
@@ -95,17 +207,12 @@ class LevelError:
 
 @dataclass(frozen=True, eq=False)
 class PublicFacts:
-    """A stream by its published folder alone.
+    """A stream by its published folder alone; `daily`, `recent`, `statement` and `epsilon` are None and
+    there are no nodes where every day was withdrawn.
 
-    `daily`, `recent`, `statement` and `epsilon` are None, and there are no nodes, where every day was
-    withdrawn.
-
-    statement: of the newest listed release that is there. nodes: of that release, root first, level by level.
-    daily, recent: in the nodes' order, for the first of them (`n_drawn`), as many as a page draws. epsilon:
-    the most that any window may lose, the largest that a listed release states. lost: of listed days, what
-    their file is, `MISSING` or `DAMAGED`; they are shown as gaps. about: publisher, licence and names of
-    nodes. level_errors: of the newest listed release that is there, where it states errors. has_card: whether
-    the folder has a deployment card. terms: what the listed days were drawn under, the newest last.
+    statement, nodes, level_errors: of the newest listed release that is there; nodes: root first, level by
+    level. daily, recent: of the first `n_drawn` nodes. epsilon: the most that any window may lose. lost: of
+    listed days, `MISSING` or `DAMAGED`. terms: what the listed days were drawn under, the newest last.
     """
 
     catalogue: Catalogue
@@ -168,51 +275,50 @@ class PublicFacts:
         return self.daily is not None and bool(np.isfinite(self.daily.error).any())
 
 
-def public_facts(place: Storage, catalogue: Catalogue, known: Summaries) -> tuple[PublicFacts, Summaries]:
+def public_facts(
+    place: Storage, catalogue: Catalogue, known: pl.DataFrame
+) -> tuple[PublicFacts, pl.DataFrame]:
     """Read the facts of a catalogue's releases, and the summaries of its files for the next time.
 
-    known: summaries by the hash of the file that they were made from, so that no old file is read again. They
-    only spare reading: the facts are the same without any, as long as no old file was altered. A listed file
-    that is missing, or that was read and is not the one that the catalogue names, is `PublicFacts.lost`.
-    Raises PublicationError if the folder cannot be read.
+    known: summaries, which only spare reading: the facts are the same without any, as long as no old file was
+    altered. Raises PublicationError if the folder cannot be read.
     """
     listed = day_entries(catalogue.listed)
     if not listed:
-        return PublicFacts(catalogue), Summaries.empty()
+        return PublicFacts(catalogue), NO_SUMMARIES
     value = catalogue.value_column
     there = set(place.names_below(DATA))
     missing = [entry for entry in listed if not files_of(entry) <= there]
-    newest, steps, spoilt = _read_recent(
-        place, [one for one in listed if files_of(one) <= there], listed, value
-    )
+    whole = [one for one in listed if files_of(one) <= there]
+    newest, steps, spoilt = _read_recent(place, catalogue, whole, listed)
     unread = {entry.period for entry in (*missing, *spoilt)}
-    summaries, damaged = known.completed(place, [one for one in listed if one.period not in unread], value)
+    wanted = [one for one in listed if one.period not in unread]
+    summaries, damaged = _completed(known, place, wanted, value)
     lost = {entry.period: MISSING for entry in missing}
     lost |= {entry.period: DAMAGED for entry in (*spoilt, *damaged)}
     if spoilt or damaged:
         read_catalogue(place)  # else the place itself cannot be read by now
     # of a lost file too: the watch knows by its size that it is not back yet
-    kept = summaries.joined(known, [entry for entry in listed if entry.period in lost])
+    theirs = [entry.file_hash for entry in listed if entry.period in lost]
+    kept = pl.concat([summaries, known.filter(pl.col("file_hash").is_in(theirs))]).sort("file_hash", "node")
     if newest is None:
         return PublicFacts(catalogue, lost=lost), kept
-    facts = PublicFacts(
-        catalogue,
-        newest.statement,
-        newest.nodes,
-        daily_of(summaries, listed, newest.drawn),
-        _recent(steps, listed, newest.drawn, value),
-        max(map(Fraction, summaries.rows["epsilon"].unique())),
-        dict(sorted(lost.items())),
-        read_about(place),
-        newest.level_errors,
+    drawn = _drawn(newest.nodes, listed)
+    facts = replace(
+        newest,
+        daily=daily_of(summaries, listed, drawn),
+        recent=_recent(steps, listed, drawn, value),
+        epsilon=max(map(Fraction, summaries["epsilon"].unique())),
+        lost=dict(sorted(lost.items())),
+        about=read_about(place),
         terms=_terms(summaries, listed),
     )
     return facts, kept
 
 
-def _terms(summaries: Summaries, listed: Sequence[Entry]) -> tuple[StatedTerms, ...]:
+def _terms(summaries: pl.DataFrame, listed: Sequence[Entry]) -> tuple[StatedTerms, ...]:
     """What the listed days were drawn under, as each one's statement has it; the newest last."""
-    of_file = dict(summaries.rows.group_by("file_hash").agg(pl.col("terms").first()).iter_rows())
+    of_file = dict(summaries.group_by("file_hash").agg(pl.col("terms").first()).iter_rows())
     found = dict[str, StatedTerms]()
     for entry in listed:
         for words in of_file.get(entry.file_hash, ()):
@@ -221,20 +327,16 @@ def _terms(summaries: Summaries, listed: Sequence[Entry]) -> tuple[StatedTerms, 
     return tuple(found.values())
 
 
-@dataclass(frozen=True)
-class _Newest:
-    """The newest release that is there. drawn: the nodes that the page itself draws."""
-
-    statement: ReleaseStatement
-    nodes: tuple[Node, ...]
-    drawn: list[str]
-    level_errors: tuple[LevelError, ...]
+def _drawn(nodes: Sequence[Node], listed: Sequence[Entry]) -> list[str]:
+    n_days = (listed[-1].period - listed[0].period).days + 1
+    return [node.name for node in nodes[: min(MOST_NODES, max(1, MOST_POINTS // n_days))]]
 
 
-def _newest(statement: ReleaseStatement, rows: pl.DataFrame, n_days: int, value: str) -> _Newest:
+def _newest(catalogue: Catalogue, statement: ReleaseStatement, rows: pl.DataFrame) -> PublicFacts:
+    """Return what the newest release that is there says."""
+    value = catalogue.value_column
     first = rows.filter(pl.col("step") == rows["step"].min()).sort("level", "node")
     nodes = tuple(Node(*row) for row in first.select("node", "parent", "level").iter_rows())
-    drawn = [node.name for node in nodes[: min(MOST_NODES, max(1, MOST_POINTS // n_days))]]
     columns = dict(zip(("size", "noise", "error"), (value, *error_columns(value)), strict=True))
     typical = [
         (pl.col(column).cast(pl.Float64) ** 2).mean().sqrt().alias(name) for name, column in columns.items()
@@ -245,14 +347,11 @@ def _newest(statement: ReleaseStatement, rows: pl.DataFrame, n_days: int, value:
         for level, size, noise, error in by_level.iter_rows()
         if size is not None and (noise, error) != (None, None)
     )
-    return _Newest(statement, nodes, drawn, errors)
+    return PublicFacts(catalogue, statement, nodes, level_errors=errors)
 
 
-def daily_of(summaries: Summaries, listed: Sequence[Entry], drawn: Sequence[str]) -> Daily:
-    """Return the days of some entries, at least one, rising, and of some nodes, in the nodes' order.
-
-    summaries: of the entries' files. Other days of their span are gaps.
-    """
+def daily_of(summaries: pl.DataFrame, listed: Sequence[Entry], drawn: Sequence[str]) -> Daily:
+    """Return the days of some entries, at least one, rising, and of some nodes; others are gaps."""
     first = listed[0].period
     n_days = (listed[-1].period - first).days + 1
     days = pl.DataFrame(
@@ -262,7 +361,7 @@ def daily_of(summaries: Summaries, listed: Sequence[Entry], drawn: Sequence[str]
         }
     )
     nodes = pl.DataFrame({"node": drawn}, schema={"node": pl.String}).with_row_index("row")
-    rows = summaries.rows.join(days, on="file_hash").join(nodes, on="node")
+    rows = summaries.join(days, on="file_hash").join(nodes, on="node")
     mean, error = np.full((2, len(drawn), n_days), np.nan)
     index = (rows["row"].to_numpy(), rows["column"].to_numpy())
     mean[index], error[index] = as_values(rows["mean"]), as_values(rows["model"])
@@ -273,14 +372,14 @@ Steps = dict[date, pl.DataFrame]
 
 
 def _read_recent(
-    place: Storage, entries: Sequence[Entry], listed: Sequence[Entry], value: str
-) -> tuple[_Newest | None, Steps, list[Entry]]:
+    place: Storage, catalogue: Catalogue, entries: Sequence[Entry], listed: Sequence[Entry]
+) -> tuple[PublicFacts | None, Steps, list[Entry]]:
     """The newest release that is there; the rows of the last days, of the nodes that are drawn; and the
     entries whose file is not the one that is listed.
     """
+    value = catalogue.value_column
     noise, model = error_columns(value)
-    n_days = (listed[-1].period - listed[0].period).days + 1
-    newest: _Newest | None = None
+    newest: PublicFacts | None = None
     read: Steps = {}
     spoilt = []
     for entry in reversed(entries):
@@ -289,14 +388,13 @@ def _read_recent(
         try:
             more = {"parent", "level", noise} if newest is None else set[str]()
             rows = read_columns(place, entry, {"step", "node", value, model} | more, {noise, model})
-            newest = newest or _newest(read_statement(place, entry), rows, n_days, value)
+            newest = newest or _newest(catalogue, read_statement(place, entry), rows)
         except PublicationError:
             spoilt.append(entry)
             continue
         # never all rows of several days: a release may have fifty million
-        read[entry.period] = rows.filter(pl.col("node").is_in(newest.drawn)).select(
-            "step", "node", value, model
-        )
+        of_drawn = pl.col("node").is_in(_drawn(newest.nodes, listed))
+        read[entry.period] = rows.filter(of_drawn).select("step", "node", value, model)
     return newest, dict(sorted(read.items())), spoilt[::-1]
 
 

@@ -6,17 +6,141 @@ names its one script by hash, and that fetches nothing.
 
 import base64
 import hashlib
-from datetime import UTC
+import json
+import re
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
 from functools import cache
 from importlib.resources import files
+from math import ceil, floor, isfinite, log10
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from optstream.stream import Hour
 from tasks.monitor.days import day_or_hour
-from tasks.pages import words
-from tasks.pages.charts import as_json
+from tasks.pages.charts import Chart
+
+UNITS = {"mw": "MW", "gw": "GW", "kw": "kW", "mwh": "MWh", "kwh": "kWh", "wh": "Wh", "w": "W", "count": ""}
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+LONGEST_FRACTION = 12
+LEAST_AMOUNT = 1e-9
+_FRACTION = re.compile(r"-?[0-9]{1,300}(/[0-9]{1,300})?")
+
+
+def unit_of(column: str) -> str:
+    """The unit that a column's name ends in; "" where it ends in none that is known."""
+    return UNITS.get(column.rpartition("_")[2].lower(), "")
+
+
+def quantity_of(column: str) -> str:
+    """The column's name without its unit, in words: "load"."""
+    name, _, unit = column.rpartition("_")
+    return (name if name and unit.lower() in UNITS else column).replace("_", " ")
+
+
+def shown(value: float) -> str:
+    """Four digits, or the whole number if it has more; a dash for an unknown value."""
+    if not isfinite(value):
+        return "–"
+    size = abs(value)
+    decimals = 0 if size >= 1000 or size == 0 else max(0, min(6, 3 - floor(log10(size))))
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def share_in_percent(share: float) -> str:
+    """One decimal; a share above zero is never shown as zero, nor one below all as all."""
+    text = f"{100 * share:.1f} %"
+    if share > 0 and text == "0.0 %":
+        return "< 0.1 %"
+    return "> 99.9 %" if share < 1 and text == "100.0 %" else text
+
+
+def amount(value: Fraction | float) -> str:
+    """An epsilon: six digits, "∞" where noise was compromised, "≈ 0" for what only rounding left."""
+    try:
+        if isfinite(value) and 0 < abs(float(value)) < LEAST_AMOUNT:
+            return "≈ 0"
+        return f"{float(value):.6g}" if isfinite(value) else ("∞" if value > 0 else "−∞")
+    except OverflowError:  # a text of many digits, in a file that anyone may have written
+        return "∞"
+
+
+def at_most(value: Fraction | float) -> str:
+    """An epsilon of a long span: four decimals, rounded up: a loss is never understated."""
+    return f"{ceil(value * 10**4) / 10**4:.4f}".rstrip("0").rstrip(".")
+
+
+def decimal(value: object) -> str:
+    """A fraction, or its text, in four digits; any other text as it is."""
+    text = str(value)
+    if not _FRACTION.fullmatch(text):
+        return text
+    try:
+        return shown(float(Fraction(text)))
+    except (ZeroDivisionError, OverflowError):
+        return text
+
+
+def brief(value: object) -> str:
+    """A fraction, or its text, as it stands where it is short, else in four digits."""
+    return str(value) if len(str(value)) <= LONGEST_FRACTION else decimal(value)
+
+
+def in_words(value: object) -> str:
+    """A parameter of a mechanism as people read it."""
+    if isinstance(value, dict):
+        return "; ".join(f"{name}: {in_words(one)}" for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(in_words(one) for one in value) or "none"
+    return brief(value) if isinstance(value, str) else str(value)
+
+
+def day_in_words(day: date) -> str:
+    """ "14 Feb 2016", whatever the machine's language; of an hour "14 Feb 2016, hour 13"."""
+    hour = f", hour {day.clock.removeprefix('T')}" if isinstance(day, Hour) else ""
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}{hour}"
+
+
+def moment_in_words(at: datetime) -> str:
+    """Return "2016-02-10 06:00 UTC"."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M UTC}"
+
+
+def span_in_words(span: timedelta) -> str:
+    """Return "3 d", "5 h", "12 min" or "40 s": whole units of the largest that fits."""
+    seconds = max(0, int(span.total_seconds()))
+    sizes = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+    return next((f"{seconds // size} {unit}" for size, unit in sizes if seconds >= size), "0 s")
+
+
+def size_in_words(n_bytes: int) -> str:
+    """Return "812 kB" or "1.2 GB": two digits at least, in powers of a thousand."""
+    size, units = float(n_bytes), ["GB", "MB", "kB", "B"]
+    while size >= 1000 and len(units) > 1:
+        size /= 1000
+        units.pop()
+    return f"{size:.{1 if size < 10 and len(units) < 4 else 0}f} {units[-1]}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return "1 day" or "2,345 days"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def with_code(text: str) -> Markup:
+    """Return the text escaped, with `…` as code; a backtick without a partner stays one."""
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:
+        pieces[-2:] = ["`".join(pieces[-2:])]
+    made = (
+        Markup("<code>{}</code>").format(one) if number % 2 else escape(one)
+        for number, one in enumerate(pieces)
+    )
+    return Markup("").join(made)
+
 
 STATIC_SCRIPTS = ("vendored/uPlot.iife.min.js", "chart.js")
 ASSETS = {
@@ -27,10 +151,7 @@ ASSETS = {
 
 
 def page(template: str, *, is_static: bool = False, has_script: bool = True, **values: Any) -> bytes:
-    """Return a page as UTF-8; template: without its endings.
-
-    A name that the template asks for and that is not among the values is an error.
-    """
+    """Return a page as UTF-8; template: without its endings, and of values that are all given."""
     script = _text(STATIC_SCRIPTS) if is_static and has_script else ""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     values |= {
@@ -64,20 +185,28 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "amount": words.amount,
-        "at_most": words.at_most,
-        "brief": words.brief,
-        "counted": words.counted,
-        "day": words.day_in_words,
+        "amount": amount,
+        "at_most": at_most,
+        "brief": brief,
+        "counted": counted,
+        "day": day_in_words,
         "day_or_hour": day_or_hour,
-        "decimal": words.decimal,
-        "in_words": words.in_words,
+        "decimal": decimal,
+        "in_words": in_words,
         "json": lambda document: Markup(as_json(document)),
-        "moment": words.moment_in_words,
+        "moment": moment_in_words,
         "second": lambda at: f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S UTC}",
         "percent": lambda share: f"{100 * share:.0f} %",
-        "share": words.share_in_percent,
-        "shown": words.shown,
-        "with_code": words.with_code,
+        "share": share_in_percent,
+        "shown": shown,
+        "with_code": with_code,
     }
     return environment
+
+
+def as_json(document: Chart) -> str:
+    """JSON that no name can end: without "<", and without "/", so that no name looks like a file's."""
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&/":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text

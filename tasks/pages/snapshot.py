@@ -27,20 +27,22 @@ from tasks.ledger.show import Horizon
 from tasks.monitor.alarms import Key
 from tasks.monitor.facts import (
     LEAST_DAYS,
+    LONGEST_WATCH,
     MOST_DAYS,
     SUSPECT_DAYS,
     Comparison,
+    Work,
     compare,
     kept_figures,
+    last_end,
     max_runtime,
 )
 from tasks.monitor.notify import read_told
-from tasks.monitor.records import LONGEST_WATCH, Work, last_end
 from tasks.monitor.view import StreamView, watch
 from tasks.operate.permissions import check_trusted
 from tasks.plan.dry_run import level_warnings
 from tasks.plan.nightly import looks_of
-from tasks.trusted.failures import unexpected
+from tasks.trusted.files import unexpected
 from tasks.trusted.verdicts import ResultFile, result_files
 
 MOST_DOCS = 300
@@ -73,10 +75,7 @@ class RunLink:
 
 @dataclass(frozen=True)
 class StreamRun:
-    """A run of a stream. page: its address on the orchestrator's pages; ends: None where it is under way.
-
-    parent: The run that started it, if one did and is known.
-    """
+    """A run. page: its address at the orchestrator. ends: None if under way. parent: what started it."""
 
     name: str
     state: str
@@ -117,9 +116,8 @@ class Night:
 class Surprises:
     """The newest days next to the days before them, by published figures alone.
 
-    files: hashes of the listed files that were compared. newest: the regions of the newest listed day, the
-    farthest from their history first. far: regions that were far from it, of the last 28 listed days, the
-    newest first.
+    files: hashes of the compared files. newest: the newest day's regions, the farthest first. far: regions
+    that were far from their history on the last 28 days, the newest first.
     """
 
     files: tuple[str, ...] = ()
@@ -129,9 +127,8 @@ class Surprises:
 
 @dataclass(frozen=True)
 class Disk:
-    """What the files say, by their own times. parts: name, bytes, and bytes of the last 30 days, of the
-    published folder, the ledger and each trusted folder, the largest first. arrived: by region, on which day
-    how many hours after its end the last file of its dump was written.
+    """What the files say by their times. parts: name, bytes, bytes of the last 30 days, the largest first.
+    arrived: by region, each day and how many hours after its end its dump was complete.
     """
 
     at: datetime
@@ -143,12 +140,10 @@ class Disk:
 class Snapshot:
     """What one look at a stream found.
 
-    at: when the stream was last seen. settings, view: None where it never was. problem: why the newest look
-    failed: then all else is as old as `at`. since: when the watch first saw an alarm. figures: as
-    `tasks.monitor.facts.kept_figures`. curves: as `kept_curves`. guarantees: by number, the highest for new
-    days. warnings: of the configuration, as a dry run has them. docs: Great Expectations' pages. runs:
-    None where no orchestrator was asked. ended: when the last look of a night and the last watch ended.
-    horizons: loss over longer spans, where a night composed it. unwritten: why data users have no new page.
+    at: when it was last seen. settings, view: None where it never was. problem: why the newest look failed:
+    then all else is as old as `at`. guarantees: by number, the highest for new days. docs: Great
+    Expectations' pages. runs: None without an orchestrator. ended: the last end of each scheduled work.
+    horizons: loss over longer spans, composed at night. unwritten: why the public page is not new.
     """
 
     file: Path
@@ -174,10 +169,9 @@ class Snapshot:
 
 
 def take_snapshot(file: Path, now: datetime, before: Snapshot | None = None) -> Snapshot:
-    """Look at the stream of a configuration as `optstream status` does; a failure is part of the answer.
+    """Look at the stream of a configuration as `optstream status` does; raises nothing.
 
-    before: the look before this one, which is shown on where this one fails. Nothing is raised: one stream's
-    trouble must not hide the others.
+    before: the earlier look, which stays where this one fails, with the problem.
     """
     try:
         settings = load_settings(file)
@@ -219,9 +213,7 @@ def snapshot_of(
 
 
 def kept_curves(settings: Settings) -> Mapping[str, Any]:
-    """Return what the last night wrote: the digest of the `catalogue`, the `chart`, by day what is wrong with
-    files that are `lost`, and in words the `faint` levels, as good as nothing. Empty without one.
-    """
+    """Return what the last night wrote (`tasks.pages.public`); empty without one."""
     with suppress(OSError, ValueError):
         found: dict[str, Any] = json.loads(settings.curves_file.read_bytes())
         return found
@@ -229,10 +221,7 @@ def kept_curves(settings: Settings) -> Mapping[str, Any]:
 
 
 def overdue(found: Snapshot, now: datetime) -> tuple[Work, ...]:
-    """The scheduled works that ended once, and by their crons should have again.
-
-    A look has [watch] max_runtime from the hour at which it is due, a watch twice its longest time.
-    """
+    """The scheduled works that ended once, and by their crons and patience should have again."""
     settings = found.settings
     if settings is None:
         return ()
@@ -246,11 +235,7 @@ def overdue(found: Snapshot, now: datetime) -> tuple[Work, ...]:
 def surprises_of(
     settings: Settings, view: StreamView, kept: pl.DataFrame | None, before: Surprises | None = None
 ) -> Surprises:
-    """Compare each of the last listed days with the days before it, by published figures alone. Pure.
-
-    kept: the figures that the pages keep; None where there are none. before: of an earlier look, returned
-    again while the same files are listed and known. Empty before a week is listed.
-    """
+    """Compare each of the last listed days with the days before it; before: returned for the same files."""
     catalogue = view.facts.catalogue
     if catalogue is None or kept is None:
         return Surprises()

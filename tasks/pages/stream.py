@@ -20,9 +20,8 @@ from tasks.monitor.facts import MOST_DAYS, MOST_SHOWN, SUSPECT_DAYS, newest_day,
 from tasks.pages.calendar import calendar, marks_of_days
 from tasks.pages.charts import Chart, chart, line, seconds, span
 from tasks.pages.overview import listed_figures, nights_of, row_of
-from tasks.pages.render import page
+from tasks.pages.render import amount, decimal, page, size_in_words, span_in_words, unit_of
 from tasks.pages.snapshot import Snapshot, length_of
-from tasks.pages.words import amount, decimal, size_in_words, span_in_words, unit_of
 from tasks.trusted.verdicts import folder_of
 
 MOST_ALARMS = 100
@@ -47,10 +46,7 @@ def static_page(snapshot: Snapshot) -> bytes:
 
 
 def stream_page(snapshot: Snapshot, now: datetime, *, all_days: bool = False) -> dict[str, Any]:
-    """Return the values of the template, by name; ages are counted to now. Pure.
-
-    all_days: whether the calendar has days before the last 60.
-    """
+    """Return the template's values; ages are counted to now. all_days: also those before the last 60."""
     view, settings = snapshot.view, snapshot.settings
     called = str if settings is None else settings.called
     marks = () if view is None else marks_of_days(by_day(view.days), called)
@@ -160,10 +156,8 @@ def _errors_by_level(snapshot: Snapshot) -> Chart | None:
 
 @dataclass(frozen=True)
 class GuaranteeRow:
-    """A guarantee. days: those planned under it; "" where none is yet. now: whether new days are.
-
-    steps: of the windows that touch its days, for the plot of windows, whose limit there is `limit`; None for
-    the one of now, and where it is counted otherwise: by another window, alpha or unit.
+    """A guarantee. days: those planned under it. now: whether new days are. steps: of windows that touch its
+    days, for the plot, where the limit is `limit`; None for the one of now, or if counted otherwise.
     """
 
     number: int
@@ -179,10 +173,7 @@ class GuaranteeRow:
 def guarantee_rows(
     guarantees: Mapping[int, PrivacyModel], releases: Mapping[date, ReleaseOutline]
 ) -> tuple[GuaranteeRow, ...]:
-    """Return a row for each guarantee in force for some day, the newest first, and for the one of now. Pure.
-
-    guarantees: by number; the highest is the one of now. releases: of each day the newest.
-    """
+    """Return a row for each guarantee in force for some day, and the one of now, the newest first."""
     newest, found = max(guarantees, default=0), []
     for number, model in sorted(guarantees.items(), reverse=True):
         own = {day: one for day, one in releases.items() if one.amendment == number}

@@ -1,14 +1,15 @@
-"""What `optstream advise` proposes: for each stream a plan, for streams of one population their shares."""
+"""The proposals of `optstream advise`: a plan for each stream, and the shares of one population's streams."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from itertools import permutations, product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tomlkit
@@ -25,19 +26,19 @@ from optstream.stream.public_days import PublicDays
 from tasks.config import Settings, load_settings
 from tasks.config.schema import MECHANISMS, OWN_TABLES, Budget, Features, HistoryInformed, Sampling
 from tasks.plan.dry_run import Expected, check_population, squared_errors, warnings_of
-from tasks.release.mechanism import Mechanism, mechanism_for
+from tasks.release.mechanism import mechanism_for
+from tasks.release.outcomes import Exact, Printed
 
-# Ways to release a stream that are worth comparing, each with the keys that make it of the configuration.
+# Ways to release a stream that are worth comparing, each with its keys of the configuration.
 
 NUMBERS = (5, 10, 20)
 """Of samples and coefficients, as far as a window has so many steps."""
-INFORMED = "HistoryInformed"
 ORDINARY_DAY = date(2025, 1, 15)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A way to release the stream. keys: what to write into the configuration; None for a key that goes."""
+    """A way to release the stream. keys: entries of the configuration; None for a key to remove."""
 
     label: str
     keys: Mapping[str, Mapping[str, Any]]
@@ -45,7 +46,7 @@ class Choice:
 
 
 def changed(settings: Settings, **tables: Any) -> Settings:
-    """Return the settings with other tables; nothing that was derived of the old ones goes with it."""
+    """Return the settings with other tables, without values cached of the old ones."""
     fields = {name: getattr(settings, name) for name in type(settings).model_fields}
     return type(settings).model_construct(**fields | tables)
 
@@ -56,48 +57,56 @@ def without_delta(settings: Settings) -> Settings:
 
 
 def mechanism_choices(settings: Settings) -> Iterator[Choice]:
-    """The configured mechanism, and every other under the same model, tree and level shares.
+    """Every mechanism under the configured model, tree and level shares.
 
-    Beside a delta also those that are priced in epsilon alone, without it, unless other streams share the
-    budget and with it the currency. No delta is ever added: it is a weaker promise, for a person to make.
+    With a delta also those priced in epsilon alone, without it, unless other streams share the budget and
+    with it the currency. No delta is ever added: it is a weaker promise, for a person to make.
     """
-    yield Choice("as configured", {}, settings)
     numbers = [number for number in NUMBERS if number <= settings.privacy.window]
     for name, section in MECHANISMS.items():
         own = section(name=name)
-        needs_delta = own.kind.currency == "rho" and settings.privacy.delta is None
-        if own.kind.also_called or needs_delta:
+        has_features, currency = "features" in section.tables, own.kind.currency
+        if own.kind.also_called or (currency == "rho" and settings.privacy.delta is None):
             continue
-        features = ("features" in section.tables and bool(settings.features_.named), False)
-        for number, featured in product(
-            numbers if "sampling" in section.tables else (None,), dict.fromkeys(features)
-        ):
-            keys: dict[str, dict[str, Any]] = {"mechanism": {"name": name}}
+        features = dict.fromkeys((has_features and bool(settings.features_.named), False))
+        for number, featured in product(numbers if "sampling" in section.tables else (None,), features):
+            label, keys = name, dict[str, dict[str, Any]](mechanism={"name": name})
+            tables: dict[str, Any] = {"mechanism": own, "sampling": None, "features_": Features(named={})}
             if number is not None:
+                label += f", {number} samples"
                 keys["sampling"] = {"n_samples": number}
-            if "features" in section.tables and not featured:
+                tables["sampling"] = Sampling(n_samples=number)
+            if featured:
+                label += ", features"
+                tables["features_"] = settings.features_
+            elif has_features:
                 keys["features"] = {}
-            own_tables: dict[str, Any] = {
-                "mechanism": own,
-                "sampling": None if number is None else Sampling(n_samples=number),
-                "features_": settings.features_ if featured else Features(named={}),
-            }
-            samples = "" if number is None else f", {number} samples"
-            label = f"{name}{samples}{', features' if featured else ''}"
-            of_epsilon = settings.privacy.delta is not None and own.kind.currency == "epsilon"
-            if of_epsilon and settings.stream_share == 1:
-                keys["privacy"] = {"delta": None}
-                own_tables["privacy"] = without_delta(settings).privacy
+            if (
+                currency == "epsilon"
+                and settings.privacy.delta is not None
+                and settings.budget.stream_share == 1
+            ):
                 label += ", epsilon alone"
-            yield Choice(label, keys, changed(settings, **own_tables))
+                keys["privacy"] = {"delta": None}
+                tables["privacy"] = without_delta(settings).privacy
+            yield Choice(label, keys, changed(settings, **tables))
 
 
 def share_choices(choice: Choice) -> Iterator[Choice]:
-    """Other shares of the levels, from all for the leaves to most for the root, with several of a margin."""
+    """Other shares of the levels: the model's, then from all for the leaves to most for the root, with
+    several of a margin.
+    """
     settings = choice.settings
+    if settings.mechanism.kind.chooses_shares:
+        yield with_level_shares(choice, model_level_shares(settings))
     tree = settings.dated_hierarchy.periods[-1][1]
     without = tree.tree if isinstance(tree, Lattice) else tree
-    rows = _weights(without.n_levels, {int(without.depths[leaf]) for leaf in without.leaf_indices})
+    with_leaves = {int(without.depths[leaf]) for leaf in without.leaf_indices}
+    levels = range(without.n_levels)
+    rows = [(1,) * len(levels)]
+    rows += [tuple(ratio**level for level in reversed(levels)) for ratio in (2, 3)]
+    rows += [tuple(ratio**level for level in levels) for ratio in (2, 3)]
+    rows += [tuple(int(level in with_leaves) for level in levels)]  # those above are derived
     if isinstance(tree, Lattice):
         # a margin's nodes stand one step above the cells, as those of the last level but one
         rows = [(*row, times * row[-2]) for row in rows for times in (0, 1, 2)]
@@ -109,17 +118,15 @@ def share_choices(choice: Choice) -> Iterator[Choice]:
 
 def with_level_shares(choice: Choice, shares: tuple[Fraction, ...]) -> Choice:
     """Return the choice under other shares of the levels, root first, then the margin's."""
-    texts, margin = [str(share) for share in shares], choice.settings.margin
-    own: dict[str, Any] = {"levels": texts}
-    label = f"{choice.label}; levels {', '.join(texts)}"
+    levels, margin = [str(share) for share in shares], choice.settings.margin
+    own: dict[str, Any] = {"levels": levels}
+    label = f"{choice.label}; levels {', '.join(levels)}"
     if margin is not None:
-        *levels, of_margin = texts
-        own = {"levels": levels, "margins": {margin.name: of_margin}}
-        label = f"{choice.label}; levels {', '.join(levels)}, {margin.name} {of_margin}"
+        own["margins"] = {margin.name: levels.pop()}
+        label = f"{choice.label}; levels {', '.join(levels)}, {margin.name} {shares[-1]}"
     budget = Budget.model_validate(own)
     kept = choice.settings.budget.model_copy(update={"levels": budget.levels, "margins": budget.margins})
-    keys = {**choice.keys, "budget": own}
-    return Choice(label, keys, changed(choice.settings, budget=kept))
+    return Choice(label, {**choice.keys, "budget": own}, changed(choice.settings, budget=kept))
 
 
 def with_stream_share(settings: Settings, share: Fraction) -> Settings:
@@ -135,31 +142,14 @@ def model_level_shares(settings: Settings) -> tuple[Fraction, ...]:
         settings.model_of(0),
         days=PublicDays(settings.calendar.slots),
         counts=settings.privacy.counts,
-        # what noise is drawn: joint noise errs less at the levels that may have it
+        # these decide the noise: joint noise errs less at the levels that may have it
         period_lengths=settings.period_lengths,
-        declared_leaves=settings.declared_leaves,
+        declared_leaves=settings.stream.leaves_per_period,
         **settings.mechanism.parameters,
     )
     oldest = settings.dated_hierarchy.periods[0][1]
     shares: tuple[Fraction, ...] = on_tree(pattern, oldest, "model").level_shares
     return shares
-
-
-def without_margin(settings: Settings) -> Settings:
-    """Return the settings of the hierarchy alone, whose leaves are then no cells."""
-    if settings.margin is None:
-        return settings
-    hierarchy = settings.hierarchy.model_copy(update={"margins": {}})
-    # the cells' level is gone
-    levels = settings.level_shares[:-2]
-    budget = settings.budget.model_copy(update={"margins": {}, "levels": levels})
-    return changed(settings, hierarchy=hierarchy, budget=budget)
-
-
-def ordinary_day(settings: Settings) -> date:
-    """Return a day, or hour, of the newest hierarchy and of ordinary length, by which plans are compared."""
-    newest = settings.dated_hierarchy.periods[-1][0] or ORDINARY_DAY
-    return settings.calendar.periods_of(max(newest, ORDINARY_DAY))[0]
 
 
 def _with_key(choice: Choice, key: str, value: Any) -> Choice | None:
@@ -172,18 +162,9 @@ def _with_key(choice: Choice, key: str, value: Any) -> Choice | None:
     return replace(choice, keys=keys, settings=settings)
 
 
-def _weights(n_levels: int, with_leaves: set[int]) -> list[tuple[int, ...]]:
-    """Weights that grow or fall from level to level; a level above the leaves may be derived."""
-    rows: list[list[int]] = [[1] * n_levels]
-    rows += [[ratio ** (n_levels - 1 - level) for level in range(n_levels)] for ratio in (2, 3)]
-    rows += [[ratio**level for level in range(n_levels)] for ratio in (2, 3)]
-    rows.append([int(level in with_leaves) for level in range(n_levels)])
-    return [*map(tuple, rows)]
-
-
 # Plans of one stream, judged by their expected errors: from public facts alone, by one prior for all.
 #
-# No folder of the input is opened, and no ledger: what is judged is the configuration, the public size of a
+# No folder of the input is opened, and no ledger: the inputs are the configuration, the public size of a
 # typical leaf, and series that are drawn from the prior.
 
 Values = NDArray[np.float64]
@@ -201,7 +182,7 @@ NO_SCALE = (
 class Judged:
     """A plan and its expected errors, root first, in the unit of the readings.
 
-    joint_levels: whose noise is joint; that of others is Laplace noise. warnings: levels that are as good as
+    joint_levels: levels with joint noise; others have Laplace noise. warnings: levels that are as good as
     nothing.
     """
 
@@ -213,106 +194,101 @@ class Judged:
 
     @property
     def relative(self) -> float:
-        """The geometric mean over levels of error by size, as shares of levels are chosen by."""
+        """The geometric mean over levels of error by size, the measure by which level shares are chosen."""
         parts = [one.error / one.size for one in self.expected if one.size]
         return float(np.exp(np.mean(np.log(parts))))
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The plans of a stream, least expected error first. configured: as the file has it, among them. levels:
-    what each level is called, root first, the margin last.
-    """
-
-    settings: Settings
-    levels: tuple[str, ...]
-    plans: tuple[Judged, ...]
-    configured: Judged
-
-    @property
-    def best(self) -> Judged:
-        """The plan with the least expected error; as configured, if it gains less than a prior can tell."""
-        least = self.plans[0]
-        gain = 1.0 - least.relative / self.configured.relative
-        return least if gain > WORTH_IT else self.configured
-
-
-@dataclass(frozen=True)
 class Judge:
-    """What all plans of a stream are judged by: the public size, and series that vary as the prior says."""
+    """The measure of all plans of a stream: the public size, and series that vary as the prior says."""
 
-    settings: Settings
-    scale: float
-    day: date
-
-    @classmethod
-    def of(cls, settings: Settings, scale: float | None) -> "Judge":
-        """Return the judge of a stream; raises ConfigurationError where no public size is known."""
-        known = getattr(settings.mechanism, "scale", None) or scale
+    def __init__(self, settings: Settings, scale: float | None) -> None:
+        """Raise ConfigurationError where no public size is known."""
+        own = settings.mechanism
+        known = getattr(own, "scale", None) or scale
         if known is None:
             raise ConfigurationError(f"{settings.file}: {NO_SCALE}")
-        return cls(settings, known, ordinary_day(settings))
-
-    @cached_property
-    def tree(self) -> AggregationTree:
-        """The hierarchy by which plans are compared; a margin is its last level."""
-        return self.settings.tree_of(self.day)
-
-    @cached_property
-    def reference(self) -> Any:
-        """The mechanism whose prior expects, as configured or by general figures, without a margin."""
-        own = self.settings.mechanism
-        section = own if own.kind.chooses_shares else MECHANISMS[INFORMED](name=INFORMED)
-        told = changed(
-            without_delta(self.settings), mechanism=section.model_copy(update={"scale": self.scale})
-        )
-        return mechanism_for(without_margin(told), self.day).pattern  # type: ignore[union-attr]
-
-    @cached_property
-    def sizes(self) -> tuple[tuple[float, float], ...]:
-        """Of each level, the size of a typical node, and the error if nothing were measured."""
-        sizes = self.scale * leaves_by_level(self.tree)
-        blind = np.minimum(misses_unmeasured(self.tree, self.reference.figures), 1.0)
-        return tuple(zip(sizes.tolist(), (blind * sizes).tolist(), strict=True))
+        newest = settings.dated_hierarchy.periods[-1][0] or ORDINARY_DAY
+        self.settings, self.scale = settings, known
+        self.day = settings.calendar.periods_of(max(newest, ORDINARY_DAY))[0]
+        self.tree: AggregationTree = settings.tree_of(self.day)  # a margin is its last level
+        # the mechanism whose prior expects, as configured or by general figures, without a margin
+        section = own if own.kind.chooses_shares else HistoryInformed(name="HistoryInformed")
+        scaled = changed(without_delta(settings), mechanism=section.model_copy(update={"scale": known}))
+        if settings.margin is not None:  # then the leaves are no cells, and the cells' level is gone
+            shares = {"margins": {}, "levels": settings.level_shares[:-2]}
+            hierarchy = settings.hierarchy.model_copy(update={"margins": {}})
+            scaled = changed(scaled, hierarchy=hierarchy, budget=settings.budget.model_copy(update=shares))
+        self.figures = mechanism_for(scaled, self.day).pattern.figures  # type: ignore[union-attr]
+        sizes = known * leaves_by_level(self.tree)
+        blind = np.minimum(misses_unmeasured(self.tree, self.figures), 1.0)
+        # of each level, the size of a typical node, and the error if nothing were measured
+        self.sizes = tuple(zip(sizes.tolist(), (blind * sizes).tolist(), strict=True))
 
     @cached_property
     def series(self) -> tuple[tuple[Values, ...], ...]:
         """Independent draws of consecutive periods of the leaves."""
-        settings, window = self.settings, self.settings.privacy.window
-        n_steps = settings.calendar.n_steps(self.day)
-        n_periods = min(max(PERIODS, -(-2 * window // n_steps)), MOST_PERIODS)
-        prior, n_leaves = self.reference.figures.prior, len(self.tree.leaves)
-        low, high = float(settings.privacy.lower_bound), float(settings.privacy.bounds[1])
-        if settings.metered:  # its bounds are a customer's, and the series are leaves'
+        privacy, n_steps = self.settings.privacy, self.settings.calendar.n_steps(self.day)
+        n_periods = min(max(PERIODS, -(-2 * privacy.window // n_steps)), MOST_PERIODS)
+        shape = len(self.tree.leaves), n_periods * n_steps
+        low, high = float(privacy.lower_bound), float(privacy.bounds[1])
+        if self.settings.metered:  # its bounds are a customer's, and the series are leaves'
             high = np.inf
         draws = (
-            drawn_series(
-                prior, self.scale, n_leaves, n_periods * n_steps, counts=settings.privacy.counts, seed=seed
-            )
+            drawn_series(self.figures.prior, self.scale, *shape, counts=privacy.counts, seed=seed)
             for seed in range(DRAWS)
         )
         return tuple(tuple(np.split(np.clip(one, low, high), n_periods, axis=1)) for one in draws)
 
     def judged(self, choice: Choice) -> Judged:
         """Return the plan with its expected errors. Raises ParameterError if it does not fit the stream."""
-        mechanism = mechanism_for(choice.settings, self.day)
+        settings, mechanism = choice.settings, mechanism_for(choice.settings, self.day)
+        n_steps, first_step = settings.calendar.n_steps(self.day), settings.calendar.first_step(self.day)
+        figures = mechanism.expected_by_level()
+        if figures is None:
+            squares = [squared_errors(mechanism, periods, first_step) for periods in self.series]
+            errors = np.sqrt(np.mean(squares, axis=0))
+        else:
+            errors = figures[:, 0]
         expected = tuple(
-            Expected(float(error), size, unmeasured)
-            for error, (size, unmeasured) in zip(self._errors(mechanism), self.sizes, strict=True)
+            Expected(error, size, unmeasured)
+            for error, (size, unmeasured) in zip(errors.tolist(), self.sizes, strict=True)
         )
-        settings = choice.settings
-        steps = settings.calendar.n_steps(self.day), settings.calendar.first_step(self.day)
-        joint = {spend.level for spend in mechanism.plan(*steps) if isinstance(spend, JointSpend)}
+        joint = {
+            spend.level for spend in mechanism.plan(n_steps, first_step) if isinstance(spend, JointSpend)
+        }
         warnings = warnings_of(settings, mechanism, expected)
         return Judged(choice, settings.level_shares, tuple(sorted(joint)), expected, warnings)
 
-    def _errors(self, mechanism: Mechanism) -> Values:
-        figures = mechanism.expected_by_level()
-        if figures is not None:
-            return figures[:, 0]
-        first_step = self.settings.calendar.first_step(self.day)
-        squares = [squared_errors(mechanism, periods, first_step) for periods in self.series]
-        return np.asarray(np.sqrt(np.mean(squares, axis=0)))
+    def fitting(self, choices: Iterable[Choice]) -> Iterator[Judged]:
+        """Judge the choices, but for those that do not fit the stream."""
+        for choice in choices:
+            with suppress(ParameterError):
+                yield self.judged(choice)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The plans of a stream, least expected error first. configured: the file's own plan, among them. levels:
+    their names, root first, the margin last.
+    """
+
+    judge: Judge
+    levels: tuple[str, ...]
+    plans: tuple[Judged, ...]
+    configured: Judged
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the stream."""
+        return self.judge.settings
+
+    @property
+    def best(self) -> Judged:
+        """The plan with the least expected error; the configured one if a prior cannot tell the gain."""
+        least = self.plans[0]
+        gain = 1.0 - least.relative / self.configured.relative
+        return least if gain > WORTH_IT else self.configured
 
 
 def compare_plans(settings: Settings, scale: float | None = None) -> Comparison:
@@ -323,16 +299,14 @@ def compare_plans(settings: Settings, scale: float | None = None) -> Comparison:
     costs no privacy. Raises ConfigurationError where no public size is known, ParameterError where the
     configured plan itself does not fit.
     """
-    judge = Judge.of(settings, scale)
-    configured = judge.judged(_as_it_runs(settings, judge))
-    _, *others = mechanism_choices(settings)
-    plans = [configured, *_fitting(judge, _with_noises(others, judge.scale))]
+    judge = Judge(settings, scale)
+    configured = judge.judged(_as_it_runs(judge))
+    plans = [configured, *judge.fitting(_with_noises(mechanism_choices(settings), judge.scale))]
     best = min(plans, key=lambda one: one.relative).choice
-    plans += _fitting(judge, _shares_of(best))
+    plans += judge.fitting(share_choices(best))
     apart = {(one.relative, *one.level_shares): one for one in reversed(plans)}
     levels = tuple(judge.tree.level_name(level) for level in range(judge.tree.n_levels))
-    ordered = tuple(sorted(apart.values(), key=lambda one: one.relative))
-    return Comparison(settings, levels, ordered, configured)
+    return Comparison(judge, levels, tuple(sorted(apart.values(), key=lambda one: one.relative)), configured)
 
 
 class WithBlocks(HistoryInformed):
@@ -342,16 +316,16 @@ class WithBlocks(HistoryInformed):
     block_length: int
 
 
-def _as_it_runs(settings: Settings, judge: Judge) -> Choice:
+def _as_it_runs(judge: Judge) -> Choice:
     """Return the configured plan, with the public size for its errors alone: its blocks stay as they are."""
-    choice = Choice("as configured", {}, settings)
-    told = _with_key(choice, "scale", judge.scale)
-    if told is None:
+    choice = Choice("as configured", {}, judge.settings)
+    scaled = _with_key(choice, "scale", judge.scale)
+    if scaled is None:
         return choice
-    blocks = mechanism_for(settings, judge.day).pattern.blocks  # type: ignore[union-attr]  # it has a scale
-    own = dict(told.settings.mechanism)
+    blocks = mechanism_for(judge.settings, judge.day).pattern.blocks  # type: ignore[union-attr]
+    own = dict(scaled.settings.mechanism)
     mechanism = WithBlocks(**own, n_blocks=blocks.n_blocks, block_length=blocks.length)
-    return Choice(choice.label, {}, changed(told.settings, mechanism=mechanism))
+    return replace(choice, settings=changed(scaled.settings, mechanism=mechanism))
 
 
 def _with_noises(choices: Iterable[Choice], scale: float) -> Iterator[Choice]:
@@ -362,20 +336,6 @@ def _with_noises(choices: Iterable[Choice], scale: float) -> Iterator[Choice]:
             yield replace(laplace, label=f"{known.label}, Laplace noise")
 
 
-def _shares_of(choice: Choice) -> Iterator[Choice]:
-    if choice.settings.mechanism.kind.chooses_shares:
-        yield with_level_shares(choice, model_level_shares(choice.settings))
-    yield from share_choices(choice)
-
-
-def _fitting(judge: Judge, choices: Iterable[Choice]) -> Iterator[Judged]:
-    for choice in choices:
-        try:
-            yield judge.judged(choice)
-        except ParameterError:
-            continue
-
-
 def drawn_series(
     prior: TemporalPrior, scale: float, n_leaves: int, n_steps: int, *, counts: bool, seed: int
 ) -> Values:
@@ -384,17 +344,14 @@ def drawn_series(
     A leaf is scale * (1 + f + g): f is shared by all, g its own. Nothing below 0. counts: whole numbers that
     vary around that.
     """
-    generator = np.random.default_rng(seed)
-    steps = Blocks.at(np.arange(n_steps))
-    shared, own = prior.covariances(steps, steps)
-    f = _root(shared) @ generator.normal(size=n_steps)
-    g = generator.normal(size=(n_leaves, n_steps)) @ _root(own).T
+    generator, steps = np.random.default_rng(seed), Blocks.at(np.arange(n_steps))
+    shared, own = (
+        np.linalg.cholesky(one + JITTER * np.eye(n_steps)) for one in prior.covariances(steps, steps)
+    )
+    f = shared @ generator.normal(size=n_steps)
+    g = generator.normal(size=(n_leaves, n_steps)) @ own.T
     values = scale * np.maximum(1.0 + f + g, 0.0)
     return generator.poisson(values).astype(np.float64) if counts else values
-
-
-def _root(covariance: Values) -> Values:
-    return np.asarray(np.linalg.cholesky(covariance + JITTER * np.eye(len(covariance))))
 
 
 # Shares of one population's epsilon over its streams, with the least expected error; public facts alone.
@@ -414,18 +371,20 @@ def choose_stream_shares(errors: Sequence[ErrorOf], total: Fraction) -> tuple[Fr
     known = [lru_cache(maxsize=None)(one) for one in errors]
 
     def error(shares: tuple[Fraction, ...]) -> float:
-        return math.exp(
-            sum(math.log(one(share)) for one, share in zip(known, shares, strict=True)) / len(known)
-        )
+        logs = (math.log(one(share)) for one, share in zip(known, shares, strict=True))
+        return math.exp(sum(logs) / len(known))
+
+    def moved(shares: tuple[Fraction, ...], move: Fraction) -> Iterator[tuple[Fraction, ...]]:
+        for giver, taker in permutations(range(len(shares)), 2):
+            if shares[giver] - move >= LEAST * total:
+                own = {giver: shares[giver] - move, taker: shares[taker] + move}
+                yield tuple(own.get(place, share) for place, share in enumerate(shares))
 
     equal = (total / len(errors),) * len(errors)
     best, least = equal, error(equal)
     for move in MOVES:
         while True:
-            found = min(
-                ((error(one), one) for one in _moved(best, move * total, LEAST * total)),
-                default=(least, best),
-            )
+            found = min(((error(one), one) for one in moved(best, move * total)), default=(least, best))
             if not found[0] < least * (1.0 - BETTER):
                 break
             least, best = found
@@ -435,18 +394,7 @@ def choose_stream_shares(errors: Sequence[ErrorOf], total: Fraction) -> tuple[Fr
 def total_of(streams: Sequence[Settings]) -> Fraction:
     """Return what streams of one population plan with together, at most all. Raises as `check_population`."""
     check_population(streams)
-    return min(sum((one.stream_share for one in streams), Fraction(0)), Fraction(1))
-
-
-def _moved(shares: tuple[Fraction, ...], move: Fraction, least: Fraction) -> list[tuple[Fraction, ...]]:
-    found = []
-    for giver, taker in permutations(range(len(shares)), 2):
-        if shares[giver] - move >= least:
-            moved = list(shares)
-            moved[giver] -= move
-            moved[taker] += move
-            found.append(tuple(moved))
-    return found
+    return min(sum((one.budget.stream_share for one in streams), Fraction(0)), Fraction(1))
 
 
 @dataclass(frozen=True)
@@ -478,7 +426,7 @@ class StreamAdvice:
 
 @dataclass(frozen=True)
 class PlanAdvice:
-    """Of all streams that were asked for. overdrawn: what they plan with now, where that is more than all."""
+    """The advice for all streams. overdrawn: the sum of their present shares, where that is more than 1."""
 
     streams: tuple[StreamAdvice, ...]
     overdrawn: Fraction | None
@@ -493,7 +441,7 @@ def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) ->
     for a configured plan that does not fit.
     """
     total = total_of(streams)
-    written = [one.stream_share for one in streams]
+    written = [one.budget.stream_share for one in streams]
     planned = sum(written, Fraction(0))
     if planned > 1:
         streams = [with_stream_share(one, total / len(streams)) for one in streams]
@@ -501,61 +449,90 @@ def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) ->
     if len(streams) == 1:
         (one,) = compared
         return PlanAdvice((StreamAdvice(one, written[0], written[0], one.best),), None)
-    judges = [Judge.of(one, scale) for one, scale in zip(streams, scales, strict=True)]
 
-    def at(place: int, share: Fraction) -> Judged:
-        choice = compared[place].best.choice
-        return judges[place].judged(replace(choice, settings=with_stream_share(choice.settings, share)))
+    def at(one: Comparison, share: Fraction) -> Judged:
+        choice = one.best.choice
+        return one.judge.judged(replace(choice, settings=with_stream_share(choice.settings, share)))
 
-    def error(place: int, share: Fraction) -> float:
-        return at(place, share).relative
+    def error(one: Comparison, share: Fraction) -> float:
+        return at(one, share).relative
 
-    shares = choose_stream_shares([partial(error, place) for place in range(len(streams))], total)
-    found = tuple(
-        StreamAdvice(one, written[place], share, at(place, share))
-        for place, (one, share) in enumerate(zip(compared, shares, strict=True))
+    shares = choose_stream_shares([partial(error, one) for one in compared], total)
+    found = (
+        StreamAdvice(one, own, share, at(one, share))
+        for one, own, share in zip(compared, written, shares, strict=True)
     )
-    return PlanAdvice(found, planned if planned > 1 else None)
+    return PlanAdvice(tuple(found), planned if planned > 1 else None)
 
 
-def advice_document(advice: PlanAdvice) -> dict[str, Any]:
-    """`optstream advise --json`: versioned, for machines."""
-    return {
-        "format": "optstream.plan-advice/1",
-        "stream_shares_exceed_epsilon": None if advice.overdrawn is None else str(advice.overdrawn),
-        "streams": [
-            {
-                "stream": one.compared.settings.stream.name,
-                "stream_share": str(one.share),
-                "levels": list(one.compared.levels),
-                "proposed": _plan_document(one.proposed),
-                "keys": one.keys,
-                "gain": one.gain,
-                "configured": _plan_document(one.compared.configured),
-                "plans": [_plan_document(plan) for plan in one.compared.plans],
-            }
-            for one in advice.streams
-        ],
-    }
+class PlanDocument(Printed):
+    """A plan and its expected errors."""
+
+    label: str
+    mechanism: str
+    level_shares: tuple[Exact, ...]
+    levels_with_joint_noise: tuple[int, ...]
+    expected: tuple[Expected, ...]
+    relative_error: float
+    warnings: tuple[str, ...]
 
 
-def _plan_document(plan: Judged) -> dict[str, Any]:
-    return {
-        "label": plan.choice.label,
-        "mechanism": plan.choice.settings.mechanism.name,
-        "level_shares": [str(share) for share in plan.level_shares],
-        "levels_with_joint_noise": list(plan.joint_levels),
-        "expected": [asdict(one) for one in plan.expected],
-        "relative_error": plan.relative,
-        "warnings": list(plan.warnings),
-    }
+class AdviceOfStream(Printed):
+    """What is proposed for one stream."""
+
+    stream: str
+    stream_share: Exact
+    levels: tuple[str, ...]
+    proposed: PlanDocument
+    keys: dict[str, dict[str, Any]]
+    gain: float
+    configured: PlanDocument
+    plans: tuple[PlanDocument, ...]
+
+
+class AdviceDocument(Printed):
+    """`optstream advise --json`."""
+
+    format: Literal["optstream.plan-advice/1"] = "optstream.plan-advice/1"
+    stream_shares_exceed_epsilon: Exact | None
+    streams: tuple[AdviceOfStream, ...]
+
+
+def advice_document(advice: PlanAdvice) -> AdviceDocument:
+    """Return the document of an advice."""
+    streams = tuple(
+        AdviceOfStream(
+            stream=one.compared.settings.stream.name,
+            stream_share=one.share,
+            levels=one.compared.levels,
+            proposed=_plan_document(one.proposed),
+            keys=one.keys,
+            gain=one.gain,
+            configured=_plan_document(one.compared.configured),
+            plans=tuple(map(_plan_document, one.compared.plans)),
+        )
+        for one in advice.streams
+    )
+    return AdviceDocument(stream_shares_exceed_epsilon=advice.overdrawn, streams=streams)
+
+
+def _plan_document(plan: Judged) -> PlanDocument:
+    return PlanDocument(
+        label=plan.choice.label,
+        mechanism=plan.choice.settings.mechanism.name,
+        level_shares=plan.level_shares,
+        levels_with_joint_noise=plan.joint_levels,
+        expected=plan.expected,
+        relative_error=plan.relative,
+        warnings=plan.warnings,
+    )
 
 
 # A configuration with the proposed keys in it, comments and all else as the operator wrote them.
 
 
 def write_proposal(settings: Settings, keys: Mapping[str, Mapping[str, Any]], path: Path) -> None:
-    """Write the configuration of a stream with other keys to a new file beside it; what cannot be loaded is
+    """Write the configuration of a stream with other keys to a new file next to it; what cannot be loaded is
     not left.
 
     keys: what to set, by table. A table [mechanism] with a name replaces the old one, and tables that the

@@ -1,47 +1,59 @@
 """Which days of a span are missing: from the ledger's outline and the names of the dumps' folders."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from optstream.catalogue import find_catalogue
 from optstream.catalogue.backends import open_storage
+from optstream.catalogue.documents import Period
 from optstream.catalogue.layout import PAGE
 from optstream.catalogue.metadata import check_metadata
 from optstream.catalogue.page import check_page
 from optstream.errors import LedgerError, PublicationError
-from optstream.ledger import GuaranteeLoss, Ledger, ReleaseOutline, WindowLoss
+from optstream.ledger import GuaranteeLoss, Ledger, WindowLoss
 from optstream.ledger.terms import difference
-from optstream.privacy import Spend, worst_window
+from optstream.privacy import PrivacyModel, Spend, worst_window
 from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.ingest import days_with_dumps
 from tasks.ledger.show import refused_changes
-from tasks.release.due import due
 from tasks.release.mechanism import Mechanism, mechanism_for
-from tasks.release.outcomes import Budget, amount_document, outcomes_document
+from tasks.release.outcomes import Exact, Printed, RunDocument, as_float
 from tasks.release.run import Run, enrol, look_up, terms_of
 from tasks.release.stages import Ended, Requested
 
 
-@dataclass(frozen=True)
-class BackfillPlan:
-    """The days of a span, each in one of these; all rising.
-
-    missing: never reserved, and a dump lies there. begun: reserved or drawn by an earlier run. absent: never
-    reserved, and no region has a dump of it. over: what is done with, as the ledger calls it, and how often.
+class Span(Printed):
+    """A span and what a backfill leaves out. over: what is done with, as the ledger calls it, and how often.
+    absent: days that were never reserved, and of which no region has a dump, rising.
     """
 
-    first: date
-    last: date
-    missing: tuple[date, ...]
-    begun: tuple[date, ...]
-    absent: tuple[date, ...]
-    over: Mapping[str, int]
+    first: Period = Field(serialization_alias="from")
+    last: Period = Field(serialization_alias="to")
+    over: dict[str, int]
+    absent: tuple[Period, ...] = Field(serialization_alias="without_dump")
+
+
+class BackfillPlan(Span):
+    """The days of a span, each in one of these; all rising.
+
+    missing: never reserved, and a dump lies there. begun: reserved or drawn by an earlier run.
+    """
+
+    missing: tuple[Period, ...]
+    begun: tuple[Period, ...]
+
+    @property
+    def span(self) -> dict[str, Any]:
+        """The fields of a `Span`."""
+        return {name: getattr(self, name) for name in Span.model_fields}
 
     @property
     def to_run(self) -> tuple[date, ...]:
@@ -55,7 +67,11 @@ class BackfillPlan:
 
 def plan_backfill(settings: Settings, ledger: Ledger, days: Sequence[date]) -> BackfillPlan:
     """Sort the days by what is known of them. Opens no dump, changes nothing. days: rising, at least one."""
-    known = _newest(settings, ledger, days)
+    calendar, wanted = settings.calendar, set(days)
+    steps = range(calendar.first_step(days[0]), calendar.first_step(days[-1]) + calendar.n_steps(days[-1]))
+    # an outline begins at its first spend, and in the ledger's order a later revision comes after
+    outlines = {period_from(one.period): one for one in ledger.outlines(settings.stream.name, steps)}
+    known = {day: one for day, one in outlines.items() if day in wanted}
     there = days_with_dumps(settings)
     unknown = [day for day in days if day not in known]
     over = Counter(
@@ -71,15 +87,6 @@ def plan_backfill(settings: Settings, ledger: Ledger, days: Sequence[date]) -> B
         absent=tuple(day for day in unknown if day not in there),
         over=dict(sorted(over.items())),
     )
-
-
-def _newest(settings: Settings, ledger: Ledger, days: Sequence[date]) -> dict[date, ReleaseOutline]:
-    """The newest revision of each day that the ledger knows."""
-    calendar, wanted = settings.calendar, set(days)
-    steps = range(calendar.first_step(days[0]), calendar.first_step(days[-1]) + calendar.n_steps(days[-1]))
-    # an outline begins at its first spend, and in the ledger's order a later revision comes after
-    found = {period_from(one.period): one for one in ledger.outlines(settings.stream.name, steps)}
-    return {day: one for day, one in found.items() if day in wanted}
 
 
 # What a backfill would charge, as the ledger would judge it, reserving nothing; and documents of it.
@@ -98,7 +105,7 @@ class BackfillCost:
 
 
 def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> BackfillCost:
-    """Plan the days in order, each beside what was charged and what the days before it would be.
+    """Plan the days in order, each after the charges of the ledger and those of the days before it.
 
     A plan is the most that a day may cost; once drawn it may be charged less. days: rising. Raises
     LedgerError where the ledger's guarantee is not the configuration's, for then a run is refused.
@@ -128,7 +135,7 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
     for day in days:
         start = calendar.first_step(day)
         recent = [spend for spend in recent if spend.first_step + spend.n_steps > start - model.window_length]
-        plan = _plan(settings, ledger, day, recent)
+        plan = planned(settings, ledger, day, recent)
         losses = judged([*recent, *plan])
         if any(one.is_broken for one in losses):
             refused.append(day)
@@ -137,51 +144,43 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
     return BackfillCost(model.budget, before, after, tuple(refused))
 
 
-def _plan(settings: Settings, ledger: Ledger, day: date, recent: Sequence[Spend]) -> tuple[Spend, ...]:
-    calendar = settings.calendar
-    first_step, n_steps = calendar.first_step(day), calendar.n_steps(day)
+def planned(
+    settings: Settings,
+    ledger: Ledger,
+    day: date,
+    recent: Sequence[Spend],
+    amended: PrivacyModel | None = None,
+) -> tuple[Spend, ...]:
+    """The plan of a day after the charged spends, as an amendment would price them, and the recent ones."""
+    first_step, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
     mechanism: Mechanism = mechanism_for(settings, day)
     state = None
     if mechanism.reads_spends:
-        near = ledger.charged_near(settings.stream.name, day.isoformat(), 0, first_step, n_steps)
+        period = (day.isoformat(), 0, first_step, n_steps)
+        near = ledger.charged_near(settings.stream.name, *period, amended=amended)
         state = mechanism.recall([*near, *recent])
     return mechanism.plan(n_steps, first_step, state)
 
 
-def plan_document(plan: BackfillPlan, cost: BackfillCost, settings: Settings) -> dict[str, Any]:
-    """What `optstream backfill --dry-run --json` prints: versioned, for machines, free of any reading."""
-    return {
-        "format": "optstream.backfill-plan/1",
-        "stream": settings.stream.name,
-        **_span(plan),
-        "missing": _days(plan.missing),
-        "begun": _days(plan.begun),
-        "would_be_refused": _days(cost.refused),
-        "window_steps": settings.privacy.window,
-        **amount_document("grant", cost.grant),
-        **amount_document("spent", cost.before),
-        **amount_document("would_be_spent", cost.after),
-    }
+class PlanDocument(BackfillPlan):
+    """`optstream backfill --dry-run --json`; holds no reading."""
+
+    format: Literal["optstream.backfill-plan/1"] = "optstream.backfill-plan/1"
+    stream: str
+    refused: tuple[Period, ...] = Field(serialization_alias="would_be_refused")
+    window_steps: int
+    grant: Exact
+    grant_float: float | None = as_float("grant")
+    before: Exact = Field(serialization_alias="spent")
+    spent_float: float | None = as_float("before")
+    after: Exact = Field(serialization_alias="would_be_spent")
+    would_be_spent_float: float | None = as_float("after")
 
 
-def backfill_document(
-    ended: Sequence[Ended], plan: BackfillPlan, settings: Settings, budget: Budget
-) -> dict[str, Any]:
-    """As `optstream run --json`, with the span and what was left out of it."""
-    return {**outcomes_document(ended, settings, budget), "format": "optstream.backfill/1", **_span(plan)}
+class BackfillDocument(RunDocument, Span):
+    """`optstream backfill --json`: as that of a run, with the span."""
 
-
-def _span(plan: BackfillPlan) -> dict[str, Any]:
-    return {
-        "from": plan.first.isoformat(),
-        "to": plan.last.isoformat(),
-        "over": dict(plan.over),
-        "without_dump": _days(plan.absent),
-    }
-
-
-def _days(days: Iterable[date]) -> list[str]:
-    return [day.isoformat() for day in days]
+    format: Literal["optstream.backfill/1"] = "optstream.backfill/1"
 
 
 # What a run that was stopped leaves: the days that it holds, until when, and those that it never began.
@@ -240,11 +239,10 @@ def over_already(run: Run, days: Sequence[date]) -> list[Ended] | None:
     enrol(run)  # which refuses another guarantee than the ledger has
     if run.ledger.vintages(run.stream, unpublished=True):
         return None
-    if waiting := due(run, days):
-        from tasks.release.revise import changes_any  # most of a second: only where a day is due
+    from tasks.release.revise import changes_any, due  # most of a second, which no command's help takes
 
-        if changes_any(run, waiting):
-            return None
+    if (waiting := due(run, days)) and changes_any(run, waiting):
+        return None
     if not pages_are_made(run.settings):
         return None
     ended = [look_up(run, Requested(day)) for day in days]

@@ -1,4 +1,4 @@
-"""What releasing days would cost and how noisy it would be: from the configuration alone, nothing drawn."""
+"""The cost and noise of releasing days, from the configuration alone; nothing is drawn."""
 
 import math
 from collections.abc import Sequence
@@ -29,24 +29,20 @@ from tasks.config import Settings
 from tasks.ingest.sandbox import clock_before_ingest
 from tasks.plan.long_spans import plan_horizons
 from tasks.release.mechanism import Mechanism, mechanism_for
-from tasks.release.outcomes import Printed, is_none, left_out
+from tasks.release.outcomes import Exact, Printed, is_none, left_out
 from tasks.trusted.covariates import read_covariates
 
 
-def _price(amount: Fraction, currency: str) -> dict[str, Any]:
+def _in_epsilon(amount: Fraction, currency: str = "epsilon") -> dict[str, Any]:
     return {currency: str(amount), f"{currency}_float": float(amount)}
 
 
-def _in_epsilon(amount: Fraction) -> dict[str, Any]:
-    return _price(amount, "epsilon")
-
-
-def _in_currency(amount: Fraction, info: SerializationInfo[dict[str, str]]) -> dict[str, Any]:
+def _price(amount: Fraction, info: SerializationInfo[dict[str, str]]) -> dict[str, Any]:
     assert info.context is not None  # of `DryRun.to_json`
-    return _price(amount, info.context["currency"])
+    return _in_epsilon(amount, info.context["currency"])
 
 
-Price = Annotated[InstanceOf[Fraction], PlainSerializer(_in_currency)]
+Price = Annotated[InstanceOf[Fraction], PlainSerializer(_price)]
 """An amount in the currency of the plan, which names its keys in JSON."""
 
 
@@ -124,7 +120,7 @@ def _horizons(found: Sequence[tuple[int, HorizonLoss]], info: Any) -> list[dict[
             "n_days": n_days,
             "epsilon_float": loss.epsilon,
             "delta": str(loss.delta),
-            "plain_sum": _in_currency(loss.plain, info),
+            "plain_sum": _price(loss.plain, info),
             "composed": loss.composed,
         }
         for n_days, loss in found
@@ -184,7 +180,7 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
     in_rho = model.currency == "rho"
     return DryRun(
         model=model,
-        share=settings.stream_share,
+        share=settings.budget.stream_share,
         kept_back=settings.budget.restatement_share,
         stream=settings.stream.name,
         window_steps=model.window_length,
@@ -195,8 +191,8 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
         periods=periods,
         horizons=plan_horizons(settings, days[0]),
         warnings=(
-            *(one.why for one in read_covariates(settings, max(days)).unread),
-            *_warnings(settings, mechanism, periods[0]),
+            *read_covariates(settings, max(days)).unread.values(),
+            *warnings_of(settings, mechanism, [level.expected for level in periods[0].levels]),
             *filter(None, [clock_before_ingest(settings, days[0])]),
         ),
         currency=model.currency,
@@ -207,11 +203,8 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
 
 def level_warnings(settings: Settings, day: date) -> tuple[str, ...]:
     """Return the warnings that a dry run of this day has; raises ParameterError as it does."""
-    return _warnings(settings, mechanism_for(settings, day), _period(settings, [day]))
-
-
-def _warnings(settings: Settings, mechanism: Mechanism, period: Period) -> tuple[str, ...]:
-    return warnings_of(settings, mechanism, [level.expected for level in period.levels])
+    expected = [level.expected for level in _period(settings, [day]).levels]
+    return warnings_of(settings, mechanism_for(settings, day), expected)
 
 
 def _period(settings: Settings, days: Sequence[date]) -> Period:
@@ -220,7 +213,7 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
     spends = mechanism.plan(n_steps, first_step)
     costs = {level: own.epsilon for level, own in mechanism.by_level.items()}
     bands = _bands(mechanism, n_steps, first_step)
-    expected = expected_errors(settings, mechanism, bands, n_steps, first_step)
+    expected = _expected(settings, mechanism, bands, n_steps, first_step)
     levels = tuple(
         Level(
             level=level,
@@ -239,10 +232,19 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
 
 def _stage(mechanism: Mechanism, spend: Spend, n_steps: int) -> Stage:
     """The plan's own scales, in the unit of the readings."""
-    # how many of its answers share noise at most
-    joint_over = max(map(len, spend.groups), default=1) if isinstance(spend, JointSpend) else 1
-    noise = []
-    for of, exact in _scales(mechanism, spend, n_steps).items():
+    joint_over, noise = 1, []
+    if isinstance(spend, JointSpend):  # how many of its answers share noise at most
+        joint_over = max(map(len, spend.groups), default=1)
+    if isinstance(spend, CappedSpend):
+        # a step that is given only a part of the weight gets more noise
+        scales = {
+            "answers" if isinstance(spend.cap, int) and spend.cap > 1 else "answers, least": spend.scale
+        }
+    elif isinstance(spend, StepSpend | JointSpend | GaussianSpend):
+        scales = {"answers": spend.scale}
+    else:
+        scales = mechanism.by_level[spend.level].period_scales(n_steps)
+    for of, exact in scales.items():
         scale = float(exact * mechanism.model.resolution)
         gaussian = isinstance(spend, GaussianSpend)
         deviation = scale if gaussian else math.sqrt(joint_variance(scale, joint_over))
@@ -251,18 +253,8 @@ def _stage(mechanism: Mechanism, spend: Spend, n_steps: int) -> Stage:
     return Stage(name=spend.stage, epsilon=alone, noise=tuple(noise))
 
 
-def _scales(mechanism: Mechanism, spend: Spend, n_steps: int) -> dict[str, Fraction]:
-    """Noise scales of a stage, by what they are added to."""
-    if isinstance(spend, CappedSpend):
-        # a step that is given only a part of the weight gets more noise
-        return {"answers" if isinstance(spend.cap, int) and spend.cap > 1 else "answers, least": spend.scale}
-    if isinstance(spend, StepSpend | JointSpend | GaussianSpend):
-        return {"answers": spend.scale}
-    return mechanism.by_level[spend.level].period_scales(n_steps)
-
-
 def _bands(mechanism: Mechanism, n_steps: int, first_step: int) -> list[Band] | None:
-    """How the noise goes through the estimate, by level, without the bound; None if the draw decides."""
+    """The noise of the estimate by level, without the bound; None if the draw decides it."""
     foreseen = mechanism.foreseen()
     if foreseen is None:
         return None
@@ -275,23 +267,22 @@ def _bands(mechanism: Mechanism, n_steps: int, first_step: int) -> list[Band] | 
     return [Band(*(math.sqrt(v) for v in (level.mean(), level.min(), level.max()))) for level in levels]
 
 
-# How far published values are expected to be from the truth, beside how large they are; nothing is read.
+# Expected errors of published values, next to their sizes; nothing is read.
 
 AS_GOOD_AS_NOTHING = 0.9
-"""Of what publishing 0, or the public scale, everywhere would miss by."""
+"""Of the error of publishing 0, or the public scale, everywhere."""
 STILL_PERIODS = 3
 
 
-def expected_errors(
+def _expected(
     settings: Settings, mechanism: Mechanism, bands: Sequence[Band] | None, n_steps: int, first_step: int
 ) -> tuple[Expected | None, ...]:
-    """Return the expected error of each level's nodes, root first.
+    """The expected error of each level's nodes, root first.
 
-    What a mechanism's prior expects once it has learned, of counts with what they vary; None without a public
-    scale, to which all that it expects is relative. Where the noise of a value is known before the
-    draw: that, which leaves out what interpolation gets wrong. Else the mean of a few periods with simulated
-    noise over series that stand still, which no mechanism finds harder than real ones. Costs no privacy:
-    nothing is read.
+    The error that a mechanism's prior expects once it has learned; None without the public scale to which
+    the prior is relative. Where the noise of a value is known before the draw: that, which leaves out the
+    error of interpolation. Else the mean of a few periods with simulated noise over series that stand still,
+    which no mechanism finds harder than real ones.
     """
     figures = mechanism.expected_by_level()
     if figures is not None:
@@ -324,8 +315,8 @@ def squared_errors(
 def warnings_of(
     settings: Settings, mechanism: Mechanism, expected: Sequence[Expected | None]
 ) -> tuple[str, ...]:
-    """Return what an operator should know before anything is spent: levels that are as good as nothing, and
-    a lower bound that nobody wrote where readings may lie below it.
+    """Return the warnings before anything is spent: levels that are as good as nothing, and a lower bound
+    that nobody wrote where readings may lie below it.
     """
     tree, (low, high) = mechanism.tree, settings.privacy.bounds
     with_leaves = {int(tree.depths[leaf]) for leaf in tree.leaf_indices}
@@ -355,43 +346,48 @@ def warnings_of(
     return tuple(found)
 
 
-# What several streams of one privacy budget would cost together, and how far each is from the truth.
-
-AGREED = ("population", "epsilon", "delta", "window")
+# The cost of several streams of one privacy budget together.
 
 
-@dataclass(frozen=True)
-class SharedBudget:
-    """The streams of one privacy budget; amounts in the budget's currency."""
+def _with_shares(products: Sequence[DryRun]) -> list[dict[str, Any]]:
+    return [{"stream_share": str(one.share), **one.to_json()} for one in products]
+
+
+class SharedBudget(Printed):
+    """The streams of one privacy budget; amounts in the budget's currency.
+
+    grant: the most that any window may lose. epsilon: what all plans, repeated without end, cost any window
+    at most (Lemma 1). fits: whether no window will ever be charged more than the privacy budget.
+    """
 
     population: str
-    products: tuple[DryRun, ...]
+    currency: str
+    grant: Exact
+    epsilon: Exact = Field(serialization_alias="plans")
+    fits: bool
+    products: Annotated[tuple[InstanceOf[DryRun], ...], PlainSerializer(_with_shares)] = Field(
+        serialization_alias="streams"
+    )
 
-    @property
-    def grant(self) -> Fraction:
-        """The most that any window may lose."""
-        return self.products[0].grant
+    @classmethod
+    def of(cls, population: str, products: tuple[DryRun, ...]) -> "SharedBudget":
+        """Return the budget of these streams."""
+        grant, epsilon = products[0].grant, sum((one.epsilon for one in products), Fraction(0))
+        return cls(
+            population=population,
+            currency=products[0].currency,
+            grant=grant,
+            epsilon=epsilon,
+            fits=epsilon <= grant,
+            products=products,
+        )
 
-    @property
-    def epsilon(self) -> Fraction:
-        """What all plans, repeated without end, cost any window at most (Lemma 1)."""
-        return sum((one.epsilon for one in self.products), Fraction(0))
 
-    @property
-    def fits(self) -> bool:
-        """Whether no window will ever be charged more than the privacy budget."""
-        return self.epsilon <= self.grant
+class DryRuns(Printed):
+    """`optstream run --dry-run --json` of several streams."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the budget's part of the document of `--json`."""
-        return {
-            "population": self.population,
-            "currency": self.products[0].currency,
-            "grant": str(self.grant),
-            "plans": str(self.epsilon),
-            "fits": self.fits,
-            "streams": [{"stream_share": str(one.share), **one.to_json()} for one in self.products],
-        }
+    format: Literal["optstream.dry-runs/1"] = "optstream.dry-runs/1"
+    populations: tuple[SharedBudget, ...]
 
 
 def price_products(streams: Sequence[Settings], days: Sequence[Sequence[date]]) -> tuple[SharedBudget, ...]:
@@ -401,22 +397,22 @@ def price_products(streams: Sequence[Settings], days: Sequence[Sequence[date]]) 
     Raises ConfigurationError for streams of one population whose files do not agree, ParameterError as
     `dry_run`.
     """
-    members: dict[str, list[tuple[Settings, Sequence[date]]]] = {}
-    for settings, own in zip(streams, days, strict=True):
-        members.setdefault(settings.privacy.population, []).append((settings, own))
+    members: dict[str, dict[int, Settings]] = {}
+    for number, settings in enumerate(streams):
+        members.setdefault(settings.privacy.population, {})[number] = settings
     for several in members.values():
-        check_population([settings for settings, _ in several])
+        check_population([*several.values()])
     return tuple(
-        SharedBudget(population, tuple(dry_run(settings, own) for settings, own in several))
+        SharedBudget.of(population, tuple(dry_run(own, days[number]) for number, own in several.items()))
         for population, several in members.items()
     )
 
 
 def check_population(streams: Sequence[Settings]) -> None:
     """Raise ConfigurationError where streams are not of one population, or one of them is there twice."""
-    first, *others = streams
+    (first, *others), agreed = streams, ("population", "epsilon", "delta", "window")
     for other in others:
-        differing = [key for key in AGREED if getattr(other.privacy, key) != getattr(first.privacy, key)]
+        differing = [key for key in agreed if getattr(other.privacy, key) != getattr(first.privacy, key)]
         if differing:
             raise ConfigurationError(
                 f"{other.file} and {first.file} must have the same {', '.join(differing)}: "

@@ -1,6 +1,7 @@
-"""What months and years of a customer lose by the configured plan; for statements composed once and kept."""
+"""The loss of a customer over months and years by the configured plan; composed once, kept for statements."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import date
 from typing import Any
 
@@ -8,7 +9,7 @@ from optstream.catalogue import LongSpan
 from optstream.errors import ParameterError
 from optstream.privacy import Spend
 from optstream.privacy.horizon import HorizonLoss, loss_of_days
-from optstream.stream import Calendar, days_from
+from optstream.stream import days_from
 from tasks.config import Settings
 from tasks.ledger.show import DELTA, HORIZONS
 from tasks.release.mechanism import mechanism_for
@@ -16,7 +17,7 @@ from tasks.release.run import terms_of
 from tasks.trusted.files import kept
 
 _made: dict[tuple[object, ...], list[dict[str, Any]]] = {}
-"""Of this process, by what they are a function of."""
+"""Documents of this process, by the facts that they are a function of."""
 
 
 def long_spans_of(settings: Settings, day: date, revision: int) -> tuple[LongSpan, ...]:
@@ -24,18 +25,18 @@ def long_spans_of(settings: Settings, day: date, revision: int) -> tuple[LongSpa
     a function of the configuration, the stream's share and the day's year, which costs no privacy.
     """
     # a share that the model chooses is a function of other streams' files, too
-    share = str(settings.stream_share)
+    share = str(settings.budget.stream_share)
     plan = (settings.configuration_hash, share, terms_of(settings).hierarchy_hash, day.year, revision > 0)
     if plan not in _made:
-        _made[plan] = kept(settings.long_spans_file, plan, lambda: _documents(settings, day, revision))
+        _made[plan] = kept(
+            settings.long_spans_file,
+            plan,
+            lambda: [
+                LongSpan.rounded(n_days, loss.epsilon, loss.delta, loss.plain, loss.composed).to_json()
+                for n_days, loss in plan_horizons(settings, day, revision)
+            ],
+        )
     return tuple(LongSpan.read(span) for span in _made[plan])
-
-
-def _documents(settings: Settings, day: date, revision: int) -> list[dict[str, Any]]:
-    return [
-        LongSpan.rounded(n_days, loss.epsilon, loss.delta, loss.plain, loss.composed).to_json()
-        for n_days, loss in plan_horizons(settings, day, revision)
-    ]
 
 
 def plan_horizons(settings: Settings, day: date, revision: int = 0) -> tuple[tuple[int, HorizonLoss], ...]:
@@ -47,18 +48,19 @@ def plan_horizons(settings: Settings, day: date, revision: int = 0) -> tuple[tup
     days = days_from(date(day.year - 1, 1, 1), date(day.year + 1, 12, 31))
     plans = list(_plans(settings, days, revision))
     mechanism = mechanism_for(settings, day, revision)
-    model = mechanism.model
-    window = model.window_length, mechanism.epsilon
-    found = [(n_days, loss_of_days(plans, n_days, DELTA, window=window)) for n_days in HORIZONS]
-    return tuple(found)
+    window = mechanism.model.window_length, mechanism.epsilon
+    return tuple((n_days, loss_of_days(plans, n_days, DELTA, window=window)) for n_days in HORIZONS)
 
 
 def _plans(settings: Settings, days: Sequence[date], revision: int) -> Iterator[Sequence[Spend]]:
     """Each day's plan, or its hours'; a day that is not whole steps is never released, and has none."""
     calendar, known = settings.calendar, {}
     for day in days:
-        planned: list[Spend] = []
-        for period in _released(calendar, day):
+        planned, released = list[Spend](), tuple[date, ...]()
+        with suppress(ParameterError):
+            calendar.n_steps(day)
+            released = calendar.periods_of(day)
+        for period in released:
             n_steps = calendar.n_steps(period)
             parts = tuple(feature.parts for feature in settings.features(period))
             alike = (n_steps, parts, settings.tree_of(period))
@@ -66,11 +68,3 @@ def _plans(settings: Settings, days: Sequence[date], revision: int) -> Iterator[
                 known[alike] = mechanism_for(settings, period, revision)
             planned += known[alike].plan(n_steps, calendar.first_step(period))
         yield planned
-
-
-def _released(calendar: Calendar, day: date) -> tuple[date, ...]:
-    try:
-        calendar.n_steps(day)
-        return calendar.periods_of(day)
-    except ParameterError:
-        return ()

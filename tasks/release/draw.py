@@ -26,8 +26,16 @@ from tasks.release.stages import Charged, Drawn, Held, Reserved
 from tasks.release.statement import told_of_draw
 from tasks.release.witness import bear_witness
 from tasks.trusted.covariates import read_covariates
-from tasks.trusted.failures import forbid_core_dumps, is_failure, unexpected
-from tasks.trusted.files import DrawingFile, deferred_stop, take_raw, take_up, whole_draw
+from tasks.trusted.files import (
+    DrawingFile,
+    deferred_stop,
+    forbid_core_dumps,
+    is_failure,
+    take_raw,
+    take_up,
+    unexpected,
+    whole_draw,
+)
 
 # Hold a day while it is drawn: its lease is renewed beside the draw, so that none ends by lasting long.
 
@@ -154,9 +162,7 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> _Drawn:
 
 
 def _begin(run: Run, day: Reserved, file: DrawingFile, goes_on: bool) -> None:
-    """Say in the ledger, and beside it, that the first sample is next. goes_on: from raw state of the period
-    before.
-    """
+    """Record in the ledger and with the witness that the first sample is next."""
     run.ledger.begin_draw(day.reservation, run.clock())
     try:
         if goes_on:
@@ -171,8 +177,8 @@ def _begin(run: Run, day: Reserved, file: DrawingFile, goes_on: bool) -> None:
 
 
 def _refuse_known_noise(run: Run, day: Reserved) -> None:
-    """Raise LedgerError if the period that this one goes on from was taken back, or its noise is known. Asked
-    once the draw is begun: who declares noise known after that finds the draw, and marks it too.
+    """Raise LedgerError if the period before was taken back or its noise is known; only once the draw is
+    begun, which a later declaration finds, and marks it too.
     """
     before = run.ledger.drawn_before(run.stream, day.period.first_step)
     if before is None or before.compromised or before.measurements_hash != day.memory.digest:
@@ -183,13 +189,9 @@ def _refuse_known_noise(run: Run, day: Reserved) -> None:
 
 
 def _informed(run: Run, day: Reserved, mechanism: Mechanism) -> Mechanism:
-    """Return the mechanism with the covariates that are public by now, for what it learns before it draws;
-    spends and noise stay those of the mechanism that was reserved.
-    """
-    covariates = read_covariates(run.settings, day.day).read
-    if not covariates:
-        return mechanism
-    return mechanism_for(run.settings, day.day, day.revision, covariates)
+    """Return the mechanism with today's public covariates, which change neither its spends nor its noise."""
+    known = read_covariates(run.settings, day.day).read
+    return mechanism_for(run.settings, day.day, day.revision, known) if known else mechanism
 
 
 def _taken_up(run: Run, day: Charged) -> _Drawn:
@@ -233,9 +235,7 @@ def _record(run: Run, day: Held, file: DrawingFile, drawn: _Drawn, stops: Sequen
 
 
 def _may_be_the_release(run: Run, day: Held, drawn: _Drawn) -> bool:
-    """Whether what this owner has, and could not record, is not its own to destroy: the ledger has it, or
-    whoever takes the day over will find it whole.
-    """
+    """Whether the measurements may be the release: in the ledger, or whole for the next owner."""
     reservation = day.reservation
     try:
         record = run.ledger.find(run.stream, day.day.isoformat(), day.revision)

@@ -21,10 +21,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from optstream.catalogue.backends import Location
 from optstream.errors import DumpError, LedgerError, PublicationError
 from optstream.storage.folders import sync_folder
-from optstream.storage.store import name_below
+from optstream.storage.store import Location, name_below
 from tasks.config import Settings
 from tasks.config.fields import step_minutes
 from tasks.ingest import Dump

@@ -22,11 +22,10 @@ from openlineage.client.facet_v2 import (
 from openlineage.client.transport.file import FileConfig, FileTransport
 
 from optstream.catalogue import ReleaseStatement, band_columns, error_columns
-from optstream.catalogue.backends import Location, StoreUrl
 from optstream.storage.folders import sync_folder
-from optstream.storage.store import name_below
+from optstream.storage.store import Location, StoreUrl, name_below
 from tasks.config import Settings
-from tasks.config.fields import absolute, located
+from tasks.config.fields import located
 from tasks.ingest.arrivals import parts_of, place_of
 from tasks.release.inputs import FOLDER, UNKNOWN, Inputs, record_of_draw
 from tasks.release.run import Run as ReleaseRun
@@ -39,9 +38,7 @@ EVENTS = "events.jsonl"
 
 
 def told_releases(settings: Settings, days: Sequence[date] | None = None) -> frozenset[tuple[str, int]]:
-    """The days, of these alone or all, and their revisions that the lineage of the stream knows as published:
-    a line is held at a time, for ten years of many regions are gigabytes.
-    """
+    """The days and revisions, of these days or all, that the lineage has as published; read line by line."""
     job, told = f"{settings.stream.name}.release", set()
     wanted = None if days is None else [day.isoformat().encode() for day in days]
     with suppress(FileNotFoundError), (settings.lineage_folder / EVENTS).open("rb") as lines:
@@ -83,9 +80,7 @@ class KeyedInputFacet(DatasetFacet):
 
 
 def emit_lineage(run: ReleaseRun, published: Staged, file: str) -> None:
-    """Append the event of a published day to `events.jsonl`; told twice it is the same event. Raises
-    PublishedError where it cannot be written.
-    """
+    """Append the event of a published day to the events. Raises PublishedError if it cannot be written."""
     folder, day, revision = run.settings.lineage_folder, published.day, published.revision
     record = run.ledger.find(run.stream, day.isoformat(), revision)
     digest = record.measurements_hash if record else None
@@ -130,9 +125,7 @@ def lineage_event(
     drawn_from: Inputs,
     drawn_in: Location,
 ) -> RunEvent:
-    """The event of a release. No row count and no plain hash of a dump: they would tell of raw data.
-    drawn_from: keyed hashes of the files. drawn_in: the input folder.
-    """
+    """The event of a release, without row counts and plain hashes of dumps, which are about raw data."""
     places = [drawn_in / place_of(part, day) for part in parts_of(settings, day)]
     hashes: dict[str, dict[str, str]] = {}
     for name, tag in drawn_from.items():
@@ -177,7 +170,7 @@ def lineage_event(
         ]
         + [
             InputDataset(
-                *_dataset(absolute(one.path, settings.folder)),
+                *_dataset(settings.folder / one.path),
                 facets={"documentation": documentation_dataset.DocumentationDatasetFacet(one.source)},
             )
             for one in settings.covariates.given

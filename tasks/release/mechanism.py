@@ -26,9 +26,7 @@ Mechanism = OptStream | Hierarchical
 def mechanism_for(
     settings: Settings, day: date, revision: int = 0, covariates: Sequence[Covariate] = ()
 ) -> Mechanism:
-    """The mechanism that the configuration names, on its tree. covariates: only what a draw is prepared by
-    has any. Raises ParameterError if parameters do not fit, BudgetError for a restatement without a share.
-    """
+    """The mechanism that the configuration names, on its tree. Raises ParameterError or BudgetError."""
     model, kind, tree = settings.model_of(revision), settings.mechanism.kind, settings.tree_of(day)
     bound = float(settings.least_units * settings.privacy.resolution)
     # a zone may have had other days than it has now, and a day of the archive is planned all the same: the
@@ -41,7 +39,7 @@ def mechanism_for(
         "shortest_period": lambda: lengths[0],
         "leaves_per_period": lambda: settings.leaves_per_period(day),
         "counts": lambda: settings.privacy.counts,
-        "declared_leaves": lambda: settings.declared_leaves,
+        "declared_leaves": lambda: settings.stream.leaves_per_period,
         "period_lengths": lambda: lengths,
         "covariates": lambda: tuple(covariates),
         "sampling": lambda: _sampling(settings),
@@ -83,9 +81,7 @@ class Memory:
 
 
 def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, revision: int) -> Memory:
-    """The memory for the release of a day: spends from the ledger alone, the rest from the last measurements,
-    and without them none. A restatement has no raw state, which serves one draw.
-    """
+    """The memory for the release of a day; a restatement has no raw state, which serves one draw."""
     first_step = settings.calendar.first_step(day)
     earlier = ledger.drawn_before(settings.stream.name, first_step)
     if revision and not mechanism.reads_spends:

@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from math import isfinite
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf, PlainSerializer, WithJsonSchema
 
+from optstream.catalogue.documents import Period
 from optstream.ledger import Ledger
 from optstream.privacy import PrivacyModel
 from optstream.privacy.model import Currency
 from optstream.stream import Calendar
 from tasks.config import Settings
-from tasks.release.stages import Ended
+from tasks.release.stages import Ended, Status
 
 Exact = Annotated[
     InstanceOf[Fraction] | float,
@@ -86,10 +87,7 @@ class Budget:
 
 
 def budget_of(settings: Settings, ledger: Ledger, days: Sequence[date] = ()) -> Budget:
-    """The worst window that touches these days, or of the whole history without any.
-
-    What the privacy budget gives is what the ledger agreed to, whatever the configuration says by now.
-    """
+    """The worst window that touches these days, or any, under the budget that the ledger has."""
     grant, calendar = settings.privacy.population, settings.calendar
     terms = ledger.terms(settings.stream.name)
     model = settings.model if terms is None else terms.model
@@ -116,37 +114,64 @@ def _spans(calendar: Calendar, days: Sequence[date]) -> list[range]:
     return spans
 
 
-def outcomes_document(ended: Sequence[Ended], settings: Settings, budget: Budget) -> dict[str, Any]:
-    """`optstream run --json`: versioned, for machines."""
-    return {
-        "format": "optstream.run/1",
-        "stream": settings.stream.name,
-        "days": [
-            {
-                "date": day.day.isoformat(),
-                "status": day.outcome.status.value,
-                "message": day.outcome.message,
-                "file": day.outcome.file,
-            }
-            for day in ended
-        ],
-        "budget": budget_document(budget),
-        "published": str(settings.published_folder),
-        "validation": str(settings.validation_folder),
-    }
-
-
-def budget_document(budget: Budget) -> dict[str, Any]:
+class BudgetDocument(Printed):
     """What any window may lose, what the worst one lost, and what it has left."""
-    return {
-        "window_steps": budget.model.window_length,
-        **amount_document("grant", budget.grant),
-        **amount_document("spent", budget.spent),
-        **amount_document("left", budget.left),
-        **({"currency": "rho", "in_words": budget.in_words} if budget.currency == "rho" else {}),
-    }
+
+    window_steps: int
+    grant: Exact
+    grant_float: float | None = as_float("grant")
+    spent: Exact
+    spent_float: float | None = as_float("spent")
+    left: Exact
+    left_float: float | None = as_float("left")
+    currency: Literal["rho"] | None = left_out()
+    in_words: str | None = left_out()
 
 
-def amount_document(name: str, amount: Fraction | float) -> dict[str, Any]:
-    """Exact, as a fraction, and as a float for reading; JSON knows no infinity, so that is "inf" and null."""
-    return {name: str(amount), f"{name}_float": float(amount) if isfinite(amount) else None}
+class DayDocument(Printed):
+    """How a day ended."""
+
+    date: Period
+    status: Status
+    message: str
+    file: str | None
+
+
+class RunDocument(Printed):
+    """`optstream run --json`."""
+
+    format: Literal["optstream.run/1", "optstream.backfill/1"] = "optstream.run/1"
+    stream: str
+    days: tuple[DayDocument, ...]
+    budget: BudgetDocument
+    published: str
+    validation: str
+
+    @classmethod
+    def of(cls, ended: Sequence[Ended], settings: Settings, budget: Budget, **others: Any) -> Self:
+        """Return the document of days that ended."""
+        days = [(day.day, day.outcome) for day in ended]
+        return cls(
+            stream=settings.stream.name,
+            days=tuple(
+                DayDocument(date=day, status=one.status, message=one.message, file=one.file)
+                for day, one in days
+            ),
+            budget=budget_document(budget),
+            published=str(settings.published_folder),
+            validation=str(settings.validation_folder),
+            **others,
+        )
+
+
+def budget_document(budget: Budget) -> BudgetDocument:
+    """Return the budget as documents have it."""
+    in_rho = budget.currency == "rho"
+    return BudgetDocument(
+        window_steps=budget.model.window_length,
+        grant=budget.grant,
+        spent=budget.spent,
+        left=budget.left,
+        currency="rho" if in_rho else None,
+        in_words=budget.in_words if in_rho else None,
+    )

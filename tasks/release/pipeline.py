@@ -8,15 +8,14 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from optstream.catalogue import Publication
-from optstream.errors import ContractError, DumpError, LedgerError
+from optstream.errors import DumpError, LedgerError
 from optstream.ledger import ReleaseState
-from tasks.ingest import Dump, IngestedDay, LateDumpError, discover, ingest
+from tasks.ingest import IngestedDay, LateDumpError, discover, ingest
 from tasks.release import draw, estimate, publish, reserve, revise
 from tasks.release import run as release
-from tasks.release.due import Due
 from tasks.release.inputs import Inputs, hashing
 from tasks.release.lineage import emit_lineage
-from tasks.release.revise import Revised, StagedVintage
+from tasks.release.revise import Due, Revised, StagedVintage
 from tasks.release.run import Run
 from tasks.release.stages import (
     Ahead,
@@ -37,7 +36,7 @@ from tasks.release.stages import (
     together,
 )
 from tasks.release.witness import refuse_older
-from tasks.trusted.failures import forbid_core_dumps
+from tasks.trusted.files import forbid_core_dumps
 
 if TYPE_CHECKING:
     from tasks.ingest.validate import Judged as Verdict
@@ -49,9 +48,7 @@ Next = TypeVar("Next", bound=Stage)
 
 
 def look_up_days(run: Run, days: Sequence[Requested]) -> list[Unreleased | Ahead]:
-    """Days that the ledger knows end here, or go on from their stored measurements, as do whole draws of the
-    dead.
-    """
+    """Days that the ledger knows end, or go on from stored measurements, as whole draws of dead runs do."""
     shown = cache(partial(reserve.look_at_folders, run, [day.day for day in days]))
     known = each(days, Requested, _by_the_newest(run, partial(release.look_up, run)))
     return each(known, Unreleased, lambda day: reserve.take_over_whole(run, day, shown))
@@ -77,19 +74,20 @@ def ingest_dumps(run: Run, days: Sequence[Found | Ahead]) -> list[Ingested | Ahe
     forbid_core_dumps()
 
     def then(day: Found, result: tuple[IngestedDay, Inputs | DumpError]) -> Ingested:
-        read, inputs = result
+        ingested, inputs = result
         if isinstance(inputs, DumpError):
             raise inputs
-        return Ingested(day.day, day.revision, read, inputs)
+        return Ingested(day.day, day.revision, ingested, inputs)
 
-    return together(days, Found, lambda found: _ingested(run, [day.dump for day in found]), then)
+    def read(found: Sequence[Found]) -> list[tuple[IngestedDay, Inputs | DumpError]]:
+        dumps = [day.dump for day in found]
+        inputs_of = hashing(run.settings, dumps)
+        days_read = (run.read or ingest)(run.settings, dumps)
+        return [
+            (day, inputs_of(dump, day.period is not None)) for day, dump in zip(days_read, dumps, strict=True)
+        ]
 
-
-def _ingested(run: Run, dumps: Sequence[Dump]) -> list[tuple[IngestedDay, Inputs | DumpError]]:
-    """Each day as read, with the keyed hashes of the files that it was read from."""
-    inputs_of = hashing(run.settings, dumps)
-    read = (run.read or ingest)(run.settings, dumps)
-    return [(day, inputs_of(dump, day.period is not None)) for day, dump in zip(read, dumps, strict=True)]
+    return together(days, Found, read, then)
 
 
 def validate_days(run: Run, days: Sequence[Ingested | Ahead]) -> list[Judged | Ahead]:
@@ -101,13 +99,12 @@ def validate_days(run: Run, days: Sequence[Ingested | Ahead]) -> list[Judged | A
         assert verdict.period is not None  # as `Verdict` says
         return Judged(day.day, day.revision, verdict.period, day.inputs)
 
-    return together(days, Ingested, partial(_validated, run), then)
+    def judge(ingested: Sequence[Ingested]) -> "list[Verdict]":
+        from tasks.ingest.validate import validate  # seconds of imports: only where a day is judged
 
+        return validate(run.settings, [day.read for day in ingested], now=run.clock())
 
-def _validated(run: Run, days: Sequence[Ingested]) -> "list[Verdict]":
-    from tasks.ingest.validate import validate  # seconds of imports: only where a day is judged
-
-    return validate(run.settings, [day.read for day in days], now=run.clock())
+    return together(days, Ingested, judge, then)
 
 
 def reserve_budget(run: Run, days: Sequence[Judged | Ahead]) -> list[Reserved | Ahead]:
@@ -129,13 +126,8 @@ def estimate_releases(run: Run, days: Sequence[Drawn | Ended]) -> list[Estimated
 def stage_releases(run: Run, days: Sequence[Estimated | Staged | Ended]) -> list[Staged | Ended]:
     """Judge all releases together, and stage them."""
     held = each(days, Estimated, partial(release.renewed, run))
-    return together(held, Estimated, partial(_judged, run), lambda day, _: estimate.keep_staged(run, day))
-
-
-def _judged(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
-    from tasks.release.judge_rows import judge  # as above
-
-    return judge(run, days)
+    judge = partial(estimate.judge, run)
+    return together(held, Estimated, judge, lambda day, _: estimate.keep_staged(run, day))
 
 
 def publish_releases(run: Run, days: Sequence[Staged | Ended]) -> list[Ended]:
@@ -176,9 +168,8 @@ def revise_estimates(run: Run, days: Sequence[Due]) -> list[StagedVintage | Ende
         revised += each([day], Due, estimate_anew)
         n_rows = sum(len(one.rows) for one in revised if isinstance(one, Revised))
         if n_rows >= MOST_ROWS or number == len(days):
-            staged += together(
-                revised, Revised, partial(_judged, run), lambda one, _: revise.keep_vintage(run, one)
-            )
+            judge = partial(estimate.judge, run)
+            staged += together(revised, Revised, judge, lambda one, _: revise.keep_vintage(run, one))
             revised = []
     return staged[::-1]
 

@@ -31,10 +31,9 @@ from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.ledger import ReleaseRecord, ReleaseState, Vintage
 from optstream.mechanisms import Release
 from optstream.stream import Measured, period_from
-from tasks.operate.sign import signer_of
+from tasks.operate.keys import signer_of
 from tasks.release import revise
-from tasks.release.due import check_later
-from tasks.release.revise import StagedVintage
+from tasks.release.revise import StagedVintage, check_later
 from tasks.release.run import Run
 from tasks.release.stages import Ended, PublishedError, Requested, Staged, Status
 from tasks.release.statement import (
@@ -113,9 +112,7 @@ def _check_may_be_listed(run: Run, day: Staged) -> None:
 
 
 def _check_may_be_revised(run: Run, day: StagedVintage) -> None:
-    """Raise LedgerError unless the ledger has these bytes as the newest vintage of a published day of this
-    run.
-    """
+    """Raise LedgerError unless these bytes are the newest vintage of a published day that this run holds."""
     period = day.day.isoformat()
     record = run.ledger.find(run.stream, period, day.revision)
     known = run.ledger.vintages_of(run.stream, period, day.revision)
@@ -249,8 +246,17 @@ def _published(run: Run, day: date, staged: StagedStatement, days: Collection[da
     """Publish the bytes, after what is damaged in their place, of its manifest or beside it is removed."""
     folder, signer = run.settings.published_folder, signer_of(run.settings, run.ledger, mending=days)
 
+    def head(known: str | None) -> str:
+        """Under the publishers' lock: the day may have been withdrawn or restated since."""
+        record, _, digest = _recorded(run, day)
+        if digest != staged[0].file_hash:
+            raise LedgerError(
+                f"revision {record.revision} of {day} was published meanwhile: publish it again"
+            )
+        return run.ledger.head_after(run.stream, known)
+
     def attempt() -> Publication:
-        (done,) = publish_releases(folder, [staged], lambda known: _head(run, day, staged[0], known), signer)
+        (done,) = publish_releases(folder, [staged], head, signer)
         return done
 
     for _ in range(3):
@@ -260,14 +266,6 @@ def _published(run: Run, day: date, staged: StagedStatement, days: Collection[da
             if not open_storage(folder).change(lambda turn: _damage_removed(turn, day, *staged)):
                 raise
     return attempt()
-
-
-def _head(run: Run, day: date, staged: StagedRelease, known: str | None) -> str:
-    """Asked while nobody else can publish or withdraw: the day may have been withdrawn or restated since."""
-    record, _, digest = _recorded(run, day)
-    if digest != staged.file_hash:
-        raise LedgerError(f"revision {record.revision} of {day} was published meanwhile: publish it again")
-    return run.ledger.head_after(run.stream, known)
 
 
 def _damage_removed(turn: Transaction, day: date, staged: StagedRelease, statement: ReleaseStatement) -> bool:

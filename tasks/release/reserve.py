@@ -8,10 +8,11 @@ from datetime import date, timedelta
 from itertools import pairwise
 
 from optstream.catalogue import Catalogue, find_catalogue
-from optstream.catalogue.backends import StoreUrl, open_storage
+from optstream.catalogue.backends import open_storage
 from optstream.errors import BudgetError, HeldError, LedgerError, OptStreamError, ParameterError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
 from optstream.privacy import Spend, worst_window
+from optstream.storage.store import StoreUrl
 from optstream.stream import Calendar, day_of, period_from
 from tasks.config import Settings
 from tasks.release.lineage import told_releases
@@ -55,9 +56,7 @@ def refuse_renumbered(settings: Settings, ledger: Ledger, asked: Stage) -> None:
 
 
 def told_of_renumbered(settings: Settings, ledger: Ledger) -> Iterator[str]:
-    """Yield a line for each two neighbouring releases whose distance in steps is not what the calendar says
-    now.
-    """
+    """Yield a line for each two neighbouring releases whose distance the calendar now contradicts."""
     calendar, stream, reach = settings.calendar, settings.stream.name, _reach(settings, ledger)
     names = _of_budget(ledger, stream)
     known = ((one, name, _moved_by(calendar, one)) for name in names for one in ledger.outlines(name))
@@ -85,9 +84,7 @@ def _reach(settings: Settings, ledger: Ledger) -> int:
 
 
 def _moved_by(calendar: Calendar, release: ReleaseOutline) -> tuple[int, int] | None:
-    """By how many steps the ledger has a release's begin and end away from the calendar's; None for no
-    period.
-    """
+    """How far begin and end of a release are from the calendar's, in steps; None for no period."""
     try:
         named = period_from(release.period)
         first = calendar.first_step(named)
@@ -102,9 +99,7 @@ SOON = timedelta(seconds=30)
 
 @dataclass(frozen=True)
 class Shown:
-    """What the published folders show before anything is reserved. heads: of the ledger, as all folders of
-    the privacy budget carry them. told: days and revisions that the lineage knows as published.
-    """
+    """What folders show before a reservation: heads of the ledger, and the days that the lineage has."""
 
     catalogue: Catalogue | None
     heads: frozenset[str]
@@ -145,9 +140,7 @@ def _published_in(document: str) -> str:
 
 
 def _own_catalogue(run: Run) -> Catalogue | None:
-    """The catalogue of the stream's folder, None before its first day; of a first day under way the end is
-    waited for.
-    """
+    """The catalogue of the stream's folder, None before its first day; waits for a first publication."""
     folder = run.settings.published_folder
     place = open_storage(folder)
     found = find_catalogue(place)

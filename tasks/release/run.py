@@ -23,7 +23,6 @@ from tasks.release.stages import (
     Stage,
     Status,
     Unreleased,
-    reservation_of,
 )
 from tasks.trusted.files import destroy_raw, fence_off
 
@@ -40,8 +39,8 @@ HeldDay = TypeVar("HeldDay", bound=Held)
 
 @dataclass(frozen=True)
 class Run:
-    """Who releases, with what. owner: unique to the run. read: reads dumps in place of `ingest`. patience:
-    how long a durable draw waits for the ledger.
+    """Who releases, with what. owner: unique to the run. patience: how long a durable draw waits for the
+    ledger.
     """
 
     settings: Settings
@@ -91,9 +90,7 @@ def enrol(run: Run) -> None:
 
 
 def look_up(run: Run, asked: Requested) -> Unreleased | Drawn | Ended:
-    """Return what the ledger knows of the day: nothing to do, a draw to finish, or a fresh release; of a
-    restatement the next revision.
-    """
+    """Return what the ledger knows: nothing to do, a draw to finish, or a new release or restatement."""
     run.settings.calendar.check_period(asked.day)
     found = run.ledger.latest(run.stream, asked.day.isoformat())
     if found is None:
@@ -135,22 +132,19 @@ def renewed(run: Run, day: HeldDay) -> HeldDay:
 
 
 def let_go(run: Run, days: Iterable[Stage]) -> None:
-    """Free the days that failed, are held until their hour, or are under way: this run takes none any
-    further.
-    """
+    """Free the days that failed, are held until their hour, or are under way: this run is over."""
     for day in days:
         is_over = isinstance(day, Ended) and day.outcome.status not in (Status.FAILED, Status.HELD)
-        reservation = day.reservation if isinstance(day, Ended) else reservation_of(day)
-        if reservation and not is_over:
+        if day.reservation and not is_over:
             # taken over by another run, or the ledger is away: the lease will end
             with suppress(LedgerError):
-                run.ledger.end_lease(reservation, run.clock())
+                run.ledger.end_lease(day.reservation, run.clock())
 
 
 def void(run: Run, day: Stage, reason: str) -> None:
     """Give the day up, charged. The ledger first: it refuses an owner that was taken over."""
     key = (run.stream, day.day.isoformat(), day.revision)
-    run.ledger.void(*key, reason, run.clock(), reservation_of(day))
+    run.ledger.void(*key, reason, run.clock(), day.reservation)
     destroy_raw(run.settings.measurements_of(day.day, day.revision))
 
 

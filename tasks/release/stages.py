@@ -16,7 +16,7 @@ from optstream.errors import BudgetError, ContractError, DumpError, HeldError, O
 from optstream.ledger import Reservation
 from optstream.stream import PrivatePeriod
 from tasks.release.mechanism import Memory
-from tasks.trusted.failures import is_failure, unexpected
+from tasks.trusted.files import is_failure, unexpected
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,11 +45,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a day's work, in words that hold no reading.
-
-    file: what was published, in its folder, also where something failed after that. free_at: of a day that
-    is with another run, until when at least.
-    """
+    """How a day ended, free of readings. free_at: when another run's lease ends."""
 
     status: Status
     message: str
@@ -64,11 +60,16 @@ class Stage:
     day: date
     revision: int
 
+    @property
+    def reservation(self) -> Reservation | None:
+        """What holds the day; None for one that this run does not hold."""
+        return None
+
     def ended(
         self, status: Status, message: str, file: str | None = None, free_at: datetime | None = None
     ) -> "Ended":
         """Return the same day, over, without its raw values."""
-        return Ended(self.day, self.revision, Outcome(status, message, file, free_at), reservation_of(self))
+        return Ended(self.day, self.revision, Outcome(status, message, file, free_at), self.reservation)
 
 
 @dataclass(frozen=True)
@@ -178,11 +179,6 @@ Ahead = TakenOver | Drawn | Ended
 """What the steps that read and reserve pass on as it is."""
 
 
-def reservation_of(stage: Stage) -> Reservation | None:
-    """Return what holds a day, None for one that this run does not hold."""
-    return stage.reservation if isinstance(stage, Held) else None
-
-
 # A step for several days: each is taken on by itself, and its errors become its end.
 
 At = TypeVar("At", bound=Stage)
@@ -212,9 +208,7 @@ def together(
     step: Callable[[Sequence[At]], Sequence[Result]],
     then: Callable[[At, Result], Next],
 ) -> list[Next | Passed | Ended]:
-    """Take the days at a stage one step on, all at once, or one by one should a library fail on them; `then`
-    makes of each day's result its next stage, and an error is its end.
-    """
+    """Take the days at a stage one step on, all at once, or one by one should a library fail on them."""
     results = _results([day for day in days if isinstance(day, at)], step)
 
     def take(day: At) -> Next:

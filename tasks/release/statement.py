@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,19 +29,21 @@ from optstream.catalogue.backends import open_storage
 from optstream.catalogue.layout import LARGEST_ERRORS, errors_file
 from optstream.catalogue.measurements import encode_measurements
 from optstream.catalogue.read import read_beside, read_statement
+from optstream.catalogue.replicates import (
+    Replicates,
+    encode_replicates,
+    replicate_columns,
+)
 from optstream.catalogue.stage import statement_in
-from optstream.catalogue.statement import TREE, Consistency, ErrorsOf, Known, noise_scales
-from optstream.catalogue.sums import encode_errors
+from optstream.catalogue.statement import TREE, Consistency, Known, noise_scales
 from optstream.errors import LedgerError, OptStreamError, PublicationError
-from optstream.estimation.error_terms import MOST_TERMS, TOLERANCE, ErrorTerms, error_terms
 from optstream.estimation.estimate import UNKNOWN
-from optstream.estimation.noise_factor import factor_that_fits, separable_factor
+from optstream.estimation.replicates import n_replicates
 from optstream.estimation.rounding import rounded_units
-from optstream.history.posterior import MOST_CORRELATED, MOST_GROUPED, MOST_STEPS, most_nodes
 from optstream.ledger import ReleaseRecord
 from optstream.mechanisms import Release
 from optstream.mechanisms.base import Mechanism as AnyMechanism
-from optstream.stream import AggregationTree, Measured, day_of, period_from
+from optstream.stream import Measured, day_of, period_from
 from tasks.config import Settings
 from tasks.plan.long_spans import long_spans_of
 from tasks.release.inputs import FOLDER, record_of_draw
@@ -59,18 +60,14 @@ DIGITS = 6
 def published_rows(
     settings: Settings, day: date, release: Release, revision: int, vintage: int
 ) -> pl.DataFrame:
-    """One row for every node and step, in the published columns: values rounded to add up, what is not known
-    null.
-    """
+    """One row for every node and step, in the published columns: values rounded to add up, unknowns null."""
     tree, calendar = settings.tree_of(day), settings.calendar
     values = published_values(settings, day, release)
     n_nodes, n_steps = values.shape
     names = pl.Series(tree.nodes)
     order = names.arg_sort().to_numpy()
     above = [tree.nodes[parent] if parent >= 0 else None for parent in tree.parents]
-    parents = pl.Series(above, dtype=pl.String)
-    of_node = np.tile(order, n_steps)
-    of_step = np.repeat(np.arange(n_steps), n_nodes)
+    of_node, of_step = np.tile(order, n_steps), np.repeat(np.arange(n_steps), n_nodes)
 
     def column(numbers: NDArray[np.float64]) -> pl.Series:
         return pl.Series(np.broadcast_to(numbers, values.shape)[order].T.ravel(), dtype=pl.Float64)
@@ -84,8 +81,8 @@ def published_rows(
         both = release.bands or (np.full(1, np.nan),) * 2
         # a unit that rounding gave a node is in its band; what is not known stays nan
         wide = np.minimum(both[0], values), np.maximum(both[1], values)
-        columns = zip(band_columns(settings.published.value), wide, strict=True)
-        bands = {name: column(band).fill_nan(None) for name, band in columns}
+        named = zip(band_columns(settings.published.value), wide, strict=True)
+        bands = {name: column(band).fill_nan(None) for name, band in named}
     stamps = pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
     return pl.DataFrame(
         {
@@ -93,7 +90,7 @@ def published_rows(
             "step": pl.Series(of_step + calendar.step_of_day(day), dtype=pl.Int32),
             "timestamp": stamps.gather(of_step),
             "node": names.gather(of_node),
-            "parent": parents.gather(of_node),
+            "parent": pl.Series(above, dtype=pl.String).gather(of_node),
             "level": pl.Series(tree.depths[of_node], dtype=pl.Int32),
             settings.published.value: column(values),
             of_noise: errors(release.noise_standard_errors),
@@ -145,8 +142,6 @@ class FilesBeside:
 
 
 NO_FILES = FilesBeside()
-MOST_NODES = 1024
-"""Of which a separable factor's file is made: 524,800 pairs, less than a megabyte a day."""
 
 
 def files_beside(
@@ -158,20 +153,18 @@ def files_beside(
     later: Sequence[date] = (),
 ) -> FilesBeside:
     """The files beside a release, as wanted and as known. later: the days that a new estimate is made of."""
-    found = FilesBeside()
+    found = NO_FILES
     if settings.published.measurements:
         data = _measurements(settings, day, revision, mechanism, release.measured)
         digest = hashlib.sha256(data).hexdigest()
         found = FilesBeside(StatedMeasurements(file_hash=digest, later=tuple(later)), data={digest: data})
-    if settings.stream.period == "hour" and mechanism.revises:
-        # a file tells of days before, not of hours
-        return replace(found, no_errors="its errors hang together with those of the hours before it")
-    told = _errors(settings, day, mechanism, release)
-    if told is None:
-        return replace(found, no_errors=_why_none(mechanism, release))
-    data, of = told
+    replicates = _replicates(settings, day, release)
+    if replicates is None:
+        return replace(found, no_errors=_why_none(settings, release))
+    data, of = encode_replicates(replicates), replicates.of
     digest = hashlib.sha256(data).hexdigest()
-    return replace(found, errors=StatedErrors(file_hash=digest, of=of), data={**found.data, digest: data})
+    stated = StatedErrors(file_hash=digest, of=of, replicates=len(replicate_columns(replicates.rows)))
+    return replace(found, errors=stated, data={**found.data, digest: data})
 
 
 def with_files(
@@ -181,9 +174,7 @@ def with_files(
     statement: ReleaseStatement,
     again: Callable[[], Release],
 ) -> StagedRelease:
-    """What was staged, with the files that its statement names: kept, published, or made again by `again`, an
-    estimate. Raises LedgerError if nobody has the measurements' bytes.
-    """
+    """What was staged, with its files: kept, published or made again. Raises LedgerError if they are lost."""
     found: dict[str, bytes] = {}
     revision, folder = statement.revision, run.settings.staging_of(day, statement.revision)
     for _, digest in statement.beside:
@@ -191,7 +182,16 @@ def with_files(
             found[digest] = read_verified(folder, digest)
             continue
         if statement.measurements and digest == statement.measurements.file_hash:
-            found[digest] = _measurements_again(run, day, revision, digest)
+            record = run.ledger.find(run.stream, day.isoformat(), revision)
+            drawn = record.measurements_hash if record else None
+            measured = Measured.from_bytes(read_verified(run.settings.measurements_of(day, revision), drawn))
+            data = _measurements(run.settings, day, revision, run.mechanism_of(day, revision), measured)
+            if hashlib.sha256(data).hexdigest() != digest:
+                raise LedgerError(
+                    f"the file of the measurements of {day} is gone, and this version or this configuration "
+                    "makes other bytes of them: bring trusted/staging or the published file back from a copy"
+                )
+            found[digest] = data
             continue
         name = errors_file(day, revision, statement.vintage, digest)
         with suppress(OptStreamError, OSError):
@@ -199,23 +199,11 @@ def with_files(
             found[digest] = read_beside(storage, day, name, digest, LARGEST_ERRORS)
             continue
         with suppress(OptStreamError):
-            data, _ = _errors(run.settings, day, run.mechanism_of(day, revision), again()) or (b"", "")
+            made = _replicates(run.settings, day, again())
+            data = b"" if made is None else encode_replicates(made)
             if hashlib.sha256(data).hexdigest() == digest:
                 found[digest] = data
     return replace(staged, beside=found)
-
-
-def _measurements_again(run: Run, day: date, revision: int, digest: str) -> bytes:
-    record = run.ledger.find(run.stream, day.isoformat(), revision)
-    folder = run.settings.measurements_of(day, revision)
-    measured = Measured.from_bytes(read_verified(folder, record.measurements_hash if record else None))
-    data = _measurements(run.settings, day, revision, run.mechanism_of(day, revision), measured)
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise LedgerError(
-            f"the file of the measurements of {day} is gone, and this version or this configuration makes "
-            "other bytes of them: bring trusted/staging or the published file back from a copy"
-        )
-    return data
 
 
 def _measurements(
@@ -231,88 +219,27 @@ def _measurements(
     )
 
 
-def _errors(
-    settings: Settings, day: date, mechanism: AnyMechanism, release: Release
-) -> tuple[bytes, ErrorsOf] | None:
-    """The file of a release's errors and which they are; None where they cannot be worked out in floats."""
-    tree, n_steps = release.tree, release.values.shape[1]
-    if tree is None:
-        return None
-    of: ErrorsOf = "noise" if release.errors_together_of is None else "whole"
-    terms = None
+def _replicates(settings: Settings, day: date, release: Release) -> Replicates | None:
+    """The replicates of a release, in the order of its rows; None where its errors are not known."""
+    tree, drawn = settings.tree_of(day), None
     with suppress(np.linalg.LinAlgError):
-        if not mechanism.revises:
-            terms = _noise_terms(mechanism, tree, release)
-        elif (together := release.errors_together) is not None:
-            terms = error_terms(together, tree, n_steps)
-    if terms is None:
+        drawn = release.replicates(settings.published.replicates)
+    if drawn is None:
         return None
-    added = published_values(settings, day, release) - release.unbounded
-    return encode_errors(terms, tree.nodes, day, of, added), of
+    first_step = settings.calendar.step_of_day(day)
+    return Replicates.labelled(day, drawn[0], tree.nodes, release.unbounded, drawn[1], first_step)
 
 
-def _why_none(mechanism: AnyMechanism, release: Release) -> str:
-    """Why a release has no file of errors, in public facts alone."""
-    n_nodes = 0 if release.tree is None else len(release.tree.nodes)
-    if mechanism.revises:
-        if release.tree is not None and n_nodes > most_nodes(release.tree, release.values.shape[1]):
-            most = (
-                f"at most {MOST_GROUPED:,}, beside a margin or of more than {MOST_STEPS} steps of at most "
-                f"{MOST_CORRELATED}"
-            )
-            return f"the hierarchy has {n_nodes:,} nodes: errors of sums are known of {most}"
-        if release.errors_together is None:
-            return "nothing was measured yet, or not of every leaf"
-        return f"{MOST_TERMS} terms do not give its variances"
-    if release.noise_standard_errors is None:
-        return "the estimate is not linear in what was drawn, or no noise is in it"
-    return (
-        "the noise of earlier days or medians are in the values; or more than 2^24 products of drawn numbers "
-        f"and values of leaves would be needed, of more than {MOST_NODES} nodes or at steps that differ"
-    )
-
-
-def _noise_terms(mechanism: AnyMechanism, tree: AggregationTree, release: Release) -> ErrorTerms | None:
-    """How the noise of a linear estimate hangs together, worked out once for days measured alike."""
-    measured, known = release.measured, release.noise_standard_errors
-    factor = factor_that_fits(measured, len(tree.leaf_indices))
-    is_too_large = factor is separable_factor and len(tree.nodes) > MOST_NODES
-    if known is None or factor is None or is_too_large:
-        return None
-    if not mechanism.adaptive:
-        with suppress(OptStreamError):
-            found = _terms_of(mechanism, tree, _without_values(measured).to_bytes())
-            if found is not None and _has_these_errors(found, known):
-                return found
-    together = mechanism.noise_factor(measured)
-    return None if together is None else error_terms(together, tree, measured.n_steps)
-
-
-@lru_cache(maxsize=8)
-def _terms_of(mechanism: AnyMechanism, tree: AggregationTree, pattern: bytes) -> ErrorTerms | None:
-    measured = Measured.from_bytes(pattern)
-    together = mechanism.noise_factor(measured)
-    return None if together is None else error_terms(together, tree, measured.n_steps)
-
-
-def _without_values(measured: Measured) -> Measured:
-    """What was measured when, and how noisily: nothing of the day."""
-    values = tuple(np.zeros_like(np.asarray(one)) for one in measured.answers.values)
-    return replace(
-        measured,
-        first_step=0,
-        points=np.zeros_like(np.asarray(measured.points)),
-        answers=replace(measured.answers, values=values),
-        spends=(),
-        state=None,
-        before=None,
-        parts=tuple(_without_values(part) for part in measured.parts),
-    )
-
-
-def _has_these_errors(terms: ErrorTerms, known: NDArray[np.float64]) -> bool:
-    found = np.einsum("rn,rtt->nt", terms.of_each(), terms.steps)
-    return found.shape == known.shape and bool(np.allclose(found, known**2, rtol=2.0 * TOLERANCE))
+def _why_none(settings: Settings, release: Release) -> str:
+    """Why a release has no replicates, in public facts alone."""
+    wanted, (n_nodes, n_steps) = settings.published.replicates, release.values.shape
+    if not wanted:
+        return "published.replicates is 0"
+    if not n_replicates(wanted, n_nodes, n_steps):
+        return f"{n_nodes:,} nodes at {n_steps} steps are too many"
+    if release.standard_errors is None and release.noise_standard_errors is None:
+        return "the estimate is not linear in the measurements, or has no noise"
+    return "nothing was measured yet, or its errors depend on the noise of earlier periods or on medians"
 
 
 MECHANISM, ROUNDING = "mechanism", "supplier_rounding"
@@ -408,17 +335,17 @@ def told_of_draw(settings: Settings, day: date, revision: int, mechanism: Mechan
 
 
 def as_drawn(settings: Settings, record: ReleaseRecord | None, now: ReleaseStatement) -> ReleaseStatement:
-    """The statement of an estimate, with what is of its draw as it was kept then, or as what was staged or
-    listed first has it. Raises PublicationError if nothing whole says, or the record of the draw was edited.
-    """
+    """The statement of an estimate, with its draw as kept then, staged or listed. Raises PublicationError."""
     digest = record.measurements_hash if record else None
     draw = record_of_draw(settings, now.period, now.revision, digest)
     told = draw.stated()
     if told is None:
         if not now.vintage:
             return now.changed(bounds=None, metered=None)
-        staged = record.staged_hash if record else None
-        told = (_staged_first(settings, staged, now) or _listed(settings, now)).to_json()
+        first, folder = None, settings.staging_of(now.period, now.revision)
+        with suppress(LedgerError, PublicationError):
+            first = statement_in(read_verified(folder, record.staged_hash if record else None))
+        told = (first or _listed(settings, now)).to_json()
     known: dict[str, Any] = {ROUNDING: "0", **dict.fromkeys(INPUT)} | {
         key: told[key] for key in OF_THE_DRAW if key in told
     }
@@ -440,9 +367,7 @@ def _mechanism_drawn(drawn: Mapping[str, Any], now: Mapping[str, Any]) -> dict[s
 
 
 def meant_otherwise(settings: Settings, day: date, record: ReleaseRecord) -> str | None:
-    """Why what was measured of a day would be estimated falsely by the configuration and the time zone data
-    of now; None where it would not.
-    """
+    """Why the present configuration or time zone data would estimate a day falsely, if they would."""
     told = record_of_draw(settings, day, record.revision, record.measurements_hash).stated() or {}
     drawn, now = told.get(MECHANISM, {}), settings.describe_mechanism(day)
     compared = [
@@ -460,12 +385,6 @@ def meant_otherwise(settings: Settings, day: date, record: ReleaseRecord) -> str
 def _times(settings: Settings, day: date) -> list[str]:
     times = settings.calendar.utc_times(day)
     return [f"{times[0]}", f"{times[-1]}"]
-
-
-def _staged_first(settings: Settings, digest: str | None, now: ReleaseStatement) -> ReleaseStatement | None:
-    with suppress(LedgerError, PublicationError):
-        return statement_in(read_verified(settings.staging_of(now.period, now.revision), digest))
-    return None
 
 
 def _listed(settings: Settings, now: ReleaseStatement) -> ReleaseStatement:

@@ -1,11 +1,10 @@
 """How far the ledger was, known outside its database: one that is behind was restored, and is refused.
 
-One small file in the trusted folder, and one more where `[trusted] witness` names a second place. It holds,
-by privacy budget, which has one ledger, and by stream, how many events there were and the hash of the last.
-It only ever grows: a ledger that lacks a hash is refused and changes nothing; a witness that is behind the
-ledger, as after a crash, is brought up to it. It is told before each draw, before readers have what was drawn
-or estimated anew, and after what a person declared: a ledger that forgot a withdrawal or known noise would
-show the day again, or draw in windows that lost everything.
+One small file in the trusted folder, and one more where `[trusted] witness` names a second place, holds by
+privacy budget and stream the number of events and the hash of the last. A ledger that lacks a hash is
+refused; a witness that is behind the ledger is brought up to it. It is written before each draw, before
+publication and after declarations: a ledger that forgot a withdrawal or known noise would show the day again,
+or draw in windows that lost everything.
 """
 
 import json
@@ -14,11 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from optstream.catalogue.backends import Location, StoreUrl
-from optstream.catalogue.backends.object_store import MOST_TRANSACTIONS, check_conditions
+from optstream.catalogue.backends import MOST_TRANSACTIONS, check_conditions
 from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import Ledger
-from optstream.storage.store import open_store
+from optstream.storage.store import Location, StoreUrl, open_store
 from tasks.config import Settings
 from tasks.trusted.files import exclusive_in, write_private
 
@@ -34,9 +32,7 @@ Grants = Mapping[str, Heads]
 
 
 def bear_witness(settings: Settings, ledger: Ledger, recorded: str = "") -> None:
-    """Tell the witnesses how far the ledger is, durable. Raises LedgerError for a ledger behind one, and a
-    witness that cannot be read or written. recorded: what the ledger has all the same.
-    """
+    """Tell the witnesses how far the ledger is; raise LedgerError if it is behind, or one is away."""
 
     grant = settings.privacy.population
 

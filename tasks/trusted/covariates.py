@@ -30,10 +30,10 @@ from optstream.stream import AggregationTree
 from optstream.stream.calendar import ORIGIN
 from optstream.stream.covariate import LARGEST, Covariate
 from tasks.config import Settings
-from tasks.config.fields import Section, absolute, located
+from tasks.config.fields import Section, located
 from tasks.config.load import read_toml, stream_files
 from tasks.config.schema import PATH, SECTIONS, PublicSeries
-from tasks.trusted.failures import is_failure
+from tasks.trusted.files import is_failure
 
 # A covariate's files, read: a value a day for each node of the hierarchy; nothing private is read here.
 #
@@ -48,9 +48,7 @@ LONGEST_PAST = 400
 
 
 class Asked(Section):
-    """What is read, as one process says it to another. private: folders that no file may lie in, by
-    configuration key. until: the last day whose value counts.
-    """
+    """What a process reads for another. private: folders that no file may lie in, by configuration key."""
 
     given: PublicSeries
     place: Path
@@ -61,9 +59,7 @@ class Asked(Section):
 
 
 def covariate_of(asked: Asked) -> Covariate:
-    """Return the covariate's values up to the day asked about, a row for each node or one for all. Raises
-    DumpError for files that cannot be used, and what a library raises over a damaged one.
-    """
+    """Return a row for each node or one for all. Raises DumpError, and what a library raises over a file."""
     given = asked.given
     if asked.place.is_dir() and (asked.place / CATALOGUE).is_file():
         table = _published_rows(asked)
@@ -93,9 +89,7 @@ def covariate_of(asked: Asked) -> Covariate:
 
 
 def _published_rows(asked: Asked) -> pl.DataFrame:
-    """Return local day, node and mean of what another stream published. Raises DumpError where that cannot
-    be.
-    """
+    """Return local day, node and mean of what another stream published. Raises DumpError."""
     given, real = asked.given, asked.place.resolve()
     _check_public(real, given.path, asked)
     try:
@@ -245,8 +239,8 @@ UNUSABLE = (OptStreamError, OSError, RuntimeError, ValueError, LookupError, Type
 
 
 def private_zones(settings: Settings, place: Path) -> dict[str, Path]:
-    """Return folders that a covariate's place must not lead into, by configuration key: those of the stream,
-    of its population's streams, and of each configuration in the place or above it.
+    """Return, by configuration key, the private folders of the stream, of its population's streams, and of
+    each configuration in the place or above it.
     """
     own = {"input": settings.input_folder, "trusted": settings.trusted_folder}
     zones = {key: zone for key, zone in own.items() if isinstance(zone, Path)}
@@ -263,7 +257,7 @@ def private_zones(settings: Settings, place: Path) -> dict[str, Path]:
 def _configurations(settings: Settings, place: Path) -> Iterator[Path]:
     if named := settings.privacy.population_file:
         with suppress(*UNUSABLE):
-            yield from stream_files([absolute(named, settings.folder)])
+            yield from stream_files([settings.folder / named])
     starts = {place: None}
     with suppress(*UNUSABLE):  # of a link that leads nowhere
         starts[place.resolve()] = None
@@ -283,30 +277,20 @@ LARGEST_ANSWER = 2**26
 
 
 @dataclass(frozen=True)
-class Unread:
-    """A covariate that nights go without, and why: the place, the rule and the remedy."""
-
-    name: str
-    why: str
-
-
-@dataclass(frozen=True)
 class Covariates:
-    """What was read, and what could not be."""
+    """What was read; of what could not be, by name, the place, the rule and the remedy."""
 
     read: tuple[Covariate, ...]
-    unread: tuple[Unread, ...]
+    unread: Mapping[str, str]
 
 
 def read_covariates(
     settings: Settings, until: date, read: Callable[[Asked], Covariate] | None = None
 ) -> Covariates:
-    """Return the configured covariates up to a day, and those whose files cannot be used; raises nothing over
-    any file. read: how; None for in a process of its own.
-    """
-    found, unread = [], []
+    """Return the configured covariates up to a day; raises nothing over any file. read: in this process."""
+    found, unread = [], dict[str, str]()
     for given in settings.covariates.given:
-        place = absolute(given.path, settings.folder)
+        place = settings.folder / given.path
         asked = Asked(
             given=given,
             place=place,
@@ -318,8 +302,8 @@ def read_covariates(
         try:
             found.append((read or _read_apart)(asked))
         except DumpError as error:
-            unread.append(Unread(given.name, f"covariate {given.name}: {error}"))
-    return Covariates(tuple(found), tuple(unread))
+            unread[given.name] = f"covariate {given.name}: {error}"
+    return Covariates(tuple(found), unread)
 
 
 def _read_apart(asked: Asked) -> Covariate:
@@ -356,9 +340,7 @@ def _said_by_a_process(asked: Asked) -> bytes:
 
 
 def _heard(said: Any, asked: Asked) -> Covariate | str:
-    """Return what a process said, which decoded others' files. Raises ValueError and others where it is no
-    answer.
-    """
+    """Return what a process that decoded others' files said. Raises ValueError and others for no answer."""
     if "why" in said:
         return f"{said['why']:.500}"
     given, first = asked.given, ORIGIN + timedelta(days=said["first_day"])

@@ -4,7 +4,7 @@ import polars as pl
 
 from data_contracts.data_docs import page_of
 from data_contracts.judge import WHOLE, validated
-from data_contracts.raw import none_of
+from data_contracts.suites import none_of
 
 
 def test_the_page_says_what_was_expected_and_fetches_nothing():

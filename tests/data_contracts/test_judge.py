@@ -12,9 +12,7 @@ from great_expectations.expectations import ExpectColumnPairValuesToBeEqual
 
 from data_contracts import judge as module
 from data_contracts.judge import Contract, judge
-from data_contracts.private_period import CONTRACT as PRIVATE_PERIOD_CONTRACT
-from data_contracts.raw import ALARMS, none_of, raw_contract
-from data_contracts.release import CONTRACT as RELEASE_CONTRACT
+from data_contracts.suites import ALARMS, PRIVATE_PERIOD_CONTRACT, RELEASE_CONTRACT, none_of, raw_contract
 from optstream.errors import ContractError
 
 PAIR = ExpectColumnPairValuesToBeEqual(
@@ -125,10 +123,10 @@ def test_judging_is_silent_and_does_not_phone_home():
         "import sys, os, socket, polars as pl\n"
         "def refuse(*_): raise SystemExit('a connection was tried')\n"
         "socket.socket.connect = refuse\n"
-        "import data_contracts.frames\n"
+        "import data_contracts.metrics\n"
         "assert 'great_expectations' not in sys.modules and 'pandas' not in sys.modules\n"
         "from data_contracts.judge import Contract, judge\n"
-        "from data_contracts.raw import none_of\n"
+        "from data_contracts.suites import none_of\n"
         "frame = pl.DataFrame({'day': ['1', '2'], 'region': ['x', 'x'], 'a': [0, 1]})\n"
         "assert len(judge(Contract('test', (none_of('a', 'x'),), frozenset('a')), frame)[1]) == 1\n"
         "assert os.environ['GX_ANALYTICS_ENABLED'] == 'false'\n"

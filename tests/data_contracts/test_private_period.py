@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from data_contracts.judge import judge
-from data_contracts.private_period import CONTRACT, private_period_metrics
+from data_contracts.metrics import private_period_metrics
+from data_contracts.suites import PRIVATE_PERIOD_CONTRACT as CONTRACT
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, PrivatePeriod
 

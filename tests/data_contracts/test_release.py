@@ -6,7 +6,9 @@ import polars as pl
 import pytest
 
 from data_contracts.judge import judge
-from data_contracts.release import CONTRACT, LINEAGE, refusals, release_metrics
+from data_contracts.metrics import LINEAGE, release_metrics
+from data_contracts.suites import RELEASE_CONTRACT as CONTRACT
+from data_contracts.suites import refusals
 from optstream.errors import ContractError
 from optstream.stream import AggregationTree, Feature
 from optstream.stream.lattice import Margin

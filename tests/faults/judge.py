@@ -18,7 +18,7 @@ from optstream.catalogue import Catalogue, check_files, find_catalogue, read_pub
 from optstream.catalogue.layout import ABOUT, DESCRIPTIONS, PAGE
 from optstream.errors import OptStreamError
 from optstream.ledger import ReleaseRecord, ReleaseState
-from tasks.pages.words import day_in_words
+from tasks.pages.render import day_in_words
 from tests.faults.books import Books, read_books
 from tests.faults.night import LastWords
 from tests.faults.world import World

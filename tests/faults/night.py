@@ -22,10 +22,10 @@ from optstream.noise import sources as secure
 from tasks.operate.amend import declare
 from tasks.operate.compromise import compromise
 from tasks.operate.withdraw import withdraw
-from tasks.pages.write import write_pages
+from tasks.pages.public import write_pages
 from tasks.release import pipeline as steps
 from tasks.release import revise
-from tasks.release.due import due
+from tasks.release.revise import due
 from tasks.release.run import Run, enrol, let_go
 from tasks.release.stages import Ahead, Drawn, Ended, Requested, Reserved, each
 from tests.faults.hook import Hook

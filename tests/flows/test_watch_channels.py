@@ -7,9 +7,8 @@ from prefect.blocks.abstract import NotificationBlock
 
 from flows.orchestration.watch import Block, _look_and_tell, _tell
 from tasks.config import load_settings
-from tasks.monitor.alarms import alarm
+from tasks.monitor.alarms import Kind, alarm
 from tasks.monitor.notify import Notification
-from tasks.monitor.view import Kind
 from tests.tasks.two_regions import CONFIGURATION
 
 

@@ -7,7 +7,8 @@ forgiven then; error 1e-9 an audit. The long audit is `make audit`.
 import pytest
 
 from optstream.noise import simulated_noise
-from studies.audit import MechanismSubject, control_cases, our_cases
+from studies.audit.cases import control_cases, our_cases
+from studies.audit.histories import MechanismSubject
 
 CASES = control_cases()
 RUNS, RUNS_BESIDE_DELTA = 1500, 100_000

@@ -17,7 +17,6 @@ from studies.evaluation.trials import run_trial
 from tests.studies.command import invoke
 
 FEBRUARY, SEED = "2016-02", 5
-HALF_HOUR = timedelta(minutes=30)
 
 
 @pytest.fixture(scope="module")

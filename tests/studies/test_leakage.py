@@ -144,15 +144,6 @@ def test_a_large_matrix_has_few_pieces():
 series = st.lists(st.floats(0, 5), min_size=1, max_size=12).map(np.array)
 
 
-def test_the_known_figures():
-    epsilons = np.full(10, 0.1)
-    assert backward_leakage(epsilons, ISSUE)[9] == pytest.approx(0.4963886, abs=5e-8)
-    total = total_leakage(epsilons, backward=ISSUE, forward=ISSUE)
-    assert total[4] == pytest.approx(0.6368413, abs=5e-8)
-    assert total[4] == pytest.approx(total[5], rel=1e-12)
-    assert total.argmax() in (4, 5)
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.data(), series)
 def test_the_recursions_as_the_paper_writes_them(data, epsilons):
@@ -267,6 +258,9 @@ def test_examples_2_and_3_of_ten_releases_at_a_tenth():
     assert last == pytest.approx([1.0, 0.49639, 0.1], abs=1e-5)
     everything = total_leakage(epsilons, backward=np.eye(2), forward=np.eye(2))
     assert everything == pytest.approx(np.ones(10))
+    total = total_leakage(epsilons, backward=ISSUE, forward=ISSUE)
+    assert total[4:6] == pytest.approx([0.6368413] * 2, abs=5e-8)
+    assert total.argmax() in (4, 5)
 
 
 def test_the_transition_point_of_the_example_below_algorithm_2():
@@ -312,13 +306,8 @@ def test_infinite_where_a_state_is_never_left_and_epsilon_large_enough():
     assert supremum(matrix, border + 1e-6) == math.inf
     assert supremum(np.eye(2), 1e-300) == math.inf
     assert supremum(np.eye(2), 0.0) == 0
-
-
-def test_reducible_chains_are_infinite_and_forgetful_ones_epsilon():
-    blocks = np.kron(np.eye(2), np.full((2, 2), 0.5))
-    assert supremum(blocks, 0.01) == math.inf
-    assert supremum(np.full((3, 3), 1 / 3), 0.4) == 0.4
-    assert supremum(None, 0.4) == 0.4
+    assert supremum(np.kron(np.eye(2), np.full((2, 2), 0.5)), 0.01) == math.inf
+    assert supremum(np.full((3, 3), 1 / 3), 0.4) == supremum(None, 0.4) == 0.4
 
 
 @settings(max_examples=60, deadline=None)
@@ -390,12 +379,9 @@ def test_who_knows_nothing_is_kept_at_alpha_each_step():
     [
         ([[0.5, 0.5]], r"square with at least one state; got \(1, 2\)"),
         (np.zeros((0, 0)), r"at least one state; got \(0, 0\)"),
-        ([1.0], "square"),
         ([[1.1, -0.1], [0, 1]], "at least 0; got -0.1 at row 0, column 1"),
         ([[1, 0], [math.nan, 1]], "got nan at row 1, column 0"),
-        ([[1, 0], [0, math.inf]], "got inf at row 1, column 1"),
         ([[1, 0], [0.5, 0.5 + 2e-9]], r"row 1 \(counted from 0\) adds up to 1.000000002"),
-        ([[0.8, 0], [0.2, 1]], "row i is the distribution given state i; row 0"),
         ([["x", 1], [0, 1]], "must be a matrix of numbers"),
         ([[1, 0], [1]], "must be a matrix of numbers"),
     ],
@@ -507,9 +493,7 @@ def test_hours_are_steps_of_their_days_and_add_up_to_them(load_text, charging):
     [
         ("", "write a line of numbers"),
         ("0.8,0.2\n0,x\n", "must be a matrix of numbers"),
-        ("0.8,0.2\n0\n", "must be a matrix of numbers"),
         ("a,b\n0.8,0.2\n0.5,0.4\n", "must add up to 1"),
-        ("0.8,0.2\n0,nan\n", "finite and at least 0"),
         ('0.8,"0.2\n0,1\n', "name a CSV file"),
         (b"0.8,\xff", "name a CSV file"),
         (None, "name a CSV file"),

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from jsonschema import Draft202012Validator
 
-from tasks.monitor.records import keep_audit
+from studies.audit.run import keep_audit
 from tasks.monitor.view import status_document
 from tasks.schemas import schema_of
 from tests.tasks.monitor.conftest import WATCH, Watched
@@ -101,7 +101,7 @@ def spoilt(document):
 
 FREE = {("counts",), ("statement", "mechanism")}
 OPTIONAL = {"waiting_for", "levels", "days_until_raw_expires", "accepted", "withdrawn", "standard_errors"}
-OPTIONAL |= {"long_spans", "consistency", "errors", "no_errors", "bounds", "metered"}
+OPTIONAL |= {"long_spans", "consistency", "errors", "replicates", "no_errors", "bounds", "metered"}
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

@@ -26,7 +26,7 @@ from tasks.ledger.verify import verify
 from tasks.operate.compromise import compromise
 from tasks.operate.simulate import simulate
 from tasks.operate.withdraw import withdraw
-from tasks.pages.write import write_pages
+from tasks.pages.public import write_pages
 from tasks.release import pipeline as chunk
 from tasks.release.lineage import EVENTS
 from tasks.release.publish import publish_again

@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 from flows.cli import read as export_rows
 from flows.cli.read import app
 from optstream.catalogue import publish, read_published, stage
-from optstream.catalogue.about import About, NodeFacts, put_about
-from optstream.catalogue.hierarchy_table import put_hierarchy
+from optstream.catalogue.about import About, NodeFacts, put_about, put_hierarchy
 from optstream.catalogue.signing import Signer, public_pem
 from optstream.errors import PublicationError
 from optstream.stream import DatedHierarchy, TreeChange

@@ -246,7 +246,8 @@ def test_a_serve_that_ends_while_it_starts_leaves_no_server(tmp_path, number, co
 
 
 GROWS = """
-from flows.cli import main, serve
+from flows.cli import main
+from flows.orchestration import serve
 serve.MOST_MEMORY, serve.LEAST_SECONDS = 0, 60
 main.main()
 """
@@ -274,6 +275,7 @@ def test_server_and_worker_that_have_grown_begin_again_between_two_runs(tmp_path
 
 @pytest.mark.nightly
 def test_a_polite_stop_ends_the_worker_and_leaves_the_server(nights, again):
+    again.says("Ctrl-C or SIGTERM ends it")
     family = [again.process.pid, *descendants(again.process.pid)]
     again.process.send_signal(signal.SIGTERM)
     assert again.process.wait(90) == 0

@@ -2,8 +2,10 @@
 
 import pytest
 
-from flows.cli.serve import configurations_of, readable
-from optstream.errors import ConfigurationError, OptStreamError
+from flows.cli.options import WordsError, read_streams
+from flows.cli.serve import configurations_of
+from optstream.errors import ConfigurationError
+from tests.flows.command import invoke
 from tests.tasks.two_regions import CONFIGURATION
 
 
@@ -19,21 +21,23 @@ def test_an_empty_folder_is_refused(tmp_path):
         configurations_of([tmp_path])
 
 
+def test_one_that_cannot_be_read_is_shown_beside_others(tmp_path):
+    good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
+    good.write_text(CONFIGURATION)
+    bad.write_text("[")
+    streams, broken = read_streams([bad, good])
+    assert ([one.file for one in streams], list(broken)) == ([good], [bad])
+
+
+def test_what_cannot_be_read_is_refused_where_it_is_alone(tmp_path):
+    (tmp_path / "bad.toml").write_text("[")
+    with pytest.raises(ConfigurationError, match=r"bad\.toml"):
+        invoke("ui", "--config", str(tmp_path))
+
+
 def test_two_streams_of_one_name_are_refused(tmp_path):
     files = [tmp_path / "a.toml", tmp_path / "b.toml"]
     for file in files:
         file.write_text(CONFIGURATION)
-    with pytest.raises(ConfigurationError, match="stream 'two-regions': show each stream once"):
-        readable(files)
-    assert [one.file for one in readable(files[:1])] == files[:1]
-
-
-def test_one_that_cannot_be_read_is_shown_beside_others_and_refused_alone(tmp_path):
-    good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
-    good.write_text(CONFIGURATION)
-    bad.write_text("[")
-    assert [one.file for one in readable([bad, good])] == [good]
-    with pytest.raises(OptStreamError, match=r"bad\.toml"):
-        readable([bad])
-    with pytest.raises(ConfigurationError, match="no configuration can be read"):
-        readable([bad, tmp_path / "absent.toml"])
+    with pytest.raises(WordsError, match="are both of stream two-regions: name one"):
+        read_streams(files)

@@ -4,7 +4,9 @@ import os
 import signal
 import threading
 import time
+from contextlib import nullcontext
 from datetime import date, timedelta
+from types import SimpleNamespace
 
 import dask
 import pytest
@@ -69,10 +71,11 @@ class Killer(threading.Thread):
 @pytest.mark.nightly
 def test_a_worker_killed_in_the_middle_loses_nothing(settings, cluster):
     told = []
+    progress = SimpleNamespace(months=told.extend, step=lambda label: nullcontext())
     killer = Killer(settings)
     killer.start()
     dask = cluster.scheduler_address
-    works = run_backfill(settings, FIRST, LAST, told.extend, dask=dask, lease_minutes=0.05)
+    works = run_backfill(settings, FIRST, LAST, progress, dask=dask, lease_minutes=0.05)
     killer.join()
     assert killer.killed is not None
     assert killer.killed != os.getpid()
@@ -109,7 +112,7 @@ def test_a_night_whose_worker_is_killed_is_drawn_and_charged_once(settings, clus
     with Client(cluster) as client:
         client.run(kill_in_estimate, mark)
     dask = cluster.scheduler_address
-    works = run_backfill(settings, FIRST, FIRST, lambda _: None, dask=dask, lease_minutes=0.05)
+    works = run_backfill(settings, FIRST, FIRST, dask=dask, lease_minutes=0.05)
     assert mark.exists()
     assert [work.outcome.status for work in works] == [Status.PUBLISHED]
     ledger = open_ledger(settings.ledger_url)

@@ -10,7 +10,7 @@ from flows.orchestration import release
 from optstream import read_published
 from optstream.catalogue import check_files
 from optstream.ledger import ReleaseState
-from tasks.release import judge_rows
+from tasks.release import estimate
 from tasks.release import pipeline as steps
 from tasks.release.stages import Requested, Status
 from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, Installation
@@ -48,13 +48,13 @@ def draws(monkeypatch):
 @pytest.fixture
 def judged(monkeypatch):
     """The days that were held against the release contract, each time."""
-    seen, genuine = [], judge_rows.judge
+    seen, genuine = [], estimate.judge
 
     def judge(run, days):
         seen.append([day.day for day in days])
         return genuine(run, days)
 
-    monkeypatch.setattr(judge_rows, "judge", judge)
+    monkeypatch.setattr(estimate, "judge", judge)
     return seen
 
 
@@ -110,7 +110,7 @@ def test_a_day_that_was_taken_over_while_it_waited_is_not_judged(adaptive, monke
 
 
 def test_days_that_waited_are_held_on_while_they_are_judged(adaptive, monkeypatch, draws):
-    genuine = {release.estimate: release.estimate.fn, judge_rows: judge_rows.judge}
+    genuine = {release.estimate: release.estimate.fn, estimate: estimate.judge}
     by_others = []
 
     def slow(run, days):
@@ -122,10 +122,10 @@ def test_days_that_waited_are_held_on_while_they_are_judged(adaptive, monkeypatc
         if run.owner == "slow":
             adaptive.later(minutes=8)  # past the leases that the first two days were drawn with
             by_others.extend(released(adaptive, *DAYS, owner="other"))
-        return genuine[judge_rows](run, days)
+        return genuine[estimate](run, days)
 
     monkeypatch.setattr(release.estimate, "fn", slow)
-    monkeypatch.setattr(judge_rows, "judge", judge)
+    monkeypatch.setattr(estimate, "judge", judge)
     outcomes = released(adaptive, *DAYS, owner="slow")
     assert statuses(by_others) == [Status.BUSY] * 3
     assert statuses(outcomes) == [Status.PUBLISHED] * 3
@@ -157,7 +157,7 @@ def test_days_that_waited_when_a_later_draw_was_stopped_are_published_by_the_nex
 def test_a_run_that_is_stopped_after_the_draws_is_finished_by_the_next_one_at_once(
     adaptive, monkeypatch, step
 ):
-    place = judge_rows if step == "judge" else steps.publish
+    place = estimate if step == "judge" else steps.publish
     genuine = getattr(place, step)
 
     def stopped(run, of, *rest):

@@ -71,7 +71,7 @@ def test_a_server_takes_both_the_same(settings, prefect_api):
     automation = ["automation", "create", "--from-file", "automations.yaml"]
     prefect(*automation, api=prefect_api, home=settings.folder)
     by_file = known()
-    register(night_document([settings]), zombie_document())
+    register(night_document([settings]))
     assert known() == by_file
     assert len(by_file["nightly"]["schedules"]) == len(looks_of(settings))
     assert by_file["nightly"]["concurrency_limit"] == (1, "CANCEL_NEW")
@@ -82,7 +82,7 @@ def test_a_server_takes_both_the_same(settings, prefect_api):
     )
     settings.file.write_text(text)
     changed = load_settings(settings.file)
-    register(night_document([changed]), zombie_document(30))
+    register(night_document([changed]), 30)
     assert known()["nightly"]["schedules"] == [("*/5 2-4 * * *", "Europe/Paris", True)]
     assert known()["automations"] == [(True, 90.0)]
 

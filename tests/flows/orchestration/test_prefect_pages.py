@@ -60,7 +60,7 @@ def shown(prefect_api, tmp_path_factory) -> dict[str, Any]:
         patch.setenv("PREFECT_API_URL", prefect_api)
         patch.setattr(logging.getLogger("prefect.flow_runs"), "handlers", [keeps := Keeps()])
         run_days(settings, DAYS[:1], Terminal(as_json=True))
-        run_backfill(settings, DAYS[1], DAYS[2], lambda works: None)
+        run_backfill(settings, DAYS[1], DAYS[2])
         with get_client(sync_client=True) as client:
             named = FlowRunFilter(name=FlowRunFilterName(like_=settings.stream.name))
             runs = client.read_flow_runs(flow_run_filter=named, sort=FlowRunSort.START_TIME_DESC, limit=5)
@@ -127,7 +127,7 @@ def test_the_pictures_of_a_release(chromium, shown):
 
 def test_artifacts_hold_published_values_only(shown):
     """Every figure of the picture is of the published file: made again from that folder, it is the same."""
-    from tasks.pages.markdown import day_in_markdown
+    from tasks.pages.public import day_in_markdown
 
     run = shown["runs"]["two-regions 2016-05-30"]
     wanted = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))

@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 from prefect.client.orchestration import get_client
 
-from flows.orchestration.nightly import night_document, register, zombie_document
+from flows.orchestration.nightly import night_document, register
 from flows.orchestration.serve import (
     HANG_SECONDS,
     Child,
@@ -37,7 +37,7 @@ def worker(prefect_api, tmp_path, monkeypatch):
     (tmp_path / "optstream.toml").write_text(CONFIGURATION.replace("two-regions", "supervised"))
     settings = load_settings(tmp_path / "optstream.toml")
     pool, name = f"supervised-{secrets.token_hex(4)}", "worker-1"
-    register(night_document([settings], pool), zombie_document())
+    register(night_document([settings], pool))
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
     monkeypatch.setenv("PREFECT_WORKER_HEARTBEAT_SECONDS", "1")
     monkeypatch.setenv("PREFECT_WORKER_QUERY_SECONDS", "1")
@@ -84,7 +84,7 @@ def test_a_deployment_whose_runs_are_not_planned_has_no_pulse_unless_it_is_pause
     settings = load_settings(tmp_path / "optstream.toml")
     night = night_document([settings], "unplanned")
     never = [{"cron": "0 0 30 2 *", "timezone": "UTC"}]  # as of a scheduler that died
-    register(night | {"schedules": never}, zombie_document())
+    register(night | {"schedules": never})
     name = "optstream-nightly/unplanned"
     pulse = pulse_of("unplanned", "worker-1", name)
     assert pulse()[f"planned run of {name}"] is None

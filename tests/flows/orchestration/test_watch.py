@@ -24,8 +24,7 @@ from flows.orchestration.serve import watching
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings
-from tasks.monitor.facts import last_ended
-from tasks.monitor.records import last_end, note_end
+from tasks.monitor.facts import last_end, last_ended, note_end
 from tasks.release.run import Run, enrol
 from tasks.release.stages import Requested
 from tasks.trusted.files import exclusive_in

@@ -14,8 +14,9 @@ import uvicorn
 
 from flows.web.app import application
 from flows.web.poll import Looks
+from tasks.monitor.alarms import Kind
+from tasks.monitor.days import State
 from tasks.monitor.facts import Comparison
-from tasks.monitor.view import Kind, State
 from tasks.pages.snapshot import RunLink, RunStep, StreamRun, Surprises
 from tasks.trusted.verdicts import ResultFile
 from tests.browser import visit

@@ -3,7 +3,7 @@
 import pytest
 from prefect import __ui_static_path__
 
-from flows.web.prefect_log_in import FILES, add_log_in
+from flows.orchestration.serve import LOG_IN, add_log_in
 
 TAG = '<script type="module" crossorigin src="/assets/index-1.js"></script>'
 
@@ -16,7 +16,7 @@ def test_prefect_s_script_loads_after_the_log_in_alone(tmp_path, times):
         assert add_log_in(tmp_path)
     own = '<script src="/log-in-first.js" data-loads="/assets/index-1.js"></script>'
     assert first.read_text() == f"<head>{own}</head>"
-    assert {path.name for path in tmp_path.iterdir()} == {"index.html", *FILES}
+    assert {path.name for path in tmp_path.iterdir()} == {"index.html", *LOG_IN}
 
 
 @pytest.mark.parametrize("text", [None, "<p>of another version</p>", TAG.replace("/assets", "/base/assets")])

@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from tasks.monitor.view import Kind, State
+from tasks.monitor.alarms import Kind
+from tasks.monitor.days import State
 from tests.flows.web.conftest import LOOKS, SIDEWAYS, Shown, opened
 from tests.tasks.pages.snapshots import FIRST, alarm
 

@@ -11,7 +11,7 @@ import fsspec
 import pytest
 
 from optstream.catalogue import Publication, read_published, withdraw
-from optstream.catalogue.backends.object_store import PROBE
+from optstream.catalogue.backends import PROBE
 
 STREAM = "../french load"
 DAY = date(2016, 2, 1)

@@ -10,7 +10,7 @@ from optstream.catalogue import (
     read_published,
     replace_page,
 )
-from optstream.catalogue.backends.object_store import ObjectTransaction
+from optstream.catalogue.backends import ObjectTransaction
 from optstream.catalogue.page import BLANK, MARKER
 from tests.optstream.catalogue.folders import DAY, NEXT, take_back
 

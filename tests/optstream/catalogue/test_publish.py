@@ -78,7 +78,7 @@ def test_heads_of_all_entries_are_known(tmp_path, put):
 
 def test_many_days_are_one_replacement_of_the_catalogue(tmp_path, put_all, monkeypatch):
     replaced = []
-    local_module = import_module("optstream.catalogue.backends.local")
+    local_module = import_module("optstream.catalogue.backends")
     genuine = local_module.replace
     monkeypatch.setattr(local_module, "replace", lambda *given: replaced.append(given) or genuine(*given))
     days = [DAY + timedelta(days=number) for number in range(5)]

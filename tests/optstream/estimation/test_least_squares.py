@@ -5,6 +5,7 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.estimation import make_consistent, reconstruct
+from optstream.estimation.problem import least_squares
 from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
 from tests.optstream.estimation.naive_program import naive_program
 
@@ -68,14 +69,6 @@ def test_a_batch_is_its_periods_one_by_one():
         assert np.allclose(found, make_consistent(alone, FRANCE, CHAIN, "variance"), atol=1e-6)
 
 
-def test_the_paper_weights_keep_the_papers_plain_program():
-    measured = noisy(RAGGED, CHAIN, 1, level=5.0)
-    plain = make_consistent(measured, RAGGED, CHAIN, "paper", bound_rule="joint")
-    assert np.array_equal(make_consistent(measured, RAGGED, CHAIN, "paper"), plain)
-    joint = make_consistent(measured, RAGGED, CHAIN, "variance", bound_rule="joint")
-    assert not np.allclose(make_consistent(measured, RAGGED, CHAIN, "variance"), joint, atol=1e-3)
-
-
 def test_steps_that_the_bound_does_not_touch_are_left_as_they_are():
     """Without features a step is a problem by itself: the closed form's bits stay."""
     measured = noisy(RAGGED, [], 3, level=20.0)
@@ -121,3 +114,34 @@ def test_points_are_joined_by_lines_and_held_at_the_ends():
         )
     )
     assert np.allclose(series, [[10.0, 10.0, 20.0, 30.0, 40.0, 40.0]], rtol=1e-12)
+
+
+FOUR_REGIONS = AggregationTree.from_parents({"FR": None} | {f"region {number}": "FR" for number in range(4)})
+FEATURES = [Feature((range(0, 3), range(3, 8)), "parts"), Feature((range(0, 8),), "day")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weights", ["variance", "paper"])
+@pytest.mark.parametrize("level", [500.0, 5.0], ids=["free", "at the bound"])
+def test_it_is_no_farther_from_the_truth_than_what_was_measured(weights, level):
+    """The theorem has twice; a projection on a convex set that holds the truth moves no point away."""
+    ratios = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        truth = FOUR_REGIONS.add_up(rng.uniform(0, level, (len(FOUR_REGIONS.leaves), 8)))
+        variances = [rng.uniform(0.5, 4, (len(truth), 1)) for _ in range(3)]
+        sums = [truth @ one.matrix.T + rng.normal(0, 25, (len(truth), one.n_parts)) for one in FEATURES]
+        steps = truth + rng.normal(0, 10, truth.shape)
+        measured = Measured.from_public(steps, sums, variances, range(8))
+        problem = least_squares(measured, FOUR_REGIONS, FEATURES, weights)
+        answers, fitted = (
+            series @ problem.rows.T
+            for series in (truth, make_consistent(measured, FOUR_REGIONS, FEATURES, weights))
+        )
+
+        def norm(queries, problem=problem):
+            return np.sqrt((problem.weights * queries**2).sum())
+
+        ratios.append(norm(fitted - answers) / norm(problem.targets - answers))
+    assert max(ratios) <= 1 + 1e-6
+    assert max(ratios) > 0.3  # control: the measurements are not fitted away

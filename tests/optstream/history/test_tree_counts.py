@@ -1,4 +1,4 @@
-"""Counts over a tree: which blocks are looked at, and what is said where none were measured."""
+"""Counts over a tree: which blocks are looked at, and where none were measured."""
 
 from datetime import date
 

@@ -131,17 +131,3 @@ def test_no_part_measures_nothing_and_survives_its_bytes():
     again = Measured.from_bytes(measured.to_bytes())
     assert again.answers.values[0].shape == (2, 0)
     assert again.to_bytes() == measured.to_bytes()
-
-
-@pytest.mark.parametrize(
-    ("given_", "message"),
-    [
-        ((6, 0, 1), r"n_blocks of DriftingBlocks must be an integer in \[1, 6\]; got 0"),
-        ((6, 2, 4), r"length of DriftingBlocks must be an integer in \[1, 3\]; got 4"),
-        ((6, 2, True), "length of DriftingBlocks must be an integer"),
-        ((6, 2, 1, 7), r"drift of DriftingBlocks must be an integer in \[0, 6\]; got 7"),
-    ],
-)
-def test_plans_that_do_not_fit_are_refused(given_, message):
-    with pytest.raises(ParameterError, match=message):
-        DriftingBlocks(*given_)

@@ -30,23 +30,23 @@ def test_steps_by_hand():
     assert left == [None]
 
 
-def test_a_comparison_that_meets_the_threshold_exactly_does_not_join():
-    # dev {0,6} is 6: not below 6; below 7
-    assert groups_of([0, 6], [0], [0])[0] == [[0, 1]]
-    assert groups_of([0, 6], [1], [0])[0] == [[0, 0]]
-    assert groups_of([0, 6], [0], [-1])[0] == [[0, 0]]
-
-
-def test_thirds_are_compared_without_rounding():
-    """dev {0,0,5} is 20/3 = 6.67, so it joins below 7 and not below 6; {0,0,4} is 16/3."""
-    assert groups_of([0, 0, 5], [0], [0, 0])[0] == [[0, 0, 2]]
-    assert groups_of([0, 0, 5], [1], [0, 0])[0] == [[0, 0, 0]]
-    assert groups_of([0, 0, 4], [0], [0, 0])[0] == [[0, 0, 0]]
-
-
-def test_the_threshold_is_drawn_once_a_group_and_each_comparison_has_its_own_noise():
-    starts, _ = groups_of([0, 0, 0, 0, 0], [4], [9, 9, 9, 10])
-    assert starts == [[0, 0, 0, 0, 4]]
+@pytest.mark.parametrize(
+    ("values", "thresholds", "deviations", "starts"),
+    [
+        # dev {0,6} is 6: not below 6; below 7
+        ([0, 6], [0], [0], [0, 1]),
+        ([0, 6], [1], [0], [0, 0]),
+        ([0, 6], [0], [-1], [0, 0]),
+        # dev {0,0,5} is 20/3, without rounding: below 7 and not below 6; {0,0,4} is 16/3
+        ([0, 0, 5], [0], [0, 0], [0, 0, 2]),
+        ([0, 0, 5], [1], [0, 0], [0, 0, 0]),
+        ([0, 0, 4], [0], [0, 0], [0, 0, 0]),
+        # one threshold a group, and for each comparison noise of its own
+        ([0, 0, 0, 0, 0], [4], [9, 9, 9, 10], [0, 0, 0, 0, 4]),
+    ],
+)
+def test_comparisons_by_hand(values, thresholds, deviations, starts):
+    assert groups_of(values, thresholds, deviations)[0] == [starts]
 
 
 def test_each_series_has_groups_of_its_own_and_noise_in_a_fixed_order():

@@ -48,15 +48,6 @@ def test_what_is_due_is_measured_and_only_its_noisy_value_is_told():
     assert measured.point_variances.tolist() == [[98.0, 98.0]] * 2
 
 
-def test_nothing_due_costs_nothing_and_still_says_so():
-    measured = measure_in_turn(
-        period_of([[5, 5]]), plan_of(2, 1), 4, Listener(lambda step: False), SilentNoise(1)
-    )
-    assert measured.positions == ()
-    assert measured.points.shape == (1, 0)
-    assert measured.spends[0].weights == (0, 0)
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(1, 9),

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.errors import ParameterError
 from optstream.measurement import L1Sampling
 from optstream.measurement.sampling import Choice, _scores, choose_points
 from optstream.noise import simulated_noise
@@ -139,12 +138,3 @@ def test_the_sparse_vector_costs_at_most_its_epsilon_and_no_less_than_rounding(a
     if allocation == "even":
         assert float(scales.threshold) == pytest.approx(2 * 740_000 * 6)
         assert float(scales.query) == pytest.approx(4 * n_positive * 740_000 * 6)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [((10, "-1"), "at least 0"), ((10, 0.5), "must be exact"), ((10, "5", "best"), '"even" or "optimal"')],
-)
-def test_bad_parameters_are_named(arguments, message):
-    with pytest.raises(ParameterError, match=message):
-        L1Sampling(*arguments)

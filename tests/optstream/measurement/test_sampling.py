@@ -2,7 +2,6 @@
 
 import pytest
 
-from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced
 
 
@@ -18,11 +17,3 @@ def test_every_window_holds_exactly_k_points_over_days_of_46_48_and_50_steps(win
 
 def test_a_whole_window_has_points_at_both_ends():
     assert EquallySpaced(10).positions(48, 0, 48) == (0, 5, 10, 16, 21, 26, 31, 37, 42, 47)
-
-
-@pytest.mark.parametrize("count", [1, 0, -3, 49, 10.0, "10", True])
-def test_a_bad_number_of_samples_is_named(count):
-    with pytest.raises(
-        ParameterError, match=r"n_samples of EquallySpaced must be an integer in \[2, 48\]; got"
-    ):
-        EquallySpaced(count).residues(48)

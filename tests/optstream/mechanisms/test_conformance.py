@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
 from optstream.ledger.accounting import covers
-from optstream.mechanisms import Hierarchical, Laplace
+from optstream.mechanisms import Laplace
 from optstream.mechanisms.base import Mechanism
 from optstream.noise import secure_noise, simulated_noise
 from optstream.noise.gaussian import DIGIT_BYTES
 from optstream.privacy import PrivacyModel, worst_window
-from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState
+from optstream.stream import Measured, PrivatePeriod, RawState
 from optstream.stream.state import public_part, raw_bytes, with_raw
 
 MODEL = PrivacyModel("1", 6, 1)
@@ -270,17 +270,3 @@ def test_online_and_batch_agree_with_the_same_noise(make_online, wavy):
 def test_the_tape_would_show_a_difference(wavy):
     one, other = (run(Laplace(MODEL), wavy(6)[:1], [6], Tape(seed))[0].values for seed in (1, 2))
     assert not np.allclose(one, other)
-
-
-@pytest.mark.parametrize(
-    ("shares", "message"),
-    [
-        (["1"], "must have 2 shares"),
-        (["1", "0"], "level 1 holds the leaf 'A'"),
-        (["1/2", "2/3"], "at most 1"),
-    ],
-)
-def test_level_shares_that_do_not_fit_the_tree_are_refused(shares, message):
-    tree = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
-    with pytest.raises(ParameterError, match=message):
-        Hierarchical(Laplace(MODEL), tree, shares)

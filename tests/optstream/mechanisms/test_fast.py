@@ -12,8 +12,10 @@ from optstream.mechanisms.fast import Fast
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, StepSpend, worst_window
 from optstream.stream.private_period import open_private_period
-from studies.audit import MechanismSubject, audit, worst_cases
+from studies.audit.attack import audit
 from studies.audit.cases import SINGLE
+from studies.audit.histories import MechanismSubject
+from studies.audit.neighbours import worst_cases
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 ALMOST = 1 - Fraction(1, 2**40)
@@ -101,29 +103,6 @@ def test_a_step_that_was_measured_twice_counts_twice():
             state = mechanism.recall(spends)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"n_samples": 0}, r"n_samples of Fast must be an integer in \[1, 48\]; got 0"),
-        ({"n_samples": 49}, r"n_samples of Fast must be an integer in \[1, 48\]; got 49"),
-        ({"integration_time": 11}, r"integration_time of Fast must be an integer in \[1, 10\]; got 11"),
-        ({"min_interval": 1.5}, r"min_interval of Fast must be an integer in \[1, 48\]; got 1.5"),
-        ({"proportional": 0.8}, "must add up to 1"),
-        ({"proportional": 1.2, "integral": -0.2}, r"proportional of Fast must be a number in \[0, 1\]"),
-        ({"integral": float("nan")}, r"integral of Fast must be a number in \[0, 1\]"),
-        ({"sampling": "often"}, '"adaptive" or "fixed"; got \'often\''),
-        ({"predictor": "none"}, '"kalman" or "linear"; got \'none\''),
-        ({"interval_step": 0}, "interval_step of Fast must be a finite number greater than 0; got 0"),
-        ({"set_point": None}, "set_point of Fast must be a finite number greater than 0; got None"),
-        ({"process_deviation": float("inf")}, "process_deviation of Fast must be a finite number"),
-        ({"error_floor": -1.0}, "error_floor of Fast must be a finite number"),
-    ],
-)
-def test_bad_parameters_are_named(changes, message):
-    with pytest.raises(ParameterError, match=message):
-        build(**changes)
-
-
 class Raw(Fast):
     """Broken on purpose: what decides is told the raw values."""
 
@@ -168,15 +147,6 @@ def audited(kind, lengths=(6,), n_samples=3, n_runs=600, **changes):
     ]
     subjects = [MechanismSubject("Fast", mechanisms, pair) for pair in chosen]
     return max(audit(subject, n_runs=n_runs, noise=simulated_noise(7)).lower_bound for subject in subjects)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("lengths", "changes"),
-    [((6,), {}), pytest.param((4, 1, 5), {}, marks=pytest.mark.nightly), ((6,), EAGER)],
-)
-def test_no_audit_exceeds_epsilon(lengths, changes):
-    assert audited(Fast, lengths, **changes) <= 1
 
 
 @pytest.mark.slow

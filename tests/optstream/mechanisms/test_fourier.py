@@ -90,24 +90,3 @@ def test_a_period_shorter_than_declared_is_refused_before_anything_is_drawn():
     assert noise.asked == []
     with pytest.raises(ParameterError, match=expected):
         Fourier(DAY).plan(46)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"n_coefficients": 0}, "n_coefficients of Fourier must be an integer of at least 1; got 0"),
-        ({"n_coefficients": 2.0}, "n_coefficients of Fourier must be an integer of at least 1; got 2.0"),
-        ({"n_coefficients": True}, "n_coefficients of Fourier must be an integer of at least 1; got True"),
-        ({"shortest_period": 0}, "shortest_period of Fourier must be an integer of at least 1; got 0"),
-        ({"shortest_period": "48"}, "shortest_period of Fourier must be an integer of at least 1; got '48'"),
-    ],
-)
-def test_bad_parameters_are_named(parameters, message):
-    with pytest.raises(ParameterError) as raised:
-        Fourier(ROAMING, **parameters)
-    assert str(raised.value) == message
-
-
-def test_noise_that_outgrows_the_integers_is_refused():
-    with pytest.raises(ParameterError, match="outgrow the integers"):
-        Fourier(PrivacyModel("1/1000000", 48, 10**4))

@@ -1,27 +1,20 @@
 """Laplace with independent and with joint noise: no window above epsilon, who may have which, bit by bit."""
 
 import hashlib
-from dataclasses import replace
-from fractions import Fraction
-from itertools import product
 from random import Random
 
 import numpy as np
 import pytest
 
-from optstream.errors import ParameterError
-from optstream.measurement.sums import SAMPLES
 from optstream.mechanisms import Hierarchical, Laplace, Uniform
 from optstream.mechanisms.joint_groups import JointGroups
-from optstream.noise import joint_noise, simulated_noise
-from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
+from optstream.noise import simulated_noise
+from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree
 from tests.optstream.mechanisms.planned_days import plans
 
 MODEL = PrivacyModel("1", 48, 1)
 HALF_HOURS = (46, 48, 50)
-TREE = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
-HALVES = ["1/2", "1/2"]
 
 
 def joint(model=MODEL, lengths=HALF_HOURS, n_nodes=1, **more):
@@ -43,29 +36,6 @@ def test_no_window_costs_more_than_the_plan_says_over_days_in_any_order(window_l
         if spends:
             dearest = max(dearest, worst_window(spends, window_length).epsilon)
     assert dearest == mechanism.epsilon, "and some order costs all of it"
-
-
-@pytest.mark.parametrize("window_length", [2, 3])
-def test_the_plan_loses_exactly_what_it_is_charged(window_length):
-    """Days of three and four steps in groups of two or three: every change of a window by -1, 0 or 1
-    units.
-    """
-    mechanism = joint(PrivacyModel("1", window_length, 1, resolution=1), (3, 4))
-    (one,), (other,) = mechanism.plan(3, 0), mechanism.plan(4, 3)
-    worst = 0
-    for start in range(1 - window_length, 7):
-        inside = [step for step in range(start, start + window_length) if 0 <= step < 7]
-        for changes in product((-1, 0, 1), repeat=len(inside)):
-            moved = dict(zip(inside, changes, strict=True))
-            lost = 0
-            for spend in (one, other):
-                for group in spend.groups:
-                    steps = [moved.get(spend.first_step + part.start, 0) for part in group]
-                    assert all(len(part) == 1 for part in group)
-                    # Lemma 15: a group loses its largest move over the scale, by enumeration in test_joint.py
-                    lost += max(map(abs, steps)) / spend.scale
-            worst = max(worst, lost)
-    assert worst == worst_window([one, other], window_length).epsilon <= mechanism.epsilon
 
 
 @pytest.mark.parametrize("broken", ["a group for the rest", "one group too few is charged"])
@@ -127,135 +97,3 @@ def test_a_tree_that_may_have_no_joint_noise_draws_the_bytes_that_the_code_befor
 
 BEFORE_CUSTOMER = "b13eca3482183705f85b56dfff6b710bb4409abde0bf23592495b93bf303e75c"
 BEFORE_ROAMING = "10fd387bf125884bb5045570561b7e74f43bf0f05389b62392593174faa3ec38"
-
-
-# who has it
-
-
-WHO_HAS_IT = pytest.mark.parametrize(
-    ("unit", "n_nodes", "declared", "has_it"),
-    [
-        ("customer", 1, None, True),
-        ("roaming", 1, None, True),
-        ("customer", 2, 1, True),
-        ("customer", 2, None, False),
-        ("customer", 2, 2, False),
-        ("roaming", 2, 1, False),
-        ("customer", None, 1, False),
-    ],
-)
-
-
-@WHO_HAS_IT
-def test_noise_is_joint_only_where_a_lemma_allows_it(unit, n_nodes, declared, has_it):
-    model = PrivacyModel("1", 48, 1, unit=unit)
-    (spend,) = Laplace(model, None, HALF_HOURS, n_nodes, declared).plan(48)
-    assert isinstance(spend, JointSpend) == has_it
-    if has_it:
-        assert (spend.n_nodes, spend.leaves_changed, spend.stage) == (n_nodes, 1, SAMPLES)
-    else:
-        assert spend == StepSpend(0, SAMPLES, 0, (1,) * 48, Fraction(48_000), 1000)
-
-
-def test_a_tree_has_it_at_the_root_and_where_the_operator_says_that_customers_stay():
-    pattern = Laplace(MODEL, period_lengths=HALF_HOURS)
-    kinds = [type(spend) for spend in Hierarchical(pattern, TREE, HALVES).plan(48)]
-    assert kinds == [JointSpend, StepSpend]
-    told = Hierarchical(replace(pattern, declared_leaves=1), TREE, HALVES)
-    assert [(spend.level, spend.n_nodes) for spend in told.plan(48)] == [(0, 1), (1, 2)]
-    assert told.reads_spends
-    assert not told.adaptive
-    release = told.release(np.full((2, 48), 1e5), noise=simulated_noise(2))
-    assert release.epsilon_alone <= release.epsilon <= 1
-    assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"n_nodes": 2}, r"on a level of 2 nodes is for customers whose .* one leaf: say so"),
-        ({"n_nodes": 2, "declared_leaves": 2}, "on a level of 2 nodes is for customers"),
-        ({"lengths": (1, 48)}, "needs two measurements or more in every period.* have 1 steps"),
-        ({"model": PrivacyModel("1000", 48, 1, resolution=1)}, "a quarter of a group's measurements"),
-        ({"model": PrivacyModel("1e-18", 48, 1)}, "larger epsilon or a coarser resolution"),
-        ({"lengths": ()}, "period_lengths must have at least one length"),
-        ({"lengths": (48, 0)}, "each of period_lengths must be an integer of at least 1"),
-        ({"n_nodes": 0}, "n_nodes must be an integer of at least 1"),
-        ({"declared_leaves": 0}, "declared_leaves must be an integer of at least 1"),
-    ],
-)
-def test_joint_noise_that_cannot_be_had_is_refused_when_planning(given, message):
-    with pytest.raises(ParameterError, match=message):
-        joint(**given)
-
-
-# beside days of another plan
-
-
-def test_beside_laplace_days_no_window_loses_more_than_epsilon():
-    """Half a window of each costs more than either: groups are left out, and the days go on."""
-    before, after = Laplace(MODEL), joint()
-    spends = list(before.plan(48, 0))
-    (full,) = after.plan(48, 48)
-    assert worst_window([*spends, full], 48).epsilon > 1
-    counts = []
-    for day in range(1, 4):
-        (spend,) = after.plan(48, 48 * day, after.recall(spends))
-        spends.append(spend)
-        counts.append(len(spend.groups))
-        assert worst_window(spends, 48).epsilon <= 1
-    assert 0 < counts[0] < len(full.groups)
-    assert counts[2] == len(full.groups)
-    measured = after.measure(np.zeros((1, 48)), noise=simulated_noise(1), first_step=48,
-                             state=after.recall(spends[:1]))  # fmt: skip
-    assert measured.spends == (spends[1],)
-    assert np.isfinite(after.estimate(measured).values).all()
-
-
-def test_the_plans_own_days_need_no_state_in_any_order():
-    mechanism = joint()
-    own = plans(mechanism, [48, 46, -48, 50])
-    assert mechanism.recall([]) is None
-    assert mechanism.recall(own) is None
-    assert mechanism.recall([replace(own[0], groups=own[0].groups[1:])]) is None
-    for other in (
-        replace(own[0], scale=own[0].scale / 2),
-        replace(own[0], groups=((own[0].parts),)),
-        Laplace(MODEL).plan(48)[0],
-    ):
-        assert mechanism.recall([other]) is not None
-    # the same day twice, as after a restatement
-    assert mechanism.recall([own[0], own[0]]) is not None
-
-
-def test_a_groups_noise_is_joint_and_of_the_scale_that_is_charged():
-    mechanism = joint(lengths=(48,), n_nodes=3, declared_leaves=1)
-    (spend,) = mechanism.plan(48)
-    size = len(spend.groups[0])
-    assert {len(group) for group in spend.groups} == {size}
-    measured = mechanism.measure(np.zeros((3, 48)), noise=simulated_noise(5))
-    drawn = joint_noise(simulated_noise(5), float(spend.scale), size, 3 * 48 // size)
-    assert np.array_equal(measured.points, drawn.reshape(3, 48))
-    assert measured.spends == (spend,)
-    assert spend.scale == mechanism.joint_groups.worst * 1000
-
-
-def test_another_word_for_the_noise_is_refused():
-    with pytest.raises(ParameterError, match='noise must be "joint" or "laplace", or be left out'):
-        Laplace(MODEL, "gaussian")
-
-
-def test_periods_of_other_lengths_are_refused_and_so_is_step_by_step():
-    for n_steps in (1, 47, 96):
-        with pytest.raises(ParameterError, match=f"46, 48, 50, and this period has {n_steps} steps"):
-            joint().plan(n_steps)
-    mechanism = joint()
-    with pytest.raises(ParameterError, match="step by step there is"):
-        mechanism.step(mechanism.start(), 3.0, noise=simulated_noise(1))
-    with pytest.raises(ParameterError, match="n_nodes of Laplace must be given"):
-        Laplace(MODEL, "joint", HALF_HOURS).plan(48)
-
-
-def test_another_mechanisms_state_is_refused():
-    with pytest.raises(ParameterError, match="state of Laplace"):
-        joint().plan(48, 0, {"mechanism": "Sample"})

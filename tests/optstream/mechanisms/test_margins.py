@@ -22,8 +22,8 @@ from optstream.mechanisms import (
     Laplace,
     OptStream,
     PeGaSus,
-    PeGaSusTree,
     Sample,
+    on_tree,
 )
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
@@ -31,7 +31,14 @@ from optstream.stream import Feature, Measured
 from optstream.stream.public_days import PublicDays
 from tests.optstream.estimation.lattices import incomplete
 from tests.optstream.estimation.lattices import product as cells_of
+from tests.optstream.mechanisms.history_informed.hourly_streams import (
+    SLOTS,
+    informed,
+    load,
+    run,
+)
 from tests.optstream.mechanisms.test_noise_standard_errors import one_by_one, unbounded
+from tests.optstream.mechanisms.test_sums import by_pushing, within
 
 LATTICE = cells_of(2, 3)
 SHARES = ["1/8", "1/8", "1/4", "1/2"]
@@ -90,36 +97,6 @@ def test_no_change_of_a_customer_loses_more_than_is_charged_and_some_lose_all(la
     assert worst == charged
 
 
-def test_a_margin_that_is_no_partition_would_lose_more():
-    """Control: a cell in all three nodes of the margin moves each of them, at points and in sums."""
-    mechanism, day = Hierarchical(Laplace(PAIR), LATTICE, SHARES), with_features(LATTICE)
-    moved = np.zeros((6, 2), dtype=np.int64)
-    moved[0, 0] = 1
-    honest, of_day = exact_loss(mechanism, moved), exact_loss(day, moved)
-
-    class Overlapping(type(LATTICE)):
-        def add_up(self, leaf_values):
-            found = super().add_up(leaf_values)
-            found[..., self.margin_nodes.start :, :] = leaf_values.sum(axis=-2, keepdims=True)
-            return found
-
-    lattice = Overlapping(LATTICE.nodes, LATTICE.parents, LATTICE.margin, LATTICE.members)
-    broken = exact_loss(Hierarchical(Laplace(PAIR), lattice, SHARES), moved)
-    assert broken == honest + 2 * Fraction(1, 2) / 2
-    # at two of three nodes the margin's half of epsilon over two steps once more
-    assert exact_loss(with_features(lattice), moved) == of_day + 2 * Fraction(1, 2) / 2
-
-
-def test_a_margin_whose_sums_are_not_charged_would_lose_more_than_is_said():
-    """Control: the same measurements, priced without the margin's features."""
-    mechanism = with_features(LATTICE)
-    priced = [one for one in mechanism.plan(2) if (one.level, one.stage) == (3, "samples") or one.level < 3]
-    moved = np.zeros((6, 2), dtype=np.int64)
-    moved[0] = 1
-    assert exact_loss(mechanism, moved) == mechanism.epsilon
-    assert worst_window(priced, 2).epsilon == mechanism.epsilon - Fraction(1, 4)
-
-
 def test_spends_of_the_margin_name_the_last_level():
     mechanism = Hierarchical(Laplace(PAIR), LATTICE, ["1/4", "0", "1/4", "1/2"])
     assert {spend.level for spend in mechanism.plan(2)} == {0, 2, 3}
@@ -137,12 +114,13 @@ PATTERNS = {
     "Fast": Fast(PrivacyModel("1", 6, 1), n_samples=2),
     "BudgetAbsorption": BudgetAbsorption(PAIR),
     "BudgetDistribution": BudgetDistribution(PrivacyModel("20", 2, 1)),
+    "HistoryInformed": HistoryInformed(PAIR, 2, 1, days=PublicDays(2)),
 }
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_any_pattern_adds_up_both_ways_above_its_bound_and_again_from_its_bytes(pattern):
-    mechanism = Hierarchical(PATTERNS[pattern], LATTICE, SHARES)
+    mechanism = on_tree(PATTERNS[pattern], LATTICE, SHARES)
     values = np.random.default_rng(2).integers(0, 4, (6, 6)).astype(float)
     release = mechanism.release(values, noise=simulated_noise(3))
     leaves = release.values[LATTICE.leaf_indices]
@@ -159,14 +137,9 @@ def test_standard_errors_are_what_each_drawn_number_does_to_the_estimate():
     brute = one_by_one(unbounded(mechanism), release.measured)
     assert np.allclose(release.standard_errors**2, brute, rtol=1e-6)
     # and a sum over tree and margin has the error of that sum
-    total = release.sum(["s0", "1-s1"])
-    assert total.standard_error == pytest.approx(np.sqrt(_variance_of(release, mechanism)), rel=1e-6)
-
-
-def _variance_of(release, mechanism):
-    weights = LATTICE.leaves_in(["s0", "1-s1"])
-    factor = mechanism.noise_factor(release.measured)
-    return float(factor.products(weights[None], np.ones((1, 2))).variances()[0, 0])
+    found = release.sum(["s0", "1-s1"]).standard_error
+    expected = by_pushing(unbounded(mechanism), release.measured, ["s0", "1-s1"], range(2))
+    assert within(49 * found**2, 49, expected**2, 1)
 
 
 SIX = PrivacyModel("1", 6, 1)
@@ -243,11 +216,31 @@ def test_features_beside_a_large_margin_are_refused_in_words_and_points_alone_ar
         make(features)
 
 
-def test_groups_of_children_are_refused_beside_a_margin():
-    with pytest.raises(ParameterError, match="groups = \"children\" takes no margin, such as 'sector'"):
-        PeGaSusTree(PeGaSus(PAIR), LATTICE, SHARES)
+QUARTERS = ["1/4"] * 4
 
 
-def test_a_share_is_for_each_level_and_for_the_margin():
-    with pytest.raises(ParameterError, match=r"level_shares .* must have 4 shares"):
-        Hierarchical(Laplace(PAIR), LATTICE, SHARES[:3])
+def cells_load(lattice, n_days, seed=0):
+    """Cells that are parts of three series, each with a little of its own."""
+    rng = np.random.default_rng(seed)
+    stream = load(n_days, seed)
+    of_cells = stream[np.arange(len(lattice.leaves)) % 3]
+    own = 1 + np.cumsum(rng.normal(0, 0.003, of_cells.shape), axis=1)
+    return of_cells * own * rng.uniform(0.6, 1.4, (len(of_cells), 1))
+
+
+def beside(lattice, shares=QUARTERS, **given):
+    return HistoryInformedTree(informed(**given), lattice, shares)
+
+
+def test_a_sum_over_cells_has_the_error_of_the_node_that_it_is():
+    lattice = cells_of(3, 2)
+    release = run(beside(lattice), cells_load(lattice, 3))[-1]
+    node, cells = "s1", [f"{region}-s1" for region in range(3)]
+    day = 2 * SLOTS
+    for first in (day, day + 7):
+        one, many = (release.sum(nodes, range(first, first + 5)) for nodes in ([node], cells))
+        assert one.value == pytest.approx(many.value)
+        assert one.standard_error == pytest.approx(many.standard_error, rel=1e-6)
+    of, replicates = release.replicates(2000)  # standard deviations to 1.6 %: six and a half of that
+    assert of == "whole"
+    assert replicates[:, -1].std(axis=0) == pytest.approx(release.standard_errors[-1], rel=0.11)

@@ -3,17 +3,18 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
-from optstream.measurement.grouping import GROUPER
+from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import (
-    Fourier,
     HistoryInformed,
     HistoryInformedTree,
+    OptStream,
     PeGaSus,
 )
 from optstream.noise import simulated_noise
-from optstream.privacy import PrivacyModel, StepSpend
-from optstream.stream import AggregationTree
+from optstream.privacy import PrivacyModel
+from optstream.stream import AggregationTree, Feature
 
 MODEL = PrivacyModel("1", 6, 1)
 TREE = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
@@ -83,52 +84,35 @@ def test_nothing_is_claimed_where_it_is_not_known():
     assert np.isnan(found[:, 2:]).all()
 
 
-class Silenced:
-    """Noise of a seed, but 0 where the scale is one of these: what was decided stays as it was."""
-
-    simulated = True
-
-    def __init__(self, seed, scales=()):
-        self._draws, self._scales = np.random.default_rng(seed), scales
-
-    def discrete_laplace(self, scale, size):
-        drawn = np.rint(self._draws.laplace(0, scale, size)).astype(np.int64)
-        return drawn * 0 if scale in self._scales else drawn
-
-
-def last_of_three(mechanism, stream, seed, silent):
-    """The third period's release, with noise, and without that of these scales."""
-    found, state = [], None
-    noise = Silenced(seed, silent)
-    for number in range(3):
-        at = slice(6 * number, 6 * number + 6)
-        found.append(mechanism.release(stream[:, at], noise=noise, first_step=6 * number, state=state))
-        state = found[-1].state
-    return found[-1]
-
-
-N_RUNS = 600
-"""Of a mean over N_RUNS of squares of mean 1 and variance at most 5 (Laplace): six standard deviations, below
-1e-8 for a normal mean; that one square is 330 and does it alone has a chance below 600 exp(-25) = 1e-8."""
-
 """Mechanisms that remember, and some that do not: memory holds noise of earlier periods."""
 
 
-def scales_of(mechanism, release):
-    """Of the noise that enters the estimate, not of the groupers'."""
-    if isinstance(getattr(mechanism, "mechanism", None), Fourier):
-        return {float(own.scale) for _, own in mechanism.levels}
-    linear = [spend for spend in release.spends if isinstance(spend, StepSpend)]
-    return {float(spend.scale) for spend in linear if spend.stage != GROUPER}
+FRANCE = AggregationTree.from_parents({"FR": None} | {f"region {number}": "FR" for number in range(5)})
+RAGGED = AggregationTree.from_parents(
+    {"world": None, "a": "world", "b": "world", "b1": "b", "b2": "b", "b11": "b1", "b12": "b1"}
+)
+CHAIN = [Feature((range(0, 3), range(3, 8)), "parts"), Feature((range(0, 8),), "day")]
 
 
-def squares(mechanism, claim):
-    """Mean square of what the noise did to the third period over its standard error as claimed, a run."""
-    stream = np.array([[50.0 + (step % 5) for step in range(18)], [80.0 - (step % 7) for step in range(18)]])
-    found = []
-    for seed in range(N_RUNS):
-        noisy = last_of_three(mechanism, stream, seed, ())
-        quiet = last_of_three(mechanism, stream, seed, scales_of(mechanism, noisy))
-        change = noisy.values - quiet.values
-        found.append(np.nanmean((change / claim(noisy)) ** 2))
-    return float(np.mean(found))
+@pytest.mark.parametrize("weights", ["variance", "paper"])
+@pytest.mark.parametrize("features", [[], CHAIN], ids=["no features", "chain"])
+@pytest.mark.parametrize(
+    ("tree", "shares"),
+    [(FRANCE, ["1/2", "1/2"]), (FRANCE, ["0", "1"]), (RAGGED, ["1/8", "1/2", "1/8", "1/4"])],
+    ids=["two levels", "derived root", "ragged"],
+)
+@pytest.mark.parametrize("sampling", [EquallySpaced(4), L1Sampling(4, "1")], ids=["same points", "by level"])
+def test_it_is_the_sum_over_all_measurements_of_any_plan(tree, shares, features, weights, sampling):
+    model = PrivacyModel("1", window_length=8, alpha="2", resolution="0.1")
+    mechanism = OptStream(
+        model,
+        tree,
+        sampling=sampling,
+        features=features,
+        level_shares=shares,
+        weights=weights,
+        lower_bound=None,
+    )
+    release = mechanism.release(np.full((len(tree.leaves), 8), 5.0), noise=simulated_noise(3))
+    assert np.all(release.noise_standard_errors > 0)
+    assert np.allclose(release.noise_standard_errors**2, one_by_one(mechanism, release.measured), rtol=1e-6)

@@ -1,10 +1,11 @@
-"""The standard errors of any sum of a release's values, against each drawn number moved alone."""
+"""Replicates and sums of a release's values: how far they may be off, of every mechanism."""
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from optstream.errors import ParameterError
-from optstream.estimation import noise_factor
+from optstream.estimation import replicates as replicates_module
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import (
     Hierarchical,
@@ -16,6 +17,7 @@ from optstream.mechanisms import (
     PeGaSusTree,
     Sample,
 )
+from optstream.mechanisms.period_release import REPLICATES
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Feature
@@ -28,11 +30,13 @@ TREE = AggregationTree.from_parents(
 SHARES = ["1/4", "1/4", "1/2"]
 READINGS = 50.0 + np.arange(24.0).reshape(4, 6)
 QUESTIONS = [(["all"], range(6)), (["A", "c"], range(1, 5)), (["b"], [3]), (["b", "d"], [0, 5])]
+FALSE_ALARM = 1e-6
+"""Of a test: quantiles of chi-squared, exact for variances of linear functions of normal numbers."""
 
 
 def by_pushing(mechanism, measured, names, steps):
     """The standard error of a sum: what every number does to it, squared, times its variance."""
-    rows = [TREE.nodes.index(name) for name in names]
+    rows = [mechanism.tree.nodes.index(name) for name in names]
 
     def total(one):
         return mechanism.estimate(one).values[np.ix_(rows, list(steps))].sum()
@@ -53,20 +57,81 @@ LINEAR = {
     "Sample": Hierarchical(Sample(MODEL), TREE, SHARES),
     "OptStream": points_and_sums(),
     "the paper's weights": points_and_sums(weights="paper"),
-    "average of groups": Hierarchical(PeGaSus(MODEL, smoother="average"), TREE, SHARES),
 }
 
 
+def within(squares, degrees, expected, n_tests):
+    """Whether sums of squares of so many normal numbers of these variances are no rare ones."""
+    tail = FALSE_ALARM / 2 / n_tests
+    low, high = chi2.ppf([tail, 1 - tail], degrees)
+    ratio = np.asarray(squares) / expected
+    return bool(np.all((low < ratio) & (ratio < high)))
+
+
 @pytest.mark.parametrize("name", LINEAR)
-def test_it_is_what_each_number_does_to_the_sum(name):
+def test_a_sums_error_is_what_each_number_does_to_it(name):
     bounded, mechanism = LINEAR[name], unbounded(LINEAR[name])
     release = bounded.release(READINGS, noise=simulated_noise(4))
     for names, steps in QUESTIONS:
-        found = release.sum(names, steps)
+        found, degrees = release.sum(names, steps), REPLICATES - 1
         expected = by_pushing(mechanism, release.measured, names, steps)
-        assert found.noise_standard_error == pytest.approx(expected, rel=1e-6)
-        rows = [TREE.nodes.index(node) for node in names]
-        assert found.value == pytest.approx(release.values[np.ix_(rows, list(steps))].sum())
+        of_sum = degrees * found.noise_standard_error**2
+        assert within(of_sum, degrees, expected**2, len(QUESTIONS))
+        assert not within(9 * of_sum, degrees, expected**2, len(QUESTIONS)), "the control"
+        at = np.ix_([TREE.nodes.index(node) for node in names], list(steps))
+        assert found.value == pytest.approx(release.values[at].sum())
+        assert found.estimate == pytest.approx(mechanism.estimate(release.measured).values[at].sum())
+        whole = found.noise_standard_error if "Laplace" in name or "root" in name else None
+        assert found.standard_error == whole
+
+
+N = 1000
+
+
+def periods(mechanism, values, noises, n_steps=6):
+    """Releases of consecutive periods, each with the state that the one before left."""
+    found, state = [], None
+    for number, noise in enumerate(noises):
+        first = n_steps * number
+        found.append(mechanism.release(values, noise=simulated_noise(noise), first_step=first, state=state))
+        state = found[-1].state
+    return found
+
+
+def test_replicates_of_the_noise_vary_as_its_standard_errors_say(make, wavy):
+    """Every mechanism of the project, two periods; and none where earlier periods' noise is in the values."""
+    mechanism = make(MODEL, 6)
+    first, second = periods(mechanism, wavy(6), (8, 9))
+    drawn = [mechanism.noise_replicates(one.measured, N) for one in (first, second)]
+    for release, errors in zip((first, second), drawn, strict=True):
+        if errors is None:
+            continue
+        expected = release.noise_standard_errors**2
+        known, n_tests = np.isfinite(expected), 2 * expected.size
+        assert within((errors**2).sum(axis=0)[known], N, expected[known], n_tests)
+        assert not within(1.5 * (errors**2).sum(axis=0)[known], N, expected[known], n_tests), "the control"
+        assert not errors[:, ~known].any(), "no noise enters there"
+        assert np.allclose(errors[:, 0], errors[:, 1:].sum(axis=1)) == hasattr(mechanism, "tree")
+    if drawn[1] is None:
+        return
+    # noise of another first period changes nothing of the second, and replicates of both are independent
+    (other,) = periods(mechanism, wavy(6), (1,))
+    again = mechanism.release(wavy(6), noise=simulated_noise(9), first_step=6, state=other.state)
+    assert np.array_equal(again.unbounded, second.unbounded)
+    one, two = (errors.reshape(N, -1) for errors in drawn)
+    one, two = (errors[:, errors.any(axis=0)] for errors in (one, two))
+    across = np.corrcoef(one.T, two.T)[: one.shape[1], one.shape[1] :]
+    assert np.abs(across).max() < 6.5 / np.sqrt(N)
+
+
+def test_where_noise_of_earlier_periods_is_in_the_values_there_are_none(make, wavy):
+    mechanism = make(MODEL, 6)
+    carried = any(name in repr(mechanism) for name in ("PeGaSus", "Fast", "Budget"))
+    release = mechanism.release(wavy(6), noise=simulated_noise(8))
+    unknown = carried or "HistoryInformed" in repr(mechanism)
+    assert (mechanism.noise_replicates(release.measured, 4) is None) == unknown
+    if "HistoryInformed" not in repr(mechanism):
+        assert (release.replicates(4) is None) == carried
 
 
 @pytest.mark.parametrize(
@@ -79,72 +144,40 @@ def test_where_steps_are_guessed_or_smoothed_the_whole_error_is_not_known(mechan
     assert release.sum().band is None
 
 
-def test_history_informed_knows_the_whole_error_of_sums():
-    mechanism = HistoryInformedTree(HistoryInformed(MODEL, n_blocks=2, block_length=2), TREE, SHARES)
-    first = mechanism.release(READINGS, noise=simulated_noise(1))
-    release = mechanism.release(READINGS, noise=simulated_noise(2), first_step=6, state=first.state)
-    for row, node in enumerate(TREE.nodes):
-        for step in range(6):
-            found = release.sum([node], [6 + step])
-            assert found.standard_error == pytest.approx(release.standard_errors[row, step], rel=1e-5)
-    assert release.sum().noise_standard_error is None
+@pytest.mark.parametrize("counts", [False, True])
+def test_history_informed_knows_the_whole_error_of_sums(counts):
+    """Of two periods, by every value's standard error; false alarm below 1e-6."""
+    model = PrivacyModel("1", 6, 1, 1)
+    history, n = HistoryInformed(model, n_blocks=2, block_length=2, counts=counts), 1000
+    release = periods(HistoryInformedTree(history, TREE, SHARES), READINGS, (1, 2))[1]
+    of, replicates = release.replicates(n)
+    assert of == "whole"
+    squares, expected = (replicates - release.unbounded) ** 2, release.standard_errors**2
+    allowed = 6.5 * squares.std(axis=0) / np.sqrt(n) + 0.05 * expected
+    assert (np.abs(squares.mean(axis=0) - expected) < allowed).all()
+    every = release.replicates()[1]
+    for names, steps in QUESTIONS:
+        found = release.sum(names, [6 + step for step in steps])
+        at = np.ix_([TREE.nodes.index(node) for node in names], list(steps))
+        assert found.standard_error == pytest.approx(every[:, *at].sum(axis=(1, 2)).std(ddof=1))
+        assert found.noise_standard_error is None
     # a block of two steps was measured: their sum is known better than each
     alone = [release.sum(["all"], [6 + step]).standard_error for step in range(6)]
-    assert release.sum(["all"]).standard_error < 0.9 * np.linalg.norm(alone)
+    assert counts or release.sum(["all"]).standard_error < 0.9 * np.linalg.norm(alone)
 
 
-def test_noise_of_earlier_periods_is_not_forgotten():
-    """Groups go on: what the last period drew is in this one, so this one's numbers do not tell all."""
-    mechanism, state = PeGaSus(MODEL, smoother="average", threshold="100000"), None
-    found = []
-    for number in range(2):
-        release = mechanism.release(READINGS, noise=simulated_noise(3), first_step=6 * number, state=state)
-        state = release.state
-        found.append(release.sum(["0"], [6 * number]).noise_standard_error)
-    assert found[0] is not None
-    assert found[1] is None
-
-
-@pytest.mark.parametrize("name", LINEAR)
-def test_of_many_leaves_one_row_and_one_column_of_numbers_tell_all(name, monkeypatch):
-    """Exactly, where all nodes were measured at the same steps; groups differ from node to node."""
-    release = LINEAR[name].release(READINGS, noise=simulated_noise(4))
-    expected = [release.sum(*question).noise_standard_error for question in QUESTIONS]
-    monkeypatch.setattr(noise_factor, "MOST_ENTRIES", 100)
-    again = LINEAR[name].estimate(release.measured)
-    found = [again.sum(*question).noise_standard_error for question in QUESTIONS]
-    assert found == ([None] * 4 if name == "average of groups" else pytest.approx(expected, rel=1e-9))
-
-
-def test_many_plain_series_are_told_too(monkeypatch):
-    expected = Laplace(MODEL).release(READINGS, noise=simulated_noise(4)).sum(["1", "3"]).standard_error
-    monkeypatch.setattr(noise_factor, "MOST_ENTRIES", 10)
-    found = Laplace(MODEL).release(READINGS, noise=simulated_noise(4)).sum(["1", "3"]).standard_error
-    assert found == pytest.approx(expected, rel=1e-9)
-
-
-def test_one_number_that_does_more_than_its_row_and_its_column_is_noticed():
-    """The control: without it the same map has a factor."""
-    mechanism, leaves = unbounded(LINEAR["Laplace"]), TREE.leaf_indices
-    measured = mechanism.measure(READINGS, noise=simulated_noise(4))
-    variances = mechanism.noise_variances(measured)[leaves]
-
-    def plain(one):
-        return mechanism.estimate(one).values[leaves]
-
-    def more(one):
-        return plain(one) + 1e-3 * one.parts[2].points[1, 4]
-
-    assert noise_factor.separable_factor(plain, measured, variances) is not None
-    assert noise_factor.separable_factor(more, measured, variances) is None
-
-
-def test_of_too_many_leaves_nothing_is_claimed(monkeypatch):
-    monkeypatch.setattr(noise_factor, "MOST_ENTRIES", 100)
-    monkeypatch.setattr(noise_factor, "MOST_DRAWN", 10)
+def test_of_many_nodes_there_are_fewer_and_of_more_none(monkeypatch):
     release = LINEAR["Laplace"].release(READINGS, noise=simulated_noise(4))
-    assert release.sum().noise_standard_error is None
-    assert release.sum().value == pytest.approx(release.values[0].sum())
+    every = release.replicates()[1]
+    assert len(every) == REPLICATES
+    monkeypatch.setattr(replicates_module, "MOST_ENTRIES", 4 * every[0].size)
+    assert np.array_equal(release.replicates()[1], every[:4])
+    assert release.replicates(3) is None
+    monkeypatch.setattr(replicates_module, "MOST_ENTRIES", 4 * every[0].size - 1)
+    assert release.replicates() is None
+    found = LINEAR["Laplace"].release(READINGS, noise=simulated_noise(4)).sum()
+    assert (found.standard_error, found.noise_standard_error) == (None, None)
+    assert found.value == pytest.approx(release.values[0].sum())
 
 
 @pytest.mark.parametrize(
@@ -164,8 +197,3 @@ def test_a_sum_of_nothing_or_of_what_is_not_there_is_refused(nodes, steps, words
     release = LINEAR["Laplace"].release(READINGS, noise=simulated_noise(4))
     with pytest.raises(ParameterError, match=words):
         release.sum(nodes, steps)
-
-
-def test_steps_may_come_one_by_one():
-    release = LINEAR["Laplace"].release(READINGS, noise=simulated_noise(4))
-    assert release.sum(steps=iter([1, 2])) == release.sum(steps=[1, 2])

@@ -1,5 +1,7 @@
 """What is handed over: frames by label, arrays by position; what is refused is refused before any noise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -14,6 +16,7 @@ from optstream import (
     ParameterError,
     PrivacyModel,
     secure_noise,
+    simulated_noise,
 )
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
@@ -119,3 +122,37 @@ def test_a_step_goes_by_label_too():
 def test_no_noise_is_refused_in_words(noise):
     with pytest.raises(ParameterError, match=r"noise must be secure_noise\(\).*nothing is released without"):
         MECHANISM.release(ARRAY, noise=noise)
+
+
+NAMED = AggregationTree.from_parents({"all": None, "A": "all", "<b>": "all"})
+FIFTY = np.full((2, 4), 50.0)
+
+
+@pytest.fixture(scope="module")
+def release():
+    mechanism = Hierarchical(Laplace(MODEL), NAMED, ["1/2", "1/2"])
+    return mechanism.release(FIFTY, noise=simulated_noise(1), first_step=8)
+
+
+def test_a_frame_has_a_row_for_each_node_and_step(release):
+    frame = release.to_frame()
+    columns = ["step", "node", "parent", "level", "value", "standard_error", "noise_standard_error"]
+    assert frame.columns == columns
+    assert frame["step"].to_list() == [8, 9, 10, 11] * 3
+    assert frame["node"].to_list() == [name for name in NAMED.nodes for _ in range(4)]
+    assert frame["parent"].to_list() == [None] * 4 + ["all"] * 8
+    assert frame["level"].to_list() == [0] * 4 + [1] * 8
+    assert frame["value"].to_numpy().reshape(3, 4).tolist() == release.values.tolist()
+
+
+def test_total_errors_and_bands_of_counts_are_columns(release):
+    errors = np.full((3, 4), 2.0)
+    frame = replace(release, standard_errors=errors, bands=(errors, errors + 1)).to_frame()
+    assert frame.select("standard_error", "lowest", "highest").row(0) == (2, 2, 3)
+
+
+def test_a_notebook_shows_what_it_cost_and_no_name_as_markup(release):
+    shown = release._repr_html_()
+    assert "epsilon 1 in any window. Simulated noise: never to be published." in shown
+    assert "&lt;b&gt;" in shown
+    assert "<b>" not in shown

@@ -101,29 +101,6 @@ def test_near_a_tie_floats_do_not_decide():
         assert gaussian._kept(Told(distance, [digits]), sigma, np.array([distance])).tolist() == [kept]
 
 
-def opendps(sigma, size):
-    """Draws of OpenDP's exact sampler: an independent piece of software."""
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="float")
-    return np.array(dp.m.make_gaussian(*space, scale=sigma)([0] * size))
-
-
-def test_opendp_draws_the_same_law():
-    """Two samples in 20 cells: false alarm 1e-8. The control, 1.2 times sigma, is refused."""
-    n, sigma = 20_000, 31.4
-    theirs = opendps(sigma, n)
-    for factor, is_right in ((1.0, True), (1.2, False)):
-        ours = discrete_gaussian(secure_noise(), factor * sigma, (n,))
-        edges = np.unique(np.round(np.linspace(-3 * sigma, 3 * sigma, 19)))
-        first, second = (
-            np.bincount(np.searchsorted(edges, some), minlength=edges.size + 1) for some in (ours, theirs)
-        )
-        statistic = np.sum((first - second) ** 2 / np.maximum(first + second, 1))
-        assert bool(statistic < stats.chi2.isf(FALSE_ALARM, edges.size)) is is_right
-
-
 @pytest.mark.parametrize("sigma", [0.0, -1.0, math.inf, math.nan, 2.0**-11, 2.0**45, 1])
 def test_a_sigma_outside_its_range_is_refused(sigma):
     with pytest.raises(NoiseError):

@@ -14,8 +14,8 @@ from scipy import stats
 
 from optstream.errors import NoiseError
 from optstream.measurement.grouping import ON_DEVIATION
-from optstream.mechanisms import series
-from optstream.noise import joint_noise, secure_noise, simulated_noise
+from optstream.mechanisms import base
+from optstream.noise import discrete_gaussian, joint_noise, secure_noise, simulated_noise
 from optstream.noise.source import LARGEST_SCALE
 from optstream.noise.sources import SecureNoise
 
@@ -94,26 +94,33 @@ def test_the_largest_scale_is_drawn():
 
 def test_what_mechanisms_may_plan_can_be_drawn():
     """PeGaSus draws on a comparison at 8 times the scale that it plans with, the most of all."""
-    assert ON_DEVIATION * series.LARGEST_SCALE <= LARGEST_SCALE
+    assert ON_DEVIATION * base.LARGEST_SCALE <= LARGEST_SCALE
 
 
-def opendps(scale, size):
+def opendps(kind, scale, size):
     """Draws of OpenDP's exact sampler: an independent piece of software."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-    return np.array(dp.m.make_laplace(*space, scale=scale)([0] * size))
+    distance = dp.l1_distance(T="i64") if kind == "laplace" else dp.l2_distance(T="float")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), distance
+    return np.array(getattr(dp.m, f"make_{kind}")(*space, scale=scale)([0] * size))
 
 
-@pytest.mark.parametrize("scale", [0.3, 1.0, 96000.0])
-def test_opendp_draws_the_same_law(scale):
+@pytest.mark.parametrize(
+    ("kind", "scale"), [("laplace", 0.3), ("laplace", 1.0), ("laplace", 96000.0), ("gaussian", 31.4)]
+)
+def test_opendp_draws_the_same_law(kind, scale):
     """Two samples in 20 cells: false alarm 1e-8. The control, 1.2 times the scale, is refused."""
-    n = 20_000
+    n, source = 20_000, secure_noise()
     for factor, is_right in ((1.0, True), (1.2, False)):
-        ours, theirs = secure_noise().discrete_laplace(factor * scale, (n,)), opendps(scale, n)
+        ours = (
+            source.discrete_laplace(factor * scale, (n,))
+            if kind == "laplace"
+            else discrete_gaussian(source, factor * scale, (n,))
+        )
         edges = np.unique(np.round(np.linspace(-3 * scale, 3 * scale, 19)))
-        places = [np.searchsorted(edges, some) for some in (ours, theirs)]
+        places = [np.searchsorted(edges, some) for some in (ours, opendps(kind, scale, n))]
         first, second = (np.bincount(some, minlength=edges.size + 1) for some in places)
         statistic = np.sum((first - second) ** 2 / np.maximum(first + second, 1))
         assert bool(statistic < stats.chi2.isf(FALSE_ALARM, edges.size)) is is_right
@@ -168,9 +175,9 @@ def test_uniform_integers_take_the_bits_that_they_need_and_again_until_they_are_
     assert len(given) == 3
 
 
-def test_uniform_integers_are_uniform_up_to_the_largest_bound():
+@pytest.mark.parametrize("source", SOURCES, ids=["secure", "simulated"])
+def test_uniform_integers_are_uniform_up_to_the_largest_bound(source):
     """False alarm 1e-8 each; the control, bounds one larger, is refused."""
-    source = secure_noise()
     drawn = np.bincount(source.uniform_below(np.full(60_000, 6)), minlength=7)
     for n_values, is_right in ((6, True), (7, False)):
         expected = 60_000 / n_values
@@ -180,6 +187,11 @@ def test_uniform_integers_are_uniform_up_to_the_largest_bound():
     assert large.min() >= 0
     assert large.max() > 2**60
     assert source.uniform_below(np.ones((2, 3), dtype=np.int64)).tolist() == [[0] * 3] * 2
+    mixed = np.array([source.uniform_below(np.array([1, 2, 3, 2**40, 2**62])) for _ in range(300)])
+    assert [set(column) for column in mixed.T[:3]] == [{0}, {0, 1}, {0, 1, 2}]  # false alarm below 1e-52
+    assert (mixed < [1, 2, 3, 2**40, 2**62]).all()
+    # false alarm: 300 draws that are all in one half, 2^-299
+    assert mixed[:, 4].max() >= 2**61
 
 
 @pytest.mark.parametrize("bound", [0, -3])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from optstream.errors import ParameterError
 from optstream.privacy import (
     CappedSpend,
+    GaussianSpend,
     JointSpend,
     PeriodSpend,
     StepSpend,
@@ -46,6 +47,9 @@ def cost_of(spend, window):
         own = len(set(window) & set(range(spend.first_step, spend.first_step + spend.n_steps)))
         return max(0, min(own, free)) * spend.unit_charge
     inside = [step - spend.first_step for step in window if 0 <= step - spend.first_step < spend.n_steps]
+    if isinstance(spend, GaussianSpend):
+        moved = [len(set(part).intersection(inside)) * spend.alpha_units for part in spend.parts]
+        return sum((spend.leaves_changed * one) ** 2 for one in moved) / (2 * spend.scale**2)
     if isinstance(spend, JointSpend):
         most = [max(len(set(part).intersection(inside)) for part in group) for group in spend.groups]
         return sum(most) * spend.leaves_changed * spend.alpha_units / spend.scale
@@ -74,6 +78,22 @@ def joint_spends(draw, first_step, n_steps):
         groups, parts = [*groups, tuple(parts[:size])], parts[size:]
     scale, leaves = draw(st.fractions("1/9", 40, max_denominator=50)), draw(st.integers(1, 3))
     return JointSpend(0, "blocks", first_step, n_steps, tuple(groups), scale, 2, 1, leaves)
+
+
+@st.composite
+def gaussian_histories(draw):
+    """Sums of steps or single steps, in the one currency that has no others beside it."""
+    spends, at = [], draw(st.integers(-20, 20))
+    for _ in range(draw(st.integers(1, 5))):
+        length = draw(st.sampled_from([4, 5, 6]))
+        for _ in range(draw(st.integers(1, 2))):
+            borders = draw(st.lists(st.integers(0, length), min_size=2, max_size=8, unique=True).map(sorted))
+            sums = tuple(range(*ends) for ends in zip(borders[::2], borders[1::2], strict=False))
+            parts = draw(st.sampled_from([sums, tuple(range(step, step + 1) for step in range(length))]))
+            scale, leaves = draw(st.fractions("1/9", 40, max_denominator=50)), draw(st.integers(1, 3))
+            spends.append(GaussianSpend(0, "blocks", at, length, parts, scale, 2, leaves))
+        at += length + draw(st.integers(0, 7))
+    return spends
 
 
 @st.composite
@@ -115,12 +135,15 @@ def histories(draw):
 
 
 @settings(max_examples=40, deadline=None)
-@given(histories(), st.integers(1, 13), st.integers(-5, 40), st.integers(1, 9))
+@given(histories() | gaussian_histories(), st.integers(1, 13), st.integers(-5, 40), st.integers(1, 9))
 def test_worst_window_is_that_of_brute_force(spends, length, start, size):
     found = worst_window(spends, length)
     assert found.epsilon == brute_force(spends, length)
     attained = range(found.first_step, found.first_step + length)
     assert sum(cost_of(spend, attained) for spend in spends) == found.epsilon
+    starts = range(-40, 90)
+    charged = [sum(cost_of(spend, range(start, start + length)) for spend in spends) for start in starts]
+    assert charged_to_windows(spends, length, starts) == charged
     touching = range(start, start + size)
     assert worst_window(spends, length, touching=touching).epsilon == brute_force(spends, length, touching)
 
@@ -129,7 +152,7 @@ FAR = 10**12
 
 
 @settings(max_examples=40, deadline=None)
-@given(histories(), st.integers(1, 13), st.data())
+@given(histories() | gaussian_histories(), st.integers(1, 13), st.data())
 @pytest.mark.slow
 def test_a_repeated_history_is_priced_as_one_that_is_written_out(spends, length, data):
     shifts = st.lists(st.sampled_from([0, 0, 3, 40, -7, FAR]), min_size=1, max_size=4)
@@ -168,6 +191,8 @@ def test_a_range_that_ends_before_it_begins_asks_for_windows_with_both_ends(spen
         CappedSpend(1, "x", 5, 9, Fraction(1, 2), (1, 20), Fraction(7, 2), 3, 2, (1, Fraction(3, 16))),
         JointSpend(1, "blocks", 5, 9, ((range(0, 2), range(4, 5)), (range(6, 9),)), Fraction(7, 2), 3, 1, 2),
         JointSpend(1, "blocks", 5, 9, (), Fraction(7, 2), 3, 12),
+        GaussianSpend(1, "blocks", 5, 9, (range(0, 2), range(4, 5)), Fraction(7, 2), 3, 2),
+        GaussianSpend(0, "samples", -3, 2, (), Fraction(1), 1),
     ],
 )
 def test_spends_survive_their_document(spend):
@@ -185,6 +210,7 @@ def test_spends_survive_their_document(spend):
                 {"groups": ((range(0, 2), range(1, 3)),)},
                 {"groups": ((range(2, 4),), (range(0, 2),))},
                 {"groups": ((range(3, 5),),)},
+                {"groups": ((range(-1, 1),),)},
                 {"groups": ((range(0, 4, 2),),)},
                 {"scale": Fraction(0)},
                 {"n_nodes": 0},
@@ -195,6 +221,17 @@ def test_spends_survive_their_document(spend):
             for charges in ((), (0,), (1, 2), (0, 2, 1))
         ),
         (CappedSpend(0, "x", 0, 4, 1, (-1, -2), Fraction(1), 1), {"taken_weights": (1,)}),
+        *(
+            (GaussianSpend(0, "x", 0, 4, (), Fraction(1), 1), wrong)
+            for wrong in (
+                {"parts": (range(0, 0),)},
+                {"parts": (range(0, 2), range(1, 3))},
+                {"parts": (range(3, 4), range(0, 1))},
+                {"parts": (range(3, 5),)},
+                {"parts": (range(0, 4, 2),)},
+                {"scale": Fraction(0)},
+            )
+        ),
     ],
 )
 def test_a_spend_that_prices_nothing_is_refused(spend, wrong):

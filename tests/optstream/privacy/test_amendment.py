@@ -40,40 +40,56 @@ def test_more_leaves_cost_as_many_times_as_there_are_groups_of_them():
     assert worst_window([repriced(spend, two, five)], 3).epsilon == 3 * worst_window([spend], 3).epsilon
 
 
-def loss_of_sums(moved, scale):
-    """The exact loss of one Laplace sum of each feature when the readings move by `moved`."""
-    return abs(sum(moved)) / scale
+CUT = ((range(0, 1), range(1, 2)), (range(2, 4),))
+PLANNED = {
+    "a sum": (StepSpend(0, "sum", 0, (1,) * 4, Fraction(3), 1), lambda leaf: abs(sum(leaf))),
+    "a joint sum": (
+        PeriodSpend(0, "sum", 0, tuple(Fraction(n, 3) for n in range(5))),
+        lambda leaf: abs(sum(leaf)),
+    ),
+    "joint noise": (
+        JointSpend(0, "blocks", 0, 4, CUT, Fraction(3), 1, 2),
+        lambda leaf: sum(max(abs(sum(leaf[p.start : p.stop])) for p in group) for group in CUT),
+    ),
+}
+"""Of two leaves' four steps, for changes of 1 in one leaf and windows of two; what a leaf's moves change."""
+SUMS = [(2, 1, 2), (3, 1, 2), (1, 2, 4), pytest.param(3, 2, 3, marks=pytest.mark.nightly)]
+GROUPED = [(2, 1, 2), (3, 1, 2), (1, 1, 4), (1, 0, 4), (1, 2, 4), (2, 2, 2)]
+
+
+def of_kind(kind, cases):
+    return [
+        pytest.param(kind, *getattr(one, "values", one), marks=getattr(one, "marks", ())) for one in cases
+    ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("alpha", "leaves", "window_length"),
-    [(2, 1, 2), (3, 1, 2), (1, 2, 4), pytest.param(3, 2, 3, marks=pytest.mark.nightly)],
+    ("kind", "alpha", "leaves", "window_length"),
+    [*of_kind("a sum", SUMS), *of_kind("a joint sum", SUMS), *of_kind("joint noise", GROUPED)],
 )
-def test_no_neighbour_of_the_new_guarantee_loses_more_than_the_new_price(alpha, leaves, window_length):
-    """A sum over each leaf's four steps with noise, planned for changes of 1 in one leaf in windows of two:
-    all changes of the new guarantee, by enumeration, against the price.
-    """
-    scale = Fraction(3)
-    before = model("1", 2)
-    unit = "roaming" if leaves > 1 else "customer"
-    now = model(str(alpha), window_length, unit, leaves)
-    # one query of weight 1 a step; as a joint spend: its loss when n of its steps change
-    step = StepSpend(0, "sum", 0, (1,) * 4, scale, 1)
-    joint = PeriodSpend(0, "sum", 0, tuple(Fraction(n) / scale for n in range(5)))
-    for spend in (step, joint):
-        price = worst_window([repriced(spend, before, now)], window_length).epsilon
-        worst = Fraction(0)
-        for start in range(4):
-            inside = range(start, min(4, start + window_length))
-            # a change at each step in each of two leaves; at most `leaves` of them at a step
-            for moves in product(range(-alpha, alpha + 1), repeat=2 * len(inside)):
-                rows = [moves[place :: len(inside)] for place in range(len(inside))]
-                if any(sum(entry != 0 for entry in row) > leaves for row in rows):
-                    continue
-                worst = max(worst, sum(loss_of_sums(leaf, scale) for leaf in zip(*rows, strict=True)))
-        assert worst <= price
-        assert worst > worst_window([spend], 2).epsilon, "the old price would not have been enough"
+def test_no_neighbour_of_the_new_guarantee_loses_more_than_the_new_price(kind, alpha, leaves, window_length):
+    """All changes of the new guarantee, by enumeration (Lemma 16a). 0 leaves: one a step, any in a period."""
+    spend, changed_by = PLANNED[kind]
+    stays = kind == "joint noise" and leaves == 1
+    unit = "roaming" if leaves > 1 or (kind == "joint noise" and not leaves) else "customer"
+    now = model(str(alpha), window_length, unit, max(leaves, 1))
+    price = worst_window([repriced(spend, model("1", 2), now)], window_length).epsilon
+    worst = 0
+    for start in range(4):
+        inside = range(start, min(4, start + window_length))
+        for moves in product(range(-alpha, alpha + 1), repeat=2 * len(inside)):
+            rows = [moves[place :: len(inside)] for place in range(len(inside))]
+            changed = [(0,) * start + leaf + (0,) * (4 - inside.stop) for leaf in zip(*rows, strict=True)]
+            if any(sum(entry != 0 for entry in row) > max(leaves, 1) for row in rows) or (
+                stays and all(map(any, changed))
+            ):
+                continue
+            worst = max(worst, sum(map(changed_by, changed)))
+    assert Fraction(worst, 3) <= price
+    # of longer windows alone the old price of a group is enough: it holds for any changes
+    old = worst_window([spend], window_length if kind == "joint noise" else 2).epsilon
+    assert (Fraction(worst, 3) > old) == ((kind, alpha, leaves) != ("joint noise", 1, 1))
 
 
 def test_points_under_a_cap_count_once_for_each_old_window_in_a_new_one():
@@ -113,42 +129,6 @@ def test_one_who_may_now_change_leaves_pays_joint_noise_step_by_step():
     assert worst_window([repriced(GROUPS, roaming, three)], 3) == worst_window(
         [replace(GROUPS, alpha_units=6)], 3
     )
-
-
-@pytest.mark.parametrize(
-    ("alpha", "leaves", "window_length"), [(2, 1, 2), (3, 1, 2), (1, 1, 4), (1, 0, 4), (1, 2, 4), (2, 2, 2)]
-)
-def test_no_neighbour_of_the_new_guarantee_loses_more_of_joint_noise(alpha, leaves, window_length):
-    """Lemma 16a: two groups in each of two leaves, planned for changes of 1 in one leaf of a period and
-    windows of two; all changes of the new guarantee. 0 leaves: one at a step, any in a period.
-    """
-    groups = ((range(0, 1), range(1, 2)), (range(2, 4),))
-    spend = JointSpend(0, "blocks", 0, 4, groups, Fraction(3), 1, 2)
-    unit = "customer" if leaves == 1 else "roaming"
-    now = model(str(alpha), window_length, unit, max(leaves, 1))
-    price = worst_window([repriced(spend, model("1", 2), now)], window_length).epsilon
-    worst = 0
-    for start in range(4):
-        inside = range(start, min(4, start + window_length))
-        for moves in product(range(-alpha, alpha + 1), repeat=2 * len(inside)):
-            rows = [moves[place :: len(inside)] for place in range(len(inside))]
-            if any(sum(entry != 0 for entry in row) > max(leaves, 1) for row in rows):
-                continue
-            changed = [dict(zip(inside, leaf, strict=True)) for leaf in zip(*rows, strict=True)]
-            if leaves == 1 and all(any(leaf.values()) for leaf in changed):
-                continue
-            worst = max(
-                worst,
-                sum(
-                    max(abs(sum(leaf.get(step, 0) for step in part)) for part in group)
-                    for leaf in changed
-                    for group in groups
-                ),
-            )
-    assert Fraction(worst, 3) <= price
-    # of longer windows alone the old price is enough: it holds for any changes of a group
-    enough = worst_window([spend], window_length).epsilon
-    assert (Fraction(worst, 3) > enough) == ((alpha, leaves) != (1, 1))
 
 
 def test_an_unknown_spend_is_refused():

@@ -1,6 +1,5 @@
 """What a long span loses: against exact enumeration in fractions, and against figures known beforehand."""
 
-from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
@@ -13,10 +12,10 @@ from optstream.errors import ParameterError
 from optstream.measurement.grouping import GROUPER
 from optstream.measurement.sums import SAMPLES
 from optstream.mechanisms.w_event import DISTANCE
-from optstream.privacy import CappedSpend, JointSpend, PeriodSpend, StepSpend, horizon, worst_window
-from optstream.privacy import accountant as composition
+from optstream.privacy import CappedSpend, GaussianSpend, JointSpend, PeriodSpend, StepSpend, worst_window
 from optstream.privacy.horizon import loss_of_days, loss_over, windows_of_parts
 from optstream.privacy.rules import PUBLICATIONS
+from optstream.privacy.zero_concentrated import epsilon_of
 
 DELTA = Fraction(1, 10**6)
 
@@ -101,24 +100,6 @@ def test_it_never_exceeds_the_plain_sum_and_grows_with_the_days():
     assert lost[0] == 0
     assert all(one.epsilon <= float(one.plain) for one in found)
     assert lost[-1] < float(found[-1].plain) / 1.5
-
-
-def test_spends_that_are_alike_count_as_often_as_they_are():
-    """By brute force: the sums of each spend's own, of every kind, wherever it begins."""
-    kinds = [
-        step(SAMPLES, (1, 0, Fraction(1, 2)), Fraction(80), 10),
-        step("blocks", (1, 1, 0, 1), Fraction(80), 10),
-        step(GROUPER, (1, 2), Fraction(7), 1),
-        PeriodSpend(0, "features", 0, (Fraction(0), Fraction(1, 3))),
-        CappedSpend(0, SAMPLES, 0, 4, 2, (), Fraction(5), 1),
-        joint_day(2, 2, 9, 1),
-    ]
-    spends = [replace(one, first_step=4 * number) for one in kinds for number in range(3)] + kinds
-    whole, each = horizon._parts_of(spends), [horizon._parts_of([one]) for one in spends]
-    for name in ("draws", "pure"):
-        assert getattr(whole, name) == sum((getattr(one, name) for one in each), Counter())
-    for name in ("plain", "added"):
-        assert getattr(whole, name) == sum(getattr(one, name) for one in each) > 0
 
 
 def test_steps_that_share_a_draw_are_one_change_of_it():
@@ -285,14 +266,13 @@ def _of_pure(epsilon):
     return exp(epsilon) / (1 + exp(epsilon))
 
 
-def test_a_change_of_many_units_is_covered_by_continuous_noise(monkeypatch):
-    spends = [step(SAMPLES, (1,) * 10, Fraction(4000), 300)]
-    listed = loss_over(spends, DELTA, adaptive=False, window=None).epsilon
-    composition.composed.cache_clear()
-    monkeypatch.setattr(composition, "LARGEST_SHIFT", 100)
-    covered = loss_over(spends, DELTA, adaptive=False, window=None).epsilon
-    composition.composed.cache_clear()
-    assert listed <= covered <= listed * 1.02
+def test_a_change_of_many_units_is_covered_by_continuous_noise():
+    """Of a hundredth of the units all losses are listed."""
+    listed, covered = (
+        loss_over([step(SAMPLES, (1,) * 10, Fraction(4000 * n), 300 * n)], DELTA, adaptive=False, window=None)
+        for n in (1, 100)
+    )
+    assert listed.epsilon <= covered.epsilon <= listed.epsilon * 1.02
 
 
 def test_the_loss_of_any_days_in_a_row_is_none_of_their_spans_below():
@@ -334,3 +314,43 @@ def test_days_that_choose_by_what_was_released_lose_whole_windows():
     assert found.composed == "windows"
     with pytest.raises(ParameterError, match=r"n_days must be in 1 \.\. 40"):
         loss_of_days(plans, 41, DELTA, window=None)
+
+
+def gaussian(first_step, *lengths):
+    """Sums over so many steps each, one after the other, of sigma 10 and a change of 1."""
+    stops = [sum(lengths[: number + 1]) for number in range(len(lengths))]
+    parts = tuple(range(stop - length, stop) for stop, length in zip(stops, lengths, strict=True))
+    return GaussianSpend(0, "blocks", first_step, stops[-1], parts, Fraction(10), 1)
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_rho_adds_up_over_a_span_by_all_steps_of_each_measurement(adaptive):
+    spends = [gaussian(0, 1, 1, 2), gaussian(4, 3)]
+    found = loss_over(spends, DELTA, adaptive=adaptive, window=None)
+    assert (found.plain, found.composed) == (Fraction(1 + 1 + 4 + 9, 200), "rho")
+    assert epsilon_of(found.plain, DELTA) <= Fraction(found.epsilon)
+    assert found.epsilon == pytest.approx(float(epsilon_of(found.plain, DELTA)))
+
+
+def test_a_sum_over_two_windows_costs_four_times_what_it_costs_one():
+    """So whole windows are no bound in rho: two of them would state half of what is lost."""
+    spend = gaussian(0, 4)
+    window = (2, worst_window([spend], 2).epsilon)
+    found = loss_over([spend], DELTA, adaptive=False, window=window)
+    assert found.plain == 4 * window[1]
+    days = loss_of_days([[spend], [replace(spend, first_step=4)]], 1, DELTA, window=window)
+    assert (days.plain, days.epsilon) == (found.plain, found.epsilon)
+
+
+def test_the_loss_of_any_days_in_a_row_is_that_of_the_dearest_in_rho():
+    days = [[gaussian(0, 1)], [gaussian(1, 2)], [gaussian(3, 1)], [gaussian(4, 2)], [gaussian(6, 2)]]
+    found = loss_of_days(days, 2, DELTA, window=None)
+    assert found.plain == Fraction(8, 200)
+
+
+def test_a_span_of_two_currencies_is_refused():
+    mixed = [gaussian(0, 1), StepSpend(0, SAMPLES, 1, (1,), Fraction(3), 1)]
+    with pytest.raises(ParameterError, match="never added up"):
+        loss_over(mixed, DELTA, adaptive=False, window=None)
+    with pytest.raises(ParameterError, match="never added up"):
+        loss_of_days([[one] for one in mixed], 1, DELTA, window=None)

@@ -27,14 +27,6 @@ def test_there_and_back_loses_hardly_anything_and_never_gains(epsilon, delta):
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), PAIRS)
-def test_it_is_at_least_bun_and_steinkes_simple_bound(epsilon, delta):
-    """Proposition 1.3: epsilon = rho + 2 sqrt(rho ln(1 / delta)), solved for rho."""
-    log = math.log(1 / delta)
-    simple = (math.sqrt(log + float(epsilon)) - math.sqrt(log)) ** 2
-    assert simple < float(largest_rho(epsilon, delta)) < 3 * simple + 1
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), PAIRS)
 def test_opendp_finds_the_same_epsilon(epsilon, delta):
     import opendp.prelude as dp
 

@@ -3,9 +3,8 @@
 import pytest
 
 from optstream.catalogue import read_published
-from optstream.catalogue.backends import StoreUrl, locate
 from optstream.errors import ParameterError, PublicationError
-from optstream.storage.store import name_below
+from optstream.storage.store import StoreUrl, locate, name_below
 
 
 def test_a_url_can_be_extended_and_compared():

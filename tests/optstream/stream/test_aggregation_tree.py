@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.stream import AggregationTree
+from optstream.stream import AggregationTree, Lattice
+from optstream.stream.lattice import Margin
 
 RAGGED = {"b1": "b", "world": None, "a": "world", "b": "world", "b2": "b"}
 
@@ -54,3 +55,67 @@ def test_equal_trees_are_one_key_in_every_process_and_others_are_not():
     assert {tree: 1, renamed: 2}[again] == 1
     assert tree != renamed
     assert hash(renamed) == hash(tree), "of one shape: told apart by their names"
+
+
+TREE = AggregationTree.from_parents(
+    {"all": None, "A": "all", "B": "all", "A-x": "A", "A-y": "A", "B-x": "B", "B-y": "B"}
+)
+CELLS = {"x": ["A-x", "B-x"], "y": ["A-y", "B-y"]}
+LATTICE = Lattice.of_tree(TREE, "sector", CELLS)
+
+
+def test_the_margin_is_one_more_level_below_the_root():
+    assert LATTICE.nodes == (*TREE.nodes, "x", "y")
+    assert [LATTICE.nodes[up] for up in LATTICE.parents[-2:]] == ["all", "all"]
+    assert LATTICE.depths.tolist() == [0, 1, 1, 2, 2, 2, 2, 3, 3]
+    assert LATTICE.heights.tolist() == [2, 1, 1, 0, 0, 0, 0, 1, 1]
+    assert LATTICE.levels == (range(1), range(1, 3), range(3, 7), range(7, 9))
+    assert LATTICE.leaves == TREE.leaves
+    assert LATTICE.leaves_below.tolist() == [4, 2, 2, 1, 1, 1, 1, 2, 2]
+    assert LATTICE.tree == TREE
+
+
+def test_leaves_add_up_both_ways():
+    cells = np.array([[1, 10], [2, 20], [3, 30], [4, 40]])
+    found = LATTICE.add_up(cells)
+    assert found[:, 0].tolist() == [10, 3, 7, 1, 2, 3, 4, 4, 6]
+    assert found.dtype == cells.dtype
+    assert np.array_equal(found[:, 1], 10 * found[:, 0])
+    assert np.array_equal(LATTICE.add_up(np.stack([cells, cells]))[1], found)
+    for parts, wholes in LATTICE.sums:
+        sums = np.zeros_like(found)
+        np.add.at(sums, wholes, found[parts])
+        assert np.array_equal(sums[np.unique(wholes)], found[np.unique(wholes)])
+
+
+def test_a_sum_may_take_nodes_of_tree_or_margin_that_share_no_leaf():
+    assert LATTICE.leaves_in(["x"]).tolist() == [1, 0, 1, 0]
+    assert LATTICE.leaves_in(["x", "A-y"]).tolist() == [1, 1, 1, 0]
+    for nodes in (["x", "A"], ["all", "y"], []):
+        with pytest.raises(ParameterError):
+            LATTICE.leaves_in(nodes)
+    with pytest.raises(ParameterError, match="'nobody'"):
+        LATTICE.leaves_in(["nobody"])
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        ({"x": ["A-x", "B-x"], "y": ["A-y"]}, "all leaves of the hierarchy and nothing else; see 'B-y'"),
+        ({"x": ["A-x", "B-x"], "y": ["A-y", "B-y", "B-x"]}, "each leaf in one node; 'B-x' is in 'y'"),
+        ({"x": ["A-x", "B-x", "B"], "y": ["A-y", "B-y"]}, "nothing else; see 'B'"),
+        ({"A": ["A-x", "B-x"], "y": ["A-y", "B-y"]}, "must not be in the tree; got 'A'"),
+        ({**CELLS, "z": []}, "each node of a margin must have a leaf"),
+    ],
+)
+def test_what_is_no_partition_is_refused(cells, says):
+    with pytest.raises(ParameterError, match=says):
+        Lattice.of_tree(TREE, "sector", cells)
+
+
+def test_codes_of_cells_that_are_not_there_must_stand_for_one_node_too():
+    """Rows of (a, b-c), which is no cell, would be counted as those of (a-b, c)."""
+    tree = AggregationTree.from_parents({"all": None, "a": "all", "a-b": "all"})
+    cells = (("a", ("c", "x")), ("a-b", ("c", "b-c")))
+    with pytest.raises(ParameterError, match="'a-b-c' would be used twice"):
+        Margin("sector", ("c", "b-c", "x"), cells).on(tree)

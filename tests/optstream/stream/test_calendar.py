@@ -1,11 +1,17 @@
 """The calendar: days that clock changes shorten and lengthen, and the local time of each step."""
 
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
+from functools import cache
+from itertools import pairwise
+from zoneinfo import ZoneInfo, available_timezones
 
+import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.stream import Calendar
+from optstream.stream import Calendar, days_from
+from optstream.stream.calendar import FOLLOWS_A_MACHINE, ORIGIN
+from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY, PublicDays
 
 
 def test_clock_changes_shorten_and_lengthen_the_elapsed_day():
@@ -56,3 +62,133 @@ def test_the_local_time_of_a_step_is_the_one_that_its_day_gives_it(kind, day):
     times = [calendar.local_time(first + number) for number in range(calendar.n_steps(day))]
     assert tuple(time.replace(tzinfo=None, fold=0) for time in times) == calendar.local_times(day)
     assert [time.tzinfo is None for time in times] == [kind == "fixed"] * len(times)
+
+
+FIRST, LAST = date(1986, 1, 1), date(2031, 12, 31)
+ONE, HALF_HOUR = timedelta(days=1), timedelta(minutes=30)
+
+
+@cache
+def changes_of_every_zone():
+    """Every change of every zone's clock: a zone and the day, one of each that no calendar can tell apart."""
+    midnights = [datetime(day.year, day.month, day.day) for day in days_from(FIRST - ONE, LAST + 14 * ONE)]
+    weekly, found = range(1, len(midnights) - 14, 7), {}
+    for name in sorted(available_timezones()):
+        if name.startswith(FOLLOWS_A_MACHINE):
+            continue
+        zone = ZoneInfo(name)
+        offsets = [midnights[at].replace(tzinfo=zone).utcoffset() for at in weekly]
+        weeks = [at for at, (one, after) in zip(weekly, pairwise(offsets), strict=False) if one != after]
+        for at in (at for week in weeks for at in range(week, week + 7)):
+            days = midnights[at - 1 : at + 4]
+            stands = [day.replace(tzinfo=zone).utcoffset() for day in days]
+            if stands[1] != stands[2]:
+                # all that a calendar asks of a zone: the clock at the origin, at midnights and at steps
+                asked = (datetime(2000, 1, 1, tzinfo=zone).utcoffset(), *stands)
+                began = days[0].replace(tzinfo=UTC) - asked[0]
+                steps = ((began + half * HALF_HOUR).astimezone(zone).utcoffset() for half in range(-20, 212))
+                found.setdefault((days[1].date(), asked, tuple(steps)), name)
+    return [(name, day) for (day, *_), name in found.items()]
+
+
+def test_around_every_change_of_every_zone_a_day_is_whole_or_refused():
+    changes, lengths = changes_of_every_zone(), set()
+    assert len(changes) > 3000
+    for zone, day in changes:
+        for minutes in (30, 60):
+            calendar = Calendar(minutes, zone)
+            for one in days_from(day - ONE, day + ONE):
+                told = calendar.steps_over(one, one)
+                try:
+                    n_steps, first = calendar.n_steps(one), calendar.first_step(one)
+                except ParameterError:
+                    continue
+                assert told == range(first, first + n_steps), (zone, one)
+                skips = calendar.skips(one)
+                assert skips == (n_steps == 0) == (calendar.periods_of(one) == ())
+                assert skips == (one not in calendar.periods(one - ONE, one + ONE))
+                lengths.add(n_steps * minutes)
+                if skips:
+                    with pytest.raises(ParameterError, match="was no day in"):
+                        calendar.check_period(one)
+                    assert calendar.after(one - ONE) == one + ONE == calendar.after(one, 1)
+                    assert calendar.after(one + ONE, -1) == one - ONE
+                    continue
+                assert len(calendar.local_times(one)) == len(calendar.utc_times(one)) == n_steps
+                assert [calendar.period_from_step(step) for step in (told[0], told[-1])] == [one, one]
+                places = PublicDays.from_calendar(calendar).clock(np.array([first]))
+                assert places[0] // calendar.slots == (one - date(2000, 1, 1)).days
+    assert 0 in lengths
+    assert len(lengths) > 5
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("localtime", "posixrules", "Factory", "posix/Europe/Paris", "right/Europe/Paris"),
+        *("/etc/localtime", "../Paris", "", "europe/paris/", 1, None),
+    ],
+)
+def test_a_name_that_each_machine_reads_otherwise_is_no_time_zone(name):
+    with pytest.raises(ParameterError, match="IANA"):
+        Calendar(30, name)
+
+
+PARIS = Calendar(30, "Europe/Paris")
+
+
+@pytest.mark.parametrize(
+    ("day", "n_steps", "slots"),
+    [
+        (date(2016, 3, 26), 48, list(range(48))),
+        (date(2016, 3, 27), 46, [*range(4), *range(6, 48)]),
+        (date(2016, 10, 30), 50, [*range(6), *range(4, 48)]),
+    ],
+)
+def test_the_clock_is_the_local_one_on_days_of_46_and_50_steps(day, n_steps, slots):
+    days = PublicDays.from_calendar(PARIS)
+    first = PARIS.first_step(day)
+    clock = days.clock(np.arange(first, first + n_steps))
+    assert len(set((clock // 48).tolist())) == 1
+    assert (clock % 48).tolist() == slots
+    assert days.clock(first + n_steps) % 48 == 0
+
+
+def test_a_calendars_week_and_holidays_are_the_dates_own():
+    for kind in ("elapsed", "fixed"):
+        calendar = Calendar(30, "Europe/Paris", kind)
+        days = PublicDays.from_calendar(calendar, [date(2016, 5, 5)])
+        for day, wanted in (
+            (date(2016, 5, 4), WORKDAY),
+            (date(2016, 5, 5), REST_DAY),
+            (date(2016, 5, 7), SATURDAY),
+            (date(2016, 5, 8), REST_DAY),
+        ):
+            assert days.kinds(days.clock([calendar.first_step(day)])).tolist() == [wanted]
+
+
+@pytest.mark.parametrize("zone", ["Europe/Paris", "America/New_York", "Australia/Lord_Howe"])
+def test_the_clock_is_the_local_time_of_every_step_of_a_year(zone):
+    calendar = Calendar(30, zone, "elapsed")
+    days, first = PublicDays.from_calendar(calendar), calendar.first_step(date(2025, 1, 1))
+    steps = first + np.arange(365 * 48)
+    local = [calendar.local_time(int(step)) for step in steps]
+    wanted = [(one.date() - ORIGIN).days * 48 + 2 * one.hour + one.minute // 30 for one in local]
+    assert days.clock(steps).tolist() == wanted
+    few = np.random.default_rng(1).choice(365 * 48, 24)
+    assert days.clock(steps[few].reshape(4, 6)).tolist() == np.array(wanted)[few].reshape(4, 6).tolist()
+    assert days.clock(int(steps[-1])) == wanted[-1]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"steps_per_day": 0}, "steps_per_day must be an integer of at least 1; got 0"),
+        ({"steps_per_day": 48, "first_weekday": 7}, r"first_weekday must be in \[0, 6\], Monday 0, or None"),
+    ],
+)
+def test_what_does_not_fit_is_refused(given, message):
+    with pytest.raises(ParameterError, match=message):
+        PublicDays(**given)
+    with pytest.raises(ParameterError, match=r"first_day of PublicDays must be a day such as .*'2024-03-01'"):
+        PublicDays.from_date("2024-03-01", steps_per_day=24)

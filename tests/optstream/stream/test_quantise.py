@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.stream.private_period import quantise
+from optstream.errors import ParameterError
+from optstream.stream import PrivatePeriod
+from optstream.stream.private_period import open_private_period, quantise
 
 resolutions = st.sampled_from(
     [Fraction(1, 1000), Fraction(1), Fraction(1, 4), Fraction(3, 1000), Fraction(5)]
@@ -63,3 +65,34 @@ def test_around_2_to_the_50_units_values_are_clamped_exactly(resolution, dtype):
 @pytest.mark.parametrize("value", [np.iinfo(np.int64).max, np.iinfo(np.int64).min])
 def test_the_largest_integers_are_clamped_too(value):
     assert abs(quantise(np.array([value]), Fraction(1, 3)).item()) == 2**50
+
+
+def test_a_private_period_shows_no_value():
+    period = PrivatePeriod.from_values([[71234.5, 1], [2, 3]], resolution=Fraction(1), first_step=5)
+    assert repr(period) == "PrivatePeriod(n_leaves=2, n_steps=2, first_step=5)"
+    assert "71234" not in str(period)
+    assert not [
+        name for name in dir(period) if isinstance(getattr(period, name), np.ndarray) and "__" not in name
+    ]
+    with pytest.raises(AttributeError):
+        period.first_step = 0
+
+
+def test_a_private_period_is_a_copy_of_integers():
+    units = np.ones((2, 3), dtype=np.int64)
+    period = PrivatePeriod(units, resolution=Fraction(1), first_step=0)
+    units[0, 0] = 5
+    assert open_private_period(period).tolist() == [[1, 1, 1], [1, 1, 1]]
+    with pytest.raises(ParameterError, match="int64"):
+        PrivatePeriod(units.astype(float), resolution=Fraction(1), first_step=0)
+    with pytest.raises(ParameterError, match="at least one step"):
+        PrivatePeriod(units[:, :0], resolution=Fraction(1), first_step=0)
+    with pytest.raises(ParameterError, match=r"first_step of a period must be a whole number; got 4\.0"):
+        PrivatePeriod(units, resolution=Fraction(1), first_step=4.0)
+
+
+def test_sums_of_a_private_period_cannot_overflow_and_size_stops_no_day():
+    extreme = np.full((2, 3), np.iinfo(np.int64).min)
+    extreme[1] = np.iinfo(np.int64).max
+    units = open_private_period(PrivatePeriod(extreme, resolution=Fraction(1), first_step=0))
+    assert units.tolist() == [[-(2**49)] * 3, [2**49] * 3]

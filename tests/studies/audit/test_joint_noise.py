@@ -10,15 +10,10 @@ import numpy as np
 import pytest
 
 from optstream.measurement.sums import measure_steps
-from optstream.mechanisms import HistoryInformed
-from optstream.mechanisms import blocks as block_groups
-from optstream.mechanisms import history_informed as informed
-from optstream.mechanisms.blocks import BlockGroups
 from optstream.noise import simulated_noise
-from optstream.privacy import JointSpend, PrivacyModel, worst_window
+from optstream.privacy import JointSpend
 from optstream.privacy.rules import cut, worst_sum
 from optstream.stream import PrivatePeriod
-from optstream.stream.public_days import PublicDays
 from studies.audit.attack import audit
 from studies.audit.controls import ALPHA, Control
 from studies.audit.histories import Outputs
@@ -64,13 +59,6 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize("neighbours", PAIRS)
-def test_joint_noise_costs_no_more_than_the_accountant_says(neighbours):
-    assert worst_window([spend_of(day, WORST, LEAVES) for day in range(2)], 2).epsilon == 1
-    result = audit(subject(neighbours, PAIRS[neighbours]), n_runs=RUNS, noise=simulated_noise(7))
-    assert TIMES / 3 < result.lower_bound <= TIMES, result
-
-
 @pytest.mark.parametrize("neighbours", ["a step of each of two groups", "over midnight"])
 def test_a_group_that_is_charged_once_where_a_window_cuts_two_is_caught(neighbours):
     broken_twin = subject(neighbours, PAIRS[neighbours], n_groups=1)
@@ -82,54 +70,3 @@ def test_one_who_changes_leaf_inside_a_group_is_caught():
     moves, stays = (subject("a group", [(0, 0), (leaf, 1)], 1) for leaf in (1, 0))
     assert audit(moves, n_runs=RUNS, noise=simulated_noise(9)).lower_bound > TIMES
     assert audit(stays, n_runs=RUNS, noise=simulated_noise(9)).lower_bound <= TIMES
-
-
-def blocks(neighbours, changed):
-    """The same by HistoryInformed, which draws pairs of single steps: its own groups and its own scale."""
-    one = np.zeros((LEAVES, 2 * STEPS))
-    other = one.copy()
-    for leaf, step in changed:
-        other[leaf, step] = TIMES
-
-    def draw(series, n_runs, noise):
-        mechanism = HistoryInformed(
-            PrivacyModel("1", 2, 1, resolution=Fraction(1, ALPHA)), 2, 1, days=PublicDays(1), relearn_days=0,
-            noise="joint", group_size=2, period_lengths=(STEPS,), n_nodes=n_runs * LEAVES, declared_leaves=1,
-        )  # fmt: skip
-        noisy, state = [], None
-        for day in range(2):
-            rows = np.tile(series[:, STEPS * day : STEPS * (day + 1)], (n_runs, 1))
-            measured = mechanism.measure(rows, noise=noise, first_step=STEPS * day, state=state)
-            assert measured.choices["blocks"] == [[step, step + 1] for step in range(STEPS)]
-            noisy.append(measured.answers.values[0])
-            state = measured.state
-        seen = np.concatenate(noisy, axis=1).reshape(n_runs, LEAVES, 2 * STEPS)
-        return Outputs.of_numbers(np.stack([seen[:, leaf, step] for leaf, step in changed], axis=1))
-
-    return Control("joint blocks", neighbours, float(TIMES), one, other, draw)
-
-
-@pytest.mark.parametrize(
-    "neighbours", ["both steps of a group", "a step of each of two groups", "over midnight"]
-)
-def test_blocks_in_groups_cost_no_more_than_their_plan_says(neighbours):
-    result = audit(blocks(neighbours, PAIRS[neighbours]), n_runs=RUNS, noise=simulated_noise(11))
-    assert TIMES / 3 < result.lower_bound <= TIMES, result
-
-
-@pytest.mark.parametrize("neighbours", ["a step of each of two groups", "over midnight"])
-def test_a_plan_that_charges_one_group_where_a_window_cuts_two_is_caught(neighbours, monkeypatch):
-    class Twin(BlockGroups):
-        @property
-        def worst(self):
-            return super().worst - 1
-
-    informed._joint_groups.cache_clear()
-    # headroom would leave out what the twin's scale cannot pay for: the twin forgets that as well
-    monkeypatch.setattr(block_groups, "BlockGroups", Twin)
-    monkeypatch.setattr(informed, "groups_with_headroom", lambda groups, *others: groups)
-    try:
-        broken_twin = blocks(neighbours, PAIRS[neighbours])
-        assert audit(broken_twin, n_runs=RUNS, noise=simulated_noise(12)).lower_bound > TIMES
-    finally:
-        informed._joint_groups.cache_clear()

@@ -10,8 +10,9 @@ from optstream.measurement import L1Sampling
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
-from studies.audit import MechanismSubject, make_neighbours, our_cases
-from studies.audit.cases import FLAT, RAGGED, short, short_l1
+from studies.audit.cases import FLAT, RAGGED, our_cases, short, short_l1
+from studies.audit.histories import MechanismSubject
+from studies.audit.neighbours import make_neighbours
 from tests.optstream.mechanisms.silent_noise import Scaled
 
 CASES = [case for case in our_cases(days=True) if isinstance(case.subject, MechanismSubject)]

@@ -1,10 +1,12 @@
 """What is refused of a configuration, with key, rule and remedy: pieces of TOML over an example."""
 
+import re
 import tomllib
 
 import pytest
 import tomlkit
 
+from tasks.config.load import REMOVED
 from tasks.config.templates import example_of
 from tests.tasks.config.refused import refused
 
@@ -57,8 +59,6 @@ CASES = {
         ('sampling.method = "l1"', "sampling.method must be left out: with sampling.threshold points"),
         ('sampling.method = ["l1"]', "sampling.method must be left out: with sampling.threshold points"),
         ('sampling = { method = "equally_spaced", threshold = "5" }', "sampling.method must be left out"),
-        ('mechanism.noise = "joint"\nstream.leaves_per_period = 1\nsampling.threshold = "1"',
-         'mechanism.noise "joint" is for equally spaced points'),
         ('mechanism.noise = "joint"\nstream.leaves_per_period = 1\nsampling.threshold = "1"',
          'mechanism.noise "joint" is for equally spaced points'),
         ("samplign = {}", "samplign is not a known section; did you mean sampling?"),
@@ -132,7 +132,6 @@ CASES = {
     ],
     HISTORY: [
         ('hierarchy.cells.53 = ["homes"]', "hierarchy.cells must be left out without hierarchy.margins"),
-        ('hierarchy.cells.53 = ["homes"]', "hierarchy.cells must be left out without hierarchy.margins"),
         ('mechanism.noise = "joint"', 'noise "joint" at levels of several nodes is for customers whose'),
         ('mechanism.noise = "loud"', 'mechanism.noise must be "joint" or "laplace"'),
         ("stream.leaves_per_period = 2", "stream.leaves_per_period must be 1, where each customer's"),
@@ -144,6 +143,8 @@ CASES = {
         ('stream.leaves_per_period = 1\nstream.unit = "roaming"', 'must be left out for unit "roaming"'),
         ('mechanism = { name = "Sample", noise = "joint" }', "mechanism.noise is not a known key"),
         ('privacy.counts = true\nprivacy.resolution = "2"', 'privacy.resolution must be "1" where privacy.c'),
+        ('privacy.counts = true\nprivacy.resolution = "1"\nprivacy.lower_bound = "-1"',
+         "privacy.lower_bound must be at least 0 where privacy.counts"),
     ],
     TWO_DIMENSIONS: [
         ('hierarchy.margins.tariff = ["day"]', "hierarchy.margins must have one margin: numbers of three"),
@@ -176,3 +177,13 @@ CASES = {
 def test_a_problem_is_told_with_its_key_its_rule_and_the_remedy(load_text, text, piece, told):
     text = tomlkit.dumps(laid_over(tomllib.loads(text), tomllib.loads(piece)))
     assert told in refused(load_text, text)
+
+
+@pytest.mark.parametrize("named", sorted(REMOVED))
+def test_of_a_key_of_an_earlier_version_it_is_said_once_what_to_do_without_it(load_text, named):
+    table, _, key = named.removesuffix(' = "model"').partition(".")
+    line = "" if not key else f'{key} = "model"' if "=" in named else f"{key} = 7"
+    heading = "[[covariates]]" if table == "covariates" else f"[{table}]"
+    text = LOAD.replace('levels = ["1/2", "1/2"]', "")
+    text, n_found = re.subn(rf"^(# )?\[{table}\].*", f"{heading}\n{line}", text, flags=re.M)
+    assert refused(load_text, text if n_found else f"{text}\n{heading}\n{line}").count(REMOVED[named]) == 1

@@ -143,10 +143,10 @@ def test_a_file_that_only_the_pass_over_customers_cannot_read_costs_its_day(stre
         stream.write(name, stream.metered(name, 1.0))
     real = summed.seen_of
 
-    def breaks(files, settings):
+    def breaks(files):
         if any(file.leaf == 1 for file in files):
             raise pl.exceptions.ComputeError("a reading of 71234")
-        return real(files, settings)
+        return real(files)
 
     monkeypatch.setattr(summed, "seen_of", breaks)
     assert metrics(stream)["file_fault"] == [None, "unreadable"]

@@ -126,3 +126,54 @@ def test_control_a_product_in_floats_counts_other_integers():
     exact = read(pl.Series(column), bounds, own)["units"].to_numpy()
     assert np.array_equal(exact, np.arange(20_000) + 1)
     assert np.any(quantise(column * float(factor), resolution) != exact)
+
+
+# Floats, also where floating point alone does not decide.
+
+FINE = [*RESOLUTIONS, Fraction(1, 10**8)]
+FLOAT_BOUNDS = [
+    (Fraction(0), Fraction(6)),
+    (Fraction("-2.5"), Fraction("100.0005")),
+    (Fraction(5), Fraction(10**6)),
+]
+
+
+def defined_floats(values, bounds, resolution):
+    units = []
+    for value in values:
+        if np.isnan(value):
+            units.append(0)
+            continue
+        low, high = bounds
+        exact = Fraction(Decimal(str(value))) if np.isfinite(value) else (high if value > 0 else low)
+        units.append(floor(min(max(exact, low), high) / resolution + Fraction(1, 2)))
+    return units
+
+
+near_ties = st.builds(
+    lambda units, halves, ulps: float(np.float64(units * 0.001 + halves * 0.0005) * (1 + ulps * 2.0**-52)),
+    st.integers(-10, 7000), st.integers(0, 1), st.integers(-2, 2),
+)  # fmt: skip
+decimals = st.decimals(-3, 120, allow_nan=False, places=4).map(float)
+
+
+@given(
+    st.lists(near_ties | decimals | st.floats(allow_nan=True, allow_infinity=True), max_size=40),
+    st.sampled_from(FLOAT_BOUNDS),
+    st.sampled_from(FINE),
+    st.sampled_from([np.float32, np.float64]),
+)
+@pytest.mark.slow
+def test_any_float_counts_as_defined(values, bounds, resolution, number):
+    with np.errstate(over="ignore"):
+        raw = np.array(values, dtype=np.float64).astype(number)
+    assert read(pl.Series(raw), bounds, resolution)["units"].to_list() == defined_floats(
+        raw, bounds, resolution
+    )
+
+
+def test_every_tie_of_a_day_counts_as_defined():
+    raw = np.arange(60_001) / 10_000
+    raw[::1000] = np.nan
+    expected = [0 if np.isnan(raw[tenth]) else (tenth + 5) // 10 for tenth in range(60_001)]
+    assert read(pl.Series(raw), FLOAT_BOUNDS[0])["units"].to_list() == expected

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from optstream.errors import LedgerError
-from tasks.monitor.view import Severity
+from tasks.monitor.alarms import Severity
 from tests.tasks.two_regions import STEPS
 
 ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)

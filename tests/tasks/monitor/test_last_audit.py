@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime
 
-from tasks.monitor.records import keep_audit, last_audit
+from studies.audit.run import keep_audit
+from tasks.monitor.facts import last_audit
 from tests.tasks.monitor.conftest import FIRST
 
 EARLIER, LATER = datetime(2016, 5, 1, tzinfo=UTC), datetime(2016, 5, 2, tzinfo=UTC)

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 import polars as pl
 import pytest
 
-from tasks.monitor.view import Severity
+from tasks.monitor.alarms import Severity
 from tests.tasks.monitor.conftest import Watched
 from tests.tasks.two_regions import FEW_BLOCKS, released_by
 

@@ -6,9 +6,8 @@ import pytest
 
 from flows.cli.output import Terminal
 from flows.cli.read import show_view
-from tasks.monitor.alarms import Severity
+from tasks.monitor.alarms import Kind, Severity
 from tasks.monitor.facts import Suspect
-from tasks.monitor.view import Kind
 from tests.tasks.two_regions import in_another_unit
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)

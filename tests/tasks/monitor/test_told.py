@@ -5,8 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 
 from optstream.stream import Hour
 from tasks.monitor import alarms as monitored
+from tasks.monitor.alarms import Kind
 from tasks.monitor.notify import FILE, heard, news_for, read_told, seen, write_told
-from tasks.monitor.view import Kind
 
 NOW = datetime(2016, 6, 3, tzinfo=UTC)
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]

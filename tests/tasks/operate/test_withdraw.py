@@ -65,7 +65,7 @@ def test_a_first_day_given_up_in_its_publication_keeps_no_other_day(installation
     """Its run died with the file in its place and no catalogue; what is left is an empty folder."""
     works = list(installation.release(DAY, steps=UNTIL_STAGED).values())
     with monkeypatch.context() as patch:
-        patch.setattr("optstream.catalogue.backends.local.replace", raising(Death))
+        patch.setattr("optstream.catalogue.backends.replace", raising(Death))
         with pytest.raises(Death):
             steps.publish_releases(installation.run(), works)
     installation.later(hours=1)

@@ -9,9 +9,8 @@ import pytest
 from optstream.catalogue import read_catalogue, withdraw
 from optstream.catalogue.about import About, NodeFacts, put_about
 from optstream.catalogue.backends import open_storage
-from tasks.pages.published import PublicFacts, public_facts
-from tasks.pages.summaries import Summaries
-from tasks.pages.write import write_public_page
+from tasks.pages.public import write_public_page
+from tasks.pages.published import NO_SUMMARIES, PublicFacts, public_facts
 from tests.tasks.pages.published_days import lay_out_published
 from tests.tasks.pages.snapshots import settings, snapshot
 
@@ -47,7 +46,7 @@ def without_noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def facts_of(folder: Path) -> PublicFacts:
     place = open_storage(folder)
-    return public_facts(place, read_catalogue(place), Summaries.empty())[0]
+    return public_facts(place, read_catalogue(place), NO_SUMMARIES)[0]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,10 @@ import pytest
 
 from tasks.config import load_settings
 from tasks.monitor import alarms as monitored
-from tasks.monitor.view import DayState, Facts, Kind, State, StreamView
+from tasks.monitor.alarms import Kind
+from tasks.monitor.days import DayState, State
+from tasks.monitor.facts import Facts
+from tasks.monitor.view import StreamView
 from tasks.pages.snapshot import Night, Snapshot
 from tasks.release.outcomes import Budget
 from tests.tasks.two_regions import CONFIGURATION

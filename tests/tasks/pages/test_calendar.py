@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import date, timedelta
 
-from tasks.monitor.view import DayState, State
+from tasks.monitor.days import DayState, State
 from tasks.pages.calendar import (
     Mark,
     calendar,

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from optstream.ledger import ReleaseEvent, ReleaseState
-from tasks.monitor.view import State
+from tasks.monitor.days import State
 from tasks.pages.day import KINDS, DayFacts, day_page, read_day
 from tasks.trusted.verdicts import ResultFile
 from tests.tasks.pages.snapshots import AT, FIRST

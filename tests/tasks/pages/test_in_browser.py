@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import DEFAULT_OPTIONS, Axe
 
-from tasks.monitor.alarms import alarm
-from tasks.monitor.view import Kind, State
-from tasks.pages.charts import published_chart
-from tasks.pages.public import public_page
+from tasks.monitor.alarms import Kind, alarm
+from tasks.monitor.days import State
+from tasks.pages.public import public_page, published_chart
 from tasks.pages.stream import static_page
 from tasks.trusted.verdicts import ResultFile
 from tests.browser import BUT_CONTRAST, visit

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tasks.monitor.view import Kind, State
+from tasks.monitor.alarms import Kind
+from tasks.monitor.days import State
 from tasks.pages.metrics import HELP, metrics_text
 from tasks.pages.snapshot import Snapshot
 from tests.tasks.pages.snapshots import AT, alarm

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from tasks.monitor.view import Kind
+from tasks.monitor.alarms import Kind
 from tasks.pages.overview import Need, overview
 from tasks.pages.render import page
 from tests.tasks.pages.snapshots import AT, alarm

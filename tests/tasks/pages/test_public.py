@@ -13,9 +13,8 @@ from optstream.catalogue.backends import open_storage
 from optstream.privacy import PrivacyModel
 from tasks.pages.calendar import marks_of_facts
 from tasks.pages.public import public_page
-from tasks.pages.published import public_facts
-from tasks.pages.summaries import Summaries
-from tasks.pages.words import day_in_words
+from tasks.pages.published import NO_SUMMARIES, public_facts, read_summaries
+from tasks.pages.render import day_in_words
 from tests.tasks.pages.conftest import FIRST, GONE, N_DAYS, facts_of
 from tests.tasks.pages.published_days import NOISE_MW
 
@@ -51,8 +50,8 @@ def test_the_error_of_a_daily_mean_is_never_understated(forty_days):
         of_mean = np.sqrt(covariance.mean())
         assert of_mean <= np.sqrt(np.diag(covariance)).mean() + 1e-12
     place = open_storage(forty_days)
-    _, kept = public_facts(place, read_catalogue(place), Summaries.empty())
-    assert kept.rows.filter(pl.col("node") == "FR")["noise"][0] == pytest.approx(NOISE_MW * 12**0.5)
+    _, kept = public_facts(place, read_catalogue(place), NO_SUMMARIES)
+    assert kept.filter(pl.col("node") == "FR")["noise"][0] == pytest.approx(NOISE_MW * 12**0.5)
 
 
 def test_the_last_days_are_drawn_step_by_step_with_a_gap_where_one_is_gone(forty_days):
@@ -80,17 +79,17 @@ def test_a_copy_of_the_folder_alone_gives_the_same_page_wherever_and_whenever(fo
 def test_what_is_kept_spares_reading_and_changes_no_byte(forty_days, tmp_path, monkeypatch):
     place = open_storage(forty_days)
     catalogue = read_catalogue(place)
-    facts, summaries = public_facts(place, catalogue, Summaries.empty())
+    facts, summaries = public_facts(place, catalogue, NO_SUMMARIES)
     kept = tmp_path / "kept.parquet"
-    summaries.write(kept)
+    summaries.write_parquet(kept)
     read = []
     real = type(place).read
     monkeypatch.setattr(
         type(place), "read", lambda self, name, largest: read.append(name) or real(self, name, largest)
     )
-    again, same = public_facts(place, catalogue, Summaries.read(kept))
+    again, same = public_facts(place, catalogue, read_summaries(kept))
     assert public_page(again) == public_page(facts)
-    assert same.rows.equals(summaries.rows)
+    assert same.equals(summaries)
     assert {name for name in read if name.startswith("data/")} == {
         entry.file for entry in catalogue.entries[-28:] if not entry.withdrawn
     }

@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from tasks.monitor.view import State
+from tasks.monitor.days import State
 from tasks.pages.snapshot import take_snapshot
 from tests.failing import raising
 from tests.tasks.conftest import NOW

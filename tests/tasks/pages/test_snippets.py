@@ -42,7 +42,7 @@ def test_python(without_noise, expected, tool):
 
 
 def test_the_dataset_holds_no_page(without_noise):
-    from tasks.pages.write import write_public_page
+    from tasks.pages.public import write_public_page
 
     before = pl.read_parquet(without_noise / "data").height
     write_public_page(without_noise)

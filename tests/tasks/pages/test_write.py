@@ -9,7 +9,7 @@ import pytest
 
 from optstream.catalogue import read_catalogue
 from optstream.errors import PublicationError
-from tasks.pages.write import write_public_page
+from tasks.pages.public import write_public_page
 
 DAY, NEXT, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
 

@@ -6,13 +6,13 @@ from fractions import Fraction
 
 import pytest
 
-from optstream.catalogue.backends.local import LocalTransaction
+from optstream.catalogue.backends import LocalTransaction
 from optstream.errors import LedgerError
 from tasks.config import load_settings
 from tasks.plan.backfill import cost_of, over_already, plan_backfill, words_of_left
 from tasks.release import run as release
-from tasks.release.due import due
 from tasks.release.reserve import look_at_folders
+from tasks.release.revise import due
 from tasks.release.stages import Status
 from tests.tasks.two_regions import STEPS
 

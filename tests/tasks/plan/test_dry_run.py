@@ -26,19 +26,9 @@ DAY = date(2025, 1, 15)
 
 
 @pytest.fixture
-def settings_with(small):
+def settings_with(small, load_text):
     """The small stream's settings after replacing texts of its file."""
-
-    def make(*changes):
-        file = small().settings.file
-        text = file.read_text()
-        for old, new in changes:
-            assert text.count(old) == 1, old
-            text = text.replace(old, new)
-        file.write_text(text)
-        return load_settings(file)
-
-    return make
+    return lambda *changes: load_text(small().settings.file.read_text(), *changes)
 
 
 L1 = ('method = "equally_spaced"', 'method = "l1"\nthreshold = "5"')
@@ -123,29 +113,13 @@ KNOWN = {"Laplace": 480.0, "Uniform": 480.0, "Sample": 10.0}
 """Scales at the whole epsilon: 48 * 10 and 10; a level has half of it, and so twice the scale."""
 
 
-@pytest.fixture
-def settings_of(small):
-    def make(name):
-        file = small().settings.file
-        file.write_text(released_by(name, file.read_text()))
-        return load_settings(file)
-
-    return make
-
-
 @pytest.mark.parametrize("name", OTHERS)
-def test_prices_of_every_other_mechanism_are_the_accountants(settings_of, name):
-    found = priced(settings_of(name))
+def test_every_other_mechanism_has_its_prices_and_a_band_unless_the_draw_decides_it(small, load_text, name):
+    found = priced(load_text(released_by(name, small().settings.file.read_text())))
+    levels = found.periods[0].levels
     assert found.fits
     assert found.to_json()["plan"]["rho" if name == "Gaussian" else "epsilon"] == str(found.epsilon)
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_bands_are_shown_only_where_the_draw_does_not_decide_them(settings_of, name):
-    levels, known = (
-        dry_run(settings_of(name), [DAY]).periods[0].levels,
-        getattr(mechanisms, name).noise_is_known,
-    )
+    known = getattr(mechanisms, name).noise_is_known
     assert all((level.band is not None) == known for level in levels)
     if name in KNOWN:
         assert levels[1].stages[0].noise[0].scale == pytest.approx(2 * KNOWN[name], rel=1e-9)

@@ -73,21 +73,20 @@ def test_a_night_takes_up_the_days_before_but_none_before_the_first_and_none_giv
     assert days(load(f"[watch]\nfirst_day = {DAY + timedelta(days=1)}")) == []
 
 
-@pytest.mark.parametrize("status", [Status.WAITING, Status.BUSY])
-def test_what_may_end_well_has_time_until_the_day_is_late(load, status):
-    works = [Requested(DAY).ended(status, "why")]
-    early = night_of(load(), works, [], EARLY)
-    assert (early.words, early.left) == (f"{DAY} {status}: why", ())
-    assert night_of(load(), works, [], LATE).left == (f"{DAY} {status}: why",)
-
-
-def test_a_day_without_any_dump_waits_as_well(load):
-    assert night_of(load(), [], [DAY], EARLY).left == ()
-    assert night_of(load(), [], [DAY], LATE).left == (f"{DAY} waiting: no dump",)
-
-
-@pytest.mark.parametrize("status", [Status.REFUSED, Status.VOID, Status.FAILED])
-def test_what_went_wrong_is_left_at_once(load, status):
-    assert night_of(load(), [Requested(DAY).ended(status, "why")], [], EARLY).left == (
-        f"{DAY} {status}: why",
-    )
+@pytest.mark.parametrize(
+    ("status", "may_end_well"),
+    [
+        (Status.WAITING, True),
+        (Status.BUSY, True),
+        (None, True),  # no region has a dump
+        (Status.REFUSED, False),
+        (Status.VOID, False),
+        (Status.FAILED, False),
+    ],
+)
+def test_only_a_day_that_may_end_well_has_time_until_it_is_late(load, status, may_end_well):
+    words = f"{DAY} waiting: no dump" if status is None else f"{DAY} {status}: why"
+    look = ([], [DAY]) if status is None else ([Requested(DAY).ended(status, "why")], [])
+    early, late = (night_of(load(), *look, now) for now in (EARLY, LATE))
+    assert (early.words, early.left) == ((words, ()) if may_end_well else ("nothing to do", (words,)))
+    assert late.left == (words,)

@@ -5,7 +5,9 @@ from datetime import date, timedelta
 import pytest
 
 from optstream import read_published
+from optstream.errors import ParameterError
 from optstream.privacy import CappedSpend, StepSpend
+from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
 from tasks.release.stages import Status
 from tests.tasks.two_regions import STEPS
@@ -62,3 +64,14 @@ def test_the_draw_uses_the_state_that_was_charged(l1):
         if isinstance(spend, CappedSpend)
     }
     assert work.memory.state == {"points": taken}
+
+
+def test_the_noise_is_that_of_the_shortest_day_on_every_day(l1):
+    """Otherwise a window that meets a 46-step day would lose more than its plan says."""
+    mechanisms = [mechanism_for(l1.settings, day) for day in DAYS]
+    assert {mechanism.shortest_period for mechanism in mechanisms} == {46}
+    assert {mechanism.epsilon for mechanism in mechanisms} == {mechanisms[0].epsilon}
+    assert mechanisms[0].epsilon <= 1
+    assert mechanisms[2].plan(46)
+    with pytest.raises(ParameterError):
+        mechanisms[2].plan(44)

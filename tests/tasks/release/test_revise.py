@@ -12,8 +12,8 @@ from optstream.mechanisms import HistoryInformedTree
 from optstream.noise.sources import SimulatedNoise
 from tasks.release import pipeline as steps
 from tasks.release import revise
-from tasks.release.due import due
 from tasks.release.mechanism import mechanism_for
+from tasks.release.revise import due
 from tasks.release.stages import Status
 from tests.failing import raising
 from tests.tasks.release.noises import no_noise

@@ -65,7 +65,7 @@ def test_a_process_that_draws_leaves_no_core_dump(installation, end, dumped):
 def test_it_is_not_dumpable_either_where_core_dumps_go_to_a_program():
     """The kernel does not ask the limit there; whether it is dumpable it always asks."""
     program = (
-        "from tasks.trusted.failures import forbid_core_dumps; import ctypes, resource; "
+        "from tasks.trusted.files import forbid_core_dumps; import ctypes, resource; "
         "get = 3; before = ctypes.CDLL(None).prctl(get, 0, 0, 0, 0); forbid_core_dumps(); "
         "print(before, ctypes.CDLL(None).prctl(get, 0, 0, 0, 0), resource.getrlimit(resource.RLIMIT_CORE)[0])"
     )

@@ -49,7 +49,7 @@ def configured(load_text, tmp_path):
 
 def one(settings, until=DAYS[-1]):
     found = read_covariates(settings, until, read_here)
-    assert found.unread == ()
+    assert found.unread == {}
     (covariate,) = found.read
     return covariate
 
@@ -58,9 +58,9 @@ def gone_without(settings, read=read_here):
     """Why the only covariate is gone without."""
     found = read_covariates(settings, DAYS[-1], read)
     assert found.read == ()
-    (unread,) = found.unread
-    assert unread.why.startswith("covariate warmth: ")
-    return unread.why
+    (why,) = found.unread.values()
+    assert why.startswith("covariate warmth: ")
+    return why
 
 
 def by_node(nodes=("84", "11"), **columns):

@@ -87,9 +87,8 @@ def test_a_changed_file_is_not_read(products):
     (file,) = (gas.folder / "published/data").rglob("*.parquet")
     file.chmod(0o644)
     file.write_bytes(file.read_bytes()[:-1] + b"0")
-    unread = read_covariates(products["electricity"].settings, DAY, covariate_of).unread
-    assert unread
-    assert "gas/published" in unread[0].why
+    (why,) = read_covariates(products["electricity"].settings, DAY, covariate_of).unread.values()
+    assert "gas/published" in why
 
 
 def test_a_link_into_the_trusted_zone_is_refused(products):
@@ -99,8 +98,8 @@ def test_a_link_into_the_trusted_zone_is_refused(products):
     shutil.copytree(gas.folder / "published", hidden)
     (electricity.folder / "elsewhere").symlink_to(hidden)
     electricity.configure("../gas/published", "elsewhere")
-    unread = read_covariates(electricity.settings, DAY, covariate_of).unread
-    assert "leads into trusted.folder, which is private" in unread[0].why
+    (why,) = read_covariates(electricity.settings, DAY, covariate_of).unread.values()
+    assert "leads into trusted.folder, which is private" in why
 
 
 @pytest.mark.parametrize("named", ["by the population file", "by a folder above"])
@@ -121,9 +120,8 @@ def test_what_is_private_to_another_stream_is_refused(products, tmp_path, named,
     else:
         (tmp_path / "gas").rename(tmp_path / "water")
         electricity.configure("../gas/published", f"../water/{place}")
-    unread = read_covariates(electricity.settings, DAY, covariate_of).unread
-    assert unread
-    assert ".folder, which is private" in unread[0].why
+    (why,) = read_covariates(electricity.settings, DAY, covariate_of).unread.values()
+    assert ".folder, which is private" in why
     rows.write_csv(tmp_path / "public.csv")
     electricity.configure(str(electricity.settings.covariates.given[0].path), "../public.csv")
     assert read_covariates(electricity.settings, DAY, covariate_of).read

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published
-from optstream.catalogue.backends import object_store
+from optstream.catalogue.backends import PROBE
 from optstream.errors import LedgerError, PublicationError
 from optstream.storage.store import KINDS as KINDS_OF_STORES
 from optstream.storage.store import S3Store
@@ -126,8 +126,8 @@ def test_every_object_is_put_before_the_catalogue_and_removed_after_it(in_store,
         new = put(in_store.name, DAY, revision=2).entry
     superseded = entry.file.replace("data", "superseded", 1)
     assert [point.partition(" ")[2] for point in points if point.startswith("after")] == [
-        f"put_new {object_store.PROBE}",
-        f"put_instead {object_store.PROBE}",
+        f"put_new {PROBE}",
+        f"put_instead {PROBE}",
         f"put_new {new.file}",
         f"put_new {new.manifest}",
         "put_instead catalogue.json",

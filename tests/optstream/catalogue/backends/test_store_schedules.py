@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 from optstream.catalogue import check_files, find_catalogue, publish, read_published, stage, withdraw
-from optstream.catalogue.backends.object_store import ObjectTransaction
+from optstream.catalogue.backends import ObjectTransaction
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from tests.by_night import few
 from tests.memory_store import MemoryStore
@@ -215,7 +215,7 @@ def test_a_sweep_that_spares_nothing_is_caught(monkeypatch):
 @pytest.mark.slow
 def test_a_withdrawal_that_leaves_the_catalogue_is_caught(monkeypatch):
     """So that whoever is publishing the day is not overtaken."""
-    module = import_module("optstream.catalogue.withdraw")
+    module = import_module("optstream.catalogue.publish")
     monkeypatch.setattr(module, "_relist", lambda *given: given[1])
     assert told_in_some_order(monkeypatch, "withdrawal", "a day that the ledger gave up is listed")
 

@@ -7,8 +7,7 @@ import pytest
 
 from optstream.catalogue.about import About
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.deployment_card import Deployment, StatedTerms, deployment_card
-from optstream.catalogue.metadata import read_dataset
+from optstream.catalogue.metadata import Deployment, StatedTerms, deployment_card, read_dataset
 from optstream.privacy import PrivacyModel
 from tests.optstream.catalogue.folders import DAY
 

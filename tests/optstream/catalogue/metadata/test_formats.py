@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 
 from optstream.catalogue import publish, read_published, stage
-from optstream.catalogue.about import About
+from optstream.catalogue.about import About, put_hierarchy
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.hierarchy_table import put_hierarchy
 from optstream.catalogue.metadata import Dataset, croissant, data_package, put_metadata, read_dataset
+from optstream.catalogue.replicates import Replicates, encode_replicates
 from optstream.catalogue.statement import StatedErrors
-from optstream.catalogue.sums import encode_errors
-from optstream.estimation.error_terms import ErrorTerms
 from optstream.stream import DatedHierarchy, TreeChange
 from tests.optstream.catalogue.conftest import NODES, make_rows, make_statement
 from tests.optstream.catalogue.folders import DAY, NEXT
@@ -35,11 +33,11 @@ TOLD = About(
 def folder(tmp_path):
     """Two published days with their errors, a change of the hierarchy, and their descriptions."""
     published = tmp_path / "published"
-    terms = ErrorTerms(np.eye(3)[None], np.eye(4)[None], np.ones((1, 1)))
+    estimate, replicates = np.ones((3, 4)), np.arange(24.0).reshape(2, 3, 4)
     for day in (DAY, NEXT):
-        data = encode_errors(terms, tuple(NODES), day, "whole", np.full((3, 4), 0.25))
+        data = encode_replicates(Replicates.labelled(day, "whole", tuple(NODES), estimate, replicates))
         digest = hashlib.sha256(data).hexdigest()
-        statement = make_statement(day, errors=StatedErrors(file_hash=digest, of="whole"))
+        statement = make_statement(day, errors=StatedErrors(file_hash=digest, of="whole", replicates=2))
         staged = replace(stage(make_rows(day), statement), beside={digest: data})
         publish(published, [(staged, statement)], lambda _: "h1")
     parents = tuple((node, parent) for node, (parent, _) in NODES.items())

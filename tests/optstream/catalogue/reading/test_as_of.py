@@ -8,9 +8,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from optstream.catalogue import hierarchy_table
+from optstream.catalogue import about
+from optstream.catalogue.about import find_hierarchy, hierarchy_rows, put_hierarchy
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.hierarchy_table import find_hierarchy, hierarchy_rows, put_hierarchy
 from optstream.catalogue.read import made_of, rows_as_of
 from optstream.errors import PublicationError
 from optstream.stream import DatedHierarchy, TreeChange
@@ -206,7 +206,7 @@ def test_a_text_that_many_rows_repeat_is_refused_before_it_is_written_out(tmp_pa
     assert (tmp_path / "hierarchy.parquet").stat().st_size < 2**18
     before = pa.default_memory_pool().max_memory()
     with (
-        patch.object(hierarchy_table, "_unit", side_effect=AssertionError("a unit was made")),
+        patch.object(about, "_unit", side_effect=AssertionError("a unit was made")),
         pytest.raises(PublicationError, match="not as OptStream writes it"),
     ):
         find_hierarchy(open_storage(tmp_path))

@@ -20,8 +20,8 @@ from optstream.catalogue import (
     read_published,
     stage,
 )
+from optstream.catalogue.replicates import read_sum
 from optstream.catalogue.rows import schema
-from optstream.catalogue.sums import read_sum
 from optstream.errors import PublicationError
 from tests.optstream.catalogue.folders import DAY, NEXT
 

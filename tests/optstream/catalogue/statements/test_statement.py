@@ -26,7 +26,7 @@ def test_the_document_is_json_and_reads_back(statement):
 
 
 def test_words_state_the_accounted_cost_rounded_up(statement):
-    words = statement(DAY, epsilon_plan=Fraction(50, 3)).in_words()
+    words = statement(DAY, epsilon_plan=Fraction(50, 3)).privacy_in_words
     assert "48 consecutive steps of 30 minutes (also where it straddles periods)" in words
     assert "at most 16.6667;" in words
     assert "alone cost at most 0.6667" in words
@@ -37,26 +37,28 @@ def test_words_state_the_accounted_cost_rounded_up(statement):
 
 def test_words_state_what_windows_over_different_plans_cost(statement):
     """A plan of 0.1 beside days of another plan: what holds for their windows is the grant's figure."""
-    words = statement(DAY, epsilon_plan=Fraction(1, 10)).in_words()
+    words = statement(DAY, epsilon_plan=Fraction(1, 10)).privacy_in_words
     assert "with epsilon at most 0.1;" in words
     assert "releases made under another plan" in words
     assert "privacy budget costs at most 1 with all of them together" in words
 
 
 def test_words_name_weaker_guarantees(statement):
-    assert "not covered" in statement(DAY, model=PrivacyModel("1", 48, 10, windows="aligned")).in_words()
+    assert (
+        "not covered" in statement(DAY, model=PrivacyModel("1", 48, 10, windows="aligned")).privacy_in_words
+    )
     roaming = PrivacyModel("1", 48, 10, unit="roaming", leaves_per_step=3)
-    assert "up to 3 leaves" in statement(DAY, model=roaming).in_words()
-    paper = statement(DAY, calibration="paper", epsilon_plan=Fraction(49, 2)).in_words()
+    assert "up to 3 leaves" in statement(DAY, model=roaming).privacy_in_words
+    paper = statement(DAY, calibration="paper", epsilon_plan=Fraction(49, 2)).privacy_in_words
     assert "24.5" in paper
     assert "not the 1 that was asked for" in paper
-    simulated = statement(DAY, simulated=True).in_words()
+    simulated = statement(DAY, simulated=True).privacy_in_words
     assert "protects nobody" in simulated
     assert "at most" not in simulated
 
 
 def test_words_say_no_more_of_rows_and_larger_changes_than_is_shown(statement):
-    words = statement(DAY).in_words()
+    words = statement(DAY).privacy_in_words
     assert "in one leaf at a step" in words
     assert "c a whole number, costs at most c times epsilon" in words
     assert "clamped to at most that size above and below 0" in words
@@ -65,14 +67,14 @@ def test_words_say_no_more_of_rows_and_larger_changes_than_is_shown(statement):
 
 def test_words_take_the_suppliers_rounding_off_what_is_covered(statement):
     rounded = statement(DAY, supplier_rounding=Fraction(1, 3))
-    assert "changes of each reading by at most 9.6666 in the unit" in rounded.in_words()
-    assert "whose errors are taken to spread by at most 0.3334" in rounded.in_words()
+    assert "changes of each reading by at most 9.6666 in the unit" in rounded.privacy_in_words
+    assert "whose errors are taken to spread by at most 0.3334" in rounded.privacy_in_words
     assert ReleaseStatement.read(rounded.to_json()) == rounded
     assert "supplier_rounding" not in statement(DAY).to_json()
     with pytest.raises(ParameterError, match="less than the model's alpha"):
         statement(DAY, supplier_rounding=Fraction(10))
     tiny = replace(statement(DAY).model, alpha=Fraction(1, 100_000))
-    assert "by at most 1/100000 in" in statement(DAY, model=tiny).in_words()
+    assert "by at most 1/100000 in" in statement(DAY, model=tiny).privacy_in_words
 
 
 MONTH = LongSpan.rounded(30, 7.549601781, Fraction(1, 10**6), Fraction(7217, 240), "draws")
@@ -172,7 +174,7 @@ def test_presence_is_covered_as_bounds_and_schema_of_the_day_have_it(statement, 
     """By line 3 of section 1 of docs/privacy.md, alpha 10; what is not recorded counts as not covered."""
     exact = {key: tuple(map(Fraction, one)) if key == "bounds" else one for key, one in changes.items()}
     stated = statement(DAY, **exact)
-    assert said in stated.in_words() or "covered only where each row" in stated.in_words()
+    assert said in stated.privacy_in_words or "covered only where each row" in stated.privacy_in_words
     assert said in stated.terms_in_words
     assert ReleaseStatement.read(json.loads(json.dumps(stated.to_json()))) == stated
     assert set(changes) == {"bounds", "metered"} & set(stated.to_json())

@@ -42,10 +42,6 @@ def run(mechanism, stream, seed=1, state=None, first_day=0):
     return released
 
 
-def spends_of(released):
-    return [spend for release in released for spend in release.spends]
-
-
 def missed(released, stream):
     values = np.concatenate([release.values for release in released], axis=1)
     return np.abs(values[-len(stream) :] - stream)

@@ -69,32 +69,6 @@ def test_no_window_costs_more_over_random_plans_days_and_gaps(seed):
         assert worst_window(spends, window).epsilon <= mechanism.epsilon <= 1
 
 
-@pytest.mark.parametrize("window", [2, 3, 4])
-def test_the_plan_loses_exactly_what_it_is_charged(window):
-    """Two days of four and five steps in pairs of blocks: every change of a window by -1, 0 or 1 units."""
-    model = PrivacyModel("1", window, 1, resolution=1)
-    for blocks in ((2, 1), (1, 2)) if window < 4 else ((2, 1), (2, 2), (1, 3)):
-        rule = DriftingBlocks(window, *blocks)
-        groups = BlockGroups(rule, Fraction(2), (4, 5))
-        spends = [
-            JointSpend(0, "blocks", at, n, groups.of(at, n), Fraction(groups.worst), model.alpha_units, 1)
-            for at, n in ((0, 4), (4, 5))
-        ]
-        worst = 0
-        for start in range(1 - window, 9):
-            inside = [step for step in range(start, start + window) if 0 <= step < 9]
-            for changes in product((-1, 0, 1), repeat=len(inside)):
-                moved = dict(zip(inside, changes, strict=True))
-                lost = 0
-                for spend in spends:
-                    for group in spend.groups:
-                        sums = [sum(moved.get(spend.first_step + step, 0) for step in part) for part in group]
-                        # Lemma 15, by enumeration in test_joint.py
-                        lost += max(map(abs, sums)) / spend.scale
-                worst = max(worst, lost)
-        assert worst == worst_window(spends, window).epsilon <= 1
-
-
 class Short(BlockGroups):
     """The broken twin: a window that cuts two groups is charged for one of them."""
 

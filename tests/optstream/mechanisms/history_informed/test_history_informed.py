@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.history import filter as gaussian_process_filter
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree, OptStream
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.stream.public_days import PublicDays
-from studies.audit import MechanismSubject, audit, make_neighbours
+from studies.audit.attack import audit
+from studies.audit.histories import MechanismSubject
+from studies.audit.neighbours import make_neighbours
 from tests.optstream.mechanisms.history_informed.hourly_streams import (
     MODEL,
     SLOTS,
@@ -21,7 +22,6 @@ from tests.optstream.mechanisms.history_informed.hourly_streams import (
     missed,
     run,
 )
-from tests.optstream.mechanisms.silent_noise import Hiding
 
 
 def without_history(model=MODEL, shares=("0", "1")):
@@ -53,29 +53,6 @@ def test_standard_errors_cover_what_they_should():
     bands = 1.96 * np.concatenate([release.standard_errors for release in released], axis=1)
     assert 0.85 < (errors < bands).mean() < 0.999
     assert (errors < bands / 4).mean() < 0.6
-
-
-def test_everything_but_the_noisy_sums_is_the_same_for_neighbours():
-    """Two streams under noise that hides their difference exactly: nothing else tells them apart."""
-    stream, other = load(9), load(9)
-    other[1, 3 * SLOTS + 5] += 1.0
-
-    mechanism, states, values = informed(), [None, None], [[], []]
-    for day in range(9):
-        at = day * SLOTS
-        parts = mechanism.blocks.parts(at, SLOTS)
-        for side, whole in enumerate((stream, other)):
-            moved = np.zeros((len(stream), len(parts)), dtype=np.int64)
-            if side and day == 3:
-                moved[1] = [1000 * (5 in part) for part in parts]
-            release = mechanism.release(
-                whole[:, at : at + SLOTS], noise=Hiding([7, day], [moved]), first_step=at, state=states[side]
-            )
-            states[side] = release.state
-            values[side].append((release.values, release.measured.to_bytes()))
-    for (one, first), (two, second) in zip(*values, strict=True):
-        assert np.array_equal(one, two)
-        assert first == second
 
 
 class FittedOnRawValues(HistoryInformed):
@@ -137,36 +114,3 @@ def test_later_measurements_sharpen_an_earlier_day_at_no_cost(on_tree):
             first.append(missed([released[day]], truth).mean())
             revised.append(missed([again], truth).mean())
     assert np.mean(revised) < 0.97 * np.mean(first)
-
-
-@pytest.mark.parametrize("on_tree", [False, True], ids=["series", "tree"])
-def test_forgetting_what_is_out_of_sight_changes_no_estimate(on_tree, monkeypatch):
-    """A night's, one made anew after a fortnight, and after 40 days: that one with the day's own state."""
-    every_step = informed(n_blocks=24, block_length=1, relearn_days=0)
-    mechanism = HistoryInformedTree(every_step, TREE, ["1/2", "1/2"]) if on_tree else every_step
-    stream = load(56)
-
-    def drawn():
-        state, found = None, []
-        for day in range(56):
-            steps = slice(day * SLOTS, (day + 1) * SLOTS)
-            noise = simulated_noise([day])
-            found.append(
-                mechanism.measure(stream[:, steps], noise=noise, first_step=day * SLOTS, state=state)
-            )
-            state = found[-1].state
-        return found
-
-    short = drawn()
-    monkeypatch.setattr(gaussian_process_filter, "in_sight", lambda history, steps_per_day: history)
-    whole = drawn()
-    assert len(short[-1].to_bytes()) < 0.7 * len(whole[-1].to_bytes())
-
-    def revised(found, day, last, own=None):
-        return mechanism.revise(own or found[day], found[day + 1 : last + 1]).values
-
-    assert np.array_equal(mechanism.estimate(short[55]).values, mechanism.estimate(whole[55]).values)
-    for day, last in ((41, 55), (14, 54)):
-        assert np.array_equal(revised(short, day, last), revised(whole, day, last))
-    alone = replace(short[14], state=None)
-    assert not np.array_equal(revised(short, 14, 54, alone), revised(whole, 14, 54))

@@ -1,88 +1,15 @@
 """HistoryInformed with joint noise: what is drawn, who may have it, on a tree, beside another plan."""
 
-from fractions import Fraction
-
 import numpy as np
-import pytest
 
-from optstream.errors import ParameterError
-from optstream.measurement.blocks import DriftingBlocks
-from optstream.mechanisms import Hierarchical, HistoryInformed, Laplace
-from optstream.noise import joint_noise, simulated_noise
-from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
+from optstream.privacy import JointSpend, StepSpend, worst_window
 from tests.optstream.mechanisms.history_informed.joint_streams import (
-    DAYS,
-    HALVES,
-    MODEL,
-    TREE,
     draw,
-    informed,
     on_tree,
     spends_of,
 )
-from tests.optstream.mechanisms.test_laplace import WHO_HAS_IT
 
 # what is drawn
-
-
-@pytest.mark.parametrize("blocks", [(16, 1), (6, 4)])
-def test_whole_blocks_are_drawn_in_groups_of_the_scale_that_is_charged(blocks):
-    mechanism = informed(blocks, n_nodes=3, declared_leaves=1)
-    (measured,) = draw(mechanism, [48], n_series=3)
-    (spend,) = measured.spends
-    assert isinstance(spend, JointSpend)
-    assert spend.n_nodes == 3
-    assert {len(part) for part in spend.parts} == {blocks[1]}
-    assert spend.scale == Fraction(mechanism.joint_groups.worst * 1000)
-    assert measured.choices["blocks"] == [[part.start, part.stop] for part in spend.parts]
-    assert measured.choices["group_sizes"] == [len(group) for group in spend.groups]
-    exact, noise = 100_000 * blocks[1], simulated_noise([1, 0])
-    sizes = sorted({len(group) for group in spend.groups}, reverse=True)
-    for size in sizes:
-        columns = [
-            column
-            for column, of in enumerate(len(group) for group in spend.groups for _ in group)
-            if of == size
-        ]
-        drawn = joint_noise(noise, float(spend.scale), size, 3 * len(columns) // size)
-        assert np.array_equal(measured.answers.values[0][:, columns], drawn.reshape(3, -1) + exact)
-    variances = measured.answers.variances[0][0]
-    own = [len(group) for group in spend.groups for _ in group]
-    assert np.allclose(variances, [float(spend.scale) ** 2 * (n + 1) * (n + 2) / 3 for n in own])
-
-
-# who has it
-
-
-@WHO_HAS_IT
-def test_noise_is_joint_only_where_a_lemma_allows_it(unit, n_nodes, declared, has_it):
-    model = PrivacyModel("1", 48, 1, unit=unit)
-    mechanism = informed(model=model, noise=None, n_nodes=n_nodes, declared_leaves=declared)
-    (spend,) = mechanism.plan(48)
-    assert isinstance(spend, JointSpend) == has_it
-    if has_it:
-        assert (spend.n_nodes, spend.leaves_changed, spend.stage) == (n_nodes, 1, "blocks")
-    else:
-        assert isinstance(spend, StepSpend)
-        assert spend.scale == 16_000
-
-
-def test_independent_noise_is_drawn_as_before_joint_noise_came():
-    """The same bytes, whatever would say for whom noise might be joint; midnight's pieces among them."""
-    (plain,) = draw(HistoryInformed(MODEL, 6, 4, days=DAYS), [48], first_step=48, n_series=2)
-    rule = DriftingBlocks(48, 6, 4, 1).parts(48, 48)
-    assert plain.choices["blocks"] == [[part.start, part.stop] for part in rule]
-    lengths = np.array([len(part) for part in rule])
-    by_hand = 100_000 * lengths + simulated_noise([1, 48]).discrete_laplace(24_000.0, (2, len(rule)))
-    assert np.array_equal(plain.answers.values[0], by_hand)
-    for given in (
-        {"noise": "laplace", "n_nodes": 2, "declared_leaves": 1},
-        {"noise": None, "n_nodes": 2, "declared_leaves": None},
-        {"noise": None, "n_nodes": 2, "declared_leaves": 1, "lengths": None},
-    ):
-        (again,) = draw(informed((6, 4), **given), [48], first_step=48, n_series=2)
-        assert again.answers.values[0].tobytes() == plain.answers.values[0].tobytes()
-        assert again.spends == plain.spends
 
 
 # on a tree
@@ -108,53 +35,7 @@ def test_all_levels_share_their_groups_where_customers_stay_and_the_root_alone_h
     assert [spend.n_nodes for spend in on_tree().plan(48)] == [1, 2]
 
 
-@pytest.mark.parametrize("declared", [1, None])
-@pytest.mark.parametrize("blocks", [(16, 1), (6, 4)])
-def test_weeks_on_a_tree_cost_no_window_more_than_epsilon(blocks, declared):
-    days = [48] * 50
-    days[12], days[36] = 46, 50
-    mechanism = on_tree(blocks, ["1/3", "2/3"], declared_leaves=declared)
-    drawn = draw(mechanism, days, n_series=2)
-    cost = worst_window(spends_of(drawn), 48).epsilon
-    assert 1 - Fraction(1, 10**9) < cost <= mechanism.epsilon <= 1
-    # all that was planned was measured
-    at = 0
-    for one, length in zip(drawn, days, strict=True):
-        planned = mechanism.levels[0][1].groups(length, at)
-        assert one.spends[0].groups == planned
-        at += length
-
-
 # beside days of another plan
-
-
-@pytest.mark.parametrize("declared", [1, None])
-@pytest.mark.parametrize(
-    "before",
-    [
-        lambda: Hierarchical(Laplace(MODEL), TREE, HALVES),
-        lambda: on_tree(noise="laplace"),
-        lambda: on_tree((6, 4)),
-        lambda: on_tree((16, 1), ["9/10", "1/10"]),
-        lambda: on_tree((2, 4), group_size=2, noise="joint"),
-    ],
-    ids=["Laplace", "independent", "longer blocks", "root first", "few"],
-)
-def test_after_another_plan_no_window_loses_more(before, declared):
-    for n_before in (1, 2):
-        first = draw(before(), [48] * n_before, n_series=2)
-        mechanism = on_tree(declared_leaves=declared)
-        state = mechanism.recall(spends_of(first), None)
-        second = draw(mechanism, [48, 48, 48], state, 48 * n_before, n_series=2)
-        assert worst_window([*spends_of(first), *spends_of(second)], 48).epsilon <= 1
-        full = mechanism.levels[0][1].groups(48, 48 * (n_before + 2))
-        assert second[2].spends[0].groups == full
-
-
-def test_without_what_was_spent_some_change_of_plan_breaks_it():
-    first = draw(on_tree((6, 4)), [48], n_series=2)
-    second = draw(on_tree(), [48], first_step=48, n_series=2)
-    assert worst_window([*spends_of(first), *spends_of(second)], 48).epsilon > 1
 
 
 def test_a_late_day_and_a_restatement_see_what_is_around_them():
@@ -174,30 +55,3 @@ def test_a_day_whose_groups_were_cut_by_another_rule_is_charged_as_it_was_drawn(
     first = draw(before, [48, 48], n_series=2)
     second = draw(after, [48, 24], after.recall(spends_of(first)), 96, n_series=2)
     assert worst_window([*spends_of(first), *spends_of(second)], 48).epsilon <= 1
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"n_nodes": 2}, r"on a level of 2 nodes is for customers whose .* one leaf: say so"),
-        ({"blocks": (1, 4)}, "needs two measurements or more in every .* n_blocks is 1"),
-        ({"model": PrivacyModel("1000", 48, 1, resolution=1)}, "a quarter of a group's measurements"),
-        ({"lengths": ()}, "period_lengths must have at least one length"),
-        ({"noise": "loud"}, 'noise must be "joint" or "laplace"'),
-        ({"group_size": 1}, "group_size of HistoryInformed must be greater than 1; got 1"),
-        ({"group_size": 2.5}, "group_size of HistoryInformed must be exact"),
-    ],
-)
-def test_joint_noise_that_cannot_be_had_is_refused_when_planning(given, message):
-    with pytest.raises(ParameterError, match=message):
-        informed(**given)
-
-
-def test_periods_of_other_lengths_are_refused_and_so_is_step_by_step():
-    for n_steps in (1, 47, 96):
-        with pytest.raises(ParameterError, match=f"46, 48, 50, and this period has {n_steps} steps"):
-            informed().plan(n_steps)
-    with pytest.raises(ParameterError, match="step by step there is"):
-        informed().step(informed().start(), 3.0, noise=simulated_noise(1))
-    with pytest.raises(ParameterError, match="n_nodes of HistoryInformed must be given"):
-        informed(n_nodes=None).plan(48)

@@ -1,7 +1,6 @@
 """Counts on a tree: blocks of their own for small leaves, one headroom for all; what is published of them."""
 
 from datetime import date
-from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -9,10 +8,8 @@ import pytest
 
 from optstream.history.prior import COUNT_COMPONENTS
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
-from optstream.mechanisms import history_informed as module
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
-from optstream.privacy.rules import layers_with_headroom
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 from tests.optstream.mechanisms.silent_noise import Hiding
@@ -111,25 +108,6 @@ def test_no_window_loses_more_wherever_periods_begin(window, blocks):
             assert part.choices["blocks"] == [[block.start, block.stop] for block in planned]
 
 
-class Apart(HistoryInformedTree):
-    """The broken twin: each set of levels asks for headroom by itself."""
-
-    def plan(self, n_steps, first_step=0, state=None):
-        return _apart(super().plan, n_steps, first_step, state)
-
-    def _draw(self, period, noise, state):
-        return _apart(super()._draw, period, noise, state)
-
-
-def _apart(call, *arguments):
-    def each_alone(layers, *others):
-        return tuple(layers_with_headroom([layer], *others)[0] for layer in layers)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(module, "layers_with_headroom", each_alone)
-        return call(*arguments)
-
-
 @pytest.mark.parametrize("days", [1, 2, 3])
 @pytest.mark.parametrize(
     "before",
@@ -150,26 +128,6 @@ def test_after_another_plan_levels_share_one_headroom(before, days):
     assert worst_window(spends_of(first + second), SLOTS).epsilon <= MODEL.epsilon
     for part in second[2].parts:
         assert part.choices["blocks"]
-
-
-def test_two_levels_that_each_have_headroom_and_together_none():
-    """The attack of issue 22: after Laplace noise at every step a twin that asks apart loses more than 1."""
-    stream, costs = trips(6), {}
-    for kind in (HistoryInformedTree, Apart):
-        worst = []
-        for cut in range(1, 30, 4):
-            before = draw(
-                Hierarchical(Laplace(MODEL.with_budget(Fraction(1, 2))), TREE, SHARES),
-                stream,
-                lengths=[cut],
-            )
-            mechanism = kind(informed(n_blocks=4, block_length=3), TREE, SHARES)
-            state = mechanism.recall(spends_of(before), before[-1].state)
-            after = draw(mechanism, stream[:, cut:], state=state, first_step=cut, lengths=[SLOTS, SLOTS])
-            worst.append(float(worst_window(spends_of(before + after), SLOTS).epsilon))
-        costs[kind] = max(worst)
-    assert costs[HistoryInformedTree] <= 1
-    assert costs[Apart] > 1
 
 
 def test_everything_but_the_noisy_sums_is_the_same_for_neighbours():

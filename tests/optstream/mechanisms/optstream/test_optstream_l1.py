@@ -10,13 +10,12 @@ from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
 from optstream.privacy import (
-    CappedSpend,
     PeriodSpend,
     PrivacyModel,
     StepSpend,
     worst_window,
 )
-from optstream.stream import AggregationTree, Feature, Measured
+from optstream.stream import AggregationTree, Feature
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
@@ -33,35 +32,6 @@ def build(n_steps=48, shortest=None, model=None, **changes):
     return OptStream(model or PrivacyModel("1", 48, 1), TREE, **(arguments | changes))
 
 
-def history_of(lengths, shortest, seed, **changes):
-    """Every plan as it was reserved, and every outcome, of periods of these lengths in a row."""
-    generator, noise = np.random.default_rng(seed), simulated_noise(seed)
-    plans, spends, at, state = [], [], 0, None
-    for length in lengths:
-        mechanism = build(length, shortest, **changes)
-        plans.append((len(spends), mechanism.plan(length, at, state)))
-        values = generator.integers(0, 2000, (2, length)) * generator.integers(0, 2)
-        release = mechanism.release(values, noise=noise, first_step=at, state=state)
-        spends += release.spends
-        state, at = release.state, at + length
-    return plans, spends
-
-
-@pytest.mark.nightly
-def test_a_year_with_clock_changes_costs_at_most_epsilon_and_no_plan_is_refused_by_its_past():
-    lengths = [48] * 86 + [46] + [48] * 216 + [50] + [48] * 62
-    plans, spends = history_of(lengths, 46, 1)
-    assert worst_window(spends, 48).epsilon <= 1
-    for n_before, plan in plans:
-        near = [spend for spend in spends[:n_before] if spend.first_step > plan[0].first_step - 200]
-        assert (
-            worst_window(
-                [*near, *plan], 48, touching=range(plan[0].first_step, plan[0].first_step + 50)
-            ).epsilon
-            <= 1
-        )
-
-
 def test_without_the_window_rule_a_straddling_window_costs_1_63():
     """By hand: the sampler whole in both days, 9 points at the end of one and 10 at the start of the next."""
     third = Fraction(1, 3)
@@ -73,21 +43,6 @@ def test_without_the_window_rule_a_straddling_window_costs_1_63():
         spends.append(StepSpend(0, "samples", 48 * day, weights, Fraction(30), 1))
         spends.append(StepSpend(0, "feature day", 48 * day, (1,) * 48, Fraction(144), 1))
     assert float(worst_window(spends, 48).epsilon) == pytest.approx(1.6333, abs=1e-4)
-
-
-def test_the_worst_outcome_is_reserved_and_the_choice_survives_its_bytes():
-    mechanism = build()
-    assert {type(spend) for spend in mechanism.plan(48)} == {PeriodSpend, CappedSpend, StepSpend}
-    release = mechanism.release(np.full((2, 48), 700), noise=simulated_noise(3))
-    reread = Measured.from_bytes(release.measured.to_bytes())
-    assert np.array_equal(mechanism.estimate(reread).values, release.values)
-    assert reread.state == release.state
-    taken = mechanism.recall(release.spends)["points"]
-    # Step 0 is out of reach of every window that the next period touches.
-    assert release.state["points"] == {
-        level: [step for step in own if step > 0] for level, own in taken.items()
-    }
-    assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
 
 
 @pytest.mark.parametrize("sampling", [EquallySpaced(48), EquallySpaced(10), L1Sampling(10, "50")])
@@ -158,16 +113,6 @@ def test_a_late_day_without_headroom_for_a_single_point_is_released_all_the_same
 def test_periods_shorter_than_declared_are_refused():
     with pytest.raises(ParameterError, match="shortest_period of OptStream is 48, and this period has 46"):
         build(48, features=[]).plan(46)
-    with pytest.raises(ParameterError, match=r"shortest_period of OptStream must be an integer in \[1, 48\]"):
-        build(48, 49)
-
-
-@pytest.mark.parametrize(
-    "state", [{}, {"points": {}}, {"points": {0: [], 1: []}}, {"points": {"0": ["1"], "1": []}}]
-)
-def test_a_state_that_is_not_one_is_refused(state):
-    with pytest.raises(ParameterError, match="state of OptStream"):
-        build().plan(48, 48, state)
 
 
 @pytest.mark.parametrize(("epsilon", "changes"), [("1/2850", {}), ("1/4300", {"features": []})])

@@ -12,10 +12,8 @@ from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
 from optstream.stream.state import public_part, raw_bytes, with_raw
-from studies.audit import audit
-from studies.audit.histories import Outputs
 from tests.optstream.mechanisms.planned_days import released
-from tests.optstream.mechanisms.silent_noise import Scaled, SilentNoise
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 MODEL = PrivacyModel("1", 4, 1, "1")
 TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
@@ -160,53 +158,6 @@ def test_it_pays_where_the_children_move_together_and_not_where_they_move_apart(
     ]
     assert 0.7 < ratios[0] < 0.9
     assert ratios[1] > 2
-
-
-class Forest:
-    """A run is an inner node and its two leaves, as an adversary sees them: two periods, all noisy values and
-    groups. The root above all runs is derived, so it adds nothing.
-    """
-
-    name, neighbours, claimed = "PeGaSusTree", "one leaf, two steps", 2.0
-
-    def __init__(self, factor=1.0):
-        self.factor = factor
-
-    def sample(self, side, n_runs, noise):
-        inner = {f"node {run}": "all" for run in range(n_runs)}
-        leaves = {f"leaf {run} {leaf}": f"node {run}" for leaf in "ab" for run in range(n_runs)}
-        tree = AggregationTree.from_parents({"all": None, **inner, **leaves})
-        mechanism = on_tree(tree, ["0", "3/4", "1/4"], PrivacyModel("2", 2, 100, "1"))
-        values = np.zeros((2 * n_runs, 3), dtype=np.int64)
-        values[:n_runs, :2] = 100 * side
-        quieter, state, seen = Scaled(noise, self.factor), None, []
-        for first, end in ((0, 1), (1, 3)):
-            measured = mechanism.measure(values[:, first:end], noise=quieter, first_step=first, state=state)
-            state = measured.state
-            seen.append([(part.points, np.array(part.choices["groups"])) for part in measured.parts])
-        numbers, groups = (
-            np.concatenate(
-                [
-                    block
-                    for period in seen
-                    for part in period
-                    for block in np.split(part[which], len(part[which]) // n_runs)
-                ],
-                axis=1,
-            )
-            for which in (0, 1)
-        )
-        return Outputs(numbers.astype(np.float64), groups.astype(np.int64))
-
-
-@pytest.mark.slow
-@pytest.mark.nightly
-def test_an_audit_over_a_period_border_finds_no_more_than_epsilon_and_catches_a_third_of_the_noise():
-    """False alarm: 1e-9 an audit."""
-    honest = audit(Forest(), n_runs=10_000, noise=simulated_noise(11))
-    assert 0.4 < honest.lower_bound <= 2.0
-    broken = audit(Forest(1 / 3), n_runs=10_000, noise=simulated_noise(12))
-    assert broken.lower_bound > 2.0
 
 
 def test_a_group_is_of_one_resolution_and_one_scale():

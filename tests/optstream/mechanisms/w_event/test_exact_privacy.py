@@ -14,8 +14,10 @@ from optstream.mechanisms.w_event import BudgetAbsorption, BudgetDistribution
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.privacy.rules import Absorption
-from studies.audit import MechanismSubject, audit, make_neighbours
-from tests.optstream.mechanisms.w_event.both import BOTH
+from studies.audit.attack import audit
+from studies.audit.histories import MechanismSubject
+from studies.audit.neighbours import make_neighbours
+from tests.optstream.mechanisms.w_event.test_memory_of_periods import BOTH
 
 FAR = 127
 """Beyond any distance and threshold here."""
@@ -151,31 +153,12 @@ def test_by_exact_probabilities_what_is_broken_is_found(broken, monkeypatch):
     assert max(losses) > 2.2
 
 
-LENGTHS = pytest.mark.parametrize(
-    "lengths",
-    [
-        pytest.param([4], id="in one period", marks=pytest.mark.nightly),
-        pytest.param([1, 3], id="across a border"),
-    ],
-)
-
-
 def subject(kind, lengths, epsilon):
     """A first publication has a scale of 40 / epsilon, and its distances lie on either side of that."""
     model = PrivacyModel(epsilon, 2, 10, "1")
     base = 40 / epsilon - 5
     pair = make_neighbours("pair", model, n_leaves=1, lengths=lengths, steps=[0, 1], base=base)
     return MechanismSubject(kind.__name__, [kind(model)] * len(lengths), pair)
-
-
-@pytest.mark.slow
-@BOTH
-@LENGTHS
-@pytest.mark.nightly
-def test_no_audit_exceeds_the_accountant(kind, lengths):
-    result = audit(subject(kind, lengths, 4), n_runs=1500, noise=simulated_noise(31))
-    assert 0 < result.lower_bound <= 4
-    assert not result.exceeds
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ def test_each_day_has_the_layout_that_began_last(small):
         "load_kw", "when", "customer_id", Fraction(1, 1000), None, "_FILES", valid_from=date(2016, 1, 1)
     )
     marked = Layout("load_kw", "when", "customer_id", Fraction(1, 1000), "DONE", None, date(2016, 3, 1))
-    assert settings.layouts == (oldest, kilowatts, listed, marked)
+    assert settings.input.layouts == (oldest, kilowatts, listed, marked)
     expected = {
         date(1970, 1, 1): oldest,
         date(2015, 6, 30): oldest,
@@ -48,7 +48,12 @@ def test_each_day_has_the_layout_that_began_last(small):
         date.max: marked,
     }
     assert {day: settings.input_of(day) for day in expected} == expected
-    assert [layout.announcement for layout in settings.layouts] == ["_SUCCESS", "_SUCCESS", "_FILES", "DONE"]
+    assert [layout.announcement for layout in settings.input.layouts] == [
+        "_SUCCESS",
+        "_SUCCESS",
+        "_FILES",
+        "DONE",
+    ]
 
 
 def test_a_configuration_without_changes_has_the_hash_it_always_had(small):
@@ -111,7 +116,7 @@ def test_a_change_that_is_none_is_refused_with_its_place(refusal, text, told):
 
 def test_only_metered_input_needs_a_column_of_customers(small, refusal):
     same = '[[input.changes]]\nvalid_from = 2015-07-01\ncustomer = "load"'
-    assert small(marker=same).settings.layouts[1].customer == "load"
+    assert small(marker=same).settings.input.layouts[1].customer == "load"
     told = refusal(same, schema="metered")
     assert "customer and region must be different columns; got ['timestamp', 'load', 'load']" in told
 

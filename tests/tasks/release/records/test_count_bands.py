@@ -1,17 +1,22 @@
 """`[privacy] counts`: what it needs, what it changes and what not, and the bands that are published."""
 
+import json
 import re
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 
 import numpy as np
 import pytest
+from jsonschema import Draft202012Validator
 
-from optstream.errors import ConfigurationError
+from optstream import read_published
 from optstream.mechanisms import HistoryInformedTree
 from optstream.noise import simulated_noise
 from tasks.release.mechanism import mechanism_for
+from tasks.release.outcomes import budget_of
+from tasks.release.stages import Status
 from tasks.release.statement import published_rows, statement_of
+from tasks.schemas import schema_of
 from tests.tasks.two_regions import CONFIGURATION
 
 DAY = date(2025, 1, 15)
@@ -81,13 +86,33 @@ def test_bands_are_published_whole_beside_the_values(configured):
     assert statement_of(settings, DAY, nothing, 0, 0).bands.known == "none"
 
 
-def test_counts_need_whole_numbers(configured):
-    with pytest.raises(ConfigurationError, match=r'privacy.resolution must be "1" where privacy.counts is'):
-        configured(COUNTS.replace('resolution = "1"', 'resolution = "0.5"'))
+DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(3)]
 
 
-def test_counts_have_no_bound_below_zero(configured):
-    with pytest.raises(
-        ConfigurationError, match=r"privacy.lower_bound must be at least 0 where privacy.counts"
-    ):
-        configured(COUNTS.replace('lower_bound = "0"', 'lower_bound = "-1"'))
+@pytest.fixture
+def counts(installation):
+    """The small stream as one of counts, its leaves publicly taken to be small."""
+    installation.change_mechanism("HistoryInformed", "scale = 5.0")
+    installation.configure("alpha =", 'resolution = "1"\ncounts = true\nalpha =')
+    installation.simulate(*DAYS)
+    return installation
+
+
+@pytest.mark.slow
+def test_days_are_published_with_bands_and_cost_no_more_than_the_grant(counts):
+    assert mechanism_for(counts.settings, DAYS[0]).small_level == 1
+    works = counts.release(*DAYS)
+    assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
+    assert 0 < budget_of(counts.settings, counts.ledger).spent <= 1
+    rows = read_published(counts.settings.published_folder, verify=True)
+    assert rows.height == 3 * 3 * 48
+    known = rows.drop_nulls(["load_mw_low", "load_mw_high"])
+    assert known.height > rows.height / 2
+    assert (known["load_mw_low"] <= known["load_mw_high"]).all()
+    assert known["load_mw"].is_between(known["load_mw_low"], known["load_mw_high"]).all()
+    validator = Draft202012Validator(schema_of("optstream.manifest/1"))
+    for data in counts.files("published/manifests").values():
+        manifest = json.loads(data)
+        validator.validate(manifest)
+        assert '"counts": true' in json.dumps(manifest)
+        assert "load_mw_low and load_mw_high" in json.dumps(manifest)

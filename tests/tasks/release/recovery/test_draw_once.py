@@ -23,7 +23,7 @@ from tests.failing import Death, raising
 from tests.tasks.release.noises import NoiseMeanwhile, failing_noise
 from tests.tasks.two_regions import STEPS
 
-FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
+FIRST, SECOND, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
 BEFORE_ESTIMATE = STEPS[:6]
 
 
@@ -215,3 +215,28 @@ def test_the_newest_head_of_a_catalogue_stands_for_all(installation, monkeypatch
     with closing(sqlite3.connect(installation.folder / "trusted/ledger.sqlite")) as ledger:
         number = dict(ledger.execute("SELECT hash, number FROM events"))
     assert number[first] > number[second]
+
+
+@pytest.mark.parametrize("mechanism", ["BudgetAbsorption", "BudgetDistribution", "Fast"])
+@pytest.mark.parametrize("deaths", [1, pytest.param(2, marks=pytest.mark.nightly)])
+def test_the_plan_that_was_charged_is_drawn_though_later_days_were_released_meanwhile(
+    installation, mechanism, deaths
+):
+    """Their plans look at what was spent around: what came after the death was judged with the plan in it."""
+    installation.change_mechanism(mechanism)
+    installation.simulate(FIRST, SECOND, THIRD)
+    installation.released(FIRST)
+    for _ in range(deaths):
+        run, works = installation.through(STEPS[:5], SECOND)
+        run.ledger.begin_draw(works[0].reservation, installation.now)
+        installation.later(minutes=1)
+        after = installation.release(SECOND, THIRD)
+        assert after[SECOND].outcome.status is Status.BUSY
+        assert after[THIRD].outcome.status in (Status.PUBLISHED, Status.UNCHANGED)
+        installation.later(hours=1)
+    outcome = installation.release(SECOND)[SECOND].outcome
+    assert outcome.status is Status.PUBLISHED, outcome
+    record = installation.record(SECOND)
+    assert (record.state, record.redraws) == (ReleaseState.PUBLISHED, deaths)
+    assert installation.ledger.worst("people").epsilon <= 1
+    assert installation.problems() == []

@@ -60,7 +60,7 @@ def test_a_day_without_its_lineage_is_published(installation, monkeypatch):
     assert outcome.file == read_catalogue(installation.folder / "published").entry(DAYS[0]).file
     assert installation.release(DAYS[0])[DAYS[0]].outcome.status is Status.UNCHANGED
     with monkeypatch.context() as patch:
-        patch.setattr("optstream.catalogue.backends.local.write_new", full)
+        patch.setattr("optstream.catalogue.backends.write_new", full)
         outcome = installation.release(DAYS[1])[DAYS[1]].outcome
     assert (outcome.status, outcome.file) == (Status.FAILED, None)
 

@@ -7,7 +7,8 @@ from itertools import combinations
 import pytest
 
 from optstream.errors import LedgerError
-from tasks.monitor.view import Kind, watch
+from tasks.monitor.alarms import Kind
+from tasks.monitor.view import watch
 from tasks.operate.amend import declare
 from tasks.operate.doctor import examine
 from tasks.release.stages import Drawn, Status

@@ -6,7 +6,7 @@ from optstream.catalogue import read_catalogue, read_published
 from optstream.errors import LedgerError
 from tasks.release import pipeline as steps
 from tasks.release import publish, revise
-from tasks.release.due import due
+from tasks.release.revise import due
 from tasks.release.stages import Status
 from tests.tasks.release.vintage_nights import DAYS, listed, revised
 

@@ -147,7 +147,7 @@ def test_a_day_that_was_opened_leaves_no_file_though_whoever_opened_it_died(
     installation = day_of_hours
     assert close_over(installation.run()) == (DAY,)
     values = rows_of(installation).filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
-    module = import_module(f"optstream.catalogue.{'withdraw' if change == 'withdraw' else 'publish'}")
+    module = import_module("optstream.catalogue.publish")
     monkeypatch.setattr(module, "remove_left", raising(Death))
     act = installation.withdraw if change == "withdraw" else partial(installation.release, restate=True)
     with pytest.raises(Death):

@@ -21,8 +21,7 @@ from tasks.ledger.export import export
 from tasks.ledger.verify import verify
 from tasks.monitor.alarms import Kind
 from tasks.monitor.view import watch
-from tasks.pages.public import deployment_of
-from tasks.pages.write import write_pages, write_public_page
+from tasks.pages.public import deployment_of, write_pages, write_public_page
 from tasks.release.run import terms_of
 from tasks.release.stages import Status
 from tests.optstream.ledger.brute_force import Charged, above
@@ -62,7 +61,7 @@ def test_the_statement_says_that_others_share_the_budget(products):
         one.release(DAY)
         (manifest,) = (one.folder / "published/manifests").rglob("*.json")
         statement = ReleaseStatement.read(json.loads(manifest.read_text())["statement"])
-        assert ("streams of another quantity" in statement.in_words()) is (name == "gas")
+        assert ("streams of another quantity" in statement.privacy_in_words) is (name == "gas")
         assert statement.budget_alpha == (Fraction(1) if name == "gas" else None)
         assert statement.epsilon_plan <= Fraction(1, 2)
         assert statement.epsilon_of_grant == 1

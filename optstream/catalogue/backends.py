@@ -1,0 +1,536 @@
+"""A published folder, on this machine or in an object store, and how it is read and changed there.
+
+Both kinds give the same guarantee (docs/data/object-stores.md): whoever reads the catalogue finds every file
+that it lists, whole, also after a crash.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from optstream.catalogue.layout import CATALOGUE, INCOMING, LOCK
+from optstream.errors import PublicationError
+from optstream.storage.folders import (
+    HIDDEN_FOLDER,
+    PUBLIC_FILE,
+    PUBLIC_FOLDER,
+    kind_of,
+    make_root,
+    names_below,
+    open_folder,
+    opened,
+    read_plain,
+    split,
+)
+from optstream.storage.lock import publishers_lock
+from optstream.storage.store import Location, Store, StoreUrl, locate, open_store
+
+Result = TypeVar("Result")
+
+
+class ConflictError(Exception):
+    """Another publisher has replaced the catalogue since this transaction read it: it must begin again."""
+
+
+class OtherBytes(PublicationError):  # noqa: N818
+    """A file of a published folder has other bytes than its name says; nothing was overwritten."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} exists with other bytes, and a published file is never overwritten; restore it, or move "
+            "it away and publish again"
+        )
+
+
+class Readable(Protocol):
+    """Storage that can be read. Names are relative to the published folder, with "/" between their parts."""
+
+    def read(self, name: str, largest: int) -> bytes:
+        """Return the whole content of a file of at most `largest` bytes.
+
+        Raises FileNotFoundError where there is none; PublicationError, which names the rule, where it is no
+        plain file inside the folder, is longer, or cannot be read (OSError in a transaction on a store).
+        """
+
+
+class Transaction(Readable, Protocol):
+    """One publisher's change of the folder: it reads the catalogue and ends when it has replaced it, or not.
+
+    Where it is not `is_alone`, files that others are about to list must be spared. One that `is_again` met a
+    conflict before, and may have left files that it wrote. Where the catalogue or a marked file has been
+    replaced meanwhile, ConflictError is raised.
+    """
+
+    is_alone: bool
+    is_again: bool
+
+    def prepare(self, *folders: str) -> None:
+        """Make missing folders, durable, and clear what a crash left half-written."""
+
+    def create_new(self, name: str, data: bytes) -> bool:
+        """Write a durable file whole; False if it was there. Raises OtherBytes, never overwrites."""
+
+    def replace_catalogue(self, data: bytes) -> None:
+        """Durably and atomically replace the catalogue that was read last, or write the first."""
+
+    def confirm_catalogue(self) -> None:
+        """Make the catalogue that was read durable: its writer may have died before it was."""
+
+    def mark(self, name: str) -> str | None:
+        """Return what tells the file of this name from another that replaces it; None where there is none."""
+
+    def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
+        """Atomically replace the file that had a mark; None to write a file where there was none."""
+
+    def names_in(self, folder: str) -> list[str]:
+        """Return the names within a folder; none where there is no such folder."""
+
+    def move(self, source: str, target: str) -> None:
+        """Move a file whose name is the hash of its bytes; at every moment it is at one of the two names."""
+
+    def remove(self, folder: str, names: Sequence[str]) -> None:
+        """Remove files of a folder, also those that are gone already, and the folder once it is empty."""
+
+    def settle(self, times: Mapping[str, datetime]) -> None:
+        """Give files and folders ("." for itself) modification times, as far as the storage can."""
+
+
+class Storage(Readable, Protocol):
+    """A published folder, on a local disk or in an object store."""
+
+    def is_file(self, name: str) -> bool:
+        """Return whether there is a file, and no folder, of this name."""
+
+    def names_below(self, folder: str) -> list[str]:
+        """Return the names of all files below a folder, relative to the published one, rising."""
+
+    def change(self, work: Callable[[Transaction], Result]) -> Result:
+        """Run `work` in a transaction, and again in a new one after each conflict.
+
+        Raises OSError where the folder cannot be written or locked, or every transaction met a conflict;
+        PublicationError where the store ignores conditions of puts; whatever `work` raises.
+        """
+
+
+# A folder of this machine: a lock that a dying process releases, links and renames. Files are whole or
+# absent, also after a crash: written aside, synced, then named. The folder must be on a file system with hard
+# links.
+
+
+class LocalStorage:
+    """`Storage` in a folder of this machine, which others may write meanwhile: every call stays inside."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def __str__(self) -> str:
+        return str(self._root)
+
+    def read(self, name: str, largest: int) -> bytes:
+        try:
+            with open_folder(self._root) as root:
+                return read_plain(root, name, largest)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise FileNotFoundError(name) from error
+        except OSError as error:
+            raise PublicationError(f"{name} cannot be read ({error.strerror}); check permissions") from error
+
+    def is_file(self, name: str) -> bool:
+        try:
+            with open_folder(self._root) as root:
+                return kind_of(root, name) == stat.S_IFREG
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except PermissionError as error:
+            raise _barred(name, error) from error
+
+    def names_below(self, folder: str) -> list[str]:
+        """Return all names, links and pipes too: they are strays."""
+        try:
+            with open_folder(self._root) as root:
+                return sorted(names_below(root, folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except PermissionError as error:
+            raise _barred(folder, error) from error
+
+    def change(self, work: Callable[[Transaction], Result]) -> Result:
+        """Run `work` once, under the publishers' lock."""
+        make_root(self._root)
+        with open_folder(self._root) as root, publishers_lock(root, LOCK, self._root / LOCK):
+            return work(LocalTransaction(root))
+
+
+def _barred(name: str, error: OSError) -> PublicationError:
+    """What is said where a folder does not let this account in: which, of those that lead to `name`."""
+    inner = isinstance(error.filename, str) and error.filename != name
+    place = f"{error.filename!r}, of {name}," if inner else name
+    return PublicationError(
+        f"{place} may not be entered ({error.strerror}): who reads the published folder needs rights to "
+        f"list and enter every folder in it; give them back (`chmod {PUBLIC_FOLDER:o}`), or look as its owner"
+    )
+
+
+class LocalTransaction:
+    """`Transaction` on a folder of this machine, whose lock and descriptor the caller holds."""
+
+    is_alone = True
+    is_again = False
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._made: set[str] = set()
+
+    def read(self, name: str, largest: int) -> bytes:
+        return read_plain(self._root, name, largest)
+
+    def prepare(self, *folders: str) -> None:
+        """Make folders that survive a power cut, and that of half-written files, for its owner alone.
+
+        What a crash left there is unlinked, never truncated: it may be the second name of a file that is
+        published already.
+        """
+        for folder in folders:
+            self._make(folder)
+        with opened(self._root, INCOMING, HIDDEN_FOLDER) as incoming:
+            if stat.S_IMODE(os.fstat(incoming).st_mode) != HIDDEN_FOLDER:
+                with suppress(PermissionError):  # of an older version, or of another owner
+                    os.fchmod(incoming, HIDDEN_FOLDER)
+            for name in os.listdir(incoming):  # noqa: PTH208 - no path
+                with suppress(IsADirectoryError):  # nobody of ours made it, and it is in nobody's way
+                    os.unlink(name, dir_fd=incoming)
+
+    def _make(self, folder: str) -> None:
+        if folder not in self._made:
+            with opened(self._root, folder, PUBLIC_FOLDER):
+                self._made.add(folder)
+
+    def create_new(self, name: str, data: bytes) -> bool:
+        """Write the file aside, sync it, then link it to its name."""
+        self._make(split(name)[0])
+        return write_new(self._root, name, data)
+
+    def replace_catalogue(self, data: bytes) -> None:
+        replace(self._root, CATALOGUE, data)
+
+    def confirm_catalogue(self) -> None:
+        os.fsync(self._root)
+
+    def mark(self, name: str) -> str | None:
+        """Return a constant for a file that is there: nobody else can replace it meanwhile."""
+        return "here" if kind_of(self._root, name) == stat.S_IFREG else None
+
+    def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
+        """Replace the file in one step: the transaction is alone."""
+        self._make(split(name)[0])
+        replace(self._root, name, data)
+
+    def names_in(self, folder: str) -> list[str]:
+        try:
+            with opened(self._root, folder) as descriptor:
+                return sorted(os.listdir(descriptor))  # noqa: PTH208 - no path
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def move(self, source: str, target: str) -> None:
+        """Move the file by rename: one that is at the target is the same, for its name is its hash."""
+        (from_folder, old), (to_folder, new) = split(source), split(target)
+        self._make(to_folder)
+        with opened(self._root, from_folder) as before, opened(self._root, to_folder) as after:
+            os.replace(old, new, src_dir_fd=before, dst_dir_fd=after)
+            os.fsync(after)
+            os.fsync(before)
+
+    def remove(self, folder: str, names: Sequence[str]) -> None:
+        """Unlink the files; the folder goes with its last file, and the day's with its last hour."""
+        try:
+            with opened(self._root, folder) as descriptor:
+                for name in names:
+                    with suppress(FileNotFoundError):
+                        _unlink(descriptor, folder, name)
+                os.fsync(descriptor)
+            for name in (folder, split(folder)[0]) if folder.count("/") > 1 else filter(None, (folder,)):
+                above, last = split(name)
+                with opened(self._root, above) as descriptor, suppress(OSError):
+                    # what else is in it is nobody's: `check_files` names it
+                    os.rmdir(last, dir_fd=descriptor)
+                    os.fsync(descriptor)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+
+    def settle(self, times: Mapping[str, datetime]) -> None:
+        """Set the times of what has others: once more would show when a run was over, as an inode's last
+        change.
+        """
+        for name, time in times.items():
+            folder, last = ("", ".") if name == "." else split(name)
+            # a withdrawn day has no files
+            with (
+                suppress(PermissionError, FileNotFoundError, NotADirectoryError),
+                opened(self._root, folder) as above,
+            ):
+                if os.stat(last, dir_fd=above, follow_symlinks=False).st_mtime != time.timestamp():
+                    both = (time.timestamp(), time.timestamp())
+                    os.utime(last, both, dir_fd=above, follow_symlinks=False)
+
+
+def _unlink(descriptor: int, folder: str, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=descriptor)
+    except IsADirectoryError:
+        raise PublicationError(
+            f"{folder}/{name} is a folder, and a file should be there: remove it, and see who made it"
+        ) from None
+
+
+def write_new(root: int, name: str, data: bytes) -> bool:
+    """Write a file under a name that nothing had; False if it was the same. Raises OtherBytes."""
+    folder, last = split(name)
+    with opened(root, folder) as target, opened(root, INCOMING) as incoming:
+        if _holds(target, last, data):
+            os.fsync(target)  # who wrote it may have died before its name was durable
+            return False
+        _write_aside(incoming, last, data)
+        try:
+            os.link(last, last, src_dir_fd=incoming, dst_dir_fd=target, follow_symlinks=False)
+        except FileExistsError:
+            _holds(target, last, data)
+            return False
+        finally:
+            os.unlink(last, dir_fd=incoming)
+        os.fsync(target)
+    return True
+
+
+def replace(root: int, name: str, data: bytes) -> None:
+    """Put new bytes at a name in one step: a reader opens the old file or the new one, whole."""
+    folder, last = split(name)
+    with opened(root, folder) as target, opened(root, INCOMING) as incoming:
+        _write_aside(incoming, last, data)
+        os.replace(last, last, src_dir_fd=incoming, dst_dir_fd=target)
+        os.fsync(target)
+
+
+def _write_aside(incoming: int, name: str, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name, flags, PUBLIC_FILE, dir_fd=incoming)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, PUBLIC_FILE)
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _holds(folder: int, name: str, data: bytes) -> bool:
+    """Return whether there is a file of this name. Raises PublicationError if it has other bytes."""
+    try:
+        found = read_plain(folder, name, max(len(data), 1))
+    except FileNotFoundError:
+        return False
+    except PublicationError:
+        found = None
+    if found != data:
+        raise OtherBytes(name)
+    return True
+
+
+# An object store: no lock, no rename. A transaction reads the catalogue and its tag, puts files under names
+# that nothing had, and replaces the catalogue on the condition that it still has that tag; whoever comes
+# second begins again. No two catalogues of a folder have the same bytes, for what they list of a day only
+# moves forward: so a tag, which goes by the bytes, never comes back.
+
+PROBE = ".conditional-puts"
+PROBE_TEXT = b"OptStream puts this again before it publishes, to see that the store refuses a second one.\n"
+WRONG_TAG = f'"{"0" * 32}"'
+MOST_TRANSACTIONS = 100
+"""Each conflict means that another publisher succeeded; after so many the caller is told to come back."""
+MOST_TRIES = 10
+
+
+class ObjectStorage:
+    """`Storage` in an object store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __str__(self) -> str:
+        return str(self._store.url)
+
+    def read(self, name: str, largest: int) -> bytes:
+        """Return the bytes of an object."""
+        with self._reading():
+            stored = self._store.get(name, largest)
+        return bounded(stored.data, name, largest)
+
+    def is_file(self, name: str) -> bool:
+        with self._reading():
+            return self._store.is_object(name)
+
+    def names_below(self, folder: str) -> list[str]:
+        with self._reading():
+            return self._store.names_below(folder)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise PublicationError(
+                f"the published folder {self._store.url} cannot be read ({error.strerror})"
+            ) from None
+
+    def change(self, work: Callable[[Transaction], Result]) -> Result:
+        """Run `work` until it meets no conflict. Raises PublicationError for a store without conditions."""
+        check_conditions(self._store)
+        for number in range(MOST_TRANSACTIONS):
+            try:
+                return work(ObjectTransaction(self._store, is_again=number > 0))
+            except ConflictError:
+                learn_how_tags_are_named(self._store)
+        raise OSError(errno.EBUSY, "others replaced the catalogue every time")
+
+
+class ObjectTransaction:
+    """`Transaction` on an object store. What cannot be read is an OSError here, as what cannot be written."""
+
+    is_alone = False
+
+    def __init__(self, store: Store, *, is_again: bool) -> None:
+        self._store, self.is_again = store, is_again
+        self._tag: str | None = None
+
+    def read(self, name: str, largest: int) -> bytes:
+        """Return the bytes of an object; of the catalogue, the tag is kept for `replace_catalogue`."""
+        if name == CATALOGUE:
+            self._tag = None
+        stored = self._store.get(name, largest)
+        if name == CATALOGUE:
+            self._tag = stored.tag
+        return bounded(stored.data, name, largest)
+
+    def prepare(self, *folders: str) -> None:
+        """Do nothing: a store has no folders, and an object is put whole or not at all."""
+
+    def create_new(self, name: str, data: bytes) -> bool:
+        """Put the object on the condition that there is none."""
+        for _ in range(MOST_TRIES):
+            if self._store.put_new(name, data):
+                return True
+            try:
+                found = self._store.get(name, len(data)).data
+            except FileNotFoundError:
+                continue
+            if found != data:
+                raise OtherBytes(name)
+            return False
+        raise OSError(errno.EBUSY, f"{name} comes and goes")
+
+    def replace_catalogue(self, data: bytes) -> None:
+        self.replace_marked(CATALOGUE, data, self._tag)
+
+    def confirm_catalogue(self) -> None:
+        """Check that no other catalogue has come; what a store has answered for is durable."""
+        if self.mark(CATALOGUE) != self._tag:
+            raise ConflictError
+
+    def mark(self, name: str) -> str | None:
+        try:
+            return self._store.get_whole(name).tag
+        except FileNotFoundError:
+            return None
+
+    def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
+        """Put the object on the condition that its mark is still this one."""
+        done = self._store.put_new(name, data) if mark is None else self._store.put_instead(name, data, mark)
+        if not done:
+            raise ConflictError
+
+    def names_in(self, folder: str) -> list[str]:
+        """Return the objects below the folder whose names have no further "/"."""
+        below = (name.removeprefix(f"{folder}/") for name in self._store.names_below(folder))
+        return [name for name in below if "/" not in name]
+
+    def move(self, source: str, target: str) -> None:
+        """Copy the object, then remove the source; where the target has other bytes, both are left."""
+        # another publisher may have moved it, or a withdrawal removed it
+        with suppress(FileNotFoundError):
+            data = self._store.get_whole(source).data
+            if self._store.put_new(target, data) or self._store.get_whole(target).data == data:
+                self._store.delete(source)
+
+    def remove(self, folder: str, names: Sequence[str]) -> None:
+        for name in names:
+            self._store.delete(f"{folder}/{name}".lstrip("/"))
+
+    def settle(self, times: Mapping[str, datetime]) -> None:
+        """Do nothing: a store has its own times, which nobody can set (docs/data/object-stores.md)."""
+
+
+def bounded(data: bytes, name: str, largest: int) -> bytes:
+    """Return the bytes. Raises PublicationError if there are too many."""
+    if len(data) > largest:
+        raise PublicationError(f"{name} is larger than {largest} bytes; it was not written by this OptStream")
+    return data
+
+
+def check_conditions(store: Store) -> None:
+    """Raise PublicationError unless the store refuses puts whose condition does not hold.
+
+    Some take the condition and ignore it. A small object is put under a name that has it, and in the place of
+    a tag that it does not have: both must be refused. It stays, so that the next run needs two requests.
+    """
+    is_new = store.put_new(PROBE, PROBE_TEXT)
+    if (is_new and store.put_new(PROBE, PROBE_TEXT)) or store.put_instead(PROBE, PROBE_TEXT, WRONG_TAG):
+        raise PublicationError(
+            f"the store of {store.url} does not refuse a put whose condition fails (If-None-Match, "
+            "If-Match): two runs could lose each other's days, and nothing was published; use a store that "
+            "does, as AWS S3, or a newer version of this one, or publish to a local folder and copy that"
+        )
+
+
+def learn_how_tags_are_named(store: Store) -> None:
+    """After a conflict, find out whether the store knows its own tags without their quotes alone.
+
+    Ceph's gateway (16) compares the condition's quotes, too, and so refuses every tag that is given as it
+    gave it. Bare tags are used only with a store that refuses the right tag in quotes and a wrong one
+    without: so a put on the condition of a bare tag is refused where it must be.
+    """
+
+    def heeds() -> bool:
+        return not store.put_instead(PROBE, PROBE_TEXT, WRONG_TAG) and store.put_instead(
+            PROBE, PROBE_TEXT, store.get_whole(PROBE).tag
+        )
+
+    with suppress(FileNotFoundError):  # somebody removed the probe: nothing is learned
+        if not heeds():
+            store.bare_tags = True
+            store.bare_tags = heeds()
+
+
+def open_storage(folder: Location | str | Storage) -> Storage:
+    """Return the storage of a path or of a URL, or storage as it is; nothing is made yet."""
+    if not isinstance(folder, Path | StoreUrl | str):
+        return folder
+    location = locate(folder)
+    if isinstance(location, Path):
+        return LocalStorage(location)
+    return ObjectStorage(open_store(location))
+
+
+def change_folder(
+    folder: Location | str | Storage, work: Callable[[Transaction], Result], what: str, remedy: str
+) -> Result:
+    """Change a published folder as `Storage.change` does; an OSError becomes a PublicationError with the
+    remedy.
+    """
+    try:
+        return open_storage(folder).change(work)
+    except OSError as error:
+        raise PublicationError(f"{what} cannot be written ({error.strerror}); {remedy}") from error

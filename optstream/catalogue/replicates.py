@@ -1,0 +1,542 @@
+"""Standard errors of any figure of published values, from the replicates published with them."""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from itertools import groupby
+from math import isfinite
+from numbers import Integral, Real
+from typing import Literal, get_args
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from optstream.catalogue.backends import Storage, open_storage
+from optstream.catalogue.index import Catalogue, Entry
+from optstream.catalogue.layout import LARGEST_ERRORS, SUPERSEDED_ERRORS, errors_file, folder_of
+from optstream.catalogue.old_errors import OldErrors, decode_old_errors
+from optstream.catalogue.read import catalogue_reader, read_beside, read_rows, read_statement
+from optstream.catalogue.rows import error_columns
+from optstream.catalogue.signing import GivenKeys
+from optstream.catalogue.statement import ErrorsOf, ReleaseStatement
+from optstream.errors import ParameterError, PublicationError
+from optstream.estimation import SumOfValues
+from optstream.storage.parquet import Limits, decode_table
+from optstream.storage.store import Location
+from optstream.stream import Calendar
+from optstream.stream.period import Hour, day_of, period_from
+from optstream.stream.tree import several
+
+Floats = NDArray[np.float64]
+
+# The file: the rows of the release, with an estimate and its replicates in place of the value.
+
+FORMAT = "optstream.replicates/1"
+KEY = b"optstream.replicates"
+ESTIMATE = "estimate"
+"""Column of the values before lower bound and rounding, of which the replicates are."""
+REPLICATE = "replicate_"
+MOST_REPLICATES = 1000
+LIMITS = Limits(rows=2**26, columns=3 + MOST_REPLICATES, group_rows=2**26, group_bytes=2**34)
+
+
+@dataclass(frozen=True, eq=False)
+class Replicates:
+    """The contents of a file of replicates.
+
+    Attributes:
+        period: The local day, or hour.
+        of: Whether they err as the values do, or as noise alone makes them.
+        rows: Columns step, node, estimate, and replicate_1 to replicate_R; sorted as the release.
+    """
+
+    period: date
+    of: ErrorsOf
+    rows: pl.DataFrame
+
+    @classmethod
+    def labelled(
+        cls,
+        period: date,
+        of: ErrorsOf,
+        nodes: Sequence[str],
+        estimate: Floats,
+        replicates: Floats,
+        first_step: int = 0,
+    ) -> "Replicates":
+        """Return the rows of an estimate, (n_nodes, n_steps), and its replicates, (R, n_nodes, n_steps)."""
+        order, n_steps = pl.Series(nodes).arg_sort().to_numpy(), estimate.shape[1]
+        figures = {ESTIMATE: estimate} | {f"{REPLICATE}{at}": one for at, one in enumerate(replicates, 1)}
+        labels = {
+            "step": np.repeat(np.arange(first_step, first_step + n_steps, dtype=np.int32), len(nodes)),
+            "node": pl.Series(nodes).gather(np.tile(order, n_steps)),
+        }
+        columns = {name: np.asarray(one)[order].T.ravel() for name, one in figures.items()}
+        floats = [pl.Series(name, one).cast(pl.Float32) for name, one in columns.items() if name != ESTIMATE]
+        return cls(period, of, pl.DataFrame(labels | {ESTIMATE: columns[ESTIMATE]}).hstack(floats))
+
+
+def replicate_columns(frame: pl.DataFrame) -> list[str]:
+    """Return the names of the frame's replicates, in order."""
+    return [name for name in frame.columns if name.startswith(REPLICATE)]
+
+
+def encode_replicates(found: Replicates) -> bytes:
+    """Return the Parquet file of replicates; the same arguments give the same bytes.
+
+    Replicates are rounded to float32; another pyarrow may encode differently.
+    """
+    columns = replicate_columns(found.rows)
+    kinds = {"step": pa.int32(), "node": pa.string(), ESTIMATE: pa.float64()}
+    schema = pa.schema([*kinds.items(), *((name, pa.float32()) for name in columns)])
+    footer = {"format": FORMAT, "period": found.period.isoformat(), "of": found.of}
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink,
+        schema,
+        compression="zstd",
+        store_schema=False,
+        use_dictionary=["step", "node"],
+        use_byte_stream_split=[ESTIMATE, *columns],
+    ) as writer:
+        writer.write_table(found.rows.select(schema.names).to_arrow().cast(schema), row_group_size=2**20)
+        writer.add_key_value_metadata({KEY: json.dumps(footer, separators=(",", ":"))})
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def decode_replicates(data: bytes) -> Replicates:
+    """Return the contents of a file of replicates, which anyone may have written.
+
+    Raises PublicationError for another file, or one that claims more than `LIMITS`.
+    """
+    rows, metadata = decode_table(data, LIMITS, "a file of replicates")
+    try:
+        footer = json.loads(metadata[KEY])
+        columns = [f"{REPLICATE}{number}" for number in range(1, rows.width - 2)]
+        wanted = {"step": pl.Int32(), "node": pl.String(), ESTIMATE: pl.Float64()}
+        wanted |= {name: pl.Float32() for name in columns}
+        figures = rows.select(pl.selectors.float())
+        if footer["format"] != FORMAT or footer["of"] not in get_args(ErrorsOf) or rows.schema != wanted:
+            raise ValueError
+        if not columns or not all(one.is_finite().all() and not one.null_count() for one in figures):
+            raise ValueError
+        return Replicates(period_from(footer["period"]), footer["of"], rows)
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise PublicationError(f"these bytes are no file of replicates of format {FORMAT}") from error
+
+
+def read_replicates(
+    storage: Storage, entry: Entry, stated: ReleaseStatement, rows: pl.DataFrame | None = None
+) -> Replicates | OldErrors | None:
+    """Return the replicates of a listed release; None where it has none.
+
+    The file's hash is compared; it is found also where a newer release has replaced it.
+
+    Args:
+        storage: The published folder.
+        entry: Of the release.
+        stated: Its statement.
+        rows: All rows of the release, to be compared with those of the file.
+
+    Raises:
+        PublicationError: If the file is missing, altered, or of another release, other nodes or steps.
+    """
+    if stated.errors is None:
+        return None
+    digest = stated.errors.file_hash
+    name = errors_file(entry.period, entry.revision, entry.vintage, digest)
+    try:
+        data = read_beside(storage, entry.period, name, digest, LARGEST_ERRORS)
+    except PublicationError:
+        replaced = f"{folder_of(SUPERSEDED_ERRORS, entry.period)}/{name.rpartition('/')[2]}"
+        if not storage.is_file(replaced):
+            raise
+        data = read_beside(storage, entry.period, replaced, digest, LARGEST_ERRORS)
+    is_old = stated.errors.replicates is None
+    found = decode_old_errors(data) if is_old else decode_replicates(data)
+    if (found.period, found.of) != (entry.period, stated.errors.of):
+        raise PublicationError(f"{name} is of another release; restore it")
+    if rows is not None and not _covers(found, rows):
+        raise PublicationError(f"{name} covers other nodes or steps than {entry.file}; restore it")
+    return found
+
+
+def _covers(found: Replicates | OldErrors, rows: pl.DataFrame) -> bool:
+    """Return whether a file has the nodes and steps of a release, and no others: sums would lack some."""
+    if isinstance(found, OldErrors):
+        n_steps = found.steps.shape[1]
+        return set(found.nodes) == set(rows["node"].unique()) and n_steps == rows["step"].n_unique()
+    return found.rows.select("step", "node").equals(rows.select("step", "node"))
+
+
+# Figures of published values.
+
+
+@dataclass(frozen=True, eq=False)
+class Day:
+    """A published day or hour, with its replicates.
+
+    Attributes:
+        rows: The release's, with estimate and replicates where it has them; `value` is the published value.
+        of: Whether the replicates have the whole errors, or those of noise; None without replicates.
+        noise_is_all: Whether the whole errors are those of the noise.
+        old: The errors that an earlier version published; None mostly.
+    """
+
+    period: date
+    rows: pl.DataFrame
+    of: str | None
+    noise_is_all: bool
+    old: OldErrors | None = None
+
+
+def read_figure(
+    folder: Location | str,
+    figure: Callable[[pl.Expr], pl.Expr],
+    first: date,
+    last: date,
+    *,
+    by: Sequence[str | pl.Expr] = ("node",),
+    where: pl.Expr | None = None,
+    public_key: GivenKeys | None = None,
+) -> pl.DataFrame:
+    """Return a figure of published values, such as a maximum or a share, with its standard error.
+
+    The standard error is the standard deviation of the same figure over the replicates (docs/data/sums.md).
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        figure: From the column of values to the figure, in polars: `lambda value: value.max()`.
+        first: The first local day.
+        last: The last local day; each from the first on must be published.
+        by: Columns of the published rows, or expressions, that have a figure each.
+        where: The rows that are used; all by default.
+        public_key: The publisher's, as for `read_published`.
+
+    Returns:
+        A row for each of `by`, sorted, with `value`, the figure of the published values; `estimate`, that
+        before lower bound and rounding; `standard_error` of the whole error and `noise_standard_error` of the
+        noise alone, in the figure's unit, null where a day does not have them.
+
+    Raises:
+        ParameterError: A day of the span is not published; for a URL or key that cannot be one.
+        PublicationError: As for `read_published`, and where a file of replicates is missing or altered.
+    """
+    days = _read_days(folder, first, last, public_key)
+    rows = pl.concat([day.rows for day in days], how="diagonal")
+    columns = ["value", ESTIMATE, *_common_replicates(days)]
+    rows = rows if where is None else rows.filter(where)
+    if ESTIMATE not in rows.columns:
+        rows = rows.with_columns(pl.lit(None, pl.Float64).alias(ESTIMATE))
+    found = rows.group_by(*by).agg(figure(pl.col(name)).alias(name) for name in columns)
+    whole, noise = _kinds(days)
+    spread = pl.concat_list(columns[2:]).list.std() if len(columns) > 3 else pl.lit(None, pl.Float64)
+    nothing = pl.lit(None, pl.Float64)
+    errors = [
+        (spread if known else nothing).cast(pl.Float64).alias(name)
+        for name, known in (("standard_error", whole), ("noise_standard_error", noise))
+    ]
+    labels = [name for name in found.columns if name not in columns]
+    return found.select(*labels, "value", ESTIMATE, *errors).sort(labels)
+
+
+def read_sum(
+    folder: Location | str,
+    nodes: Collection[str] | Mapping[str, float],
+    first: date,
+    last: date,
+    steps: Collection[int] | None = None,
+    public_key: GivenKeys | None = None,
+) -> SumOfValues:
+    """Return the sum of published values of some nodes over some days, with its standard errors.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        nodes: Their names, none within another; or weights by names, of any nodes: {"11": 1, "84": -1} for a
+            difference.
+        first: The first local day.
+        last: The last local day; each from the first on must be published.
+        steps: Of each day, from 0; None for all.
+        public_key: The publisher's, as for `read_published`.
+
+    Returns:
+        In the unit of the values times steps; errors from replicates (docs/data/sums.md), as far as every day
+        has them.
+
+    Raises:
+        ParameterError: A day of the span is not published, a node is not there or lies in another one, or a
+            day has not the steps; for a URL or key that cannot be one.
+        PublicationError: As for `read_published`, and where a file of replicates is missing or altered.
+    """
+    several(nodes)
+    return sum_of_days(_read_days(folder, first, last, public_key), nodes, steps)
+
+
+def _read_days(folder: Location | str, first: date, last: date, public_key: GivenKeys | None) -> list[Day]:
+    """Return all days of a span. Raises as `read_figure`."""
+    for day, name in ((first, "first"), (last, "last")):
+        if not isinstance(day, date):
+            raise ParameterError(f"{name} day must be one such as date(2016, 2, 1); got {day!r:.80}")
+    if last < first:
+        raise ParameterError(f"the last day, {last}, is before the first, {first}")
+    storage = open_storage(folder)
+    catalogue = catalogue_reader(storage, public_key)()
+    listed = {entry.period: entry for entry in catalogue.listed}
+    wanted = _calendar_of(storage, listed).periods(first, last)
+    entries = [listed[one] for one in wanted if one in listed]
+    if not wanted or len(entries) < len(wanted):
+        of_days = (
+            f"; {len(entries)} of their {len(wanted)} hours"
+            if listed and isinstance(next(iter(listed)), Hour)
+            else f"; {len(entries)} of them"
+        )
+        raise ParameterError(f"every day from {first} to {last} must be published{of_days} are")
+    return [read_day(storage, catalogue, entry, verify=public_key is not None) for entry in entries]
+
+
+def _calendar_of(storage: Storage, listed: Mapping[date, Entry]) -> Calendar:
+    """Return the calendar of the published periods: of hours as the newest release states it."""
+    if not listed or not isinstance(max(listed), Hour):
+        return Calendar(60, "UTC")
+    stated = read_statement(storage, listed[max(listed)])
+    return Calendar(stated.step_minutes, stated.time_zone, stated.day, "hour")
+
+
+def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bool) -> Day:
+    """Return a listed period with its replicates; verify: compare the hash of its file, too.
+
+    Raises PublicationError where a file is missing, altered, or of another day.
+    """
+    rows = read_rows(storage, catalogue, entry, verify)
+    found = read_replicates(storage, entry, read_statement(storage, entry), rows)
+    noise, _ = error_columns(catalogue.value_column)
+    noise_is_all = noise in rows.columns and bool(rows[noise].is_not_null().any())
+    rows = rows.rename({catalogue.value_column: "value"})
+    if isinstance(found, Replicates):
+        rows = rows.hstack(found.rows.drop("step", "node"))
+    elif isinstance(found, OldErrors):
+        added = pl.DataFrame(
+            {
+                "node": np.repeat(found.nodes, found.added.shape[1]),
+                "step": np.tile(np.arange(found.added.shape[1], dtype=np.int32), len(found.nodes)),
+                ESTIMATE: found.added.ravel(),
+            }
+        ).with_columns(pl.col("step") + rows["step"].min())
+        rows = rows.join(added, on=["node", "step"], how="left", maintain_order="left")
+        rows = rows.with_columns((pl.col("value") - pl.col(ESTIMATE)).alias(ESTIMATE))
+    old = found if isinstance(found, OldErrors) else None
+    return Day(entry.period, rows, None if found is None else found.of, noise_is_all, old)
+
+
+def _common_replicates(days: Sequence[Day]) -> list[str]:
+    """Return the replicates that all days have: a stream may have had fewer before."""
+    return min((replicate_columns(day.rows) for day in days), key=len)
+
+
+def _kinds(days: Iterable[Day]) -> tuple[bool, bool]:
+    """Return whether the whole errors of all days are known, and those of the noise."""
+    pairs = [
+        (day.of == "whole", day.of == "noise" or (day.of is not None and day.noise_is_all)) for day in days
+    ]
+    return all(whole for whole, _ in pairs), all(noise for _, noise in pairs)
+
+
+def sum_of_days(
+    days: Sequence[Day],
+    nodes: Collection[str] | Mapping[str, float],
+    steps: Collection[int] | None = None,
+) -> SumOfValues:
+    """Return the sum over some days of nodes and steps as for `read_sum`.
+
+    Raises ParameterError where a node is not there or lies in another one, or a day has not the steps.
+    """
+    weights = dict(nodes) if isinstance(nodes, Mapping) else dict.fromkeys(nodes, 1.0)
+    if not weights:
+        raise ParameterError("a sum must be of at least one node")
+    for name, one in weights.items():
+        if not (isinstance(one, Real | Decimal) and isfinite(one)):
+            raise ParameterError(f"the weight of {name!r:.80} in a sum must be a finite number")
+    # groups of version 0.2 have no pairs, which the covariance of two nested nodes would need
+    if not isinstance(nodes, Mapping) or any(day.old and day.old.members.height for day in days):
+        _check_apart(days[-1].rows, weights)
+    _check_steps(days, steps)
+    for day in days:
+        known = set(day.rows["node"])
+        if unknown := [name for name in weights if name not in known]:
+            raise ParameterError(f"{day.period} has no node {unknown[0]!r:.80}; names are as in the files")
+    old = [day for day in days if day.old is not None]
+    fresh = [day for day in days if day.old is None]
+    columns = ["value", ESTIMATE, *(_common_replicates(fresh) if fresh else ())]
+    weight = pl.col("node").replace_strict({name: float(one) for name, one in weights.items()})
+    total: dict[str, float] = dict.fromkeys(columns, 0.0)
+    for day in days:
+        rows = day.rows.filter(pl.col("node").is_in(list(weights)))
+        rows = rows if steps is None else rows.filter(pl.col("step").is_in(list(steps)))
+        own = [name for name in columns if name in rows.columns]
+        sums = rows.select((pl.col(own).cast(pl.Float64) * weight).sum()).row(0, named=True)
+        for name in own:
+            total[name] += sums[name]
+    whole, noise = _kinds(days)
+    if not (whole or noise):
+        return SumOfValues(total["value"], None, None, total["value"])
+    variance = float(np.var([total[name] for name in columns[2:]], ddof=1)) if len(columns) > 3 else 0.0
+    variance += _old_variance([day.old for day in old if day.old], weights, steps)
+    error = float(np.sqrt(max(variance, 0.0)))
+    return SumOfValues(total["value"], error if whole else None, error if noise else None, total[ESTIMATE])
+
+
+def _old_variance(
+    days: Sequence[OldErrors], weights: Mapping[str, float], steps: Collection[int] | None
+) -> float:
+    """Return the variance that days of earlier versions add to a sum."""
+    chosen = {
+        one.period: np.array(
+            [steps is None or step in set(steps) for step in range(one.steps.shape[1])], float
+        )
+        for one in days
+    }
+    shares = {period: float(own.mean()) for period, own in chosen.items()}
+    found = 0.0
+    for one in days:
+        own = np.array([[float(weights.get(name, 0.0)) for name in one.nodes]])
+        found += float(one.variances(own, chosen[one.period], shares)[0])
+    return found
+
+
+def _check_steps(days: Sequence[Day], steps: Collection[int] | None) -> None:
+    """Raise ParameterError for steps that a day has not, that are no integers, or none."""
+    if steps is None:
+        return
+    if bad := [step for step in steps if not isinstance(step, Integral)]:
+        raise ParameterError(f"steps of a sum must be integers, counted from 0; got {bad[0]!r:.80}")
+    for day, own in groupby(days, key=lambda one: day_of(one.period)):
+        n_steps = sum(one.rows["step"].n_unique() for one in own)
+        if not (len(steps) and min(steps) >= 0 and max(steps) < n_steps):
+            raise ParameterError(f"steps of a sum must be at least one, from 0 to {n_steps - 1} on {day}")
+
+
+def _check_apart(rows: pl.DataFrame, nodes: Iterable[str]) -> None:
+    """Raise ParameterError for a node that lies in another of them."""
+    labels = rows.select("node", "parent", "level").unique("node")
+    parents = dict(zip(labels["node"], labels["parent"], strict=True))
+    levels = dict(zip(labels["node"], labels["level"], strict=True))
+    named = set(nodes)
+    margin = sorted(
+        name for name in named if (up := parents.get(name)) is not None and levels[name] > levels[up] + 1
+    )
+    if margin and len(margin) < len(named):
+        raise ParameterError(
+            f"nodes of a sum: {margin[0]!r:.80} is of the margin, and others are not: they may share cells; "
+            "take nodes of the margin alone, or none of them"
+        )
+    for name in named:
+        above = parents.get(name)
+        while above is not None:
+            if above in named:
+                raise ParameterError(
+                    f"nodes of a sum: {name!r:.80} lies in {above!r:.80}; none may lie in another"
+                )
+            above = parents.get(above)
+
+
+# Sums of published values over days, weeks and months, each node's with its standard errors.
+
+Period = Literal["day", "week", "month"]
+"""Local days, weeks from Monday on, months."""
+_BEGINS = {"day": "1d", "week": "1w", "month": "1mo"}
+
+
+def daily_replicates(
+    storage: Storage, catalogue: Catalogue, days: Iterable[date]
+) -> Iterator[tuple[date, str, pl.DataFrame]]:
+    """Yield for each listed period of some days with replicates its day, their kind, and sums over its steps.
+
+    The sums have a row for each node: its number of steps, estimate and replicates. Raises PublicationError
+    as `read_replicates`.
+    """
+    wanted = set(days)
+    for entry in catalogue.listed:
+        if day_of(entry.period) in wanted:
+            found = read_replicates(storage, entry, read_statement(storage, entry))
+            if isinstance(found, Replicates):
+                figures = pl.exclude("step", "node").cast(pl.Float64).sum()
+                sums = found.rows.group_by("node").agg(pl.len().cast(pl.Int64).alias("n"), figures)
+                yield day_of(entry.period), found.of, sums
+
+
+def period_sums(
+    rows: pl.DataFrame, value: str, period: Period, replicates: Iterable[tuple[date, str, pl.DataFrame]]
+) -> pl.DataFrame:
+    """Return a row for each period and node, with the sum of its published days and its standard errors.
+
+    Args:
+        rows: As `rows_of` returns them.
+        value: Name of the published values.
+        period: Of each sum.
+        replicates: Of the days, as `daily_replicates` yields them.
+
+    Returns:
+        Columns date (the first published day of the period), last_date, node, parent, level, days (how many
+        of the period's are there), steps, the value's `_sum` and `_mean`, `_sum_estimate`, `_sum_noise_se`
+        and `_sum_se` (null where a day has no such replicates), revision and vintage (the highest); sorted by
+        date and node.
+    """
+    begins = pl.col("date").dt.truncate(_BEGINS[period]).alias("begins")
+    noise, whole = error_columns(value)
+    summed = rows.group_by(begins, "node").agg(
+        pl.col("date").min(),
+        pl.col("date").max().alias("last_date"),
+        pl.col("parent", "level").last(),
+        pl.col("date").n_unique().cast(pl.Int64).alias("days"),
+        pl.len().cast(pl.Int64).alias("steps"),
+        pl.col(value).sum().alias(f"{value}_sum"),
+        pl.col(value).mean().alias(f"{value}_mean"),
+        (pl.col(noise).is_not_null().all() if noise in rows.columns else pl.lit(value=False)).alias(
+            "noise_is_all"
+        ),
+        pl.col("revision", "vintage").max(),
+    )
+    parts = [
+        sums.with_columns(
+            pl.lit(day).alias("date"), pl.when(pl.lit(of == "whole")).then("n").otherwise(0).alias("n_whole")
+        )
+        for day, of, sums in replicates
+    ]
+    known = (
+        pl.concat(parts, how="diagonal")
+        if parts
+        else pl.DataFrame(schema={"date": pl.Date, "node": pl.String})
+    )
+    common = min((replicate_columns(part) for part in parts), key=len, default=[])
+    figures = [name for name in ("n", "n_whole", ESTIMATE, *common) if name in known.columns]
+    known = known.group_by(begins, "node").agg(pl.col(figures).sum())
+    spread = pl.concat_list(common).list.std() if common else pl.lit(None, pl.Float64)
+    found = summed.join(known, on=["begins", "node"], how="left")
+    missing = [name for name in ("n", "n_whole", ESTIMATE) if name not in found.columns]
+    found = found.with_columns(pl.lit(None, pl.Float64).alias(name) for name in missing)
+    is_whole = pl.col("n_whole") == pl.col("steps")
+    is_noise = (pl.col("n") == pl.col("steps")) & ((pl.col("n_whole") == 0) | pl.col("noise_is_all"))
+    of_sum = [f"{value}_sum{name.removeprefix(value)}" for name in (noise, whole)]
+    found = found.with_columns(
+        pl.when(pl.col("n") == pl.col("steps")).then(ESTIMATE).alias(f"{value}_sum_estimate"),
+        pl.when(is_noise).then(spread).cast(pl.Float64).alias(of_sum[0]),
+        pl.when(is_whole).then(spread).cast(pl.Float64).alias(of_sum[1]),
+    )
+    labels = [
+        "date",
+        "last_date",
+        "node",
+        "parent",
+        "level",
+        "days",
+        "steps",
+        f"{value}_sum",
+        f"{value}_mean",
+    ]
+    return found.select(*labels, f"{value}_sum_estimate", *of_sum, "revision", "vintage").sort("date", "node")

@@ -1,0 +1,169 @@
+"""Draws of the posterior's error, consistent across days: replicates of what learns from history.
+
+By Matheron's rule: with f drawn from the prior and noise n, f less its posterior mean given f + n at the
+blocks has the posterior's covariance. Both are functions of replicate, leaf and time alone (`uniforms`), so
+the errors of estimates of different days, from different blocks, have their covariance too, without a memory.
+
+Source: Wilson et al. 2021, "Pathwise conditioning of Gaussian processes"; random features: Rahimi and Recht
+2007. Privacy: none.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ive, stdtrit
+
+from optstream.estimation.replicates import Keys, keys_of, normals, uniforms
+from optstream.history.blocks import Blocks
+from optstream.history.posterior import TreePosterior
+from optstream.history.prior import (
+    Component,
+    Kernel,
+    Lengths,
+    TemporalPrior,
+    constant,
+    daily,
+    rough,
+    smooth,
+    weekly,
+)
+from optstream.stream.public_days import DAYS_OF_A_WEEK
+
+Floats = NDArray[np.float64]
+
+N_FREQUENCIES = 24
+"""Of each component and replicate; of any number the covariance is right on average."""
+MOST_HARMONICS = 64
+SHARED, OWN, NOISE, FREQUENCY, COEFFICIENTS = range(5)
+"""First keys: different ones give independent numbers."""
+PERIODS: dict[Kernel, float] = {daily: 1.0, weekly: float(DAYS_OF_A_WEEK)}
+
+
+@dataclass(frozen=True, eq=False)
+class Frequencies:
+    """Random frequencies of a component, (n_replicates, n) each: harmonic times of its period, plus the rest.
+
+    They are drawn from the spectrum at the prior medians, and weighted for another one: parameters that are
+    learned again move a draw a little, where other frequencies would make another one of it.
+    """
+
+    component: Component
+    harmonics: NDArray[np.int64]
+    rest: Floats
+
+    @classmethod
+    def drawn(cls, component: Component, number: int, n_replicates: int) -> "Frequencies":
+        """Return those of the component of this number in the prior, by stratified uniform numbers."""
+        n = 1 if component.kernel is constant else N_FREQUENCIES
+        replicates, places = np.arange(n_replicates)[:, None], np.arange(n)
+        moved, shuffled = (uniforms(FREQUENCY, part, number, replicates, places) for part in (0, 1))
+        even = (places + moved) / n
+        if component.kernel is constant:
+            return cls(component, np.zeros_like(even, dtype=np.int64), np.zeros_like(even))
+        first = component.lengths[0]
+        if component.kernel is smooth:
+            return cls(component, np.zeros_like(even, dtype=np.int64), stdtrit(3.0, even) / first)
+        last = component.lengths[-1]
+        rest = np.tan(np.pi * (even - 0.5)) / last
+        if component.kernel is rough:
+            return cls(component, np.zeros_like(even, dtype=np.int64), rest)
+        every = np.arange(-MOST_HARMONICS, MOST_HARMONICS + 1)
+        below = np.cumsum(ive(np.abs(every), first**-2.0))
+        return cls(component, every[np.searchsorted(below / below[-1], shuffled)], rest)
+
+    def weights(self, lengths: Lengths) -> Floats:
+        """Return each frequency's share of the variance under these lengths, (n_replicates, n)."""
+        ratio = self._density(lengths) / self._density(self.component.lengths)
+        return np.asarray(ratio / ratio.shape[1])
+
+    def _density(self, lengths: Lengths) -> Floats:
+        if self.component.kernel is constant:
+            return np.ones(self.rest.shape)
+        if self.component.kernel is smooth:
+            return np.asarray(lengths[0] * (1.0 + (self.rest * lengths[0]) ** 2 / 3.0) ** -2)
+        found = lengths[-1] / (1.0 + (self.rest * lengths[-1]) ** 2)
+        if self.component.kernel in PERIODS:
+            found = found * ive(np.abs(self.harmonics), lengths[0] ** -2.0)
+        return np.asarray(found)
+
+    def at(self, blocks: Blocks, steps_per_day: int) -> Floats:
+        """Return cosines and sines summed over blocks, weights included, (n_replicates, 2 n, n_blocks)."""
+        period = PERIODS.get(self.component.kernel, 1.0)
+        a_step = (2.0 * np.pi * self.harmonics / period + self.rest)[:, :, None] / steps_per_day
+        half, lengths = np.sin(0.5 * a_step), blocks.lengths
+        flat = np.abs(half) < 1e-7  # a sum of equal terms, to their last digits
+        sums = np.sin(0.5 * a_step * lengths) / np.where(flat, 1.0, half)
+        sums = np.where(flat, lengths * np.cos(0.5 * a_step * (lengths - 1)), sums)
+        phase = a_step * (blocks.clock + 0.5 * (lengths - 1))
+        return np.concatenate([sums * np.cos(phase), sums * np.sin(phase)], axis=1) * blocks.weight
+
+
+def shared_draws(prior: TemporalPrior, blocks: Blocks, n: int) -> Floats:
+    """Return draws of the prior's shared part, (n, n_blocks)."""
+    return _draws(prior, np.zeros(1, dtype=np.uint64), blocks, n, SHARED)[:, 0]
+
+
+def own_draws(prior: TemporalPrior, leaves: Keys, blocks: Blocks, n: int) -> Floats:
+    """Return draws of the prior's own parts, (n, n_leaves, n_blocks)."""
+    return _draws(prior, leaves, blocks, n, OWN)
+
+
+def _draws(prior: TemporalPrior, leaves: Keys, blocks: Blocks, n: int, part: int) -> Floats:
+    found, replicates = np.zeros((n, leaves.size, blocks.clock.size)), np.arange(n)[:, None, None]
+    of_gates = {"always": np.zeros_like(blocks.kinds), "kind": blocks.kinds, "event": blocks.events}
+    for number, (one, _, *variances, lengths) in enumerate(prior.parameters):
+        gates = of_gates[one.gate]
+        for gate in np.unique(gates[gates > 0] if one.gate == "event" else gates).tolist():
+            at = np.flatnonzero(gates == gate)
+            waves = _waves(prior, number, lengths, n, blocks)[:, :, at]
+            numbers = np.arange(waves.shape[1])
+            amplitudes = normals(part, replicates, number, gate, numbers, leaves[:, None])
+            found[:, :, at] += np.sqrt(variances[part]) * (amplitudes @ waves)
+    return found
+
+
+def _waves(prior: TemporalPrior, number: int, lengths: Lengths, n: int, blocks: Blocks) -> Floats:
+    """Return a component's cosines and sines of variance 1 together, (n, n_waves, n_blocks)."""
+    frequencies = Frequencies.drawn(prior.components[number], number, n)
+    weights = np.sqrt(np.tile(frequencies.weights(lengths), 2))
+    return frequencies.at(blocks, prior.steps_per_day) * weights[:, :, None]
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorDraws:
+    """Draws of the error of a posterior, for any steps.
+
+    Attributes:
+        posterior: Of the blocks.
+        n_replicates: Draws.
+    """
+
+    posterior: TreePosterior
+    n_replicates: int
+
+    def at(self, steps: Blocks) -> tuple[Floats, Floats]:
+        """Return the leaves' errors, (n_replicates, n_leaves, n_steps) each: of the prior, and of the noise.
+
+        The first is what an estimate without noise would miss; they are independent, and their sum is a draw.
+        """
+        posterior, seen, n = self.posterior, self.posterior.seen, self.n_replicates
+        moved = posterior.means_of_pulled(*self._pulled, steps)[:, seen.tree.leaf_indices]
+        return self._prior(steps) - moved[:n], -moved[n:]
+
+    @cached_property
+    def _pulled(self) -> tuple[Floats, Floats]:
+        """The posterior's answer to draws of the prior, then of the noise, at the blocks."""
+        seen, n = self.posterior.seen, self.n_replicates
+        drawn = np.stack([seen.tree.add_up(one) for one in self._prior(seen.blocks)])
+        nodes, clock = keys_of(seen.tree.nodes), seen.blocks.clock
+        scales = np.sqrt(np.where(np.isfinite(seen.noise), seen.noise, 0.0))
+        noise = scales[:, None] * normals(NOISE, np.arange(n)[:, None, None], nodes[:, None], clock)
+        return self.posterior.pulled(np.concatenate([drawn, noise]))
+
+    def _prior(self, blocks: Blocks) -> Floats:
+        """Draws of the leaves under the prior, (n_replicates, n_leaves, n_blocks)."""
+        prior, seen, n = self.posterior.prior, self.posterior.seen, self.n_replicates
+        own = own_draws(prior, keys_of(seen.tree.leaves), blocks, n)
+        return np.asarray(seen.sizes[:, None] * (shared_draws(prior, blocks, n)[:, None] + own))

@@ -1,0 +1,202 @@
+"""Draws of errors have the covariance of the dense joint Gaussian process, within a day and across days."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.linalg import block_diag
+
+from optstream.estimation.replicates import keys_of
+from optstream.history import draws as module
+from optstream.history.blocks import Blocks
+from optstream.history.draws import ErrorDraws, Frequencies, own_draws, shared_draws
+from optstream.history.filter import event_numbers
+from optstream.history.posterior import Seen, TreePosterior
+from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, TemporalPrior
+from optstream.stream import AggregationTree
+from optstream.stream.public_days import PublicDays
+from tests.optstream.history.dense import Dense, by_hand
+from tests.optstream.history.test_tree_posterior import NOISES, SLOTS, TREES, case
+from tests.optstream.monte_carlo import agree
+
+N = 4000
+EVERY = (*COMPONENTS, DAY_OF_THE_WEEK)
+PRIORS = {one.name: (one,) for one in EVERY} | {"all": EVERY, "counts": COUNT_COMPONENTS}
+LEARNED = {"medians": (1.0, 1.0), "shorter, more own": (0.75, 1.5), "longer, less own": (1.5, 0.6)}
+"""Factors of lengths, and of strengths of own parts."""
+
+
+def prior_of(components, learned):
+    prior, (longer, more) = TemporalPrior.broad(SLOTS, components), LEARNED[learned]
+    return replace(prior, logs=prior.logs + np.log(np.concatenate(
+        [[1.0, more, *(longer for _ in one.lengths)] for one in components]
+    )))  # fmt: skip
+
+
+def some_blocks():
+    """Of several steps and of one, of three kinds of day, of two events and outside of them."""
+    clock = np.array([-7, 0, 1, 11, 14, 40, 84, 86, 97, 168])
+    lengths = np.array([1, 1, 3, 1, 4, 2, 1, 5, 1, 2])
+    kinds, events = np.array([0, 0, 1, 1, 2, 0, 2, 0, 1, 1]), np.array([0, 1, 1, 0, 2, 0, 2, 2, 0, 1])
+    return Blocks(clock, lengths, kinds, events, 1.0 / (1.0 + np.arange(10) % 3))
+
+
+@pytest.mark.parametrize("learned", LEARNED)
+@pytest.mark.parametrize("components", PRIORS)
+def test_draws_of_the_prior_have_its_covariances(components, learned):
+    """False alarm below 1e-6 each (`monte_carlo`)."""
+    prior, blocks = prior_of(PRIORS[components], learned), some_blocks()
+    shared, own = (by_hand(prior, blocks, blocks, which) for which in (0, 1))
+    drawn = [shared_draws(prior, blocks, N)[:, None], own_draws(prior, keys_of("ab"), blocks, N)]
+    assert agree(np.concatenate(drawn, axis=1), block_diag(shared, own, own))
+
+
+@pytest.mark.parametrize("wrong", ["lengths", "kinds", "events", "strengths"])
+def test_draws_of_another_prior_are_noticed(wrong):
+    """The control."""
+    blocks = some_blocks()
+    name, learned, drawn_at = {
+        "lengths": ("daily shape", "longer, less own", blocks),
+        "kinds": ("kind of day", "medians", replace(blocks, kinds=0 * blocks.kinds)),
+        "events": ("event", "medians", replace(blocks, events=np.minimum(blocks.events, 1))),
+        "strengths": ("all", "shorter, more own", blocks),
+    }[wrong]
+    drawn = own_draws(prior_of(PRIORS[name], learned), keys_of("a"), drawn_at, N)
+    assert not agree(drawn, by_hand(prior_of(PRIORS[name], "medians"), blocks, blocks, 1))
+
+
+def test_a_draw_is_a_function_of_leaf_and_time_alone():
+    """Of whatever leaves and blocks are drawn beside it."""
+    prior, blocks = prior_of(EVERY, "medians"), some_blocks()
+    own, more = (own_draws(prior, keys_of(leaves), blocks, 8) for leaves in ("ab", "cba"))
+    np.testing.assert_allclose(more[:, [2, 1]], own, rtol=1e-12)
+    some = own_draws(prior, keys_of("ab"), blocks.between(3, 7), 5)
+    np.testing.assert_allclose(some, own[:5, :, 3:7], rtol=1e-9, atol=1e-12)
+
+
+def test_waves_are_summed_over_blocks_step_by_step():
+    """Also those of whole turns a step, of half a turn, and of none."""
+    harmonics, rest = np.array([[0, 3, 12, 24, 6, 12]]), np.array([[0.0, 0.2, 0.0, 1e-7, 0.0, 0.01]])
+    blocks = some_blocks()
+    found = Frequencies(COMPONENTS[3], harmonics, rest).at(blocks, SLOTS)[0]
+    a_step = (2.0 * np.pi * harmonics[0] + rest[0]) / SLOTS
+    for block, (first, n) in enumerate(zip(blocks.clock, blocks.lengths, strict=True)):
+        turned = np.outer(a_step, np.arange(first, first + n))
+        expected = np.concatenate([np.cos(turned).sum(axis=1), np.sin(turned).sum(axis=1)])
+        np.testing.assert_allclose(found[:, block], expected * blocks.weight[block], atol=1e-6)
+
+
+def test_an_event_keeps_its_draws_when_another_one_is_forgotten():
+    days, prior = PublicDays(SLOTS), prior_of(PRIORS["event"], "medians")
+    clock = np.arange(0, 30 * SLOTS, 5)
+    drawn = {
+        known: own_draws(prior, keys_of("a"), Blocks.at(clock, events=event_numbers(clock, known, days)), 8)
+        for known in ((3, 10, 11), (10, 11), (10,))
+    }
+    both, later = drawn[3, 10, 11], drawn[10, 11]
+    of_later = (clock // SLOTS == 10) | (clock // SLOTS == 11)
+    assert np.array_equal(both[:, :, of_later], later[:, :, of_later])
+    assert np.array_equal(later[:, :, clock // SLOTS == 10], drawn[10,][:, :, clock // SLOTS == 10])
+    assert not np.isin(both[:, :, clock // SLOTS == 3], later).any()
+
+
+def gain_of(dense, steps):
+    """What the posterior mean takes of each measured value."""
+    return np.linalg.solve(dense.measured, dense.across(steps, None).T).T
+
+
+def of_leaves(seen, n):
+    """The rows of leaves among nodes times n steps."""
+    return np.arange(len(seen.tree.nodes) * n).reshape(-1, n)[seen.tree.leaf_indices].ravel()
+
+
+CASES = [*((tree, "all measured") for tree in TREES), *(("ragged", noise) for noise in list(NOISES)[1:])]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("tree_name", "noise_name"), CASES)
+def test_errors_are_those_of_the_dense_process(tree_name, noise_name):
+    """And so are their two parts, which are independent. False alarm below 1e-6 each."""
+    prior, seen, asked = case(tree_name, noise_name)
+    blocks = replace(seen.blocks, clock=seen.blocks.clock + np.arange(14))  # no two begin together
+    seen, steps = replace(seen, blocks=blocks), asked.between(3, 3 + min(5, 22 // len(seen.sizes)))
+    dense, rows = Dense(prior, seen), of_leaves(seen, steps.clock.size)
+    noise = np.repeat(seen.noise, seen.blocks.clock.size)[dense.rows]
+    gain = gain_of(dense, steps)
+    of_noise = ((gain * noise) @ gain.T)[np.ix_(rows, rows)]
+    of_prior = dense.spread(steps)[np.ix_(rows, rows)] - of_noise
+    drawn = np.stack(ErrorDraws(TreePosterior(prior, seen), N).at(steps), axis=1)
+    assert agree(drawn, block_diag(of_prior, of_noise))
+
+
+def two_days():
+    """A day and one two days later: of each some blocks before it, most of which both have; the later one
+    weighs them otherwise, has other noise of the nodes at other blocks, and does not know one node.
+    """
+    tree = AggregationTree.from_parents(TREES["a star"])
+    prior, generator = TemporalPrior.broad(SLOTS), np.random.default_rng(4)
+    starts = np.arange(60, 204, 7)
+    blocks = Blocks.at(starts, generator.integers(1, 5, starts.size), kinds=starts // SLOTS % 3)
+    blocks = replace(blocks, weight=1.0 / blocks.lengths, events=np.where(starts // SLOTS == 15, 1, 0))
+    sizes, noise = np.array([0.5, 2.0, 1.0]), np.array([0.5, 0.2, 0.1, 0.05])
+    first, later = blocks.between(0, 17), blocks.between(3, 21)
+    later = replace(later, weight=2.0 * later.weight)
+    seen = [Seen(tree, first, np.zeros((4, 17)), noise, sizes)]
+    seen.append(Seen(tree, later, np.zeros((4, 18)), 4.0 * np.array([0.5, 0.2, np.inf, 0.1]), sizes))
+    steps = [Blocks.at(np.arange(at, at + 18, 3), kinds=np.full(6, at // SLOTS % 3)) for at in (168, 192)]
+    return prior, seen, [replace(one, events=np.where(one.clock // SLOTS == 15, 1, 0)) for one in steps]
+
+
+def across_days(prior, seen, steps):
+    """Cov(f1 - H1 y1, f2 - H2 y2) of all leaves and both days, written out."""
+    dense = [Dense(prior, one) for one in seen]
+    gains = [gain_of(*one) for one in zip(dense, steps, strict=True)]
+    found = [[None, None], [None, None]]
+    for i in (0, 1):
+        for j in (0, 1):
+            of, rows = dense[0].covariance, (dense[i].rows, dense[j].rows)
+            of_nodes = np.sqrt(seen[i].noise * seen[j].noise)
+            of_nodes = np.diag(np.where(np.isfinite(of_nodes), of_nodes, 0.0))
+            shared = np.kron(of_nodes, seen[i].blocks.clock[:, None] == seen[j].blocks.clock)
+            measured = (of(seen[i].blocks, seen[j].blocks) + shared)[np.ix_(*rows)]
+            with_values = of(steps[i], seen[j].blocks)[:, rows[1]]
+            of_values = of(seen[i].blocks, steps[j])[rows[0]]
+            found[i][j] = (
+                of(steps[i], steps[j])
+                - with_values @ gains[j].T
+                - gains[i] @ of_values
+                + gains[i] @ measured @ gains[j].T
+            )[np.ix_(*(of_leaves(one, 6) for one in (seen[i], seen[j])))]
+    return np.block(found)
+
+
+def drawn_days(prior, seen, steps):
+    drawn = [ErrorDraws(TreePosterior(prior, one), N).at(at) for one, at in zip(seen, steps, strict=True)]
+    return np.concatenate([of_prior + of_noise for of_prior, of_noise in drawn], axis=1)
+
+
+@pytest.mark.slow
+def test_errors_of_two_days_hang_together_as_in_the_dense_process():
+    """Of different blocks and noise. False alarm below 1e-6."""
+    days = two_days()
+    expected = across_days(*days)
+    assert np.abs(expected[:18, 18:]).max() > 0.2 * expected.diagonal().min()
+    assert agree(drawn_days(*days), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["all", "SHARED", "OWN", "NOISE", "FREQUENCY"])
+def test_seeds_that_depend_on_the_day_are_noticed(part, monkeypatch):
+    """The control."""
+    keys_from = range(5) if part == "all" else (getattr(module, part),)
+    prior, seen, steps = two_days()
+    first = drawn_days(prior, seen[:1], steps[:1])
+
+    def moved(found):
+        return lambda first, *keys: found(first, *keys, 192) if first in keys_from else found(first, *keys)
+
+    for name in ("normals", "uniforms"):
+        monkeypatch.setattr(module, name, moved(getattr(module, name)))
+    drawn = np.concatenate([first, drawn_days(prior, seen[1:], steps[1:])], axis=1)
+    assert agree(drawn[:, 3:], across_days(prior, seen, steps)[18:, 18:]), "each day alone is right"
+    assert not agree(drawn, across_days(prior, seen, steps))

@@ -1,0 +1,433 @@
+"""The doctor's findings: folders and files, variables and servers, ledger, published folder and dumps."""
+
+import fcntl
+import gc
+import os
+import shutil
+import socket
+import tempfile
+import time
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from optstream.errors import ConfigurationError, LedgerError
+from optstream.noise import simulated_noise
+from tasks.operate import doctor as places
+from tasks.operate import permissions
+from tasks.operate.doctor import examine, listens_beyond_loopback, unusable
+from tasks.operate.permissions import check_trusted
+from tests.failing import raising
+from tests.tasks.two_regions import CONFIGURATION, STEPS, Installation
+
+DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+NOW = datetime(2016, 7, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def around():
+    """Look around a stream: findings as (severity, place, rule and remedy)."""
+
+    def look(installation, environment=None, ask=lambda url: None, now=NOW):
+        found = examine(installation.settings, environment or {}, now, ask)
+        return [(one.severity.value, one.place, f"{one.rule}: {one.remedy}") for one in found]
+
+    return look
+
+
+@pytest.fixture
+def open_installation():
+    """Released, private where it must be; raw dumps for their owner alone."""
+    before = os.umask(0o022)
+    folder = Path(tempfile.mkdtemp(prefix="optstream-doctor-"))
+    folder.chmod(0o755)
+    try:
+        (folder / "optstream.toml").write_text(CONFIGURATION)
+        installation = Installation(folder)
+        installation.simulate(DAY)
+        (folder / "dumps").chmod(0o700)
+        installation.released(DAY)
+        yield installation
+    finally:
+        os.umask(before)
+        shutil.rmtree(folder)
+
+
+def test_a_sound_stream_has_no_finding_and_is_left_as_it_was(open_installation, around):
+    def seen():
+        """The public folder's own time too, which copies carry along."""
+        public = (open_installation.folder / "published").stat().st_mtime_ns
+        return public, {path: path.stat().st_mode for path in open_installation.folder.rglob("*")}
+
+    gc.collect()  # closes the ledgers that the fixture left open
+    open_installation.ledger.close()  # the last connection: SQLite removes its logs
+    before = seen()
+    assert around(open_installation) == []
+    assert seen() == before
+
+
+@pytest.mark.parametrize(
+    ("place", "mode", "remedy"),
+    [
+        *(("trusted", mode, "chmod 700") for mode in (0o040, 0o001, 0o004)),
+        *(("trusted/ledger.sqlite", mode, "chmod 600") for mode in (0o040, 0o001, 0o004)),
+        *(("trusted/input.key", mode, "chmod 600") for mode in (0o040, 0o001, 0o004)),
+        ("published", 0o002, "chmod o-w"),
+        ("published/data", 0o002, "chmod o-w"),
+        ("published/.incoming", 0o002, "chmod o-w"),
+        ("published/catalogue.json", 0o002, "chmod o-w"),
+        (".", 0o002, "chmod o-w"),
+    ],
+)
+def test_a_place_open_to_others_is_wrong_and_stops_every_run(open_installation, around, place, mode, remedy):
+    check_trusted(open_installation.settings)
+    path = open_installation.folder / place
+    path.chmod(path.stat().st_mode | mode)
+    ((severity, found, words),) = around(open_installation)
+    assert (severity, found) == ("wrong", str(path))
+    assert f"{remedy} {path}" in words
+    rule = "written by everybody" if mode == 0o002 else "open to others"
+    with pytest.raises(ConfigurationError, match=f"{rule}.*\n.*{remedy} {path}"):
+        check_trusted(open_installation.settings)
+    os.system(f"{remedy} {path}")
+    check_trusted(open_installation.settings)
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o720, 0o701])
+def test_a_second_witness_that_others_may_enter_is_wrong_and_stops_every_run(open_installation, around, mode):
+    """Whoever may write there can take back what it knows, and then restore an older ledger."""
+    trusted = '[trusted]\nfolder = "trusted"'
+    open_installation.configure(trusted, f'{trusted}\nwitness = "second"')
+    second = open_installation.folder / "second"
+    second.mkdir(mode=0o700)
+    check_trusted(open_installation.settings)
+    second.chmod(mode)
+    ((severity, place, words),) = around(open_installation)
+    assert (severity, place) == ("wrong", str(second))
+    assert f"chmod 700 {second}" in words
+    with pytest.raises(ConfigurationError, match="second has mode"):
+        check_trusted(open_installation.settings)
+    assert permissions.mode_of(second) == mode
+
+
+def test_a_ledger_outside_the_trusted_folder_is_looked_at_too(open_installation, around):
+    (open_installation.folder / "books").mkdir(mode=0o700)
+    open_installation.copy_ledger().rename(open_installation.folder / "books/ledger.sqlite")
+    for path in (open_installation.folder / "trusted").glob("ledger.sqlite*"):
+        path.unlink()
+    open_installation.configure("sqlite:///trusted/", "sqlite:///books/")
+    (open_installation.folder / "books/ledger.sqlite").chmod(0o640)
+    ((severity, place, _),) = around(open_installation)
+    assert (severity, place) == ("wrong", str(open_installation.folder / "books/ledger.sqlite"))
+
+
+def test_world_readable_raw_data_is_told_if_others_can_come_there(open_installation, around):
+    (open_installation.folder / "dumps").chmod(0o755)
+    ((severity, place, words),) = around(open_installation)
+    assert severity == "warning"
+    assert place.endswith(".parquet")
+    assert "raw readings" in words
+    check_trusted(open_installation.settings)
+    open_installation.folder.chmod(0o700)
+    assert around(open_installation) == []
+
+
+def test_a_published_folder_inside_a_private_one_is_wrong(open_installation, around):
+    for name, others in (("trusted", 1), ("dumps", 2)):
+        moved = open_installation.folder / name / "published"
+        shutil.copytree(open_installation.folder / "published", moved)
+        text = (open_installation.folder / "optstream.toml").read_text()
+        open_installation.configure('folder = "published"', f'folder = "{name}/published"')
+        found = around(open_installation)
+        assert len(found) == others
+        assert found[0][:2] == ("wrong", str(moved))
+        (open_installation.folder / "optstream.toml").write_text(text)
+        shutil.rmtree(moved)
+
+
+def test_the_reverse_does_not_load_and_the_doctor_says_so(open_installation):
+    for old, new in [
+        ('folder = "trusted"', 'folder = "published/trusted"'),
+        ('folder = "dumps"', 'folder = "published/dumps"'),
+        ("sqlite:///trusted/", "sqlite:///published/"),
+        # nor does anything that would name a seed
+        ("[stream]", "[stream]\nseed = 1"),
+        ("[stream]", '[noise]\nsource = "simulated"\n[stream]'),
+    ]:
+        text = (open_installation.folder / "optstream.toml").read_text()
+        open_installation.configure(old, new)
+        with pytest.raises(ConfigurationError) as caught:
+            _ = open_installation.settings
+        (finding,) = unusable("optstream.toml", caught.value)
+        assert finding.is_bad
+        assert "published" in finding.rule or "seed" in finding.rule or "noise" in finding.rule
+        (open_installation.folder / "optstream.toml").write_text(text)
+
+
+def test_under_an_open_umask_a_run_makes_nothing_that_others_may_write(open_installation):
+    """And what it makes in the trusted zone is its owner's alone."""
+    before = os.umask(0)
+    try:
+        for name in ("published", "trusted"):
+            shutil.rmtree(open_installation.folder / name)
+        open_installation.release(DAY)
+    finally:
+        os.umask(before)
+    check_trusted(open_installation.settings)
+    modes = {
+        path: path.stat().st_mode & 0o777 for path in (open_installation.folder / "published").rglob("*")
+    }
+    assert {oct(mode) for mode in modes.values()} == {"0o755", "0o644", "0o700", "0o600"}
+    assert (open_installation.folder / "trusted").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_password_in_a_configuration_that_others_read_is_told_and_not_shown(open_installation, around):
+    path = open_installation.folder / "optstream.toml"
+    open_installation.configure(
+        "sqlite:///trusted/ledger.sqlite", "postgresql://me:Geheim7@127.0.0.1:1/ledger"
+    )
+    found = around(open_installation)
+    assert ("wrong", str(path)) in [entry[:2] for entry in found]
+    assert "Geheim7" not in str(found)
+    path.chmod(0o600)
+    assert str(path) not in [place for _, place, _ in around(open_installation)]
+    path.chmod(0o602)
+    assert str(path) in [place for _, place, _ in around(open_installation)]
+
+
+def test_a_file_system_without_links_or_locks_is_wrong_and_the_probe_is_gone(
+    open_installation, around, monkeypatch
+):
+    refuse = raising(OSError(95, "Operation not supported"))
+    before = sorted(open_installation.folder.rglob("*"))
+    monkeypatch.setattr(places.os, "link", refuse)
+    assert {words.split(",")[0] for _, _, words in around(open_installation)} == {
+        "its file system has no hard links"
+    }
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    found = around(open_installation)
+    assert [place for _, place, _ in found] == [
+        str(open_installation.folder / "published"),
+        str(open_installation.folder / "trusted"),
+    ]
+    assert "no hard links and no locks (flock)" in found[0][2]
+    assert sorted(open_installation.folder.rglob("*")) == before
+
+
+def test_the_mount_of_a_folder_is_the_innermost(tmp_path, monkeypatch):
+    table = tmp_path / "mountinfo"
+    table.write_text(
+        f"22 1 8:1 / / rw - ext4 /dev/sda rw\n23 22 0:9 / {tmp_path / 'far'} rw shared:1 - nfs4 host:/x rw\n"
+    )
+    monkeypatch.setattr(places, "MOUNTS", table)
+    (tmp_path / "far").mkdir()
+    assert places._network_file_system(tmp_path / "far") == "nfs4"
+    assert places._network_file_system(tmp_path) is None
+
+
+API = "PREFECT_API_URL"
+QUIET = {"server": {"analytics_enabled": False}}
+
+
+@pytest.mark.parametrize(
+    ("variables", "severity", "place"),
+    [
+        ({"PREFECT_SERVER_ANALYTICS_ENABLED": "true"}, "wrong", "PREFECT_SERVER_ANALYTICS_ENABLED"),
+        ({"GX_ANALYTICS_ENABLED": "True"}, "wrong", "GX_ANALYTICS_ENABLED"),
+        ({"PREFECT_SERVER_ANALYTICS_ENABLED": "t"}, "wrong", "PREFECT_SERVER_ANALYTICS_ENABLED"),
+        ({"PREFECT_RESULTS_PERSIST_BY_DEFAULT": "y"}, "warning", "PREFECT_RESULTS_PERSIST_BY_DEFAULT"),
+        ({"DO_NOT_TRACK": "0"}, "wrong", "DO_NOT_TRACK"),
+        ({"DO_NOT_TRACK": "f"}, "wrong", "DO_NOT_TRACK"),
+        ({"PREFECT_RESULTS_PERSIST_BY_DEFAULT": "1"}, "warning", "PREFECT_RESULTS_PERSIST_BY_DEFAULT"),
+        ({"PREFECT_SERVER_API_HOST": "0.0.0.0"}, "wrong", "PREFECT_SERVER_API_HOST"),
+        ({"PREFECT_SERVER_API_HOST": "::"}, "wrong", "PREFECT_SERVER_API_HOST"),
+        ({API: "https://api.prefect.cloud/api/accounts/1"}, "wrong", API),
+        ({API: "https://API.Prefect.Cloud./api/accounts/1"}, "wrong", API),
+        ({API: "http://prefect.example/api"}, "wrong", API),
+        ({"OPTSTREAM_LEDGER_URL": "sqlite:///trusted/ledger.sqlite"}, "note", "OPTSTREAM_LEDGER_URL"),
+        ({"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "GX_ANALYTICS_ENABLED": "0"}, None, None),
+        ({"DO_NOT_TRACK": "1"}, None, None),
+        ({"PREFECT_SERVER_API_HOST": "127.0.0.1"}, None, None),
+        ({"PREFECT_SERVER_API_HOST": "0.0.0.0", "PREFECT_SERVER_API_AUTH_STRING": "a:b"}, None, None),
+        ({API: "https://prefect.example/api"}, None, None),
+        ({API: "http://127.0.0.1:4200/api"}, None, None),
+    ],
+)
+def test_variables_that_open_something_are_named(
+    open_installation, around, monkeypatch, variables, severity, place
+):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    found = around(open_installation, variables)
+    assert [entry[:2] for entry in found] == [(severity, place)] * (severity is not None)
+
+
+def test_a_server_that_answers_anybody_is_wrong_on_the_network_and_noted_on_loopback(
+    open_installation, around
+):
+    far = around(open_installation, {API: "https://prefect.example/api"}, lambda url: QUIET)
+    assert [entry[:2] for entry in far] == [("wrong", API)]
+    assert "answers anybody on the network" in far[0][2]
+    near = around(open_installation, {API: "http://127.0.0.1:1/api"}, lambda url: QUIET)
+    assert [entry[0] for entry in near] == ["note"]
+
+
+def test_prefect_s_own_folder_open_to_others_is_wrong(open_installation, around):
+    home = open_installation.folder / "prefect home"
+    home.mkdir(mode=0o755)
+    ((severity, place, words),) = around(open_installation, {"PREFECT_HOME": str(home)})
+    assert (severity, place) == ("wrong", str(home))
+    assert f"chmod 700 '{home}'" in words
+    home.chmod(0o700)
+    assert around(open_installation, {"PREFECT_HOME": str(home)}) == []
+
+
+@pytest.mark.parametrize(
+    ("family", "address", "wide"),
+    [
+        (socket.AF_INET, "127.0.0.1", False),
+        (socket.AF_INET, "0.0.0.0", True),
+        (socket.AF_INET6, "::1", False),
+        (socket.AF_INET6, "::", True),
+    ],
+)
+def test_the_kernel_knows_who_listens_beyond_loopback(family, address, wide):
+    with socket.socket(family) as listener:
+        try:
+            listener.bind((address, 0))
+        except OSError:
+            assert family == socket.AF_INET6  # a machine without it has no such server either
+            return
+        listener.listen()
+        assert listens_beyond_loopback(listener.getsockname()[1]) is wide
+
+
+def test_a_server_s_telemetry_is_asked_for(open_installation, around):
+    found = around(
+        open_installation,
+        {API: "http://127.0.0.1:1/api"},
+        lambda url: {"server": {"analytics_enabled": True}},
+    )
+    assert ("wrong", API) in [entry[:2] for entry in found]
+    assert "sends telemetry" in found[0][2]
+
+
+def test_a_distant_ledger_without_encryption_is_told(open_installation, around, monkeypatch):
+    def first(url):
+        open_installation.configure(*url)
+        found = around(open_installation)
+        return [place for _, place, words in found if "encrypted" in words]
+
+    (open_installation.folder / "optstream.toml").chmod(0o600)
+    monkeypatch.setattr("tasks.operate.doctor.find_ledger", raising(LedgerError("does not answer")))
+    assert first(("sqlite:///trusted/ledger.sqlite", "postgresql://db.example/ledger")) == ["ledger.url"]
+    assert first(("db.example/ledger", "db.example/ledger?sslmode=verify-full")) == []
+    assert first(("db.example/ledger?sslmode=verify-full", "localhost/ledger")) == []
+
+
+def test_a_clock_behind_the_ledger_is_wrong(open_installation, around):
+    last = open_installation.ledger.last_event_at("two-regions")
+    assert last == open_installation.now
+    assert around(open_installation, now=last - timedelta(minutes=5)) == []
+    ((severity, place, words),) = around(open_installation, now=last - timedelta(minutes=6))
+    assert (severity, place) == ("wrong", "the clock of this machine")
+    assert "2016-07-01 00:00" in words
+
+
+def test_seeded_noise_in_a_production_stream_is_wrong(open_installation, around):
+    (open_installation.folder / "dumps").chmod(0o700)
+    open_installation.simulate(NEXT)
+    open_installation.release(NEXT, steps=STEPS[:6])
+    assert around(open_installation) == []
+    third = NEXT + timedelta(days=1)
+    open_installation.simulate(third)
+    open_installation.release(third, steps=STEPS[:6], noise=simulated_noise(7))
+    ((severity, place, words),) = around(open_installation)
+    assert severity == "wrong"
+    assert place.endswith(f"{third}-r0")
+    assert "seeded noise, which protects nobody" in words
+
+
+def test_a_ledger_that_is_gone_or_another_is_wrong(open_installation, around):
+    away = open_installation.folder / "trusted/ledger.sqlite"
+    away.rename(away.with_suffix(".kept"))
+    ((severity, place, words),) = around(open_installation)
+    assert (severity, place) == ("wrong", str(away))
+    assert "restore it from a backup" in words
+    assert not away.exists()
+    open_installation.ledger.close()
+    found = around(open_installation)
+    assert {severity for severity, _, _ in found} == {"wrong"}
+    places = [place.removeprefix(f"{open_installation.folder}/") for _, place, _ in found]
+    assert places == ["published", "ledger.url", f"trusted/measurements/two-regions/{DAY}-r0"]
+    assert all("another" in words for _, _, words in found)
+
+
+def test_dumps_without_any_marker_are_told(open_installation, around):
+    open_installation.configure("[input]", '[input]\nmarker = "DONE"')
+    ((severity, place, words),) = around(open_installation)
+    assert (severity, place) == ("warning", str(open_installation.folder / "dumps"))
+    assert "DONE" in words
+    assert "input.marker" in words
+
+
+@pytest.mark.parametrize(
+    ("place", "act", "said"),
+    [
+        ("_delta_log", Path.mkdir, f"refuses {NEXT} and 1 more: '_delta_log' is the log of a table"),
+        ("region=84/x.csv", Path.touch, "'x.csv' is no folder date="),
+        (f"region=84/date={DAY}/x.csv", Path.touch, None),
+        (
+            f"region=84/date={NEXT}/x.csv",
+            Path.touch,
+            f"refuses {NEXT}: region=84/date={NEXT}/'x.csv' must end",
+        ),
+        (f"region=84/date={NEXT}/_SUCCESS", lambda path: (path.unlink(), path.mkdir()), "must be a file"),
+        (
+            f"region=84/date={NEXT}/part-0.parquet",
+            lambda path: os.truncate(path, 2**41),
+            "has 2,048.0 of the day's 2,048.0 GiB",
+        ),
+    ],
+)
+def test_what_the_next_run_refuses_is_told(open_installation, around, place, act, said):
+    open_installation.simulate(NEXT)
+    (open_installation.folder / "dumps").chmod(0o700)
+    assert around(open_installation) == []
+    act(open_installation.folder / "dumps" / place)
+    found = around(open_installation)
+    assert [entry[0] for entry in found] == ["warning"] * (said is not None)
+    assert said is None or said in found[0][2]
+
+
+def test_a_broken_catalogue_and_a_ledger_that_does_not_answer_are_findings(open_installation, around):
+    (open_installation.folder / "trusted/ledger.sqlite").write_bytes(
+        b"not a database, but long enough to be one"
+    )
+    (open_installation.folder / "trusted/ledger.sqlite-wal").unlink(missing_ok=True)
+    assert [entry[:2] for entry in around(open_installation)] == [("wrong", "ledger.url")]
+    (open_installation.folder / "published/catalogue.json").write_text("{")
+    assert [entry[:2] for entry in around(open_installation)] == [
+        ("wrong", str(open_installation.folder / "published"))
+    ]
+
+
+def test_leases_that_no_run_can_have_days_left_and_files_from_the_future_are_told(open_installation, around):
+    open_installation.simulate(NEXT)
+    (open_installation.folder / "dumps").chmod(0o700)
+    open_installation.release(NEXT, steps=STEPS[:6])
+    until = open_installation.ledger.latest("two-regions", NEXT.isoformat()).lease_until
+    for now, said in (
+        (until - timedelta(days=1), None),
+        (until - timedelta(days=3650), "release-lease 2016-06-02"),
+        (until + timedelta(days=1), None),
+        (until + timedelta(days=1, seconds=1), "run --date 2016-06-02"),
+    ):
+        found = [words for _, place, words in around(open_installation, now=now) if str(NEXT) in place]
+        assert (len(found), said is None or said in found[0]) == (said is not None, True)
+    ahead = open_installation.folder / "trusted/staging/two-regions"
+    os.utime(ahead, (time.time() + 10**8, time.time() + 10**8))
+    ((severity, place, words),) = around(open_installation, now=until)
+    assert (severity, place) == ("warning", str(ahead))
+    assert "lies ahead" in words
