@@ -332,7 +332,7 @@ MUTATIONS = (
     ),
     Mutation(
         "readings are not clamped to their bounds",
-        "tasks/ingest/formats.py",
+        "tasks/ingest/clamping.py",
         "units = np.clip(quantise(cut, resolution * scale), limits[0], limits[1])",
         "units = quantise(cut, resolution * scale)",
     ),
