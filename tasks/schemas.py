@@ -14,9 +14,16 @@ from optstream.catalogue.documents import json_schema
 from optstream.catalogue.index import Catalogue
 from optstream.catalogue.statement import Manifest
 from optstream.errors import ParameterError
+from tasks.ledger.export import Exported
 from tasks.ledger.show import Book, Horizon
+from tasks.ledger.verify import Verification
 from tasks.monitor.view import Status
-from tasks.plan.dry_run import DryRun
+from tasks.operate.doctor import DoctorDocument
+from tasks.operate.purge import Purged
+from tasks.plan.advise import AdviceDocument
+from tasks.plan.backfill import BackfillDocument, PlanDocument
+from tasks.plan.dry_run import DryRun, DryRuns
+from tasks.release.outcomes import ExportDocument, ReportDocument, RunDocument, Streams, VerifiedDocument
 
 DOCUMENTS: dict[str, tuple[type[BaseModel], str, str]] = {
     "optstream.status/3": (
@@ -39,6 +46,23 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str, str]] = {
         "optstream run --dry-run --json",
         "What days would cost and how noisy they would be. Amounts are called by their currency.",
     ),
+    "optstream.run/1": (RunDocument, "optstream run --json", "How each day ended, and the budget."),
+    "optstream.backfill/1": (
+        BackfillDocument,
+        "optstream backfill --json",
+        "The days of a span.",
+    ),
+    "optstream.backfill-plan/1": (PlanDocument, "optstream backfill --dry-run --json", "The plan of a span."),
+    "optstream.dry-runs/1": (DryRuns, "optstream run --dry-run --json of several streams", "Their cost."),
+    "optstream.plan-advice/1": (AdviceDocument, "optstream advise --json", "Plans by their expected error."),
+    "optstream.doctor/1": (DoctorDocument, "optstream doctor --json", "What was found, and its remedy."),
+    "optstream.purge/1": (Purged, "optstream purge --json", "How many files of each kind were removed."),
+    "optstream.export/1": (ExportDocument, "optstream export --json", "The file that was written."),
+    "optstream.report/1": (ReportDocument, "optstream report --json", "The pages that were written."),
+    "optstream.verified/1": (VerifiedDocument, "optstream verify --json", "What was checked and found."),
+    "optstream.ledger-verify/1": (Verification, "optstream ledger verify --json", "Problems and notes."),
+    "optstream.ledger-export/1": (Exported, "optstream ledger export --json", "The tables and their rows."),
+    "optstream.streams/1": (Streams, "--json of several streams", "The document of each, and its exit code."),
     "optstream.manifest/1": (
         Manifest,
         "The manifest of a published release",

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 from functools import partial
 from os import getpid
 from socket import gethostname
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -36,25 +36,17 @@ from optstream.errors import ConfigurationError
 from optstream.noise import secure_noise
 from tasks.config import Settings, load_settings
 from tasks.ledger.open import need_ledger
-from tasks.operate.doctor import Finding, examine, unusable
+from tasks.operate.doctor import DoctorDocument, Finding, examine, unusable
 from tasks.operate.permissions import check_trusted
 from tasks.operate.purge import purge as remove
 from tasks.operate.withdraw import withdraw as take_back
 from tasks.pages.public import require_pages
-from tasks.release.outcomes import Printed, RunDocument, budget_of
+from tasks.release.outcomes import RunDocument, budget_of
 from tasks.release.publish import days_published, publish_again
 from tasks.release.run import Run
 from tasks.release.stages import Ended, Requested, Status, and_after, each
 
 app = new_app()
-
-
-class DoctorDocument(Printed):
-    """`optstream doctor --json`."""
-
-    format: Literal["optstream.doctor/1"] = "optstream.doctor/1"
-    sound: bool
-    findings: tuple[Finding, ...]
 
 
 @app.command(epilog=examples("optstream doctor", "optstream doctor --config population.toml"))

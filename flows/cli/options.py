@@ -6,7 +6,7 @@ from csv import reader
 from datetime import date
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, NoReturn
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
@@ -15,7 +15,7 @@ from flows.cli.output import Terminal
 from optstream.errors import ConfigurationError, OptStreamError, ParameterError
 from optstream.stream import Hour, days_from, period_from
 from tasks.config import Settings, load_settings, stream_files
-from tasks.release.outcomes import Printed
+from tasks.release.outcomes import OneOfStreams, Streams
 
 
 def new_app(help: str | None = None) -> typer.Typer:
@@ -151,22 +151,6 @@ class Done(NamedTuple):
 
     code: int
     words: str = ""
-
-
-class OneOfStreams(Printed):
-    """What a command did for one stream; stream: None where its configuration cannot be read."""
-
-    stream: str | None
-    exit_code: int
-    summary: str
-    document: dict[str, Any] | None = None
-
-
-class Streams(Printed):
-    """`--json` of a command for several streams."""
-
-    format: Literal["optstream.streams/1"] = "optstream.streams/1"
-    streams: tuple[OneOfStreams, ...]
 
 
 def each_stream(

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import polars as pl
 import typer
@@ -51,38 +51,9 @@ from tasks.monitor.view import watch as watch_stream
 from tasks.operate.keys import new_key
 from tasks.operate.permissions import check_trusted
 from tasks.pages.public import write_pages, write_public_page
-from tasks.release.outcomes import Printed, left_out
+from tasks.release.outcomes import ExportDocument, ReportDocument, VerifiedDocument
 
 app = new_app()
-
-
-class ExportDocument(Printed):
-    """`optstream export --json`."""
-
-    format: Literal["optstream.export/1"] = "optstream.export/1"
-    file: str
-    rows: int
-    known_noise: tuple[tuple[Any, ...], ...] | None = left_out()
-
-
-class ReportDocument(Printed):
-    """`optstream report --json`."""
-
-    format: Literal["optstream.report/1"] = "optstream.report/1"
-    trusted: str | None
-    public: str | None
-
-
-class VerifiedDocument(Printed):
-    """`optstream verify-published --json`."""
-
-    format: Literal["optstream.verified/1"] = "optstream.verified/1"
-    stream: str
-    sequence: int | None
-    days: int
-    signature_checked: bool
-    problems: tuple[str, ...]
-    known_noise: tuple[tuple[Any, ...], ...] | None = left_out()
 
 
 # `optstream export`: some nodes and days of a published folder as a file that other tools load.

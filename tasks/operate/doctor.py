@@ -15,7 +15,7 @@ from ipaddress import ip_address
 from itertools import islice
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import Any, Literal
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, build_opener
@@ -55,6 +55,7 @@ from tasks.operate.permissions import OTHERS, exposed, mode_of, quoted, writable
 from tasks.operate.purge import release_folders
 from tasks.release.draw import make_ready
 from tasks.release.lineage import told_releases
+from tasks.release.outcomes import Printed
 from tasks.release.witness import behind
 from tasks.trusted.files import read_verified
 
@@ -83,6 +84,14 @@ class Finding:
     def is_bad(self) -> bool:
         """Whether somebody should act."""
         return self.severity is not NOTE
+
+
+class DoctorDocument(Printed):
+    """`optstream doctor --json`."""
+
+    format: Literal["optstream.doctor/1"] = "optstream.doctor/1"
+    sound: bool
+    findings: tuple[Finding, ...]
 
 
 Lines = Iterator[tuple[Severity, object, str, str]]

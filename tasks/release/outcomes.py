@@ -114,6 +114,51 @@ def _spans(calendar: Calendar, days: Sequence[date]) -> list[range]:
     return spans
 
 
+class OneOfStreams(Printed):
+    """What a command did for one stream; stream: None where its configuration cannot be read."""
+
+    stream: str | None
+    exit_code: int
+    summary: str
+    document: dict[str, Any] | None = None
+
+
+class Streams(Printed):
+    """`--json` of a command for several streams."""
+
+    format: Literal["optstream.streams/1"] = "optstream.streams/1"
+    streams: tuple[OneOfStreams, ...]
+
+
+class ExportDocument(Printed):
+    """`optstream export --json`."""
+
+    format: Literal["optstream.export/1"] = "optstream.export/1"
+    file: str
+    rows: int
+    known_noise: tuple[tuple[Any, ...], ...] | None = left_out()
+
+
+class ReportDocument(Printed):
+    """`optstream report --json`."""
+
+    format: Literal["optstream.report/1"] = "optstream.report/1"
+    trusted: str | None
+    public: str | None
+
+
+class VerifiedDocument(Printed):
+    """`optstream verify-published --json`."""
+
+    format: Literal["optstream.verified/1"] = "optstream.verified/1"
+    stream: str
+    sequence: int | None
+    days: int
+    signature_checked: bool
+    problems: tuple[str, ...]
+    known_noise: tuple[tuple[Any, ...], ...] | None = left_out()
+
+
 class BudgetDocument(Printed):
     """What any window may lose, what the worst one lost, and what it has left."""
 

@@ -1,15 +1,30 @@
 """The command line, called in the tests' own process."""
 
+import json
+from functools import cache
 from typing import Any
 
+from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from flows.cli.main import app
+from tasks.schemas import schema_of
+
+
+@cache
+def validator(name: str) -> Draft202012Validator:
+    return Draft202012Validator(schema_of(name), format_checker=Draft202012Validator.FORMAT_CHECKER)
 
 
 def invoke(*words: str) -> Any:
-    """What the command says and how it exits; an exception that it lets through goes on."""
+    """What the command says and how it exits; an exception that it lets through goes on.
+
+    Its JSON document fits the schema of its format.
+    """
     result = CliRunner().invoke(app, words, terminal_width=200)
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
+    if "--json" in words and result.stdout.startswith("{"):
+        document = json.loads(result.stdout)
+        assert [error.message for error in validator(document["format"]).iter_errors(document)] == []
     return result
