@@ -69,9 +69,7 @@ def _instant(told: object) -> datetime | None:
 
 
 def identity_of(file: Location) -> Identity:
-    """What differs for another file, or once this one was written to; None where there is none. An object's
-    tag may be a plain hash of what is in it: it is compared, and goes nowhere.
-    """
+    """Return what differs for another file, or once this one was written to; None where there is none."""
     try:
         if isinstance(file, StoreUrl):
             facts = open_store(file.parent).facts(file.name)
@@ -133,11 +131,7 @@ def claims_in(file: Location) -> Claims | None:
 
 @cache
 def forbid_spilling() -> None:
-    """Keep rows that Polars holds off the disk from now on, here and in processes that this one starts.
-
-    Where four fifths of the memory are taken, Polars writes rows in clear below /var/tmp, and a process that
-    is killed leaves them there. Without that, a dump that is too large ends the process that reads it.
-    """
+    """Keep rows that Polars holds off the disk, here and in child processes: it spills rows in clear."""
     pl.Config.load(json.dumps({"environment": {"POLARS_OOC_SPILL_MIN_BYTES": str(2**63 - 1)}}))
 
 
@@ -184,12 +178,8 @@ def countable(dtype: pl.DataType) -> bool:
 
 
 def kept_digits(scale: int, resolution: Fraction) -> int:
-    """How many decimals decide the rounding: further ones only fall between multiples of half the resolution.
-
-    Rounding half up looks at whole halves of the resolution alone, so digits below are cut, downwards,
-    without changing any result; none where such a half has endless digits itself, as with a factor of 3.
-    Writers choose a decimal column's scale by its longest reading, so that one must not decide whether the
-    column can be counted.
+    """Return how many decimals decide the rounding half up; None where half the resolution has endless
+    digits.
     """
     half = resolution / 2
     return next((digits for digits in range(scale) if (half * 10**digits).denominator == 1), scale)
@@ -197,10 +187,8 @@ def kept_digits(scale: int, resolution: Fraction) -> int:
 
 @lru_cache(maxsize=64)
 def reading(column: str, dtype: pl.DataType, bounds: Bounds, resolution: Fraction) -> Reading:
-    """How a column of this type is read: clamped to the bounds, then rounded half up to the resolution.
-
-    Rounding never decreases, so clamping the integers to the rounded bounds gives the same as clamping the
-    readings; the readings are first cut a little outside the bounds, to keep them in range.
+    """Return how a column of this type is read: clamped to the bounds, then rounded half up to the
+    resolution.
     """
     limits = [math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds]
     if dtype in FLOATS:
@@ -211,10 +199,8 @@ def reading(column: str, dtype: pl.DataType, bounds: Bounds, resolution: Fractio
 def _floats(
     value: pl.Expr, dtype: pl.DataType, bounds: Bounds, limits: list[int], resolution: Fraction
 ) -> Reading:
-    """Floats: by the rounded quotient, in the same pass exactly where that leaves a doubt.
-
-    What is decided exactly costs some microseconds a row, and nobody else's row is read again for it: a
-    customer's readings move the time that ingestion takes by their own rows alone.
+    """Round floats by the quotient, and exactly only where needed: a customer's readings delay its own rows
+    alone.
     """
     number = FLOATS[dtype]
     least, most = (pl.lit(float(number(float(bound))), dtype) for bound in bounds)
@@ -308,13 +294,7 @@ MOST_SHOWN = 10
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file of a chunk: where it stands, and the rule that it broke, if any.
-
-    day, leaf: indices; of a file with the rows of every leaf the first leaf's. start, length: of the day's
-    steps, in the timestamp column's own unit. value, customer: the columns' types. rows: as the footer
-    claims. floats: columns that name customers or leaves by floats. found: the columns of a file without the
-    right ones, where they are few: many may be a customer's each, and their names are nobody's to show.
-    """
+    """One file of a chunk and the rule that it broke; `start`, `length` in the timestamp column's unit."""
 
     number: int
     day: int
