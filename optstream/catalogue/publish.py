@@ -337,10 +337,7 @@ def withdraw(
 def _relist(
     transaction: Transaction, catalogue: Catalogue | None, new: Catalogue, signer: Signer | None
 ) -> Catalogue:
-    """Replace the catalogue by one with the new head, so that every publisher who has read it begins again.
-
-    One that carries the head already was replaced after the ledger changed, so nobody has an older one.
-    """
+    """Replace the catalogue by one with the new head, so that every publisher who has read it begins again."""
     if new == catalogue:
         transaction.confirm_catalogue()
         return new
