@@ -200,7 +200,7 @@ def check_address(url: str) -> None:
 
 
 def environment(trusted_folder: Path, current: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables to set; PREFECT_HOME is in the trusted folder, for the database holds log lines."""
+    """Return the variables to set; PREFECT_HOME is in the trusted folder, as the database holds log lines."""
     added = {name: value for name, value in DEFAULTS.items() if name not in current}
     if "PREFECT_HOME" not in current and "PREFECT_API_URL" not in current:
         added["PREFECT_HOME"] = str(trusted_folder.resolve() / "prefect")

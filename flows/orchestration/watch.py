@@ -121,7 +121,7 @@ def _blind(settings: Settings, memory: Memory) -> tuple[Alarm, ...]:
 def _tell_all(
     settings: Settings, memory: Memory, channels: Sequence[str]
 ) -> tuple[dict[str, Notification], list[str]]:
-    """Send to each channel, keep that after each; where it cannot be kept, send all again: twice beats never."""
+    """Send to each channel and keep that after each; what cannot be kept is sent again."""
 
     def note() -> list[str]:
         try:

@@ -1,6 +1,4 @@
-"""Public facts in `about.json` and `hierarchy.parquet`: no figure and no hash of a configuration depends on
-them.
-"""
+"""Public facts in `about.json` and `hierarchy.parquet`; no figure and no configuration's hash uses them."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Days whose hours are over, each in one file, closed in one transaction; the hours' files go to superseded/."""
+"""Days whose hours are over, each closed into one file in one transaction; hours' files go to superseded/."""
 
 import hashlib
 from collections.abc import Collection, Iterable
@@ -42,9 +42,7 @@ def _is_open(entry: Entry) -> bool:
 def close_days(
     folder: Location | str, days: Collection[date], signer: Signer | None = None
 ) -> tuple[date, ...]:
-    """Put each day into one file, all in one transaction; return the closed days, PublicationError if
-    altered.
-    """
+    """Put each day into one file, all in one transaction; return the days that were closed."""
     work = partial(_close, days=days, signer=signer)
     return change_folder(folder, work, "the published folder", "what is listed is whole")
 

@@ -651,7 +651,7 @@ def _listed(storage: Storage, catalogue: Catalogue, day: date) -> tuple[Found, t
 
 
 def _whole(storage: Storage, found: Found) -> Measured:
-    """Return the measurements with the sums that they remember, from listed files or not: the hash decides."""
+    """Return the measurements with the sums that they remember, of files listed or not: the hash decides."""
     with as_written():
         own = blocks_of(found.measured, found.levels)
         missing = remembered(found.document, found.levels) - own.keys()

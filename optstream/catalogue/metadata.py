@@ -336,9 +336,7 @@ def put_metadata(
     signer: Signer | None = None,
     more: Mapping[str, Describe] | None = None,
 ) -> bool:
-    """Replace the descriptions of a folder, signed by the signer of the catalogue; return whether any
-    changed.
-    """
+    """Replace the folder's descriptions, signed as the catalogue; return whether any changed."""
 
     several = {**OWN, **(more or {})}
 

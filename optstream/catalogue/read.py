@@ -379,9 +379,7 @@ DEEPEST_LEVEL = 100
 def read_columns(
     storage: Storage, entry: Entry, wanted: Collection[str], optional: Collection[str] = ()
 ) -> pl.DataFrame:
-    """Return columns of a listed release whose hash is compared; `optional` ones may be null.
-    PublicationError else.
-    """
+    """Return columns of a listed release, whose hash is compared; `optional` ones may be null."""
     if isinstance(entry, DayEntry) and entry.closed_in is None:
         return pl.concat(read_columns(storage, one, wanted, optional) for one in entry.own)
     data = _closed(storage, entry) if isinstance(entry, DayEntry) else read_file(storage, entry, verify=True)

@@ -155,9 +155,7 @@ def ordered_rows(
     with_errors: bool,
     with_bands: bool = False,
 ) -> pl.DataFrame:
-    """Return the rows in the published types, sorted by (date, step, node as UTF-8 bytes), or
-    PublicationError.
-    """
+    """Return the rows in the published types, sorted by (date, step, node as UTF-8), or raise."""
     columns = columns_of(value_column, with_errors, with_bands)
     wanted = {one.name: one.type for one in columns}
     may_be_null = {one.name for one in columns if one.may_be_null}

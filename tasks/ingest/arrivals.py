@@ -146,7 +146,7 @@ class Dump:
 
 @dataclass(frozen=True)
 class Arrival:
-    """What has arrived of one day: complete files with listed hashes, and what is missing or breaks a rule."""
+    """What has arrived of one day: complete files with listed hashes, what is missing or breaks a rule."""
 
     day: date
     unknown_regions: tuple[str, ...]

@@ -75,8 +75,8 @@ def _keys(file: SourceFile) -> pl.LazyFrame:
 
 
 def dropped_of(files: Sequence[SourceFile], seen: Seen, settings: Settings) -> pl.DataFrame:
-    """Return the rows that the public rule drops, step by step and never by a reading (Lemma 2b,
-    docs/privacy.md).
+    """Return the rows that the public rule drops, by which rows exist at one step, never by a reading:
+    what a customer has at a step changes that step alone (Lemma 2b, docs/privacy.md).
     """
     found = [pl.DataFrame(schema=DROPPED)]
     part = np.cumsum(seen.rows) // ROWS_AT_ONCE

@@ -66,9 +66,7 @@ def _people(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class IngestedDay:
-    """One day as read, for the trusted zone: metrics count rows, `period` holds the raw sums, sealed, or
-    None.
-    """
+    """One day as read, for the trusted zone; `period` holds the raw sums, sealed, or None."""
 
     day: date
     period: PrivatePeriod | None
@@ -107,7 +105,7 @@ def sealed(read: ReadDay, settings: Settings) -> IngestedDay:
 
 
 def read_days(settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
-    """Read a chunk of days; a broken rule is in the metrics, and an unreadable file costs its own day only."""
+    """Read a chunk of days; broken rules are in the metrics, and an unreadable file costs its day only."""
     files = inspected(settings, dumps)
     try:
         metrics, units, places = _summed(files, dumps, settings)

@@ -178,18 +178,14 @@ def countable(dtype: pl.DataType) -> bool:
 
 
 def kept_digits(scale: int, resolution: Fraction) -> int:
-    """Return how many decimals decide the rounding half up; None where half the resolution has endless
-    digits.
-    """
+    """Return how many decimals decide the rounding; None where half the resolution has endless digits."""
     half = resolution / 2
     return next((digits for digits in range(scale) if (half * 10**digits).denominator == 1), scale)
 
 
 @lru_cache(maxsize=64)
 def reading(column: str, dtype: pl.DataType, bounds: Bounds, resolution: Fraction) -> Reading:
-    """Return how a column of this type is read: clamped to the bounds, then rounded half up to the
-    resolution.
-    """
+    """Return how a column of this type is read: clamped to the bounds, then rounded half up."""
     limits = [math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds]
     if dtype in FLOATS:
         return _floats(pl.col(column).cast(dtype), dtype, bounds, limits, resolution)
@@ -199,9 +195,7 @@ def reading(column: str, dtype: pl.DataType, bounds: Bounds, resolution: Fractio
 def _floats(
     value: pl.Expr, dtype: pl.DataType, bounds: Bounds, limits: list[int], resolution: Fraction
 ) -> Reading:
-    """Round floats by the quotient, and exactly only where needed: a customer's readings delay its own rows
-    alone.
-    """
+    """Round floats, exactly only where needed: a customer's readings delay its own rows alone."""
     number = FLOATS[dtype]
     least, most = (pl.lit(float(number(float(bound))), dtype) for bound in bounds)
     # so near to a tie floating point cannot decide: the errors of the decimal's float, of the resolution's

@@ -1,4 +1,6 @@
-"""Dumps read in a limited process, whose answers are data (`messages`): a bad file costs its own day alone."""
+"""Dumps read in a limited process: a bad file costs its own day alone. Its last words may hold a reading,
+so nothing keeps them; its answers are data (`messages`), from which no code can come.
+"""
 
 import json
 import math
@@ -205,7 +207,7 @@ PATIENCE = 30.0
 
 @contextmanager
 def reading_apart() -> Iterator[Reader]:
-    """Give a reader in a process of its own, begun again if it died; DumpError where it dies or is too slow."""
+    """Give a reader in a process of its own, begun again if it died; DumpError if it dies or is slow."""
     known: list[_Process] = []
 
     def ask(settings: Settings, dumps: Sequence[Dump], seconds: float) -> list[ReadDay]:

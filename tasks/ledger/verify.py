@@ -70,9 +70,7 @@ def place_of(settings: Settings, period: str, revision: int) -> str:
 
 
 def _lineage(settings: Settings, ledger: Ledger, releases: Mapping[Key, ReleaseOutline]) -> Iterator[str]:
-    """Find releases that an older copy of the lineage lacks; a whole one may be purged, a withdrawn day has
-    none.
-    """
+    """Find releases that an older copy of the lineage lacks; it may lack all (purged) and withdrawn days."""
     # the ledger first, in its own order: what it has as published, the lineage knows by now
     published = list(ledger.event_times(settings.stream.name, "published"))
     known = told_releases(settings)

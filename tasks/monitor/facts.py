@@ -301,9 +301,7 @@ LEAST_DAYS, MOST_DAYS = 7, 28
 
 @dataclass(frozen=True)
 class Comparison:
-    """A leaf's published mean of a day and `usual`, the median of the days before; `noise`, `error` are
-    bounds.
-    """
+    """A leaf's published mean of a day and the median of the days before; `noise`, `error` are bounds."""
 
     day: date
     region: str
@@ -428,9 +426,7 @@ class Facts:
 
 
 def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool) -> Facts:
-    """Read what is known of a stream; opens no dump, and raises LedgerError for a ledger that refuses or is
-    lost.
-    """
+    """Read what is known of a stream; opens no dump. Raises LedgerError for a refusing or missing ledger."""
     stream = settings.stream.name
     # the ledger before the catalogue, which is replaced before the ledger has a day as published; in the
     # ledger's order a later revision of a day comes after

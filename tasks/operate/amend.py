@@ -14,9 +14,7 @@ from tasks.release.witness import bear_witness, refuse_older
 
 
 def declare(settings: Settings, ledger: Ledger, reason: str, now: datetime) -> None:
-    """Make the configuration's the privacy guarantee of the days to come, permanently; LedgerError if it
-    cannot.
-    """
+    """Make the configuration's the privacy guarantee of the days to come, permanently, or LedgerError."""
     refuse_older(settings, ledger)
     ledger.amend(terms_of(settings), reason, now)
     bear_witness(settings, ledger, "the amendment is declared, permanently, and ")
@@ -24,7 +22,7 @@ def declare(settings: Settings, ledger: Ledger, reason: str, now: datetime) -> N
 
 @dataclass(frozen=True)
 class Waits:
-    """What an amendment would change of the guarantee, the days it refuses, and the first that it does not."""
+    """What an amendment would change of the guarantee, the days it refuses, and the first it does not."""
 
     changed: tuple[str, ...]
     refused: tuple[tuple[date, GuaranteeLoss], ...]

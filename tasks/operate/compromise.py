@@ -1,4 +1,4 @@
-"""Known noise, and the releases that share it: PeGaSus' groups open at midnight (Lemma 9, docs/privacy.md)."""
+"""Known noise, and the releases that share it: PeGaSus' open groups alone (Lemma 9, docs/privacy.md)."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,8 +14,8 @@ from tasks.trusted.files import destroy_raw, read_verified
 
 
 def compromise(settings: Settings, ledger: Ledger, day: date, reason: str, now: datetime) -> list[date]:
-    """Record that a day's noise is known, and of days that shared it, permanently; return all of them,
-    rising.
+    """Record that a day's noise is known, and of the days that shared it; return all of them, rising.
+    Every window that one of them charges has lost everything, permanently; raw state left is destroyed.
     """
     refuse_older(settings, ledger)
     stream, known = settings.stream.name, dict[tuple[str, int], ReleaseRecord]()

@@ -78,7 +78,7 @@ def public_keys_of(settings: Settings) -> list[Path | str] | None:
 
 
 def next_number(settings: Settings, found: int) -> int:
-    """Return a number that no catalogue of the stream had, durable before it is used: a crash leaves a gap."""
+    """Return a number that no catalogue of the stream had, durable before use: a crash leaves a gap."""
     path = settings.catalogue_number_file
     with exclusive_in(path.parent):
         text = path.read_bytes().strip() if path.exists() else b"0"
@@ -98,8 +98,8 @@ RESTORE = "restore catalogue.json from a copy, and see `optstream ledger verify`
 
 
 def signer_of(settings: Settings, ledger: Ledger, mending: Collection[date] | None = None) -> Signer | None:
-    """Return the signer, None without a key; call before the catalogue is read. `mending`: days a command
-    repairs.
+    """Return the signer, None without a key; call before the catalogue is read. Without `mending` days
+    the catalogue must list every published day as it was last, or an old one's numbers would rise again.
     """
     path, files = settings.signing_key_file, settings.public_key_files
     if path is None:

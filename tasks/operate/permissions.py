@@ -52,9 +52,7 @@ def exposed(settings: Settings) -> Iterator[tuple[Path, int, str]]:
 
 
 def writable(settings: Settings, who: int) -> Iterator[tuple[Path, int, str]]:
-    """Return what others (`who`: S_IWOTH or S_IWGRP) may write and so replace, up to the configuration's
-    folder.
-    """
+    """Return what others (`who`: S_IWOTH or S_IWGRP) may write and so replace of the published folder."""
     root = settings.published_folder
     if not isinstance(root, Path):
         return

@@ -151,8 +151,8 @@ class Purged(Printed):
 def purge(
     settings: Settings, ledger: Ledger, now: datetime, *, raw_state: bool = False, dry_run: bool = False
 ) -> Purged:
-    """Remove what is past `[trusted]` retentions, but no measurements, no ledger, and nothing RESERVED or
-    DRAWN.
+    """Remove what is past the retentions of `[trusted]`; never measurements, the ledger, or what belongs
+    to a release RESERVED or DRAWN. Staged bytes go only if the published folder really has them.
     """
     outlines = ledger.outlines(settings.stream.name)
     context = PurgeContext(settings, ledger, now, {(one.period, one.revision): one for one in outlines})

@@ -290,7 +290,7 @@ def aggregated_day(
 def metered_day(
     leaf: str, day: date, calendar: Calendar, seed: int, mean: float | None, n_customers: int
 ) -> pl.DataFrame:
-    """Return one leaf's day: customer, timestamp, value (kWh, rounded to 0.001), a row a customer and step."""
+    """Return one leaf's day: customer, timestamp, value (kWh, to 0.001), a row a customer and step."""
     mean_kw = CUSTOMER_MEAN_KW if mean is None else mean
     energy = mean_kw * calendar.step_minutes / 60
     shape = daily_load(region_of(leaf, None)._replace(mean_mw=1.0), leaf, day, calendar, seed)

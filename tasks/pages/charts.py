@@ -1,4 +1,4 @@
-"""Plots as JSON that `static/chart.js` draws; times are seconds since 1970, local clock times if zone "UTC"."""
+"""Plots as JSON that `static/chart.js` draws; times are seconds since 1970, of zone "UTC" perhaps local."""
 
 from collections.abc import Sequence
 from datetime import date

@@ -59,7 +59,7 @@ def read_summaries(path: Path) -> pl.DataFrame:
 def _completed(
     known: pl.DataFrame, place: Storage, entries: Sequence[Entry], value: str
 ) -> tuple[pl.DataFrame, list[Entry]]:
-    """Return the summaries of these files and of no other, and the entries whose file is not the listed one."""
+    """Return the summaries of these files alone, and the entries whose file is not the listed one."""
     kept = known.filter(pl.col("file_hash").is_in([entry.file_hash for entry in entries]))
     hashes = set(kept["file_hash"].unique())
     parts, lost = [kept], []
@@ -153,9 +153,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Daily:
-    """Each node's days, (n_nodes, n_days), NaN where unknown; `error` is at most that of the mean
-    (Minkowski).
-    """
+    """Each node's days, (n_nodes, n_days), NaN where unknown; `error` is an upper bound (Minkowski)."""
 
     first: date
     mean: Values
@@ -350,7 +348,7 @@ Steps = dict[date, pl.DataFrame]
 def _read_recent(
     place: Storage, catalogue: Catalogue, entries: Sequence[Entry], listed: Sequence[Entry]
 ) -> tuple[PublicFacts | None, Steps, list[Entry]]:
-    """Return the newest release that is there, the last days' drawn rows, and the entries with other files."""
+    """Return the newest release, the last days' drawn rows, and the entries with other files."""
     value = catalogue.value_column
     noise, model = error_columns(value)
     newest: PublicFacts | None = None

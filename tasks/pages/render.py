@@ -1,4 +1,4 @@
-"""Templates that escape every text; the same values give the same bytes, and a static page fetches nothing."""
+"""Templates that escape every text; equal values give equal bytes, and a static page fetches nothing."""
 
 import base64
 import hashlib

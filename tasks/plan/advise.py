@@ -64,7 +64,7 @@ def without_delta(settings: Settings) -> Settings:
 
 
 def mechanism_choices(settings: Settings) -> Iterator[Choice]:
-    """Return every mechanism under the configured tree; a delta is never added, for it is a weaker promise."""
+    """Return every mechanism under the configured tree; no delta is ever added, a weaker promise."""
     numbers = [number for number in NUMBERS if number <= settings.privacy.window]
     for name, section in MECHANISMS.items():
         own = section(name=name)
@@ -179,9 +179,7 @@ NO_SCALE = (
 
 @dataclass(frozen=True)
 class Judged:
-    """A plan and its expected errors, root first, in the unit of the readings; `joint_levels` have joint
-    noise.
-    """
+    """A plan and its expected errors, root first, in the readings' unit; `joint_levels` have joint noise."""
 
     choice: Choice
     level_shares: tuple[Fraction, ...]
@@ -287,9 +285,7 @@ class Comparison:
 
 
 def compare_plans(settings: Settings, scale: float | None = None) -> Comparison:
-    """Judge the configured plan, every other that fits, and other level shares for the best; costs no
-    privacy.
-    """
+    """Judge the configured plan and every other that fits from public facts; costs no privacy."""
     judge = Judge(settings, scale)
     configured = judge.judged(_as_it_runs(judge))
     plans = [configured, *judge.fitting(_with_noises(mechanism_choices(settings), judge.scale))]
@@ -348,7 +344,7 @@ ErrorOf = Callable[[Fraction], float]
 
 
 def choose_stream_shares(errors: Sequence[ErrorOf], total: Fraction) -> tuple[Fraction, ...]:
-    """Return streams' shares of epsilon with the least geometric mean of errors, a function of public facts."""
+    """Return streams' shares of epsilon with the least geometric mean of errors, by public facts."""
     known = [lru_cache(maxsize=None)(one) for one in errors]
 
     def error(shares: tuple[Fraction, ...]) -> float:

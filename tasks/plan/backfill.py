@@ -215,9 +215,7 @@ def words_of_left(
 
 
 def over_already(run: Run, days: Sequence[date]) -> list[Ended] | None:
-    """Return the outcomes of days with nothing left to do, None where a run would do anything; LedgerError as
-    a run.
-    """
+    """Return the outcomes of days with nothing left to do, None where a run would do anything."""
     if run.restate:
         return None
     newest = [run.ledger.latest(run.stream, day.isoformat()) for day in days]

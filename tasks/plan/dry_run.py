@@ -163,9 +163,7 @@ class DryRun(Printed):
 
 
 def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
-    """Price the release of these days from public facts; reads of a dump one footer, no ledger; spends
-    nothing.
-    """
+    """Price the release of these days; reads public covariates and one dump's footer, spends nothing."""
     mechanism = mechanism_for(settings, days[0])
     alike: dict[Any, list[date]] = {}
     for day in dict.fromkeys(days):
@@ -275,9 +273,7 @@ STILL_PERIODS = 3
 def _expected(
     settings: Settings, mechanism: Mechanism, bands: Sequence[Band] | None, n_steps: int, first_step: int
 ) -> tuple[Expected | None, ...]:
-    """Return each level's expected error, root first, by the noise or by simulated periods; None without a
-    scale.
-    """
+    """Return each level's expected error, root first, from noise or simulated periods; None if no scale."""
     figures = mechanism.expected_by_level()
     if figures is not None:
         return tuple(Expected(*row) if np.isfinite(row).all() else None for row in figures.tolist())
@@ -291,7 +287,7 @@ def _expected(
 def squared_errors(
     mechanism: Mechanism, periods: Sequence[NDArray[np.float64]], first_step: int
 ) -> NDArray[np.float64]:
-    """Return each level's mean squared error over made-up periods, (n_levels,), root first; costs no privacy."""
+    """Return each level's mean squared error over made-up periods, root first; costs no privacy."""
     tree, state, noise, at = mechanism.tree, None, simulated_noise(0), first_step
     squares = np.zeros(len(tree.nodes))
     for values in periods:

@@ -23,7 +23,7 @@ class UnreleasedError(OptStreamError):
 
 
 def looks_of(settings: Settings) -> tuple[str, ...]:
-    """Return the crons of the night's looks, every half hour until [watch] late_after, in the stream's zone."""
+    """Return the crons of the night's looks, half-hourly until [watch] late_after, in the stream's zone."""
     schedule = settings.scheduling
     for problem in schedule_problems(schedule, settings.watching, settings.stream):
         raise ConfigurationError(f"{settings.file}: {problem}")

@@ -40,7 +40,7 @@ from tasks.trusted.files import (
 
 @contextmanager
 def held(run: Run, reservation: Reservation) -> Iterator[None]:
-    """Renew the lease until the block ends, so that slow draws are not given up (docs/privacy.md, section 5)."""
+    """Renew the lease until the block ends: slow draws must not be given up (docs/privacy.md, section 5)."""
     over = threading.Event()
 
     def renew() -> None:

@@ -67,7 +67,7 @@ def _make_key(path: Path) -> None:
 
 
 def hashing(settings: Settings, dumps: Sequence[Dump]) -> Callable[..., Inputs | DumpError]:
-    """Look at the files before they are read; return what hashes each dump once read, an error if it changed."""
+    """Look at the files before they are read; return what hashes each dump once read, if unchanged."""
     key, folder = input_key(settings), settings.input_folder
     before = {path: identity_of(path) for dump in dumps for files in dump.files for path in files}
 

@@ -105,7 +105,7 @@ class Shown:
 
 
 def look_at_folders(run: Run, days: Sequence[date] | None = None) -> Shown:
-    """Compare the published folders with the ledger (docs/privacy.md, section 5); LedgerError if it is older."""
+    """Compare the published folders with the ledger (docs/privacy.md, section 5), which may be older."""
     bear_witness(run.settings, run.ledger)
     folder, value = run.settings.published_folder, run.settings.published.value
     catalogue = _own_catalogue(run)
@@ -154,7 +154,7 @@ def _own_catalogue(run: Run) -> Catalogue | None:
 
 
 def reserve(run: Run, judged: Judged, shown: Shown) -> Reserved | TakenOver:
-    """Charge the day's plan, or take over a whole draw; BudgetError, with nothing spent, if a window is full."""
+    """Charge the day's plan, or take over a whole draw; BudgetError, nothing spent, if a window is full."""
     settings, day, revision = run.settings, judged.day, judged.revision
     entry = shown.catalogue.entry(day) if shown.catalogue else None
     if entry is not None and entry.revision >= revision:
