@@ -1,4 +1,6 @@
-"""How our servers listen: uvicorn does not limit how long a connection idles before its first request."""
+"""How our servers listen: an address that can be had, and connections that are bounded before the first
+request too, which uvicorn does not limit. As a program it is Prefect's own server command, so bounded.
+"""
 
 import asyncio
 import errno

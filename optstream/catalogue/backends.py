@@ -1,4 +1,6 @@
-"""How a published folder is read and changed: readers find every listed file, whole, also after a crash."""
+"""How a published folder, local or in a store, is read and changed: readers find every file that the
+catalogue lists, whole, also after a crash (docs/data/object-stores.md).
+"""
 
 import errno
 import os
@@ -178,7 +180,7 @@ class LocalTransaction:
         return read_plain(self._root, name, largest)
 
     def prepare(self, *folders: str) -> None:
-        """Make durable folders; unlink, never truncate, leftovers: they may be published files."""
+        """Make durable folders; unlink a crash's leftovers, never truncate: they may name published files."""
         for folder in folders:
             self._make(folder)
         with opened(self._root, INCOMING, HIDDEN_FOLDER) as incoming:
@@ -474,7 +476,9 @@ def check_conditions(store: Store) -> None:
 
 
 def learn_how_tags_are_named(store: Store) -> None:
-    """Find out after a conflict whether the store knows its tags only bare, as Ceph's gateway (16)."""
+    """Find out after a conflict whether the store knows its tags only without quotes, as Ceph's gateway
+    (16). Bare tags need a store that refuses a wrong bare tag.
+    """
 
     def heeds() -> bool:
         return not store.put_instead(PROBE, PROBE_TEXT, WRONG_TAG) and store.put_instead(

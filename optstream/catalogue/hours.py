@@ -1,4 +1,6 @@
-"""Days whose hours are over, each closed into one file in one transaction; hours' files go to superseded/."""
+"""Days whose hours are over, each closed into one file in one transaction; the hours' own files move to
+superseded/, where readers of an older catalogue find them. What changes an hour opens its day first.
+"""
 
 import hashlib
 from collections.abc import Collection, Iterable

@@ -337,7 +337,9 @@ def withdraw(
 def _relist(
     transaction: Transaction, catalogue: Catalogue | None, new: Catalogue, signer: Signer | None
 ) -> Catalogue:
-    """Replace the catalogue by one with the new head, so that publishers who have read it begin again."""
+    """Replace the catalogue by one with the new head, so that every publisher who has read it begins
+    again. One that carries the head already needs no replacement.
+    """
     if new == catalogue:
         transaction.confirm_catalogue()
         return new

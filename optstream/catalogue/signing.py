@@ -1,5 +1,6 @@
-"""Ed25519 signatures of a file's very bytes, by a key of the trusted zone, written before the catalogue that
-they belong to and never removed. Formats keep catalogue and manifest apart.
+"""Ed25519 signatures of a file's very bytes, by a key of the trusted zone, written before the catalogue
+that they belong to and never removed. Formats keep catalogue and manifest apart; equal bytes sign
+equally.
 """
 
 import hashlib
@@ -64,7 +65,7 @@ class Signer:
         return is_needed
 
     def take_up(self, transaction: Transaction, catalogue: Catalogue | None) -> None:
-        """Raise PublicationError unless the ledger knows what this transaction found."""
+        """Raise PublicationError unless the ledger knows what was found, and an unsigned one's rows match."""
         self.confirm(() if catalogue is None else catalogue.entries)
         if catalogue is None or self.has_signed(transaction, catalogue, **self.earlier):
             return

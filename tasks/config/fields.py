@@ -163,7 +163,9 @@ def lies_within(place: Location, other: Location) -> bool:
 
 
 def resolve_ledger_url(text: str, folder: Path) -> "URL":
-    """Return the URL with a relative SQLite path taken from `folder`; no error echoes it."""
+    """Return the URL with a relative SQLite path taken from `folder`, never as text again (a `?` would
+    cut the path off); no error echoes it.
+    """
     # a process that reads dumps has settings and no ledger, and starts a fifth sooner without this import
     from sqlalchemy import exc, make_url
 

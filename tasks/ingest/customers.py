@@ -1,4 +1,6 @@
-"""Rows of one customer that are more than one at a step: suspected by hashes, decided on the names."""
+"""Rows of one customer that are more than one at a step: equal names have equal hashes, so a pass over
+hashes misses nobody, and suspects are read again and judged by name.
+"""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

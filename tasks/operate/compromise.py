@@ -14,8 +14,9 @@ from tasks.trusted.files import destroy_raw, read_verified
 
 
 def compromise(settings: Settings, ledger: Ledger, day: date, reason: str, now: datetime) -> list[date]:
-    """Record that a day's noise is known, and of the days that shared it; return all of them, rising.
-    Every window that one of them charges has lost everything, permanently; raw state left is destroyed.
+    """Record that the noise of a day is known, and of the days that shared it, permanently; return all,
+    rising. A group counts as going on where measurements are gone; every window that they charge has lost
+    everything, and raw state that is left is destroyed.
     """
     refuse_older(settings, ledger)
     stream, known = settings.stream.name, dict[tuple[str, int], ReleaseRecord]()

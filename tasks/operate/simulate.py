@@ -154,7 +154,9 @@ def write_dump(
     marker: str | None = "_SUCCESS",
     file_list: str | None = None,
 ) -> bool:
-    """Write one dump and then its marker; False if the same was there, DumpError where another lies."""
+    """Write one dump and then its marker; return False if the same was there, whole. Raises DumpError
+    where another lies: real data are never overwritten.
+    """
     target = dump_folder(folder, region, day)
     announcement, text = (file_list, f"{PART}\n") if file_list else (marker or "_SUCCESS", "")
     if not target.exists():

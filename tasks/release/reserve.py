@@ -105,7 +105,9 @@ class Shown:
 
 
 def look_at_folders(run: Run, days: Sequence[date] | None = None) -> Shown:
-    """Compare the published folders with the ledger (docs/privacy.md, section 5), which may be older."""
+    """Return what the published folders carry, to hold against the ledger (docs/privacy.md, section 5);
+    LedgerError if the folder is another stream's, lost its catalogue, or the ledger is older.
+    """
     bear_witness(run.settings, run.ledger)
     folder, value = run.settings.published_folder, run.settings.published.value
     catalogue = _own_catalogue(run)
@@ -213,7 +215,9 @@ def _reserved(run: Run, day: Stage, shown: Shown, plan: Sequence[Spend], is_draw
 
 
 def _is_drawn(run: Run, stage: Stage, shown: Shown) -> bool:
-    """Say whether a dead owner left the whole draw; LedgerError for a draw that the ledger does not know."""
+    """Say whether a dead owner left the whole draw that the ledger has as begun. Raises LedgerError if
+    folder or lineage know a draw that the ledger does not: it would draw again.
+    """
     settings, day, revision = run.settings, stage.day, stage.revision
     folder, staging = settings.measurements_of(day, revision), settings.staging_of(day, revision)
     # files first: whoever wrote them had told the ledger before

@@ -120,7 +120,7 @@ class DrawingFile:
         self._intact, self._raised = folder / f"{token}.intact", folder / f"{token}.raised"
 
     def preallocate(self, size: int, raw_size: int) -> None:
-        """Hold disk space, durable, before the first noise sample; OSError if the disk is full."""
+        """Hold disk space and the word that this owner raised, durable, before the first noise sample."""
         make_private_folder(self._folder)
         for path, length in ((self._aside, size), (self._raw_aside, raw_size), (self._intact, 0)):
             path.unlink(missing_ok=True)
@@ -172,7 +172,9 @@ class DrawingFile:
         self._intact.unlink(missing_ok=True)
 
     def mark_raised(self) -> None:
-        """Leave word, durable, that this owner raised after its first sample; a fenced one leaves none."""
+        """Leave word, durable, that this owner raised after its first sample; a fenced-off one leaves
+        none.
+        """
         with suppress(FileNotFoundError):
             self._intact.replace(self._raised)
         sync_folder(self._folder)
