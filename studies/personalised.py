@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optstream.errors import ParameterError
-from optstream.mechanisms.series import LARGEST_SCALE
-from optstream.mechanisms.values import check_noise
+from optstream.mechanisms.base import LARGEST_SCALE, check_noise
 from optstream.mechanisms.w_event import DISTANCE, GRAINS, HALF, checked_share
 from optstream.noise import NoiseSource
 from optstream.privacy import StepSpend

@@ -69,7 +69,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a block that all levels share is asked about at one level's charge",
-        "optstream/mechanisms/history_informed_tree.py",
+        "optstream/mechanisms/history_informed.py",
         "sum((own.unit_charge for own in kind), Fraction(0))",
         "kind[0].unit_charge if kind else Fraction(0)",
     ),
@@ -170,7 +170,7 @@ MUTATIONS = (
     ),
     Mutation(
         "who is in several states at a step has the noise of one",
-        "optstream/mechanisms/series.py",
+        "optstream/mechanisms/base.py",
         "return self.model.leaves_per_step * self.model.alpha_units",
         "return self.model.alpha_units",
         ("tests/optstream/mechanisms/pegasus/test_pegasus.py",),
@@ -332,7 +332,7 @@ MUTATIONS = (
     ),
     Mutation(
         "readings are not clamped to their bounds",
-        "tasks/ingest/formats.py",
+        "tasks/ingest/clamping.py",
         "units = np.clip(quantise(cut, resolution * scale), limits[0], limits[1])",
         "units = quantise(cut, resolution * scale)",
     ),

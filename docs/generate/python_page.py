@@ -12,7 +12,6 @@ PACKAGES = (
     "optstream.estimation.smoothing",
     "optstream.mechanisms",
     "optstream.mechanisms.base",
-    "optstream.mechanisms.series",
     "optstream.catalogue",
     "optstream.ledger",
     "optstream.errors",

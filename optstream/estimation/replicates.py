@@ -10,7 +10,6 @@ from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from optstream.estimation.estimate import UNKNOWN
 from optstream.stream import Measured
@@ -57,6 +56,8 @@ def uniforms(*keys: ArrayLike) -> Floats:
 
 def normals(*keys: ArrayLike) -> Floats:
     """Return standard normal numbers of these keys, as `uniforms`."""
+    from scipy.special import ndtri  # which a command's help does not wait for
+
     return np.asarray(ndtri(uniforms(*keys)))
 
 

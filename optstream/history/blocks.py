@@ -182,12 +182,12 @@ class BlockHistory:
         )
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any] | None, n_series: int) -> "BlockHistory":
-        """Return what `to_document` wrote; empty for None. Raises ParameterError for other series."""
+    def from_document(cls, document: Mapping[str, Any] | None, n_series: int | None = None) -> "BlockHistory":
+        """Return what `to_document` wrote; empty for None. Other series than so many raise ParameterError."""
         if document is None:
-            return cls.empty(n_series)
+            return cls.empty(n_series or 0)
         sums = unpacked(document["sums"])
-        if len(sums) != n_series:
+        if n_series is not None and len(sums) != n_series:
             raise ParameterError(f"the state is of {len(sums)} series; the period has {n_series}")
         return cls(
             np.array(document["starts"], dtype=np.int64),
@@ -210,6 +210,8 @@ class BlockHistory:
 
     def joined(self, other: "BlockHistory") -> "BlockHistory":
         """Return both histories, in the order of time."""
+        if not self.n_blocks:
+            return other
         starts = np.concatenate([self.starts, other.starts])
         order = np.argsort(starts, kind="stable")
         rows = zip(self._rows, other._rows, strict=True)

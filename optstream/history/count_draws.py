@@ -22,8 +22,8 @@ from optstream.history.counts import (
     shares_of_parents,
 )
 from optstream.history.draws import own_draws
-from optstream.history.learn import step_blocks
-from optstream.history.tree import pass_over_tree
+from optstream.history.filter import step_blocks
+from optstream.history.posterior import pass_over_tree
 from optstream.stream import AggregationTree
 
 Floats = NDArray[np.float64]

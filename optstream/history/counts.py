@@ -12,19 +12,26 @@ from optstream.estimation.estimate import UNKNOWN, Estimate
 from optstream.estimation.least_squares import consistent, project
 from optstream.estimation.problem import LeastSquares
 from optstream.history.blocks import BlockHistory, Blocks
-from optstream.history.filter import SAME, FilterState, common_blocks, nothing_measured, seen_tree
-from optstream.history.learn import SCALE_DEVIATION, step_blocks
-from optstream.history.posterior import Fitted, series_of
+from optstream.history.filter import (
+    SAME,
+    SCALE_DEVIATION,
+    FilterState,
+    Fitted,
+    common_blocks,
+    nothing_measured,
+    seen_tree,
+    series_of,
+    step_blocks,
+)
+from optstream.history.posterior import Seen, TreePosterior, pass_over_tree
 from optstream.history.prior import TemporalPrior
 from optstream.history.self_check import (
     ALIKE,
     EXACT_LATEST,
-    EXPECTED_FACTOR,
-    FACTOR_DEVIATION,
     LARGEST_FACTOR,
+    fitted_factor,
     left_out,
 )
-from optstream.history.tree import Seen, TreePosterior, pass_over_tree
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays
 
@@ -283,7 +290,7 @@ def estimate_leaves(
         bent[one.leaves] = (power * one.residuals / seen) @ one.across.T
         own_variances[one.leaves] = power * np.maximum(one.alone - (power / seen) @ (one.across**2).T, 0.0)
     model_variance = (size_variances[:, None] + own_variances.mean(axis=1, keepdims=True)) * cover[own] ** 2
-    factor = _factor(left, blocks.noise, model_variance + (noise - blocks.noise)[:, None])
+    factor = fitted_factor(left**2, blocks.noise, model_variance + (noise - blocks.noise)[:, None])
     now = shape[:, targets.start - first : targets.stop - first][own]
     found = np.maximum((sizes[:, None] + bent) * now, 0.0)
     variances = factor * (size_variances[:, None] + own_variances) * now**2
@@ -345,17 +352,6 @@ def _strength(families: list[Family], sizes: Floats, noise: Floats) -> float:
             seen = (strength * sizes[one.leaves, None]) ** 2 * one.spectrum + noise[one.leaves, None]
             scores[number] -= 0.5 * float((one.residuals**2 / seen + np.log(seen)).sum())
     return float(STRENGTHS[np.argmax(scores)])
-
-
-def _factor(left: Floats, noise: float, model_variance: Floats) -> float:
-    """As `self_check.variance_factor`, for residuals of known noise."""
-    square_variance = 5.0 * noise**2 + 4.0 * noise * model_variance + 2.0 * model_variance**2
-    first = (
-        float(((left**2 - noise) * model_variance / square_variance).sum()) / ALIKE
-        + EXPECTED_FACTOR / FACTOR_DEVIATION**2
-    )
-    second = float((model_variance**2 / square_variance).sum()) / ALIKE + 1.0 / FACTOR_DEVIATION**2
-    return float(np.clip(first / second, 1.0, LARGEST_FACTOR))
 
 
 # How large the nodes of a tree of counts are: from noisy sums at every level, busy and empty nodes apart.

@@ -1,4 +1,9 @@
-"""What public covariates did to a series, learned from noisy measurements: exact Gaussian conditioning."""
+"""The effect of public covariates on a series: smooth functions of each, times a shape of the day.
+
+A leaf i of size s_i is moved by s_i sum_k b_k u_k(i, t), b_k standard normal: u_k is a function of the
+covariate on that day, times a harmonic of the day, times its prior scale. Thresholds of heating and cooling
+need no parameters of their own: a line that bends at a few places bends where the measurements say.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +14,145 @@ from scipy.linalg import cho_factor, cho_solve
 
 from optstream.estimation.replicates import normals
 from optstream.history.blocks import Blocks
-from optstream.history.covariate_columns import columns_of
 from optstream.history.draws import COEFFICIENTS
-from optstream.history.tree import TreePosterior
+from optstream.history.posterior import TreePosterior
+from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
 
 Floats = NDArray[np.float64]
+
+LINEAR, BENT, OWN = 0.04, 0.03, 0.015
+"""Prior standard deviations of a slope, of its change at a bend, and of how a group's slope differs: relative
+to a series' size, for a standard deviation of the covariate over the weeks that are looked at."""
+INERTIA = (2.0, 6.0)
+"""Days over which buildings and habits forget: of exponential smoothing."""
+N_LINES = 1 + len(INERTIA)
+BENDS = (-0.7, 0.7)
+"""Where a line may bend, in standard deviations of the covariate."""
+FARTHEST = 4.0
+"""A value farther from the mean, in standard deviations, counts as this far."""
+CONSTANT = 1e-9
+"""Of the mean: what deviates less is rounding."""
+HARMONICS = (1.0, 0.4, 0.4, 0.2, 0.2)
+"""Of the day: the mean, then sine and cosine once and twice a day, by how much each may matter."""
+MOST_GROUPS = 40
+"""Nodes with a response of their own: the deepest level that has so few."""
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The directions in which covariates may move the values at some blocks.
+
+    values: (n_columns, n_nodes, n_blocks). groups: (n_columns,), rising: columns of one number are of one
+    strength.
+    """
+
+    values: Floats
+    groups: NDArray[np.int64]
+
+
+def columns_of(
+    covariates: Sequence[Covariate], tree: AggregationTree, sizes: Floats, blocks: Blocks, steps_per_day: int
+) -> Columns:
+    """Return the effect of one unit of each coefficient on every node at these blocks.
+
+    A day before or after all values counts as their mean.
+    """
+    found, groups = [np.zeros((0, len(sizes), blocks.clock.size))], [-1]
+    for one in covariates:
+        common, own = _functions(_rows_of_leaves(one.values, tree))
+        parts = _groups(tree, one.level)
+        of_all = _at_blocks(common, one.first_day, blocks, steps_per_day, HARMONICS)
+        of_groups = _at_blocks(own, one.first_day, blocks, steps_per_day, HARMONICS[:1])
+        split = (parts[:, None, :, None] * of_groups).reshape(-1, *of_groups.shape[1:])
+        found += [of_all, split]
+        # lines, bends and shapes of the day apart: little noise shows all of them, much noise the first
+        of_function = np.arange(len(common))[:, None] >= N_LINES
+        apart = np.where(np.arange(len(HARMONICS)) > 0, 2, of_function).ravel()
+        groups += [groups[-1] + 1 + one for one in (*apart, *([3] * len(split)))]
+    values = tree.add_up(sizes[:, None] * np.concatenate(found))
+    return Columns(values, np.array(groups[1:], dtype=np.int64))
+
+
+def _rows_of_leaves(values: Floats, tree: AggregationTree) -> Floats:
+    """Return the values of the leaves: one row serves all, else there is one for each leaf or node."""
+    if len(values) == 1:
+        return np.repeat(values, len(tree.leaves), axis=0)
+    return values if len(values) == len(tree.leaves) else values[tree.leaf_indices]
+
+
+def _functions(values: Floats) -> tuple[Floats, Floats]:
+    """Return functions of the covariate, (n_functions, n_leaves, n_days): of the common response, and of
+    groups' own; each with mean 0 over the days, and 0 where it does not apply.
+    """
+    applies = np.asarray(np.isfinite(values).any(axis=1))
+    shown = applies[:, None]
+    if not applies.any():
+        return np.zeros((0, *values.shape)), np.zeros((0, *values.shape))
+    filled = np.zeros_like(values)
+    filled[applies] = [_without_gaps(row) for row in values[applies]]
+    mean, spread = filled[applies].mean(), filled[applies].std()
+    if spread <= CONSTANT * abs(mean):
+        spread = np.inf
+    scaled = np.clip((filled - mean) / spread, -FARTHEST, FARTHEST)
+    slow = [_smoothed(scaled, days) for days in INERTIA]
+    bent = [np.maximum(slow[0] - place, 0.0) for place in BENDS]
+    lines = np.stack([LINEAR * one for one in (scaled, *slow)])
+    found = np.concatenate([lines, BENT * np.stack(bent)])
+    own = OWN * np.stack([scaled, slow[0]])
+    found, own = (one - one.mean(axis=2, keepdims=True) for one in (found, own))
+    return found * shown, own * shown
+
+
+def _without_gaps(row: Floats) -> Floats:
+    """Return the row with missing days on the line between their neighbours, or as the nearest one."""
+    days = np.arange(row.size)
+    known = np.isfinite(row)
+    return np.interp(days, days[known], row[known])
+
+
+def _smoothed(values: Floats, days: float) -> Floats:
+    """Return exponential means over the past of each row, (n_rows, n_days), that forget over so many days."""
+    kept, found = np.exp(-1.0 / days), values.copy()
+    for day in range(1, values.shape[1]):
+        found[:, day] = kept * found[:, day - 1] + (1.0 - kept) * values[:, day]
+    return found
+
+
+def _at_blocks(
+    functions: Floats, first_day: int, blocks: Blocks, steps_per_day: int, harmonics: Sequence[float]
+) -> Floats:
+    """Return the functions times harmonics of the day, over blocks, (n_columns, n_leaves, n)."""
+    offsets = np.arange(int(blocks.lengths.max(initial=1)))
+    steps = blocks.clock[:, None] + offsets
+    within = (offsets < blocks.lengths[:, None]) * blocks.weight[:, None]
+    day = steps // steps_per_day - first_day
+    known = (day >= 0) & (day < functions.shape[2])
+    turn = 2.0 * np.pi * (steps % steps_per_day + 0.5) / steps_per_day
+    waves = [np.ones_like(turn)]
+    for times in range(1, 1 + len(harmonics) // 2):
+        waves += [np.sqrt(2.0) * np.sin(times * turn), np.sqrt(2.0) * np.cos(times * turn)]
+    shape = np.array(harmonics)[:, None, None] * np.stack(waves) * within * known
+    on_day = functions[:, :, np.clip(day, 0, functions.shape[2] - 1)]
+    at = np.einsum("pdnl,rnl->prdn", on_day, shape)
+    return np.asarray(at.reshape(-1, *at.shape[2:]))
+
+
+def _groups(tree: AggregationTree, level: int | None) -> Floats:
+    """Return the leaves below each node of the level with responses of its own, (n_groups, n_leaves).
+
+    There are none where every level has one node or too many.
+    """
+    if level is None:
+        few = [number for number, nodes in enumerate(tree.levels) if 1 < len(nodes) <= MOST_GROUPS]
+        level = few[-1] if few else None
+    if level is None or level >= len(tree.levels):
+        return np.zeros((0, len(tree.leaves)))
+    below = tree.add_up(np.eye(len(tree.leaves)))
+    return np.asarray(below[tree.levels[level].start : tree.levels[level].stop])
+
+
+# The effect, learned from noisy measurements: exact Gaussian conditioning.
 
 STRENGTHS = (0.0, 0.3, 1.0, 3.0)
 """Factors of a covariate's prior effect, of which the likeliest is taken, 0 first, so that a covariate

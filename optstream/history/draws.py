@@ -17,6 +17,7 @@ from scipy.special import ive, stdtrit
 
 from optstream.estimation.replicates import Keys, keys_of, normals, uniforms
 from optstream.history.blocks import Blocks
+from optstream.history.posterior import TreePosterior
 from optstream.history.prior import (
     Component,
     Kernel,
@@ -28,7 +29,6 @@ from optstream.history.prior import (
     smooth,
     weekly,
 )
-from optstream.history.tree import TreePosterior
 from optstream.stream.public_days import DAYS_OF_A_WEEK
 
 Floats = NDArray[np.float64]

@@ -1,25 +1,284 @@
-"""The estimate of a period from the blocks of the last weeks and a learned prior."""
+"""The estimate of a period from the blocks of the last weeks and a learned prior, of every node of a tree."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.estimate import UNKNOWN
 from optstream.history.blocks import BlockHistory, Blocks
-from optstream.history.learn import learn, noise_groups, seen_series, step_blocks
-from optstream.history.posterior import MORE_NOISE, Fitted, Question, explained, fit, series_of
+from optstream.history.covariates import CovariateEffect, effect_of
+from optstream.history.draws import ErrorDraws
+from optstream.history.learn import learn
+from optstream.history.posterior import (
+    NoiseGroups,
+    Seen,
+    TreePosterior,
+)
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
-from optstream.history.robust import known_information
-from optstream.history.tree import NoiseGroups, Rotation, Seen, TreePosterior
+from optstream.history.robust import with_known_noise
+from optstream.history.self_check import LEAST_GAIN, is_unlike, left_out, variance_factor
 from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 
 Floats = NDArray[np.float64]
+
+# A function that caches its last result alone.
+
+Asked = TypeVar("Asked", bound=Hashable)
+Answer = TypeVar("Answer")
+
+
+def last_answer(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
+    """Return the function with its last result, but None, cached.
+
+    Unlike `functools.lru_cache` it drops the last result before it computes another: of 10,000 nodes one
+    takes most of a gigabyte.
+    """
+    kept: dict[Asked, Answer] = {}
+
+    @wraps(function)
+    def answered(question: Asked) -> Answer:
+        answer = kept.get(question)
+        if answer is None:
+            kept.clear()
+            answer = kept[question] = function(question)
+        return answer
+
+    return answered
+
+
+HEAVY = 2.5
+"""Variance of what others leave of a measured value, over its noise's: below it noise is large enough that
+its shape tells. From 3 on a surprise is the series' own as often, and nothing is gained."""
+
+MORE_NOISE = 0.1
+"""Relative increase of the noise by which its part of a variance is found."""
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioned:
+    """The posterior of some blocks, shared by all days that have these blocks.
+
+    Attributes:
+        posterior: Of the measured blocks, without the effect of public covariates.
+        factor: Of its variances.
+        effect: Of public covariates; None without them.
+    """
+
+    posterior: TreePosterior
+    factor: float
+    effect: CovariateEffect | None = None
+
+    @cached_property
+    def published(self) -> TreePosterior:
+        """The posterior with the exact noise distribution."""
+        return with_own_noise(self.posterior)
+
+    @cached_property
+    def noisier(self) -> TreePosterior:
+        """The same if the noise were larger by `MORE_NOISE`."""
+        seen = self.published.seen
+        return self.published.revalued(seen.residuals, (1.0 + MORE_NOISE) * seen.noise)
+
+    def draws(self, n: int, steps: Blocks) -> tuple[Floats, Floats]:
+        """Return n draws of the leaves' errors at these steps, (n, n_leaves, n_steps) each, factor left out.
+
+        As `ErrorDraws`: of the prior, and of noise and of the coefficients of covariates.
+        """
+        of_prior, of_noise = self._draws.setdefault(n, ErrorDraws(self.published, n)).at(steps)
+        return of_prior, of_noise if self.effect is None else of_noise + self.effect.draws(steps, n)
+
+    @cached_property
+    def _draws(self) -> dict[int, ErrorDraws]:
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A posterior, and its judgement of today's days.
+
+    Attributes:
+        known: With today's day called an event if it is `unlike` all others.
+        unlike: Whether today's day is unlike all others.
+    """
+
+    known: Conditioned
+    unlike: bool
+
+    @property
+    def posterior(self) -> TreePosterior:
+        """The posterior of the measured blocks."""
+        return self.known.posterior
+
+    @property
+    def factor(self) -> float:
+        """What its variances are multiplied with."""
+        return self.known.factor
+
+    @property
+    def effect(self) -> CovariateEffect | None:
+        """What public covariates did; None without them."""
+        return self.known.effect
+
+    def means(self, steps: Blocks) -> Floats:
+        """Return posterior means less prior means of every node at single steps, (n_nodes, n_steps)."""
+        return self._with_effect(self.posterior.means(steps), steps)
+
+    def published_means(self, steps: Blocks) -> Floats:
+        """Return the same of the published posterior, with the exact noise distribution."""
+        return self._with_effect(self.known.published.means(steps), steps)
+
+    def _with_effect(self, means: Floats, steps: Blocks) -> Floats:
+        return means if self.effect is None else means + self.effect.means(steps)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """The arguments of a period's estimate, compared for equality.
+
+    today: the estimated days. watch: whether to test if they are unlike all others; a prior that has
+    learned nothing knows no ordinary day. covariates: those known for all these days.
+    """
+
+    prior: TemporalPrior
+    seen: Seen
+    days: PublicDays
+    today: tuple[int, ...]
+    watch: bool
+    covariates: tuple[Covariate, ...] = ()
+
+    @cached_property
+    def key(self) -> bytes:
+        """A digest of all of it."""
+        known = [one.key for one in self.covariates]
+        plain = (self.days, self.today, self.watch, self.prior.components, known)
+        digest = hashlib.sha256(repr(plain).encode())
+        digest.update(self.prior.logs.tobytes() + self.seen.key)
+        return digest.digest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Question) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+@last_answer
+def fit(question: Question) -> Fitted:
+    """Condition the prior, and test whether the days `today` are unlike all others.
+
+    A day is called an event if its blocks alarm (`is_unlike`) and the event makes all blocks more likely;
+    then it has a part that it shares with no other day: wider priors, for that day alone. The last results
+    are cached for the next night, and for other days.
+    """
+    days, known = question.days, conditioned(replace(question, today=(), watch=False))
+    posterior, seen = known.posterior, known.posterior.seen
+    chosen = np.isin(seen.blocks.clock // days.steps_per_day, question.today)
+    ordinary = not seen.blocks.events[chosen].any()
+    if not (question.watch and ordinary and is_unlike(posterior, chosen, known.factor)):
+        return Fitted(known, False)
+    wider = TreePosterior(posterior.prior, replace(seen, blocks=called_event(seen.blocks, chosen, days)))
+    if wider.log_likelihood < posterior.log_likelihood + LEAST_GAIN:
+        return Fitted(known, False)
+    return Fitted(replace(known, posterior=wider), True)
+
+
+@last_answer
+def conditioned(question: Question) -> Conditioned:
+    """Condition the prior on a question's measurements, whatever its days; the last results are cached."""
+    posterior, effect = explained(question.prior, question.seen, question.covariates, question.days)
+    return Conditioned(posterior, variance_factor(posterior), effect)
+
+
+def with_own_noise(posterior: TreePosterior) -> TreePosterior:
+    """Return the posterior, with the exact noise distribution where noise outweighs the model's variance."""
+    noise = posterior.seen.noise
+    known = np.isfinite(noise)
+    _, spread = left_out(posterior, 0)
+    heavy = np.median(spread[known, 0] / noise[known]) < HEAVY
+    found = with_known_noise(posterior) if heavy else posterior
+    posterior.predictions.clear()  # of 10,000 nodes 0.1 GB, which is not read again
+    return found
+
+
+def explained(
+    prior: TemporalPrior, seen: Seen, covariates: Sequence[Covariate], days: PublicDays
+) -> tuple[TreePosterior, CovariateEffect | None]:
+    """Return the posterior of the part that covariates leave unexplained, and their effect; None without
+    them.
+
+    The effect is learned with the exact noise distribution, which doubles its information at most; the
+    posterior keeps the measured values, and their noise. Where the prior is no covariance, the broad one, and
+    where the covariates cannot be separated, there is no effect: whether a day appears must not depend on it.
+    """
+    try:
+        posterior = TreePosterior(prior, seen)
+    except (ValueError, ArithmeticError):
+        prior = TemporalPrior.broad(days.steps_per_day, prior.components)
+        posterior = TreePosterior(prior, seen)
+    try:
+        effect = _effect(posterior, covariates, days) if covariates else None
+    except (ValueError, ArithmeticError, LookupError):
+        effect = None
+    if effect is None:
+        return posterior, None
+    return posterior.revalued(seen.residuals - effect.explained, seen.noise), effect
+
+
+def _effect(
+    posterior: TreePosterior, covariates: Sequence[Covariate], days: PublicDays
+) -> CovariateEffect | None:
+    """Return the covariates' effect: with normal noise, then again around that with the exact noise.
+
+    In this order, for a cut-off value would hide an effect that no covariate is known to have.
+    """
+    first = effect_of(posterior, covariates, days.steps_per_day)
+    moved = 0.0 if first is None else first.explained
+    known = with_own_noise(posterior.revalued(posterior.seen.residuals - moved, posterior.seen.noise))
+    again = posterior.revalued(known.seen.residuals + moved, known.seen.noise)
+    return effect_of(again, covariates, days.steps_per_day)
+
+
+def called_event(blocks: Blocks, chosen: NDArray[np.bool_], days: PublicDays) -> Blocks:
+    """Return the blocks with some days called events; days that follow each other are one event."""
+    named = np.unique(blocks.clock[chosen | (blocks.events > 0)] // days.steps_per_day)
+    return replace(blocks, events=event_numbers(blocks.clock, named, days))
+
+
+def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicDays) -> NDArray[np.int64]:
+    """Return for each clock place the event that its day belongs to, 1 + its first day; 0 for none.
+
+    So it has the same number whatever events an estimate knows of, and `ErrorDraws` the same draws.
+    """
+    named = np.array(sorted(events), dtype=np.int64)
+    numbers = np.zeros(clock.size, dtype=np.int64)
+    if named.size:
+        is_first = np.diff(named, prepend=named[0] - 2) > 1
+        firsts = named[is_first][np.cumsum(is_first) - 1]
+        place = np.searchsorted(named, clock // days.steps_per_day)
+        inside = np.isin(clock // days.steps_per_day, named)
+        numbers[inside] = 1 + firsts[place[inside]]
+    return numbers
+
+
+def series_of(fitted: Fitted, targets: Blocks, times: Floats | None = None) -> tuple[Floats, Floats]:
+    """Return posterior means less prior means of every node at single steps, and variances.
+
+    The variances are those of weighted sums of the errors at these steps, (n_sums, n_steps), where `times`
+    are given.
+    """
+    posterior = fitted.known.published
+    variances = posterior.variances(targets, times=times)
+    if fitted.effect is not None:
+        variances = variances + fitted.effect.variances(targets, times)
+    return fitted.published_means(targets), fitted.factor * variances
+
 
 FIRST_LEARNED_DAYS = 7
 """Days of blocks before anything is learned from them."""
@@ -32,12 +291,17 @@ NEAR_DAYS = 14
 """Days for which a new estimate reads the newest day's state alone; later, its own state too."""
 
 
+Histories = Mapping[int, BlockHistory]
+"""The blocks of each measured level."""
+Look = Callable[[Histories, Iterable[int]], Seen | None]
+"""The measurements of levels at their common blocks, given event days (`seen_tree`, `counts.seen_counts`)."""
+
+
 @dataclass(frozen=True, eq=False)
 class FilterState:
-    """The measurements of a stream so far, and its learned prior.
+    """What a stream has learned from its measurements so far.
 
     Attributes:
-        history: Blocks of the last weeks.
         prior: Learned or broad.
         days: The public clock.
         began: The first day of the stream; None before it.
@@ -46,7 +310,6 @@ class FilterState:
         covariates: Public covariates as known in the night that measures or estimates; not passed on.
     """
 
-    history: BlockHistory
     prior: TemporalPrior
     days: PublicDays
     began: int | None = None
@@ -58,7 +321,6 @@ class FilterState:
     def from_document(
         cls,
         document: Mapping[str, Any] | None,
-        n_series: int,
         days: PublicDays,
         components: tuple[Component, ...] = COMPONENTS,
     ) -> "FilterState":
@@ -75,15 +337,13 @@ class FilterState:
             prior = replace(prior, logs=np.array(logs, dtype=np.float64))
         else:
             learned = None  # no day is judged by what nothing was learned of
-        history = BlockHistory.from_document(given.get("history"), n_series)
         covariates = tuple(Covariate.from_document(one) for one in given.get("covariates", ()))
-        return cls(history, prior, days, began, learned, tuple(events or ()), covariates)
+        return cls(prior, days, began, learned, tuple(events or ()), covariates)
 
     def to_document(self) -> dict[str, Any]:
         """Return the state as a JSON-ready document, public; covariates only where there are any."""
         known = {"covariates": [one.to_document() for one in self.covariates]} if self.covariates else {}
         return {
-            "history": self.history.to_document(),
             "prior": self.prior.logs.tolist(),
             "began": self.began,
             "learned": self.learned,
@@ -91,43 +351,36 @@ class FilterState:
             **known,
         }
 
-    def refreshed(self, first_step: int, relearn_days: int, scale: float | None) -> "FilterState":
+    def refreshed(
+        self, look: Look, histories: Histories, first_step: int, relearn_days: int
+    ) -> "FilterState":
         """Return the belief with which a period that begins at this step is measured.
 
         The last complete day is called an event if it was one; the prior is learned again when due: first
         after `FIRST_LEARNED_DAYS`, then each time after as many days as were known, at most `relearn_days`;
-        never if that is 0.
+        never if that is 0. It is learned from the measurements less the covariates' effect.
         """
-        if not self.history.n_blocks:
-            return self
-        judged = self.judged(first_step, scale)
-        if not self.is_due(first_step, relearn_days):
+        judged = self.judged(look, histories, first_step)
+        if not judged.is_due(first_step, relearn_days):
             return judged
-        seen, _ = seen_series(latest(self.history, MOST_LEARNED), self.days, scale, judged.events)
-        return judged.taught(seen, first_step)
-
-    def taught(self, seen: Seen, first_step: int) -> "FilterState":
-        """Return the belief with a prior learned from the measurements less the covariates' effect."""
+        seen = look(_latest_of(histories, MOST_LEARNED), judged.events)
+        if seen is None:
+            return judged
         left = explained(self.prior, seen, self.covariates, self.days)[0].seen
-        return replace(self, prior=learn(self.prior, left), learned=self.day_of(first_step))
+        return replace(judged, prior=learn(self.prior, left), learned=self.day_of(first_step))
 
-    def judged(self, first_step: int, scale: float | None) -> "FilterState":
+    def judged(self, look: Look, histories: Histories, first_step: int) -> "FilterState":
         """Return the state, the last day before this step's added to the events if it was one."""
-        history = latest(self.history, MOST_FITTED)
-        return self.judged_by(
-            lambda events: seen_series(history, self.days, scale, events)[0], history, first_step
-        )
-
-    def judged_by(
-        self, seen: Callable[[tuple[int, ...]], Seen | None], history: BlockHistory, first_step: int
-    ) -> "FilterState":
-        """Return `judged` of this history's days, by `seen`, the measurements given some event days."""
+        recent = _latest_of(histories, MOST_FITTED)
+        history = next(iter(recent.values()))
+        if not history.n_blocks:
+            return self
         days = self.days.clock(history.starts) // self.days.steps_per_day
         last, today = int(days[-1]), self.day_of(first_step)
         kept = tuple(day for day in self.events if day >= days[0])
         if len(kept) >= len(set(days.tolist())):
             kept = ()  # all that is remembered is one event: it is how things are now
-        known = None if self.learned is None or last in kept or last >= today else seen(kept)
+        known = None if self.learned is None or last in kept or last >= today else look(recent, kept)
         unlike = known is not None and fit(self._question(known, (last,), True)).unlike
         return replace(self, events=(*kept, last) if unlike else kept)
 
@@ -139,44 +392,10 @@ class FilterState:
         wait = FIRST_LEARNED_DAYS if last is None else min(relearn_days, max(last - since, 1))
         return self.day_of(first_step) - (since if last is None else last) >= wait
 
-    def after(self, own: BlockHistory, history_days: int) -> "FilterState":
-        """Return the state after a period: its blocks and those of the last `history_days` that an estimate
-        of the `NEAR_DAYS` before it reads.
-        """
-        if not own.n_blocks:
-            return self
-        began = self.day_of(int(own.starts[0])) if self.began is None else self.began
-        joined, steps_per_day = self.history.joined(own), self.days.steps_per_day
-        newest = int(joined.starts[-1])
-        kept = joined.between(newest - history_days * steps_per_day, newest + 1)
-        return replace(self, history=in_sight(kept, steps_per_day), began=began)
-
-    def fitted(
-        self, own: BlockHistory, steps: range, history_days: int, scale: float | None
-    ) -> tuple[Floats, Floats]:
-        """Return posterior means and variances at these steps from all blocks, (n_series, n_steps), in units.
-
-        Where nothing was ever measured: the public scale or 0, with `UNKNOWN` variance. With blocks of later
-        periods and the steps of an earlier one it is a revised estimate.
-        """
-        history = around(self.after(own, history_days).history, steps)
-        shape = (len(history.sums), len(steps))
-        if not history.n_blocks:
-            return np.full(shape, scale or 0.0), np.full(shape, UNKNOWN)
-        seen, means = seen_series(history, self.days, scale, self.events)
-        found, events = self.answer(seen, steps)
-        moved, variances = series_of(found, step_blocks(steps, self.days, events))
-        return means[:, None] + moved[1:], variances[1:]
-
-    def events_with(
-        self, own: BlockHistory, steps: range, history_days: int, scale: float | None
-    ) -> tuple[int, ...]:
-        """Return the event days of `fitted` with the same arguments, the steps' included."""
-        history = around(self.after(own, history_days).history, steps)
-        if not history.n_blocks:
-            return self.events
-        seen, _ = seen_series(history, self.days, scale, self.events)
-        return tuple(sorted(self.answer(seen, steps)[1]))
+    def events_with(self, look: Look, histories: Histories, steps: range) -> tuple[int, ...]:
+        """Return the event days of an estimate of these steps, the steps' included."""
+        seen = look(histories, self.events)
+        return self.events if seen is None else tuple(sorted(self.answer(seen, steps)[1]))
 
     def answer(self, seen: Seen, steps: range) -> tuple[Fitted, set[int]]:
         """Return the posterior for these steps, and the days that are events, theirs included if they are."""
@@ -190,6 +409,19 @@ class FilterState:
     def day_of(self, step: int) -> int:
         """Return the day of a running step."""
         return self.days.day_of(step)
+
+
+def with_new_blocks(
+    history: BlockHistory, own: BlockHistory, history_days: int, steps_per_day: int
+) -> BlockHistory:
+    """Return the blocks after a period: its own and those of the last `history_days` that an estimate of the
+    `NEAR_DAYS` before it reads.
+    """
+    if not own.n_blocks:
+        return history
+    joined = history.joined(own)
+    newest = int(joined.starts[-1])
+    return in_sight(joined.between(newest - history_days * steps_per_day, newest + 1), steps_per_day)
 
 
 def around(history: BlockHistory, steps: range) -> BlockHistory:
@@ -220,6 +452,136 @@ def in_sight(history: BlockHistory, steps_per_day: int) -> BlockHistory:
 def latest(history: BlockHistory, most: int) -> BlockHistory:
     """Return the last so many blocks."""
     return history.chosen(np.arange(history.n_blocks) >= history.n_blocks - most)
+
+
+def _latest_of(histories: Histories, most: int) -> dict[int, BlockHistory]:
+    return {level: latest(history, most) for level, history in histories.items()}
+
+
+# From the blocks of the last weeks to the measurements of each series, relative to its size.
+
+SCALE_DEVIATION = 0.5
+"""How far, relative, a series may lie from the public scale that was given for it."""
+LEAST_NOISE = 1e-10
+"""Variance of the noise, relative to a size squared, below which it is taken for this: for the numerics."""
+
+
+SAME = 1e-9
+"""Relative: noise scales that differ by less are one."""
+OTHER_PLAN = 1.7
+"""Factor between levels' scales that shows another plan; groups of joint noise next to Laplace noise, whose
+sizes differ by a third, make less of a difference."""
+
+
+def star(n_series: int) -> AggregationTree:
+    """Return a tree of series side by side, under a root that nobody measures."""
+    return AggregationTree(("", *map(str, range(n_series))), (-1, *([0] * n_series)))
+
+
+def step_blocks(steps: range, days: PublicDays, events: Iterable[int] = ()) -> Blocks:
+    """Return single steps of one period as blocks, given the event days."""
+    running = np.arange(steps.start, steps.stop)
+    return run_blocks(running, np.ones_like(running), days, events)
+
+
+def run_blocks(
+    starts: NDArray[np.int64], lengths: NDArray[np.int64], days: PublicDays, events: Iterable[int] = ()
+) -> Blocks:
+    """Return sums over so many steps from these on, each within a day, as blocks."""
+    clock = days.clock(starts)
+    kinds, numbers = days.kinds(clock), event_numbers(clock, events, days)
+    return Blocks.at(clock, lengths, kinds=kinds, events=numbers)
+
+
+def seen_tree(
+    histories: Histories,
+    tree: AggregationTree,
+    days: PublicDays,
+    scale: float | None,
+    events: Iterable[int] = (),
+) -> tuple[Seen, Floats] | None:
+    """Return the measurements of a tree, and the leaves' prior means a step, (n_leaves,), in units, or None.
+
+    Only blocks that all measured levels have, with noise about in the proportions of the latest: others, of
+    another plan, are left out. Blocks are weighted so that all have the noise of the latest one: `weight` is
+    its scale over the block's, over the longest block's steps. One weight of a block serves all levels; where
+    these differ, each is taken to have the mean of its noise. A node's prior mean is that of its blocks,
+    joined with the public scale where there is one; its size the root of their mean square, less the noise.
+    """
+    common = common_blocks(histories)
+    first = next(iter(common.values()))
+    if not first.n_blocks:
+        return None
+    shared, longest = _weights([history.scales for history in common.values()]), int(first.lengths.max())
+    n_nodes, n_blocks, groups = len(tree.nodes), first.n_blocks, first.groups
+    values, group_sizes = np.zeros((n_nodes, n_blocks)), np.ones((n_nodes, n_blocks), dtype=np.int64)
+    noise, means, sizes = np.full(n_nodes, np.inf), np.zeros(n_nodes), np.zeros(n_nodes)
+    weight = np.zeros(n_blocks)
+    for level, history in common.items():
+        at, reference = slice(tree.levels[level].start, tree.levels[level].stop), history.scales[-1]
+        weight = (reference / history.scales if shared is None else shared) / longest
+        variance = 2.0 * (reference / longest) ** 2
+        if shared is not None:
+            variance = float(np.mean(2.0 * (history.scales * weight) ** 2))
+        values[at] = own = history.sums * weight
+        means[at], sizes[at] = _means_and_sizes(own, history.lengths * weight, variance, scale)
+        noise[at] = np.maximum(variance, LEAST_NOISE * sizes[at] ** 2)
+        if (history.group_sizes > 1).any():
+            groups, group_sizes[at] = history.groups, history.group_sizes
+    clock = days.clock(first.starts)
+    numbers = event_numbers(clock, events, days)
+    blocks = Blocks.at(clock, first.lengths, kinds=days.kinds(clock), events=numbers, weight=weight)
+    leaves = tree.leaf_indices
+    residuals = values - tree.add_up(means[leaves, None]) * (blocks.lengths * blocks.weight)
+    joint = NoiseGroups(groups, group_sizes) if (group_sizes > 1).any() else None
+    return Seen(tree, blocks, residuals, noise, sizes[leaves], joint), means[leaves]
+
+
+def _means_and_sizes(
+    values: Floats, steps: Floats, noise: float, scale: float | None
+) -> tuple[Floats, Floats]:
+    """Return prior means a step and sizes, (n,), of series with these weighted sums, over `steps` steps."""
+    precision, pulled = float(steps @ steps) / noise, values @ steps / noise
+    if scale is not None:
+        variance = (SCALE_DEVIATION * scale) ** 2
+        precision, pulled = precision + 1.0 / variance, pulled + scale / variance
+    means = pulled / precision
+    square = ((values**2).sum(axis=1) - steps.size * noise) / float(steps @ steps)
+    return means, np.sqrt(np.maximum(np.maximum(square, means**2), 1.0 / precision))
+
+
+def common_blocks(histories: Mapping[int, BlockHistory]) -> dict[int, BlockHistory]:
+    """Return each level's part of the blocks that all have, of the plan of the latest common one."""
+    kept = dict(histories)
+    keys = [dict.fromkeys(_keys(history)) for history in kept.values()]
+    shared = [key for key in keys[0] if all(key in other for other in keys[1:])]
+    kept = {level: _at(history, shared) for level, history in kept.items()}
+    scales = np.array([history.scales for history in kept.values()])
+    if not scales.size:
+        return kept
+    ratios = scales / scales[0]
+    away = np.abs(np.log(ratios / ratios[:, -1:]))
+    alike = np.all(away < np.log(OTHER_PLAN), axis=0)
+    return {level: history.chosen(alike) for level, history in kept.items()}
+
+
+def _weights(scales: Sequence[Floats]) -> Floats | None:
+    """Return how blocks are weighed by the noise of all levels; None where each level says the same."""
+    logs = np.log(np.array(scales))
+    shared = logs.mean(axis=0)
+    if np.all(np.ptp(logs - shared, axis=1) < SAME):
+        return None
+    return np.asarray(np.exp(shared[-1] - shared))
+
+
+def _keys(history: BlockHistory) -> list[tuple[int, int]]:
+    return list(zip(history.starts.tolist(), history.lengths.tolist(), strict=True))
+
+
+def _at(history: BlockHistory, keys: list[tuple[int, int]]) -> BlockHistory:
+    places = {key: place for place, key in enumerate(_keys(history))}
+    order = np.array([places[key] for key in keys], dtype=np.int64)
+    return history.chosen(order)
 
 
 # How far a day's mean may be off: not as a single value, and leaves more than the prior says.
@@ -312,17 +674,6 @@ class PeriodErrors:
         return np.asarray(found / found.mean() if found.any() else np.ones(found.size))
 
 
-# From the blocks of every level to every node's series: one posterior over the whole tree.
-
-SAME = 1e-9
-"""Relative: noise scales that differ by less are one."""
-OTHER_PLAN = 1.7
-"""Factor between levels' scales that shows another plan; groups of joint noise next to Laplace noise, whose
-sizes differ by a third, make less of a difference."""
-Look = Callable[..., tuple[Seen, *tuple[Floats, ...]] | None]
-"""`seen_tree` or `counts.seen_counts`: the measurements, then the sizes."""
-
-
 @dataclass(frozen=True, eq=False)
 class TreeFit:
     """A period's posterior from the blocks of every level.
@@ -346,9 +697,9 @@ class TreeFit:
         is_day = 1 < self.days.steps_per_day < 2 * len(steps)
         return PeriodErrors(self.found, step_blocks(steps, self.days, self.events), is_day)
 
-    def series(self, steps: range) -> tuple[Floats, Floats]:
-        """Return posterior means, which add up, and variances of every node at these steps, in units."""
-        moved, variances = self.errors(steps).series()
+    def series(self, errors: PeriodErrors) -> tuple[Floats, Floats]:
+        """Return posterior means, which add up, and variances of every node at some steps, in units."""
+        moved, variances = errors.series()
         return self.tree.add_up(self.means[:, None]) + moved, variances
 
 
@@ -376,212 +727,3 @@ def nothing_measured(tree: AggregationTree, n_steps: int, scale: float | None) -
     """Return means and variances of every node where nothing was ever measured, as `FilterState.fitted`."""
     shape = (len(tree.leaves), n_steps)
     return tree.add_up(np.full(shape, scale or 0.0)), tree.add_up(np.full(shape, UNKNOWN))
-
-
-def events_of_tree(
-    belief: FilterState,
-    histories: Mapping[int, BlockHistory],
-    tree: AggregationTree,
-    steps: range,
-    scale: float | None,
-    look: Look,
-) -> tuple[int, ...]:
-    """Return the event days of `fit_tree` with the same arguments, the steps' included."""
-    known = look(histories, tree, belief.days, scale, belief.events)
-    return belief.events if known is None else tuple(sorted(belief.answer(known[0], steps)[1]))
-
-
-def judged_tree(
-    belief: FilterState,
-    histories: Mapping[int, BlockHistory],
-    tree: AggregationTree,
-    first_step: int,
-    scale: float | None,
-    look: Look,
-) -> FilterState:
-    """Return the state judged as `FilterState.judged` does, for a tree."""
-    recent = {level: latest(history, MOST_FITTED) for level, history in histories.items()}
-    if not next(iter(recent.values())).n_blocks:
-        return belief
-
-    def seen(events: Iterable[int]) -> Seen | None:
-        found = look(recent, tree, belief.days, scale, events)
-        return found and found[0]
-
-    return belief.judged_by(seen, next(iter(recent.values())), first_step)
-
-
-def seen_tree(
-    histories: Mapping[int, BlockHistory],
-    tree: AggregationTree,
-    days: PublicDays,
-    scale: float | None,
-    events: Iterable[int] = (),
-) -> tuple[Seen, Floats] | None:
-    """Return the measurements of a tree, and the leaves' prior means a step, (n_leaves,), in units, or None.
-
-    Only blocks that all measured levels have, with noise about in the proportions of the latest: others, of
-    another plan, are left out. One weight of a block serves all levels.
-    """
-    common = common_blocks(histories)
-    if not next(iter(common.values())).n_blocks:
-        return None
-    n_nodes, n_leaves = len(tree.nodes), len(tree.leaves)
-    n_blocks = next(iter(common.values())).n_blocks
-    values, noise = np.zeros((n_nodes, n_blocks)), np.full(n_nodes, np.inf)
-    means, sizes = np.zeros(n_nodes), np.zeros(n_nodes)
-    groups = None
-    blocks, weights = None, _weights([history.scales for history in common.values()])
-    for level, history in common.items():
-        at = slice(tree.levels[level].start, tree.levels[level].stop)
-        seen, own = seen_series(history, days, scale, events, weights)
-        blocks = seen.blocks
-        values[at] = history.sums * blocks.weight
-        own_groups = noise_groups(history, np.isin(np.arange(n_nodes), np.arange(at.start, at.stop)))
-        if own_groups is not None:
-            sizes_of = own_groups.sizes if groups is None else np.maximum(groups.sizes, own_groups.sizes)
-            groups = NoiseGroups(own_groups.numbers, sizes_of)
-        noise[at], means[at], sizes[at] = seen.noise[1:], own, seen.sizes
-    assert blocks is not None
-    leaves = tree.leaf_indices
-    of_nodes = tree.add_up(means[leaves].reshape(n_leaves, 1))
-    residuals = values - of_nodes * (blocks.lengths * blocks.weight)
-    return Seen(tree, blocks, residuals, noise, sizes[leaves], groups), means[leaves]
-
-
-def common_blocks(histories: Mapping[int, BlockHistory]) -> dict[int, BlockHistory]:
-    """Return each level's part of the blocks that all have, of the plan of the latest common one."""
-    kept = dict(histories)
-    keys = [dict.fromkeys(_keys(history)) for history in kept.values()]
-    shared = [key for key in keys[0] if all(key in other for other in keys[1:])]
-    kept = {level: _at(history, shared) for level, history in kept.items()}
-    scales = np.array([history.scales for history in kept.values()])
-    if not scales.size:
-        return kept
-    ratios = scales / scales[0]
-    away = np.abs(np.log(ratios / ratios[:, -1:]))
-    alike = np.all(away < np.log(OTHER_PLAN), axis=0)
-    return {level: history.chosen(alike) for level, history in kept.items()}
-
-
-def _weights(scales: Sequence[Floats]) -> Floats | None:
-    """Return how blocks are weighed by the noise of all levels; None where each level says the same."""
-    logs = np.log(np.array(scales))
-    shared = logs.mean(axis=0)
-    if np.all(np.ptp(logs - shared, axis=1) < SAME):
-        return None
-    return np.asarray(np.exp(shared[-1] - shared))
-
-
-def _keys(history: BlockHistory) -> list[tuple[int, int]]:
-    return list(zip(history.starts.tolist(), history.lengths.tolist(), strict=True))
-
-
-def _at(history: BlockHistory, keys: list[tuple[int, int]]) -> BlockHistory:
-    places = {key: place for place, key in enumerate(_keys(history))}
-    order = np.array([places[key] for key in keys], dtype=np.int64)
-    return history.chosen(order)
-
-
-# How far a plan's estimates are expected to miss, by the prior alone: known before anything is measured.
-
-MOST_LOOKED_AT = 4
-ROUNDS = 2
-"""In which it is found how much of a heavy noise the estimate takes off (`robust_noise`)."""
-
-
-@dataclass(frozen=True)
-class PlannedNoise:
-    """The noise of a block's mean, relative to a series' size.
-
-    scale: Of the noise. sizes: of the groups that share it, and the part of the blocks in such; 1 for Laplace
-    noise.
-    """
-
-    scale: float
-    sizes: tuple[tuple[int, float], ...] = ((1, 1.0),)
-
-    @property
-    def variance(self) -> float:
-        """The mean variance."""
-        return self.scale**2 * sum(part * (size + 1) * (size + 2) / 3.0 for size, part in self.sizes)
-
-    def noise_variance(self, model_variance: float) -> float:
-        """Return the variance of normal noise with the same information, at this variance of the model."""
-        information = sum(
-            part * known_information(model_variance, self.scale, size) for size, part in self.sizes
-        )
-        least = 1.0 / sum(part / (size * self.scale**2) for size, part in self.sizes)
-        return float(np.clip(1.0 / information - model_variance, least, self.variance))
-
-
-@dataclass(frozen=True, eq=False)
-class PlannedBlocks:
-    """Blocks that will be known, and the steps that are judged by them; of days of one kind.
-
-    The rotation is most of the work, and does not depend on the noise and the tree.
-    """
-
-    prior: TemporalPrior
-    blocks: Blocks
-    rotation: Rotation
-    judged: Blocks
-
-    @classmethod
-    def of(
-        cls, prior: TemporalPrior, starts: NDArray[np.int64], lengths: NDArray[np.int64], period: range
-    ) -> "PlannedBlocks":
-        """Return the plan of blocks with these clock places and lengths in steps, (n,)."""
-        blocks = Blocks.at(starts, lengths, weight=1.0 / lengths)
-        judged = Blocks.at(np.array(period, dtype=np.int64))
-        return cls(prior, blocks, Rotation.of(prior, blocks), judged)
-
-    def posterior(self, tree: AggregationTree, noise: NDArray[np.float64]) -> TreePosterior:
-        """Return the posterior of a tree of leaves of size 1 whose nodes are measured with this noise."""
-        shape = (len(tree.nodes), self.blocks.clock.size)
-        seen = Seen(tree, self.blocks, np.zeros(shape), noise, np.ones(len(tree.leaves)))
-        return TreePosterior(self.prior, seen, self.rotation)
-
-
-def expected_error(plan: PlannedBlocks, noise: PlannedNoise | None) -> float:
-    """Return the root mean square error of a step of a single series, relative to its size.
-
-    Where nothing is measured, `noise` is None.
-    """
-    single = AggregationTree(("series",), (-1,))
-    return float(expected_level_errors(plan, single, (noise,))[0])
-
-
-def expected_level_errors(
-    plan: PlannedBlocks, tree: AggregationTree, noise: Sequence[PlannedNoise | None]
-) -> NDArray[np.float64]:
-    """Return for each level the root mean square error of a node's step, relative to the node, (n_levels,).
-
-    As `expected_error`, over a tree whose leaves are of size 1; noise is relative to a leaf's size, None for
-    a level that is not measured. At most `MOST_LOOKED_AT` nodes of a level are used, spread over it.
-    """
-    variances = [np.inf if one is None else one.variance for one in noise]
-    errors = level_errors(plan, tree, variances)
-    leaves = [float(tree.leaves_below[level.start : level.stop].mean()) for level in tree.levels]
-    for _ in range(ROUNDS):
-        variances = [
-            np.inf if one is None else one.noise_variance(float((missed * size) ** 2))
-            for one, missed, size in zip(noise, errors, leaves, strict=True)
-        ]
-        errors = level_errors(plan, tree, variances)
-    return errors
-
-
-def level_errors(
-    plan: PlannedBlocks, tree: AggregationTree, variances: Sequence[float]
-) -> NDArray[np.float64]:
-    """Return `expected_level_errors` for normal noise of these variances, relative to a leaf's."""
-    looked_at = [
-        np.unique(np.linspace(level.start, level.stop - 1, MOST_LOOKED_AT).astype(np.int64))
-        for level in tree.levels
-    ]
-    posterior = plan.posterior(tree, np.array(variances)[np.array(tree.depths)])
-    found = posterior.variances(plan.judged, np.concatenate(looked_at)).mean(axis=1)
-    leaves = posterior.weights[np.concatenate(looked_at), 0]
-    relative = np.split(found / leaves**2, np.cumsum([len(nodes) for nodes in looked_at])[:-1])
-    return np.asarray(np.sqrt([level.mean() for level in relative]))

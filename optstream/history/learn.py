@@ -1,6 +1,5 @@
 """The prior's parameters, learned from noisy measurements alone by marginal likelihood."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import get_args
 
@@ -8,12 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from optstream.history.blocks import BlockHistory, Blocks, Gate, LagTables
-from optstream.history.posterior import event_numbers
+from optstream.history.blocks import Gate, LagTables
+from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
-from optstream.history.tree import NoiseGroups, Seen, TreePosterior
-from optstream.stream import AggregationTree
-from optstream.stream.public_days import PublicDays
 
 Floats = NDArray[np.float64]
 
@@ -102,81 +98,3 @@ def _weights(posterior: TreePosterior) -> tuple[Floats, Floats]:
     shared = 0.5 * (np.outer(joint, joint) - posterior.shared_precision)
     own = 0.5 * (pulls.T @ pulls - np.diag(precision) + posterior.kept * (loads.T @ loads))
     return basis @ shared @ basis.T, basis @ own @ basis.T
-
-
-# From the blocks of the last weeks to the measurements of each series, relative to its size.
-
-SCALE_DEVIATION = 0.5
-"""How far, relative, a series may lie from the public scale that was given for it."""
-LEAST_NOISE = 1e-10
-"""Variance of the noise, relative to a size squared, below which it is taken for this: for the numerics."""
-
-
-def star(n_series: int) -> AggregationTree:
-    """Return a tree of series side by side, under a root that nobody measures."""
-    return AggregationTree(("", *map(str, range(n_series))), (-1, *([0] * n_series)))
-
-
-def step_blocks(steps: range, days: PublicDays, events: Iterable[int] = ()) -> Blocks:
-    """Return single steps of one period as blocks, given the event days."""
-    running = np.arange(steps.start, steps.stop)
-    return run_blocks(running, np.ones_like(running), days, events)
-
-
-def run_blocks(
-    starts: NDArray[np.int64], lengths: NDArray[np.int64], days: PublicDays, events: Iterable[int] = ()
-) -> Blocks:
-    """Return sums over so many steps from these on, each within a day, as blocks."""
-    clock = days.clock(starts)
-    kinds, numbers = days.kinds(clock), event_numbers(clock, events, days)
-    return Blocks.at(clock, lengths, kinds=kinds, events=numbers)
-
-
-def seen_series(
-    history: BlockHistory,
-    days: PublicDays,
-    scale: float | None,
-    events: Iterable[int] = (),
-    weights: Floats | None = None,
-) -> tuple[Seen, Floats]:
-    """Return the measurements of plain series, and their prior means a step, (n_series,), in units.
-
-    Blocks are weighted so that all have the noise of the latest one: `weight` is its scale over the block's,
-    over the longest block's steps; or by `weights`, (n,), where other series have these: then all are taken
-    to have the mean of their noise. A series' prior mean is that of its blocks, joined with the public scale
-    where there is one; its size the root of their mean square, less the noise.
-    """
-    reference, longest = history.scales[-1], int(history.lengths.max())
-    weight = reference / history.scales / longest
-    noise = 2.0 * (reference / longest) ** 2
-    if weights is not None:
-        weight = weights / longest
-        noise = float(np.mean(2.0 * (history.scales * weight) ** 2))
-    values, steps = history.sums * weight, history.lengths * weight
-    precision, pulled = float(steps @ steps) / noise, values @ steps / noise
-    if scale is not None:
-        variance = (SCALE_DEVIATION * scale) ** 2
-        precision, pulled = precision + 1.0 / variance, pulled + scale / variance
-    means = pulled / precision
-    square = ((values**2).sum(axis=1) - steps.size * noise) / float(steps @ steps)
-    sizes = np.sqrt(np.maximum(np.maximum(square, means**2), 1.0 / precision))
-    clock = days.clock(history.starts)
-    blocks = Blocks.at(
-        clock,
-        history.lengths,
-        kinds=days.kinds(clock),
-        events=event_numbers(clock, events, days),
-        weight=weight,
-    )
-    residuals = np.vstack([np.zeros(steps.size), values - means[:, None] * steps])
-    noises = np.maximum(noise, LEAST_NOISE * sizes**2)
-    tree = star(len(means))
-    groups = noise_groups(history, np.arange(len(tree.nodes)) > 0)
-    return Seen(tree, blocks, residuals, np.concatenate([[np.inf], noises]), sizes, groups), means
-
-
-def noise_groups(history: BlockHistory, nodes: NDArray[np.bool_]) -> NoiseGroups | None:
-    """Return which blocks share joint noise at these nodes, (n_nodes,); None where none do."""
-    if not (history.group_sizes > 1).any():
-        return None
-    return NoiseGroups(history.groups, np.where(nodes[:, None], history.group_sizes, 1))

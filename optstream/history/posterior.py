@@ -1,272 +1,503 @@
-"""The estimate of a period: posterior, self-check, and how far to trust it."""
+"""The posterior of all series of a tree, from blocks at the same times: exact, and linear in nodes."""
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, wraps
-from typing import TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cholesky, eigh
+from scipy.linalg.lapack import dpotri
 
+from optstream.estimation.lattice import System, noise_through_lattice, parts_of
 from optstream.history.blocks import Blocks
-from optstream.history.covariates import CovariateEffect, effect_of
-from optstream.history.draws import ErrorDraws
-from optstream.history.prior import TemporalPrior
-from optstream.history.robust import with_known_noise
-from optstream.history.self_check import LEAST_GAIN, is_unlike, left_out, variance_factor
-from optstream.history.tree import Seen, TreePosterior
-from optstream.stream.covariate import Covariate
-from optstream.stream.public_days import PublicDays
+from optstream.history.prior import NUGGET, TemporalPrior
+from optstream.stream import AggregationTree, Lattice
 
-# A function that caches its last result alone.
+if TYPE_CHECKING:
+    pass
 
-Asked = TypeVar("Asked", bound=Hashable)
-Answer = TypeVar("Answer")
-
-
-def last_answer(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
-    """Return the function with its last result, but None, cached.
-
-    Unlike `functools.lru_cache` it drops the last result before it computes another: of 10,000 nodes one
-    takes most of a gigabyte.
-    """
-    kept: dict[Asked, Answer] = {}
-
-    @wraps(function)
-    def answered(question: Asked) -> Answer:
-        answer = kept.get(question)
-        if answer is None:
-            kept.clear()
-            answer = kept[question] = function(question)
-        return answer
-
-    return answered
-
+# Independent leaves of a tree, sums of them measured with noise: exact in two passes.
 
 Floats = NDArray[np.float64]
-HEAVY = 2.5
-"""Variance of what others leave of a measured value, over its noise's: below it noise is large enough that
-its shape tells. From 3 on a surprise is the series' own as often, and nothing is gained."""
-
-MORE_NOISE = 0.1
-"""Relative increase of the noise by which its part of a variance is found."""
+Integers = NDArray[np.int64]
+AT_ONCE = 2**18
+"""Entries, of nodes and modes, of one pass, for the memory of its intermediate results."""
 
 
 @dataclass(frozen=True, eq=False)
-class Conditioned:
-    """The posterior of some blocks, shared by all days that have these blocks.
+class Passed:
+    """The result of a pass for each right-hand side y.
 
-    Attributes:
-        posterior: Of the measured blocks, without the effect of public covariates.
-        factor: Of its variances.
-        effect: Of public covariates; None without them.
+    means: E[x | y] of every node, and pulls, Sigma^-1 y of every measured one, (n_nodes, n_modes). variances:
+    Var[x | y]; prior: Var[x]. log_density: of the first y, constants left out.
     """
 
-    posterior: TreePosterior
-    factor: float
-    effect: CovariateEffect | None = None
+    means: tuple[Floats, ...]
+    pulls: tuple[Floats, ...]
+    variances: Floats
+    prior: Floats
+    log_density: float
 
-    @cached_property
-    def published(self) -> TreePosterior:
-        """The posterior with the exact noise distribution."""
-        return with_own_noise(self.posterior)
 
-    @cached_property
-    def noisier(self) -> TreePosterior:
-        """The same if the noise were larger by `MORE_NOISE`."""
-        seen = self.published.seen
-        return self.published.revalued(seen.residuals, (1.0 + MORE_NOISE) * seen.noise)
+def pass_over_tree(
+    tree: AggregationTree, leaf_variances: Floats, noise: Floats, seen: tuple[Floats, ...]
+) -> Passed:
+    """Condition independent Gaussian leaves, and their sums, on noisy values of nodes.
 
-    def draws(self, n: int, steps: Blocks) -> tuple[Floats, Floats]:
-        """Return n draws of the leaves' errors at these steps, (n, n_leaves, n_steps) each, factor left out.
+    Leaves x_i ~ N(0, leaf_variances[i]), a node is the sum of its leaves, y_p = x_p + N(0, noise[p]), each
+    mode (column) by itself. leaf_variances: (n_leaves, n_modes), above 0. noise: (n_nodes,), inf where a node
+    was not measured. seen: right-hand sides y, (n_nodes, n_modes) each, 0 where a node was not measured.
+    Upwards a node's sum is joined with its own measurement, downwards the difference is shared among its
+    children by variance: `least_squares.reconcile` with proper priors. Differences of nearly equal numbers
+    are avoided, so that it holds for noise far below the leaves. Time linear in nodes, modes and sides.
+    """
+    shape = len(tree.nodes), leaf_variances.shape[1]
+    means, pulls = (tuple(np.empty(shape) for _ in seen) for _ in range(2))
+    variances, prior, log_density = np.empty(shape), np.empty(shape), 0.0
+    width = max(AT_ONCE // shape[0], 1)
+    for first in range(0, shape[1], width):
+        at = np.s_[:, first : first + width]
+        part = _pass_over_modes(tree, leaf_variances[at], noise, tuple(side[at] for side in seen))
+        for whole, own in zip((*means, *pulls), (*part.means, *part.pulls), strict=True):
+            whole[at] = own
+        variances[at], prior[at] = part.variances, part.prior
+        log_density += part.log_density
+    return Passed(means, pulls, variances, prior, log_density)
 
-        As `ErrorDraws`: of the prior, and of noise and of the coefficients of covariates.
+
+def _pass_over_modes(
+    tree: AggregationTree, leaf_variances: Floats, noise: Floats, seen: tuple[Floats, ...]
+) -> Passed:
+    """Do what `pass_over_tree` does, for some of the modes."""
+    n_nodes, n_modes = len(tree.nodes), leaf_variances.shape[1]
+    measured = np.isfinite(noise)[:, None]
+    below = np.zeros((n_nodes, n_modes))
+    below[tree.leaf_indices] = leaf_variances
+    # 1 / spread is the weight of a surprise; 0 where nothing was measured
+    weight, above = np.empty((n_nodes, n_modes)), np.empty((n_nodes, n_modes))
+    sums = np.zeros((len(seen), n_nodes, n_modes))
+    surprises, shifts = np.empty_like(sums), np.empty_like(sums)
+    values, log_density = np.stack(seen), 0.0
+    for number in reversed(range(tree.n_levels)):
+        at = slice(tree.levels[number].start, tree.levels[number].stop)
+        known, own = measured[at], measured[at, 0]
+        noises = np.where(known, noise[at, None], 0.0)
+        spread = below[at] + noises
+        weight[at] = known / spread
+        above[at] = np.where(known, below[at] * noises * weight[at], below[at])
+        surprises[:, at] = values[:, at] - sums[:, at]
+        surprises[:, at][:, ~own] = 0.0  # ten times as fast as `np.where` with a row for each side
+        shifts[:, at] = below[at] * weight[at] * surprises[:, at]
+        log_density -= 0.5 * float(np.sum(surprises[0, at] ** 2 * weight[at]) + np.sum(np.log(spread[own])))
+        if number:
+            up, parts = slice(tree.levels[number - 1].start, at.start), tree.parts_of_levels[number - 1]
+            below[up] += parts @ above[at]
+            for total, shift in zip(sums, shifts, strict=True):
+                total[up] += parts @ (total[at] + shift[at])
+    return _downwards(tree, below, above, weight, (sums, surprises, shifts), log_density, leaf_variances)
+
+
+def _downwards(
+    tree: AggregationTree,
+    below: Floats,
+    above: Floats,
+    weight: Floats,
+    sides: tuple[Floats, Floats, Floats],
+    log_density: float,
+    leaf_variances: Floats,
+) -> Passed:
+    """Pass from the root to the leaves.
+
+    The last of `sides`, shifts, are the measurements' moves of a node away from its children's sum.
+    """
+    sums, surprises, shifts = sides
+    parents, variances, pulls = np.array(tree.parents), above.copy(), weight * surprises
+    for level in tree.levels[1:]:
+        at = slice(level.start, level.stop)
+        up = parents[at]
+        of_parent, shift = below[up], shifts[:, up]
+        share = above[at] / of_parent
+        variances[at] += share**2 * (variances[up] - of_parent)
+        shifts[:, at] += share * shift
+        # the share over the noise, the noise divided out
+        pulls[:, at] -= below[at] * weight[at] / of_parent * shift
+    means = sums + shifts
+    return Passed(tuple(means), tuple(pulls), variances, tree.add_up(leaf_variances), log_density)
+
+
+# Independent cells of a lattice, sums of them measured with noise both ways: exact by one small system.
+
+
+MOST_ENTRIES = 2**24
+"""Of the systems of modes that are solved side by side: 128 MiB."""
+
+
+def pass_over_lattice(
+    lattice: Lattice, cell_variances: Floats, noise: Floats, seen: tuple[Floats, ...]
+) -> Passed:
+    """Condition independent Gaussian cells, and their sums, on noisy values of nodes: `pass_over_tree`.
+
+    A cell with its own measurement is N(u, D): D = d r / (d + r) and u = d y / (d + r), with d its prior
+    variance and r its noise. The nodes above see A z, of covariance K = V + A D A' (`System`): their
+    multipliers are mu = K^-1 (y - A u), and a cell is u + D A' mu. Time linear in cells and modes.
+    """
+    n_modes, values = cell_variances.shape[1], np.stack(seen, axis=-1)
+    at_once = max(1, MOST_ENTRIES // (len(lattice.nodes) - len(lattice.leaves)) ** 2)
+    means, pulls = np.empty_like(values), np.empty_like(values)
+    variances, log_density = np.empty(values.shape[:2]), 0.0
+    for first in range(0, n_modes, at_once):
+        modes = slice(first, first + at_once)
+        found = _pass(lattice, cell_variances[:, modes], noise, values[:, modes])
+        means[:, modes], pulls[:, modes], variances[:, modes] = found[:3]
+        log_density += found[3]
+    of_means, of_pulls = (tuple(np.moveaxis(part, -1, 0)) for part in (means, pulls))
+    return Passed(of_means, of_pulls, variances, lattice.add_up(cell_variances), log_density)
+
+
+def _pass(
+    lattice: Lattice, own: Floats, noise: Floats, values: Floats
+) -> tuple[Floats, Floats, Floats, float]:
+    """Return means, pulls, variances and the density. own: d, (n_leaves, b). values: (n_nodes, b, c)."""
+    parts, measured = parts_of(lattice), np.isfinite(noise)
+    at, above = measured[parts.leaves], measured[parts.above]
+    noises = np.where(measured, noise, 0.0)[:, None]
+    weight = np.where(at[:, None], 1.0 / (own + noises[parts.leaves]), 0.0)
+    free = np.where(at[:, None], own * noises[parts.leaves] * weight, own)
+    precision = np.empty((len(lattice.nodes), own.shape[1], 1, 1))
+    precision[parts.leaves, :, 0, 0] = 1.0 / free
+    precision[parts.above, :, 0, 0] = np.where(above, 1.0 / noise[parts.above], 0.0)[:, None]
+    system = System(parts, precision[parts.above], free[..., None, None])
+    known = (own * weight)[..., None] * values[parts.leaves]
+    right = np.where(above[:, None, None], values[parts.above] - parts.sums(known), 0.0)
+    variances = np.broadcast_to(noises[parts.above][..., None, None], (*right.shape[:2], 1, 1))
+    mu = system.refined(right[:, :, None], variances)[:, :, 0]
+    pulled = parts.pulled(mu)
+    means, pulls = np.empty_like(values), np.empty_like(values)
+    means[parts.leaves] = known + free[..., None] * pulled
+    means[parts.above] = parts.sums(means[parts.leaves])
+    pulls[parts.leaves] = weight[..., None] * (values[parts.leaves] - own[..., None] * pulled)
+    pulls[parts.above] = mu
+    surprise = float((weight * values[parts.leaves, :, 0] ** 2).sum() + (right[..., 0] * mu[..., 0]).sum())
+    spread = -float(np.log(weight[at]).sum() + np.log(system.gain[:, above[: parts.n_families]]).sum())
+    spread += float(np.linalg.slogdet(system.matrix)[1].sum())
+    rest = noise[parts.above][parts.n_families :]
+    spread += own.shape[1] * float(np.log(rest[np.isfinite(rest)]).sum())
+    through = noise_through_lattice(precision, precision, lattice)[..., 0]
+    return means, pulls, through, -0.5 * (surprise + spread)
+
+
+# Many rows that are alike: each a sum of few, so that products with a matrix take those few rows alone.
+
+
+EXACT = 1e-10
+"""Of a row's length: the largest residual of the span."""
+NEGLIGIBLE = 1e-13
+"""Of a row's length, squared: pairs of the span that count for less are left out."""
+
+
+@dataclass(frozen=True, eq=False)
+class SpannedRows:
+    """Rows as `weights` (n_rows, r) times `span` (r, n).
+
+    A node's motion with a mode is a smooth function of the mode's variance, whatever the node: a tree of
+    10,000 nodes has a dozen rows that span all, for which alone quadratic work in n is done.
+    """
+
+    weights: Floats
+    span: Floats
+
+    @classmethod
+    def of(cls, rows: Floats, exact: float = EXACT) -> "SpannedRows":
+        """Return these rows, to `exact` of each one's length, by Gram-Schmidt with the worst row next."""
+        lengths = np.linalg.norm(rows, axis=1)
+        lengths[lengths == 0.0] = 1.0
+        left = rows / lengths[:, None]
+        known = np.empty_like(left)
+        found: list[Floats] = []
+        for _ in range(min(rows.shape)):
+            squares = np.einsum("ij,ij->i", left, left)
+            worst = int(np.argmax(squares))
+            if squares[worst] <= exact**2:
+                break
+            one = left[worst].copy()
+            for other in found:  # once more, for rounding
+                one -= (one @ other) * other
+            one /= np.linalg.norm(one)
+            left -= np.multiply((left @ one)[:, None], one, out=known)
+            found.append(one)
+        span = np.array(found).reshape(len(found), rows.shape[1])
+        return cls(rows @ span.T, span)
+
+    @property
+    def pairs(self) -> Floats:
+        """Return what each row counts a pair of the span for, each pair once, (n_rows, r (r + 1) / 2)."""
+        first, second = np.triu_indices(len(self.span))
+        return np.asarray(self.weights[:, first] * self.weights[:, second])
+
+    def squares(self, ends: Floats, matrix: Floats) -> Floats:
+        """Return (row * end)' matrix (row * end) of every row and end, (n_rows, n_ends), `matrix` symmetric.
+
+        Pairs of the span that no row counts for more than `NEGLIGIBLE` are left out. Time r n_ends n^2 for
+        the other r.
         """
-        of_prior, of_noise = self._draws.setdefault(n, ErrorDraws(self.published, n)).at(steps)
-        return of_prior, of_noise if self.effect is None else of_noise + self.effect.draws(steps, n)
+        lengths = np.linalg.norm(self.weights, axis=1, keepdims=True)
+        major = (np.abs(self.weights) > np.sqrt(NEGLIGIBLE) * lengths).any(axis=0)
+        moved = self.span * ends[:, None, :]
+        forms = (moved[:, major] @ matrix) @ moved.transpose(0, 2, 1)
+        forms[:, :, ~major] *= 2.0
+        n_pairs = forms.shape[1] * forms.shape[2]
+        pairs = (self.weights[:, major, None] * self.weights[:, None, :]).reshape(len(lengths), n_pairs)
+        return np.asarray(pairs @ forms.reshape(len(ends), n_pairs).T)
 
-    @cached_property
-    def _draws(self) -> dict[int, ErrorDraws]:
-        return {}
+    def products(self, ends: Floats, matrix: Floats) -> Floats:
+        """Return the same of any two ends for the `pairs` of the span, (n_pairs, n_ends, n_ends)."""
+        moved = self.span[:, None, :] * ends
+        rank, n_ends, n = moved.shape
+        across = (moved @ matrix).reshape(-1, n) @ moved.reshape(-1, n).T
+        of_pairs = across.reshape(rank, n_ends, rank, n_ends).transpose(0, 2, 1, 3)
+        first, second = np.triu_indices(rank)
+        both = of_pairs[first, second] + of_pairs[second, first]
+        both[first == second] /= 2.0
+        return np.asarray(both)
 
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """A posterior, and its judgement of today's days.
-
-    Attributes:
-        known: With today's day called an event if it is `unlike` all others.
-        unlike: Whether today's day is unlike all others.
-    """
-
-    known: Conditioned
-    unlike: bool
-
-    @property
-    def posterior(self) -> TreePosterior:
-        """The posterior of the measured blocks."""
-        return self.known.posterior
-
-    @property
-    def factor(self) -> float:
-        """What its variances are multiplied with."""
-        return self.known.factor
-
-    @property
-    def effect(self) -> CovariateEffect | None:
-        """What public covariates did; None without them."""
-        return self.known.effect
-
-    def means(self, steps: Blocks) -> Floats:
-        """Return posterior means less prior means of every node at single steps, (n_nodes, n_steps)."""
-        return self._with_effect(self.posterior.means(steps), steps)
-
-    def published_means(self, steps: Blocks) -> Floats:
-        """Return the same of the published posterior, with the exact noise distribution."""
-        return self._with_effect(self.known.published.means(steps), steps)
-
-    def _with_effect(self, means: Floats, steps: Blocks) -> Floats:
-        return means if self.effect is None else means + self.effect.means(steps)
+    def weighed(self, ends: Floats) -> Floats:
+        """Return ends diag(span) ends', (r, n_ends, n_ends)."""
+        return np.asarray((self.span[:, None, :] * ends) @ ends.T)
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
-    """The arguments of a period's estimate, compared for equality.
+class NoiseGroups:
+    """The groups of blocks that share joint noise.
 
-    today: the estimated days. watch: whether to test if they are unlike all others; a prior that has
-    learned nothing knows no ordinary day. covariates: those known for all these days.
+    numbers: (n,), the same for blocks of one group. sizes: (n_nodes, n), blocks of the group, some of which
+    may be no longer known; 1 for Laplace noise.
     """
 
-    prior: TemporalPrior
-    seen: Seen
-    days: PublicDays
-    today: tuple[int, ...]
-    watch: bool
-    covariates: tuple[Covariate, ...] = ()
+    numbers: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Measurements, relative to prior means.
+
+    blocks: n of them, the same at every node. residuals: (n_nodes, n), measured minus prior mean; anything
+    where a node was not measured. noise: (n_nodes,), variance of each entry of a row; inf where it was not.
+    sizes: (n_leaves,), s_i. groups: of the noise; None where all of it is Laplace noise.
+    """
+
+    tree: AggregationTree
+    blocks: Blocks
+    residuals: Floats
+    noise: Floats
+    sizes: Floats
+    groups: NoiseGroups | None = None
 
     @cached_property
     def key(self) -> bytes:
-        """A digest of all of it."""
-        known = [one.key for one in self.covariates]
-        plain = (self.days, self.today, self.watch, self.prior.components, known)
-        digest = hashlib.sha256(repr(plain).encode())
-        digest.update(self.prior.logs.tobytes() + self.seen.key)
+        """A digest of all of it but names."""
+        blocks = self.blocks
+        tree = (self.tree.parents, getattr(self.tree, "members", None))
+        digest = hashlib.sha256(repr(tree).encode())
+        for part in (
+            self.residuals, self.noise, self.sizes,
+            blocks.clock, blocks.lengths, blocks.kinds, blocks.events, blocks.weight,
+        ):  # fmt: skip
+            digest.update(np.ascontiguousarray(part).data)
+        if self.groups is not None:
+            digest.update(self.groups.numbers.tobytes() + self.groups.sizes.tobytes())
         return digest.digest()
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Question) and self.key == other.key
 
-    def __hash__(self) -> int:
-        return hash(self.key)
+@dataclass(frozen=True, eq=False)
+class Rotation:
+    """The own part's eigenbasis at the blocks, (n, n), its spectrum, (n,); the shared covariance in it."""
+
+    basis: Floats
+    spectrum: Floats
+    shared: Floats
+
+    @classmethod
+    def of(cls, prior: TemporalPrior, blocks: Blocks) -> "Rotation":
+        """Return the kernels of these blocks under this prior. Time O(n^3)."""
+        shared, own = prior.covariances(blocks, blocks)
+        own[np.diag_indices_from(own)] += NUGGET * blocks.weight**2 * blocks.lengths
+        spectrum, basis = eigh(own, driver="evd", overwrite_a=True)
+        least = 1e-14 * max(float(spectrum[-1]), 1e-300)
+        return cls(basis, np.maximum(spectrum, least), basis.T @ shared @ basis)
 
 
-@last_answer
-def fit(question: Question) -> Fitted:
-    """Condition the prior, and test whether the days `today` are unlike all others.
+class TreePosterior:
+    """The prior conditioned on measurements.
 
-    A day is called an event if its blocks alarm (`is_unlike`) and the event makes all blocks more likely;
-    then it has a part that it shares with no other day: wider priors, for that day alone. The last results
-    are cached for the next night, and for other days.
+    With x_i = s_i (f + g_i) at the blocks, f ~ N(0, F), g_i ~ N(0, G) and measurements of leaves and of sums
+    of leaves: in the eigenbasis of G the g_i of different modes are independent, and so is the noise, for all
+    nodes were measured at the same blocks. Given f each mode is a tree of scalars (`pass_over_tree`, or
+    `pass_over_lattice`); f itself takes one n x n solve. Nothing is approximated. Time O(n^3 + nodes n),
+    memory O(n^2 + nodes n). Raises numpy.linalg.LinAlgError only for a prior that is no covariance.
     """
-    days, known = question.days, conditioned(replace(question, today=(), watch=False))
-    posterior, seen = known.posterior, known.posterior.seen
-    chosen = np.isin(seen.blocks.clock // days.steps_per_day, question.today)
-    ordinary = not seen.blocks.events[chosen].any()
-    if not (question.watch and ordinary and is_unlike(posterior, chosen, known.factor)):
-        return Fitted(known, False)
-    wider = TreePosterior(posterior.prior, replace(seen, blocks=called_event(seen.blocks, chosen, days)))
-    if wider.log_likelihood < posterior.log_likelihood + LEAST_GAIN:
-        return Fitted(known, False)
-    return Fitted(replace(known, posterior=wider), True)
 
+    def __init__(self, prior: TemporalPrior, seen: Seen, rotation: "Rotation | None" = None) -> None:
+        self.prior, self.seen = prior, seen
+        self.rotation = rotation or Rotation.of(prior, seen.blocks)
+        self.basis, self.spectrum = self.rotation.basis, self.rotation.spectrum
+        self.weights = seen.tree.add_up(seen.sizes[:, None])
+        known = np.isfinite(seen.noise)[:, None]
+        rotated = np.where(known, seen.residuals, 0.0) @ self.basis
+        loading = np.broadcast_to(np.where(known, self.weights, 0.0), rotated.shape)
+        self.passed: Passed = self._passed((rotated, loading))
+        self.predictions: dict[int, tuple[Floats, Floats]] = {}
+        """The results of `self_check.left_out`."""
+        self._join_shared()
 
-@last_answer
-def conditioned(question: Question) -> Conditioned:
-    """Condition the prior on a question's measurements, whatever its days; the last results are cached."""
-    posterior, effect = explained(question.prior, question.seen, question.covariates, question.days)
-    return Conditioned(posterior, variance_factor(posterior), effect)
+    def _passed(self, sides: tuple[Floats, ...]) -> Passed:
+        """Return what each side says of all nodes, the modes of the own parts being independent."""
+        tree, variances = self.seen.tree, self.seen.sizes[:, None] ** 2 * self.spectrum
+        if isinstance(tree, Lattice):
+            return pass_over_lattice(tree, variances, self.seen.noise, sides)
+        return pass_over_tree(tree, variances, self.seen.noise, sides)
 
+    def revalued(self, residuals: Floats, noise: Floats) -> "TreePosterior":
+        """Return the posterior of other values with other noise at the same blocks."""
+        return TreePosterior(self.prior, replace(self.seen, residuals=residuals, noise=noise), self.rotation)
 
-def with_own_noise(posterior: TreePosterior) -> TreePosterior:
-    """Return the posterior, with the exact noise distribution where noise outweighs the model's variance."""
-    noise = posterior.seen.noise
-    known = np.isfinite(noise)
-    _, spread = left_out(posterior, 0)
-    heavy = np.median(spread[known, 0] / noise[known]) < HEAVY
-    found = with_known_noise(posterior) if heavy else posterior
-    posterior.predictions.clear()  # of 10,000 nodes 0.1 GB, which is not read again
-    return found
+    def _join_shared(self) -> None:
+        """The shared part's posterior: precision P and pull q from the tree, in the eigenbasis."""
+        (residual, load), (pull, self.loads) = self.passed.means, self.passed.pulls
+        self.precision = (self.weights * self.loads).sum(axis=0)
+        first = (self.weights * pull).sum(axis=0)
+        n = self.spectrum.size
+        root = np.sqrt(np.maximum(self.precision, 1e-300))
+        factor = cholesky(np.eye(n) + root[:, None] * self.rotation.shared * root[None, :], lower=True)
+        half, _ = dpotri(factor, lower=1)  # the lower half of the product's inverse; its diagonal is above 0
+        inverse = half + np.tril(half, -1).T
+        self.kept = (np.eye(n) - inverse) / root[:, None] / root[None, :]
+        self.factor_mean = self.kept @ first
+        self.log_likelihood = float(
+            self.passed.log_density + 0.5 * first @ self.factor_mean - np.sum(np.log(np.diag(factor)))
+        )
+        # in place: nothing else reads them, and of 10,000 nodes each is 27 MB
+        pull -= self.loads * self.factor_mean
+        residual -= load * self.factor_mean
+        self.pulls = pull
+        """Sigma^-1 times the residuals, in the eigenbasis, (n_nodes, n)."""
+        self.own_means = residual
 
+    @cached_property
+    def shared_pull(self) -> Floats:
+        """What the shared part's covariance is multiplied with, (n,), in the eigenbasis."""
+        return np.asarray((self.weights * self.pulls).sum(axis=0))
 
-def explained(
-    prior: TemporalPrior, seen: Seen, covariates: Sequence[Covariate], days: PublicDays
-) -> tuple[TreePosterior, CovariateEffect | None]:
-    """Return the posterior of the part that covariates leave unexplained, and their effect; None without
-    them.
+    @cached_property
+    def shared_precision(self) -> Floats:
+        """The precision of all measurements for the shared part, leaves' own parts included, (n, n)."""
+        p = self.precision
+        return np.asarray(np.diag(p) - p[:, None] * self.kept * p[None, :])
 
-    The effect is learned with the exact noise distribution, which doubles its information at most; the
-    posterior keeps the measured values, and their noise. Where the prior is no covariance, the broad one, and
-    where the covariates cannot be separated, there is no effect: whether a day appears must not depend on it.
-    """
-    try:
-        posterior = TreePosterior(prior, seen)
-    except (ValueError, ArithmeticError):
-        prior = TemporalPrior.broad(days.steps_per_day, prior.components)
-        posterior = TreePosterior(prior, seen)
-    try:
-        effect = _effect(posterior, covariates, days) if covariates else None
-    except (ValueError, ArithmeticError, LookupError):
-        effect = None
-    if effect is None:
-        return posterior, None
-    return posterior.revalued(seen.residuals - effect.explained, seen.noise), effect
+    def own_pull(self) -> Floats:
+        """Return what each node's own covariance is multiplied with, (n_nodes, n), in the eigenbasis."""
+        return np.asarray(self.own_means / self.spectrum)
 
+    def own_loads(self) -> Floats:
+        """Return how the own parts move with the shared one, (n_nodes, n)."""
+        return np.asarray(self.passed.means[1] / self.spectrum)
 
-def _effect(
-    posterior: TreePosterior, covariates: Sequence[Covariate], days: PublicDays
-) -> CovariateEffect | None:
-    """Return the covariates' effect: with normal noise, then again around that with the exact noise.
+    def own_precision(self) -> Floats:
+        """The own precision given the shared part, (n_nodes, n)."""
+        return np.asarray((self.passed.prior - self.passed.variances) / self.spectrum**2)
 
-    In this order, for a cut-off value would hide an effect that no covariate is known to have.
-    """
-    first = effect_of(posterior, covariates, days.steps_per_day)
-    moved = 0.0 if first is None else first.explained
-    known = with_own_noise(posterior.revalued(posterior.seen.residuals - moved, posterior.seen.noise))
-    again = posterior.revalued(known.seen.residuals + moved, known.seen.noise)
-    return effect_of(again, covariates, days.steps_per_day)
+    @cached_property
+    def spanned_loads(self) -> SpannedRows:
+        """The loads, as sums of few."""
+        return SpannedRows.of(self.loads)
 
+    def alone(self) -> Floats:
+        """Return the diagonal of Sigma^-1 in the eigenbasis, given the shared part; 0 where not measured."""
+        known = np.isfinite(self.seen.noise)[:, None]
+        noise = np.where(known, self.seen.noise[:, None], 1.0)
+        return np.where(known, np.maximum(noise - self.passed.variances, 0.0) / noise**2, 0.0)
 
-def called_event(blocks: Blocks, chosen: NDArray[np.bool_], days: PublicDays) -> Blocks:
-    """Return the blocks with some days called events; days that follow each other are one event."""
-    named = np.unique(blocks.clock[chosen | (blocks.events > 0)] // days.steps_per_day)
-    return replace(blocks, events=event_numbers(blocks.clock, named, days))
+    @cached_property
+    def spanned_alone(self) -> SpannedRows:
+        """The same, as sums of few."""
+        return SpannedRows.of(self.alone())
 
+    @cached_property
+    def spanned_own_loads(self) -> SpannedRows:
+        """The own parts' loads, likewise: all days of an estimate need them."""
+        return SpannedRows.of(self.own_loads())
 
-def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicDays) -> NDArray[np.int64]:
-    """Return for each clock place the event that its day belongs to, 1 + its first day; 0 for none.
+    def means(self, steps: Blocks) -> Floats:
+        """Return posterior means of every node at these steps less the prior means, (n_nodes, n_steps)."""
+        shared, own = self.prior.covariances(steps, self.seen.blocks)
+        joint = (shared @ self.basis) @ self.shared_pull
+        return np.asarray(self.weights * joint + self.own_pull() @ (own @ self.basis).T)
 
-    So it has the same number whatever events an estimate knows of, and `ErrorDraws` the same draws.
-    """
-    named = np.array(sorted(events), dtype=np.int64)
-    numbers = np.zeros(clock.size, dtype=np.int64)
-    if named.size:
-        is_first = np.diff(named, prepend=named[0] - 2) > 1
-        firsts = named[is_first][np.cumsum(is_first) - 1]
-        place = np.searchsorted(named, clock // days.steps_per_day)
-        inside = np.isin(clock // days.steps_per_day, named)
-        numbers[inside] = 1 + firsts[place[inside]]
-    return numbers
+    def covariance_with_root(self, steps: Blocks, times: Floats) -> Floats:
+        """Return the posterior covariance of every node with the root, of a sum over steps, (n_nodes,).
 
+        times: (n_steps,), the weights of the sum.
+        """
+        squares, blocks = self.seen.tree.add_up(self.seen.sizes[:, None] ** 2), self.seen.blocks
+        weights = self.weights * self.weights[0]
+        (shared, own), (of_shared, of_own) = (
+            self.prior.covariances(steps, other) for other in (blocks, steps)
+        )
+        column = weights * (times @ shared) + squares * (times @ own)
+        before = weights[:, 0] * (times @ of_shared @ times) + squares[:, 0] * (times @ of_own @ times)
+        return np.asarray(before - self.means_of_pulled(*self.pulled(column[None]), steps)[0] @ times)
 
-def series_of(fitted: Fitted, targets: Blocks, times: Floats | None = None) -> tuple[Floats, Floats]:
-    """Return posterior means less prior means of every node at single steps, and variances.
+    def responses(self, columns: Floats, steps: Blocks) -> tuple[Floats, Floats]:
+        """Return, linear in other residuals (n_columns, n_nodes, n), their `means`, (n_columns, n_nodes,
+        n_steps), and Sigma^-1 times them, in the eigenbasis and 0 where a node was not measured.
+        """
+        pulls, own_pulls = self.pulled(columns)
+        return self.means_of_pulled(pulls, own_pulls, steps), pulls
 
-    The variances are those of weighted sums of the errors at these steps, (n_sums, n_steps), where `times`
-    are given.
-    """
-    posterior = fitted.known.published
-    variances = posterior.variances(targets, times=times)
-    if fitted.effect is not None:
-        variances = variances + fitted.effect.variances(targets, times)
-    return fitted.published_means(targets), fitted.factor * variances
+    def pulled(self, columns: Floats) -> tuple[Floats, Floats]:
+        """Return what covariances are multiplied with for the means of other residuals, as `responses`."""
+        known = np.isfinite(self.seen.noise)[:, None]
+        rotated = np.where(known, columns, 0.0) @ self.basis
+        passed = self._passed(tuple(rotated))
+        pulls, own_means = np.stack(passed.pulls), np.stack(passed.means)
+        factor_means = ((self.weights * pulls).sum(axis=1) @ self.kept)[:, None]
+        pulls, own_means = (
+            part - load * factor_means
+            for part, load in ((pulls, self.loads), (own_means, self.passed.means[1]))
+        )
+        return pulls, own_means / self.spectrum
+
+    def means_of_pulled(self, pulls: Floats, own_pulls: Floats, steps: Blocks) -> Floats:
+        """Return the means of what `pulled` returned, (n_columns, n_nodes, n_steps)."""
+        shared, own = self.prior.covariances(steps, self.seen.blocks)
+        joint = (self.weights * pulls).sum(axis=1) @ (shared @ self.basis).T
+        return np.asarray(self.weights * joint[:, None] + own_pulls @ (own @ self.basis).T)
+
+    def variances(
+        self, steps: Blocks, nodes: NDArray[np.int64] | None = None, times: Floats | None = None
+    ) -> Floats:
+        """Return posterior variances of every node at these steps, or of some of them, (n_nodes, n_steps).
+
+        With `times`, (n_sums, n_steps), of weighted sums over the steps, (n_nodes, n_sums).
+        """
+        chosen = slice(None) if nodes is None else nodes
+        shared, own = (part @ self.basis for part in self.prior.covariances(steps, self.seen.blocks))
+        of_shared, of_own = self.prior.variances(steps)
+        if times is not None:
+            shared, own = times @ shared, times @ own
+            of_shared, of_own = (
+                np.einsum("st,tu,su->s", times, part, times) for part in self.prior.covariances(steps, steps)
+            )
+        squares = self.seen.tree.add_up(self.seen.sizes[:, None] ** 2)
+        known = np.einsum("tk,kl,tl->t", shared, self.shared_precision, shared, optimize=True)
+        shared_precise = shared * self.precision
+        shared_kept = shared_precise @ self.kept
+        found = self.weights[chosen] ** 2 * (of_shared - known) + squares[chosen] * of_own
+        loads = self.own_loads()[chosen]
+        cross = loads @ ((shared - shared_kept) * own).T
+        explained = self.own_precision()[chosen] @ (own**2).T
+        spanned = self.spanned_own_loads if nodes is None else SpannedRows.of(loads)
+        explained -= spanned.squares(own, self.kept)
+        return np.asarray(np.maximum(found - 2.0 * self.weights[chosen] * cross - explained, 0.0))

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv, log_ndtr, ndtr, ndtri
 
+from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.self_check import EXACT_LATEST, left_out
-from optstream.history.tree import Seen, TreePosterior
 
 Floats = NDArray[np.float64]
 

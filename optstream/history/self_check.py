@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from optstream.history.tree import SpannedRows, TreePosterior
+from optstream.history.posterior import SpannedRows, TreePosterior
 
 Floats = NDArray[np.float64]
 
@@ -129,15 +129,17 @@ def variance_factor(posterior: TreePosterior) -> float:
     ordinary = seen.blocks.events == 0
     ordinary[:-EXACT_LATEST] = False
     model_variance = np.maximum(spread - noise, 0.0)[:, ordinary]
+    return fitted_factor((surprise**2)[:, ordinary], noise, model_variance)
+
+
+def fitted_factor(squares: Floats, noise: Floats | float, model_variance: Floats) -> float:
+    """Return the least-squares fit of squared surprises less their noise to c times `model_variance`."""
     # of a square: Laplace noise has kurtosis 6
     square_variance = 5.0 * noise**2 + 4.0 * noise * model_variance + 2.0 * model_variance**2
-    excess = (surprise**2 - noise)[:, ordinary]
-    first = (
-        float((excess * model_variance / square_variance).sum()) / ALIKE
-        + EXPECTED_FACTOR * FACTOR_DEVIATION**-2
-    )
-    second = float((model_variance**2 / square_variance).sum()) / ALIKE + FACTOR_DEVIATION**-2
-    return float(np.clip(first / second, 1.0, LARGEST_FACTOR))
+    first = float(((squares - noise) * model_variance / square_variance).sum()) / ALIKE
+    second = float((model_variance**2 / square_variance).sum()) / ALIKE
+    known = FACTOR_DEVIATION**-2
+    return float(np.clip((first + EXPECTED_FACTOR * known) / (second + known), 1.0, LARGEST_FACTOR))
 
 
 def is_unlike(posterior: TreePosterior, today: NDArray[np.bool_], factor: float) -> bool:

@@ -1,7 +1,6 @@
 """One file for each mechanism. A name of `__init__.pyi` loads when it is first used.
 
-A method that lists no arguments overrides one of `optstream.mechanisms.base` or
-`optstream.mechanisms.series`, where they are listed.
+A method that lists no arguments overrides one of `optstream.mechanisms.base`, where they are listed.
 """
 
 from typing import Any

@@ -6,7 +6,7 @@ from .fourier import Fourier as Fourier
 from .gaussian import Gaussian as Gaussian
 from .hierarchical import Hierarchical as Hierarchical
 from .history_informed import HistoryInformed as HistoryInformed
-from .history_informed_tree import HistoryInformedTree as HistoryInformedTree
+from .history_informed import HistoryInformedTree as HistoryInformedTree
 from .laplace import Laplace as Laplace
 from .laplace import Uniform as Uniform
 from .optstream import OptStream as OptStream

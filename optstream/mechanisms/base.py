@@ -1,25 +1,32 @@
 """What every mechanism is: a plan that is priced, a draw that costs it, an estimate that is free."""
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar
+from numbers import Number
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optstream.errors import ParameterError
+from optstream.estimation import Estimate
 from optstream.estimation.estimate import Optimality
 from optstream.estimation.least_squares import Consistent
 from optstream.estimation.replicates import noise_replicates
 from optstream.mechanisms.period_release import Release
-from optstream.mechanisms.values import as_period, check_noise
 from optstream.noise import NoiseSource
-from optstream.privacy import PrivacyModel, Spend, worst_window
+from optstream.privacy import JointSpend, PrivacyModel, Spend, StepSpend, worst_window
+from optstream.privacy.exact import Exact, exact, round_up_to_float
 from optstream.privacy.model import Currency
+from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
 from optstream.stream.changes import TreeMap
+
+__all__ = ["Mechanism", "OnlineMechanism", "OnlineState", "SeriesMechanism"]
 
 
 class Mechanism(ABC):
@@ -320,3 +327,347 @@ class Mechanism(ABC):
     ) -> Release:
         """Measure and estimate; arguments, cost and errors as `measure`."""
         return self.estimate(self.measure(values, noise=noise, first_step=first_step, state=state))
+
+
+# Mechanisms over plain series, by period or by step.
+
+LARGEST_SCALE = 2**40
+"""Noise of this scale still fits, with a margin, in exactly represented integers, and its sums into
+floats that show a resolution unit: what is published never fails its contract for want of digits."""
+
+
+def checked_scale(scale: Fraction) -> Fraction:
+    """Return the scale of some noise. Raises ParameterError where it would outgrow the integers."""
+    if scale > LARGEST_SCALE:
+        raise ParameterError(
+            "the noise would outgrow the integers: choose a larger epsilon or a coarser resolution"
+        )
+    return scale
+
+
+class SeriesMechanism(Mechanism):
+    """A mechanism over one or more series, of which one customer changes `model.leaves_per_step` at a step.
+
+    Its series are the nodes of one level: spends name level 0, which `Hierarchical` replaces.
+    """
+
+    tree_class: ClassVar[str | None] = "Hierarchical"
+    takes_margin: ClassVar[bool] = True
+
+    def on_level(self, model: PrivacyModel, n_nodes: int) -> "SeriesMechanism":
+        """Return the same mechanism for the nodes of one level of a tree.
+
+        Args:
+            model: The level's guarantee.
+            n_nodes: Of the level.
+
+        Raises:
+            ParameterError: For a model or a number of nodes that it refuses.
+        """
+        pattern: Any = self  # every mechanism is a dataclass, which mypy cannot know
+        given = {"n_nodes": n_nodes} if "n_nodes" in pattern.__dataclass_fields__ else {}
+        found: SeriesMechanism = replace(pattern, model=model, **given)
+        return found
+
+    @abstractmethod
+    def fitted(self, measured: Measured) -> Estimate:
+        """Return every step's value and variance, from the measurements alone, (n_series, n_steps)."""
+
+    def _consistent(self, measured: Measured) -> Consistent:
+        found = self.fitted(measured)
+        return Consistent(found.values, found.optimality)
+
+    def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
+        """Return the noise variances of `fitted`."""
+        return self.fitted(measured).noise_variances
+
+    def period_scales(self, n_steps: int) -> dict[str, Fraction]:
+        """Return the noise scales, in units, of spends by the period (`PeriodSpend`), by name; none by
+        default.
+
+        Args:
+            n_steps: Steps of the period.
+        """
+        return {}
+
+    @property
+    def alpha_units(self) -> int:
+        """The most by which the series move together at one step, in units of the resolution."""
+        return self.model.leaves_per_step * self.model.alpha_units
+
+    def _scale(self, epsilon: Fraction) -> Fraction:
+        """Return the scale of Laplace noise that loses at most `epsilon` a step, rounded up to a float."""
+        return checked_scale(Fraction(round_up_to_float(self.alpha_units / epsilon)))
+
+    def _step_spend(
+        self, stage: str, first_step: int, weights: tuple[int, ...], epsilon: Fraction
+    ) -> StepSpend:
+        """Return the spend of noise by `_scale`: a step of weight 1 loses at most `epsilon`."""
+        model, scale = self.model, self._scale(epsilon)
+        return StepSpend(0, stage, first_step, weights, scale, model.alpha_units, model.leaves_per_step)
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineState:
+    """The state of a stream that is released step by step.
+
+    Attributes:
+        next_step: Running index of the next step.
+        memory: The state after the last release.
+    """
+
+    next_step: int
+    memory: State | None
+
+
+class OnlineMechanism(SeriesMechanism):
+    """A mechanism that needs no batch: each step can be released when it arrives."""
+
+    def start(self, first_step: int = 0) -> OnlineState:
+        """Return the state for the first call of `step`.
+
+        Args:
+            first_step: Running index of the stream's first step.
+        """
+        return OnlineState(first_step, None)
+
+    def step(
+        self: Self, state: OnlineState, value: ArrayLike, *, noise: NoiseSource
+    ) -> tuple[OnlineState, Release]:
+        """Release one step; costs `plan(1, …)`.
+
+        Args:
+            state: Of `start` or the step before. It serves once: from the same state twice would be two draws
+                of one step.
+            value: Of each series, (n_series,), or a number, in the unit of the readings; on a tree also a
+                pandas Series or a frame of one step, by label.
+            noise: As for `measure`.
+
+        Returns:
+            The next state, and a release of one step.
+
+        Raises:
+            ParameterError: As `measure`.
+            NoiseError: As `measure`.
+        """
+        release = self.release(as_column(value), noise=noise, first_step=state.next_step, state=state.memory)
+        return OnlineState(state.next_step + 1, release.state), release
+
+
+# From a caller's values to a private period: frames by label, arrays by position.
+#
+# Labels, types and shapes, which are public, may be refused, never a reading; and before any noise is drawn.
+
+MOST_NAMED = 5
+"""Leaves that one error names."""
+
+
+def as_period(
+    values: ArrayLike | PrivatePeriod, model: PrivacyModel, first_step: int, leaves: Sequence[str] | None
+) -> PrivatePeriod:
+    """Return readings (n_series, n_steps) as a private period, rounded to the model's resolution.
+
+    A frame's rows or columns are put in the order of `leaves`, None over plain series, by their labels.
+    Values that are too large are clamped, and missing ones count as 0 (`quantise`): whether there is a
+    release must not depend on a reading.
+    """
+    if not isinstance(values, PrivatePeriod):
+        array = _in_order(values, leaves)
+        return PrivatePeriod.from_values(array, resolution=model.resolution, first_step=first_step)
+    if first_step not in (0, values.first_step):
+        raise ParameterError(
+            f"first_step is {first_step}, and the period begins at {values.first_step}: leave it out"
+        )
+    if values.resolution != model.resolution:
+        raise ParameterError(
+            f"the period's resolution {values.resolution} is not the model's {model.resolution}"
+        )
+    return values
+
+
+def as_column(value: ArrayLike) -> ArrayLike:
+    """Return the readings of one step as those of a period: labels stay, an array becomes a column."""
+    if _is_of("pandas", value, "Series"):
+        labelled: Any = value
+        column: ArrayLike = labelled.to_frame()
+        return column
+    return value if _is_frame(value) else np.atleast_1d(np.asarray(value))[:, None]
+
+
+def check_noise(noise: NoiseSource) -> None:
+    """Raise ParameterError for anything but a source of noise, such as 0."""
+    if isinstance(noise, type) or not hasattr(noise, "discrete_laplace"):
+        raise ParameterError(
+            "noise must be secure_noise(), or simulated_noise(seed) for unpublished values: nothing is "
+            f"released without noise, and epsilon says how much; got {noise!r:.80}"
+        )
+
+
+def _in_order(values: Any, leaves: Sequence[str] | None) -> ArrayLike:
+    """Return a frame's readings (n_leaves, n_steps), labels matched with the leaves; an array as it is."""
+    if not _is_frame(values):
+        known = isinstance(values, np.ndarray | np.generic | Sequence | Number)
+        if not known:
+            raise ParameterError(
+                "values must be a numpy array or lists, series in their order, or a polars or pandas frame, "
+                f"leaves by their names; got {type(values).__name__}"
+            )
+        # masked entries are missing; numpy would take the values under the mask
+        array: ArrayLike = values.filled(0) if isinstance(values, np.ma.MaskedArray) else values
+        return array
+    is_series = _is_of("polars", values, "Series") or _is_of("pandas", values, "Series")
+    if leaves is None:
+        if is_series:
+            array = values.to_numpy()
+            return array
+        raise ParameterError(
+            "this mechanism is over plain series, which have no names that a frame's labels could be matched "
+            "with: give an array, a series in each row, or put the mechanism on its tree (Hierarchical)"
+        )
+    frame = values.to_frame() if is_series else values
+    has_index = hasattr(frame, "index")
+    by_column = _same(frame.columns, leaves)
+    by_row = has_index and _same(frame.index, leaves)
+    if by_column == by_row:
+        labels = {*frame.columns, *(frame.index if has_index else ())}
+        missing = [leaf for leaf in leaves if leaf not in labels]
+        named = f"; missing: {', '.join(map(repr, missing[:MOST_NAMED]))}" if missing else ""
+        if not missing and {*leaves} <= {*frame.columns}:
+            others = [f"{label!r:.80}" for label in frame.columns if label not in leaves]
+            twice = [f"{leaf!r:.80}" for leaf in leaves if [*frame.columns].count(leaf) > 1]
+            named = f"; more than once: {', '.join(twice[:MOST_NAMED])}" if twice else "; here both have them"
+            named = f"; no leaf: {', '.join(others[:MOST_NAMED])}" if others else named
+        more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
+        raise ParameterError(
+            "a frame must have each leaf of the hierarchy once, and nothing else, in its columns, or in the "
+            f"index of a pandas frame{named}{more}"
+        )
+    if by_row:
+        frame = frame.T
+    if not all(_is_number(dtype) for dtype in frame.dtypes):
+        raise ParameterError("a frame's columns must be integers or floats to be counted")
+    if not has_index:
+        filled: ArrayLike = frame.select(leaves).fill_null(0).to_numpy().T
+        return filled
+    if frame.index.inferred_type != "string" and not frame.index.is_monotonic_increasing:
+        raise ParameterError(
+            "a frame's steps must be in order: sort them by time, in UTC where clocks change"
+        )
+    return np.stack([frame[leaf].fillna(0).to_numpy() for leaf in leaves])
+
+
+def _is_of(library: str, value: object, name: str) -> bool:
+    """Return whether a value is of a library's class, which it can only be where that is imported."""
+    kind = getattr(sys.modules.get(library), name, None)
+    return kind is not None and isinstance(value, kind)
+
+
+def _is_frame(value: object) -> bool:
+    return any(
+        _is_of(library, value, name) for library in ("polars", "pandas") for name in ("DataFrame", "Series")
+    )
+
+
+def _same(labels: Iterable[object], leaves: Sequence[str]) -> bool:
+    """Return whether the labels are the leaves, each once, in any order."""
+    known = list(labels)
+    return len(known) == len(leaves) and set(known) == set(leaves)
+
+
+def _is_number(dtype: Any) -> bool:
+    """Return whether a column's type, polars' or pandas', is of integers or floats."""
+    if hasattr(dtype, "is_numeric"):
+        return bool(dtype.is_integer() or dtype.is_float())
+    return dtype.kind in "iuf"
+
+
+# A mechanism's state for the next period: a public, JSON-ready value that names its mechanism.
+
+
+def own_state(state: State | None, mechanism: str) -> dict[str, Any]:
+    """Return the state of this mechanism; empty at the start of a stream.
+
+    Another mechanism's raises ParameterError: read as "nothing spent", it would void the privacy guarantee
+    silently.
+    """
+    if state is None:
+        return {}
+    if not hasattr(state, "get") or state.get("mechanism") != mechanism:
+        raise ParameterError(f"state of {mechanism} must be a state that a release of {mechanism} left")
+    return dict(state)
+
+
+def memory_of(before: State | None, mechanism: str) -> dict[str, Any]:
+    """Return `own_state`, but empty for another mechanism's: the stream has changed its mechanism."""
+    return own_state(before, mechanism) if before and before.get("mechanism") == mechanism else {}
+
+
+def state_of_spends(spends: Iterable[Spend], mechanism: str) -> State:
+    """Return a state that holds the spends of other periods."""
+    return {"mechanism": mechanism, "spends": [spend_to_document(spend) for spend in spends]}
+
+
+def known_spends(state: State | None, mechanism: str) -> list[Spend]:
+    """Return what `state_of_spends` was given; none for no state. Raises ParameterError as `own_state`."""
+    return [spend_from_document(one) for one in own_state(state, mechanism).get("spends", ())]
+
+
+def measured_steps(spends: Iterable[Spend], stage: str) -> list[tuple[int, Any]]:
+    """Return (running step, weight) of every step that these spends measured at this stage, rising."""
+    return sorted(
+        (spend.first_step + step, weight)
+        for spend in spends
+        if isinstance(spend, StepSpend | JointSpend) and spend.stage == stage
+        for step, weight in enumerate(spend.weights)
+        if weight
+    )
+
+
+def still_seen(steps: Iterable[tuple[int, Any]], end: int, window_length: int) -> list[tuple[int, Any]]:
+    """Return, rising, steps that share a window with one at or after `end`, repeats included."""
+    return sorted((step, weight) for step, weight in steps if step > end - window_length)
+
+
+def points_after(points: Iterable[int], end: int, window_length: int) -> list[int]:
+    """Return the measured steps of `points` as `still_seen` does."""
+    return [step for step, _ in still_seen(((point, 1) for point in points), end, window_length)]
+
+
+def last_values(measured: Measured) -> dict[str, Any]:
+    """Return the last values of a period, from which `estimate.hold` begins the next one."""
+    assert measured.point_variances is not None
+    if measured.positions:
+        return {
+            "held": [int(value) for value in measured.points[:, -1]],
+            "held_variance": float(measured.point_variances[0, -1]),
+        }
+    before = measured.before or {}
+    return {key: before[key] for key in ("held", "held_variance") if key in before}
+
+
+# How epsilon is divided: shares of levels and of stages, exact.
+
+
+def checked_shares(shares: Sequence[Exact], length: int, name: str) -> tuple[Fraction, ...]:
+    """Return `length` shares as fractions, none negative, their sum in (0, 1]."""
+    if isinstance(shares, str) or len(shares) != length:
+        raise ParameterError(f"{name} must have {length} shares; got {shares!r}")
+    parts = tuple(exact(share, name) for share in shares)
+    listed = ", ".join(map(str, parts))
+    if any(part < 0 for part in parts):
+        raise ParameterError(f"{name} must not be negative; got {listed}")
+    if not 0 < sum(parts) <= 1:
+        raise ParameterError(f"{name} must add up to more than 0 and at most 1; got {listed} = {sum(parts)}")
+    return parts
+
+
+def checked_level_shares(shares: Sequence[Exact], tree: AggregationTree) -> tuple[Fraction, ...]:
+    """Return one share for each level, root first; a level that holds leaves must have one."""
+    parts = checked_shares(shares, tree.n_levels, "level_shares (one for each level, root first)")
+    for leaf in tree.leaf_indices:
+        if parts[tree.depths[leaf]] == 0:
+            raise ParameterError(
+                f"level_shares: level {tree.depths[leaf]} holds the leaf {tree.nodes[leaf]!r} and needs a "
+                "share above 0; only levels without leaves can be derived from those below"
+            )
+    return parts

@@ -1,40 +1,28 @@
-"""The measurements of HistoryInformed: parameters, the rule of blocks and groups, a window's cost."""
+"""What HistoryInformed measures, from public figures alone: blocks, their groups, levels' shares."""
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from itertools import chain
-from numbers import Real
-from typing import Any
+from itertools import permutations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.history.filter import PlannedBlocks, PlannedNoise, expected_error
-from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, Component, TemporalPrior
-from optstream.measurement.blocks import BLOCKS, DriftingBlocks, drifting_blocks
-from optstream.measurement.priced import LinearSpend
-from optstream.mechanisms.joint_groups import JointTerms, Noise
-from optstream.mechanisms.series import OnlineMechanism
-from optstream.mechanisms.state import own_state
+from optstream.history.blocks import Blocks
+from optstream.history.counts import tree_above, typical_above
+from optstream.history.plan import PlannedBlocks, PlannedNoise, expected_error, expected_level_errors
+from optstream.history.prior import COMPONENTS, Component, TemporalPrior
+from optstream.measurement.blocks import DriftingBlocks, drifting_blocks
 from optstream.noise.joint import LARGEST_GROUP
-from optstream.privacy import JointSpend, PrivacyModel
-from optstream.privacy.exact import exact, make_plain, whole
-from optstream.privacy.rules import (
-    Draws,
-    Horizon,
-    cut_evenly,
-    errs_less,
-    groups_with_headroom,
-    worst_of_cycle,
-)
-from optstream.privacy.spends import Group, groups_from_document, spend_from_document
-from optstream.stream import State
-from optstream.stream.covariate import Covariate
-from optstream.stream.public_days import PublicDays
+from optstream.privacy.rules import Draws, Horizon, cut_evenly, errs_less, worst_of_cycle
+from optstream.privacy.spends import Group
+from optstream.stream import AggregationTree
+
+Floats = NDArray[np.float64]
 
 # Groups of joint noise over whole blocks: those of a period, and the cost of the worst window.
 
@@ -200,7 +188,7 @@ def _whole_blocks(blocks: DriftingBlocks, place: int, n_steps: int) -> tuple[ran
 
 # How many blocks, how long: those with the least error that the prior expects, from public figures alone.
 
-Blocks = tuple[int, int]
+Layout = tuple[int, int]
 """How many blocks a window has, and their steps."""
 
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 96)
@@ -270,7 +258,7 @@ class Figures:
 
         return [found if is_joint(level, share) else None for level, share in enumerate(shares)]
 
-    def noises(self, blocks: Blocks, shares: Sequence[float]) -> list[PlannedNoise | None]:
+    def noises(self, blocks: Layout, shares: Sequence[float]) -> list[PlannedNoise | None]:
         """Return the noise of the mean of a block at each level, with so much of epsilon; None without."""
         assert self.relative_noise is not None
         chosen = self.groups(*blocks, shares)
@@ -286,7 +274,7 @@ class Figures:
 
 
 @lru_cache(maxsize=256)
-def choose_blocks(public: Figures) -> Blocks:
+def choose_blocks(public: Figures) -> Layout:
     """Return (m, L), keeping those that are given."""
     if public.relative_noise is None:
         count = public.n_blocks or max(1, round(public.window_length / BLIND_SHARE))
@@ -294,7 +282,7 @@ def choose_blocks(public: Figures) -> Blocks:
     return best_blocks(partial(_expected, public), public)
 
 
-def best_blocks(error: Callable[[int, int], float], public: Figures) -> Blocks:
+def best_blocks(error: Callable[[int, int], float], public: Figures) -> Layout:
     """Return (m, L) with the least `error(m, L)`, keeping those that are given."""
     window = public.window_length
     counts = (public.n_blocks,) if public.n_blocks else (*(m for m in COUNTS if m < window), window)
@@ -342,211 +330,214 @@ def _planned_blocks(
     return PlannedBlocks.of(TemporalPrior.broad(steps_per_day, components), starts, lengths, period)
 
 
-NAME = "HistoryInformed"
-PARTS = "parts"
-"""What a state holds on its way to a draw alone: the groups that a tree chose for all levels."""
+# Which leaves are small counts, and the blocks at which they are measured: from public figures alone.
+
+SMALL = 0.25
+"""From which relative noise on a leaf, in one block a window, it is small: between 0.5, where blocks of their
+own were no worse, and 0.01, where they were (docs/methods/history-informed.md)."""
+SMALL_BLOCKS, SMALL_LENGTH = 1, 4
+"""Of a window: the mean of fewer blocks is the less noisy, whatever their length."""
+SIZES_APART = 1.5
+"""Standard deviation of the logarithm of leaves' sizes, where a choice expects errors."""
+SEEN_DAYS = 56
+"""Of blocks that are known of a leaf, likewise."""
+NODES_OF_SIZES = 40
 
 
-@dataclass(frozen=True)
-class BlockPlan(OnlineMechanism):
-    """The parameters of `HistoryInformed`, where they are listed, checked, and the measured blocks."""
+def small_leaf_level(tree: AggregationTree, public: Figures, level_shares: Sequence[Fraction]) -> int | None:
+    """Return the deepest level where its leaves are small counts; else None.
 
-    model: PrivacyModel
-    n_blocks: int | None = None
-    block_length: int | None = None
-    scale: float | None = None
-    days: PublicDays | None = None
-    history_days: int = 56
-    relearn_days: int = 28
-    components: tuple[Component, ...] = ()
-    counts: bool = False
-    covariates: tuple[Covariate, ...] = ()
-    noise: Noise | None = None
-    group_size: Fraction | None = None
-    period_lengths: tuple[int, ...] | None = None
-    n_nodes: int | None = None
-    declared_leaves: int | None = None
-    horizon: Horizon | None = None
-
-    def __post_init__(self) -> None:
-        make_plain(self)
-        window = self.model.window_length
-        if self.n_blocks is not None:
-            whole(self.n_blocks, "n_blocks of HistoryInformed", 1, window)
-        if self.block_length is not None:
-            whole(self.block_length, "block_length of HistoryInformed", 1, window // (self.n_blocks or 1))
-        whole(self.history_days, "history_days of HistoryInformed", 1)
-        whole(self.relearn_days, "relearn_days of HistoryInformed", 0)
-        if not isinstance(self.days, PublicDays | None):
-            raise ParameterError(
-                "days of HistoryInformed must be optstream.PublicDays, such as "
-                f"PublicDays.from_date(first_day, steps_per_day, holidays), or None; got {self.days!r:.80}"
-            )
-        is_number = isinstance(self.scale, Real) and not isinstance(self.scale, bool)
-        if self.scale is not None and not (is_number and 0 < self.scale < float("inf")):
-            raise ParameterError(
-                f"scale of HistoryInformed must be a finite number greater than 0; got {self.scale!r}"
-            )
-        if self.counts and self.model.resolution != 1:
-            raise ParameterError(
-                f"counts of HistoryInformed need a resolution of 1, for counts are whole numbers; "
-                f"got {self.model.resolution}"
-            )
-        if self.group_size is not None:
-            size = exact(self.group_size, "group_size of HistoryInformed")
-            if size <= 1:
-                raise ParameterError(f"group_size of HistoryInformed must be greater than 1; got {size}")
-            object.__setattr__(self, "group_size", size)
-        _ = self.unit_charge
-
-    @property
-    def blocks(self) -> DriftingBlocks:
-        """The rule of the blocks."""
-        return _blocks(self)
-
-    @property
-    def public_days(self) -> PublicDays:
-        """The public days: `days`, or days of w steps."""
-        return self.days or PublicDays(self.model.window_length)
-
-    @property
-    def prior_components(self) -> tuple[Component, ...]:
-        """The `components`, or the general ones of loads or of counts."""
-        if self.components or not self.counts:
-            return self.components or COMPONENTS
-        has_week = self.public_days.first_weekday is not None
-        return (*COUNT_COMPONENTS, DAY_OF_THE_WEEK) if has_week else COUNT_COMPONENTS
-
-    @property
-    def joint_groups(self) -> BlockGroups | None:
-        """The groups of joint noise; None for Laplace noise."""
-        return _joint_groups(self)
-
-    @property
-    def joint_terms(self) -> JointTerms:
-        """What says whether noise may be joint."""
-        return JointTerms(self.noise, self.period_lengths, self.n_nodes, self.declared_leaves, self.horizon)
-
-    @property
-    def epsilon(self) -> Fraction:
-        """What any window costs: m * L steps of it, or the groups that it meets, each alpha / scale."""
-        return self._charges * self.unit_charge
-
-    @property
-    def unit_charge(self) -> Fraction:
-        """What a measured step is charged, or a step of a group's largest part in a window."""
-        return self.alpha_units / self._scale(self.model.pure_epsilon / self._charges)
-
-    @property
-    def _charges(self) -> int:
-        """How many unit charges a window has at most."""
-        groups = self.joint_groups
-        return self.blocks.n_blocks * self.blocks.length if groups is None else groups.worst
-
-    def groups(self, n_steps: int, first_step: int = 0) -> tuple[Group, ...]:
-        """Return a period's groups without other spends, a block by itself with Laplace noise.
-
-        Args:
-            n_steps: Of the period.
-            first_step: Running index of its first step.
-
-        Returns:
-            Groups of blocks, rising.
-
-        Raises:
-            ParameterError: Joint noise, and a length that is none of `period_lengths`.
-        """
-        joint = self.joint_groups
-        if joint is not None:
-            return joint.of(first_step, n_steps)
-        return tuple((part,) for part in self.blocks.parts(first_step, n_steps))
-
-    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[LinearSpend, ...]:
-        """Return one spend: the steps of the blocks, or groups, for which all windows have headroom."""
-        groups = self._groups(n_steps, first_step, own_state(state, NAME))
-        return (self._spend(groups, n_steps, first_step),)
-
-    @property
-    def figures(self) -> Figures:
-        """What its blocks are chosen by, without a relative noise where there is no public scale."""
-        model, noise = self.model, None
-        if self.scale is not None:
-            noise = float(model.leaves_per_step * model.alpha / model.pure_epsilon) / self.scale
-        slots = self.public_days.steps_per_day
-        count = self.scale if self.counts else None
-        given = self.n_blocks, self.block_length, self.prior_components
-        figures = Figures(model.window_length, slots, noise, *given, count)
-        return self.with_joint(figures, (self.joint_terms.allowed(model),))
-
-    def with_joint(self, figures: Figures, joint: tuple[bool, ...]) -> Figures:
-        """Return the figures with the levels, root first, at which noise may be joint, and its groups."""
-        if not any(joint):
-            return figures
-        lengths = self.period_lengths or (self.model.window_length,)
-        return replace(
-            figures,
-            joint=joint,
-            period_lengths=lengths,
-            group_size=self.group_size,
-            wanted=self.noise == "joint",
-            epsilon=self.model.pure_epsilon,
-            horizon=self.horizon,
-        )
-
-    @property
-    def scale_units(self) -> float | None:
-        """The `scale` in units of the resolution."""
-        return None if self.scale is None else self.scale / float(self.model.resolution)
-
-    def _groups(self, n_steps: int, first_step: int, memory: dict[str, Any]) -> tuple[Group, ...]:
-        if PARTS in memory:
-            return groups_from_document(memory[PARTS])
-        return groups_with_headroom(
-            self.groups(n_steps, first_step),
-            first_step,
-            self.unit_charge,
-            [spend_from_document(one) for one in memory.get("spends", ())],
-            self.model.window_length,
-            self.model.pure_epsilon,
-        )
-
-    def _spend(self, groups: tuple[Group, ...], n_steps: int, first_step: int) -> LinearSpend:
-        joint = self.joint_groups
-        if joint is None:
-            if self.noise == "joint":
-                raise ParameterError(
-                    'n_nodes of HistoryInformed must be given for noise = "joint": a group is priced for the '
-                    "series that it is drawn for; a tree says it for each level"
-                )
-            measured = set(chain.from_iterable(chain.from_iterable(groups)))
-            weights = tuple(int(step in measured) for step in range(n_steps))
-            return self._step_spend(BLOCKS, first_step, weights, self.model.pure_epsilon / self._charges)
-        assert self.n_nodes is not None  # there would be no groups
-        scale = self._scale(self.model.pure_epsilon / joint.worst)
-        alpha, leaves = self.model.alpha_units, self.model.leaves_per_step
-        return JointSpend(0, BLOCKS, first_step, n_steps, groups, scale, alpha, self.n_nodes, leaves)
-
-
-@lru_cache(maxsize=256)
-def _blocks(mechanism: BlockPlan) -> DriftingBlocks:
-    window, slots = mechanism.model.window_length, mechanism.public_days.steps_per_day
-    n_blocks, length = mechanism.n_blocks, mechanism.block_length
-    if n_blocks is None or length is None:
-        n_blocks, length = choose_blocks(mechanism.figures)
-    return drifting_blocks(window, n_blocks, length, slots)
-
-
-@lru_cache(maxsize=256)
-def _joint_groups(mechanism: BlockPlan) -> BlockGroups | None:
-    model, terms = mechanism.model, mechanism.joint_terms
-    if not terms.allowed(model):
+    Small is a leaf of the public `scale` whose noise, in one block a window, is more than `SMALL` of it.
+    The level above must be measured, and every leaf above, for small leaves are shares of those.
+    """
+    deepest = tree.n_levels - 1
+    noise = public.relative_noise
+    if public.count is None or noise is None or not deepest or not level_shares[deepest - 1]:
         return None
-    lengths = terms.period_lengths or (model.window_length,)
-    unit_scale = mechanism.alpha_units / model.pure_epsilon
-    blocks = mechanism.blocks
-    found = chosen_groups(blocks, lengths, unit_scale, mechanism.group_size)
+    return deepest if noise / level_shares[deepest] > SMALL else None
 
-    def less(groups: BlockGroups) -> bool:
-        return groups.errs_less(model.pure_epsilon, terms.horizon)
 
-    return terms.wanted(found, less, f"n_blocks is {blocks.n_blocks}")
+def small_blocks(window_length: int) -> tuple[int, int]:
+    """Return (m, L) of small leaves: the blocks of a window, and their steps."""
+    return SMALL_BLOCKS, min(SMALL_LENGTH, window_length)
+
+
+def tree_of_common_blocks(tree: AggregationTree, small: int | None) -> AggregationTree:
+    """Return the tree of the levels that are measured at common blocks: all, or those above `small`."""
+    return tree if small is None else tree_above(tree, small)
+
+
+def figures_above(public: Figures, tree: AggregationTree, above: AggregationTree) -> Figures:
+    """Return the figures of the levels above, with the relative noise of a leaf of `above`."""
+    leaf = typical_above(tree, above, 1.0)
+    if public.relative_noise is None or leaf is None:
+        return public
+    count = None if public.count is None else public.count * leaf
+    return replace(public, relative_noise=public.relative_noise / leaf, count=count)
+
+
+def expected_small_error(public: Figures, share: Fraction) -> float:
+    """Return the expected error of small leaves, relative to the size of a typical one.
+
+    The mean over log-normal sizes of the root of a count's variance and that of its size after `SEEN_DAYS` of
+    blocks. 0 everywhere would miss by 1.
+    """
+    assert public.count is not None
+    at, weights = np.polynomial.hermite_e.hermegauss(NODES_OF_SIZES)
+    sizes = np.exp(SIZES_APART * at - SIZES_APART**2 / 2)
+    windows = max(SEEN_DAYS * public.steps_per_day / public.window_length, 1.0)
+    noise = public.noise(SMALL_BLOCKS, float(share)) / windows
+    missed = np.sqrt(sizes / public.count + sizes**2 * noise / (sizes**2 + noise))
+    return float(weights @ missed / weights.sum())
+
+
+# What is measured of a tree: blocks and level shares with the least error that the prior expects.
+#
+# Functions of public figures: epsilon, alpha, a leaf's public size, the tree. They cost no privacy.
+
+MOVES = (Fraction(1, 4), Fraction(1, 8), Fraction(1, 16), Fraction(1, 32))
+"""Parts of epsilon that are tried in other hands, largest first."""
+LEAST = Fraction(1, 32)
+"""Of a level that holds leaves, which nothing else measures."""
+BETTER, WORTH_IT = 0.01, 0.03
+"""Relative: a gain below the first is none; what gains less than the second over equal shares is within what
+a general prior can tell, and equal ones are kept."""
+Shares = tuple[Fraction, ...]
+
+
+@lru_cache(maxsize=256)
+def choose_tree_blocks(tree: AggregationTree, public: Figures, shares: Shares) -> Layout:
+    """Return (m, L) for all levels, with the least `expected_error_of`; given values stay.
+
+    A tree bears more blocks than one series with the same noise: its leaves inform each other.
+    """
+    return best_blocks(lambda *blocks: expected_error_of(tree, public, shares, blocks), public)
+
+
+@lru_cache(maxsize=64)
+def choose_level_shares(tree: AggregationTree, public: Figures) -> Shares:
+    """Return one share for each level, root first, that add up to 1, with the least `expected_error_of`.
+
+    By this measure equal shares are never better. The search begins with the best of some simple shares. A
+    level without leaves may get nothing, and is then derived.
+    """
+
+    def blocks_of(shares: Shares) -> Layout:
+        return choose_plan_blocks(tree, public, shares)
+
+    def error(shares: Shares, blocks: Layout) -> float:
+        return float(np.exp(np.log(expected_level_misses(tree, public, shares, blocks)).mean()))
+
+    equal, *others = _simple(tree)
+    best = min((equal, *others), key=lambda shares: error(shares, blocks_of(shares)))
+    blocks = blocks_of(best)
+    least = error(best, blocks)
+    for move in MOVES:
+        while True:
+            found = min(
+                ((error(one, blocks), one) for one in _moved(best, move, tree)), default=(least, best)
+            )
+            if not found[0] < least * (1.0 - BETTER):  # nor for nan
+                break
+            # the blocks follow the shares: with them it is no worse
+            best, blocks = found[1], blocks_of(found[1])
+            least = min(found[0], error(best, blocks))
+    gain = 1.0 - error(best, blocks_of(best)) / error(equal, blocks_of(equal))
+    return best if gain > WORTH_IT else equal
+
+
+def expected_error_of(tree: AggregationTree, public: Figures, shares: Shares, blocks: Layout) -> float:
+    """Return the geometric mean over levels of a node's expected root mean square error, relative to its
+    size.
+
+    Geometric, so that a part of the error counts alike at every level: a nation's is much smaller than a
+    leaf's, and a plain mean would sacrifice it. Leaves are taken to be of one size. Of counts it includes
+    their unmeasured variation.
+    """
+    return float(np.exp(np.log(_posterior_errors(tree, public, shares, blocks)).mean()))
+
+
+def choose_plan_blocks(tree: AggregationTree, public: Figures, shares: Shares) -> Layout:
+    """Return (m, L) of the levels that are measured at common blocks, as `choose_tree_blocks`."""
+    above = tree_of_common_blocks(tree, small_leaf_level(tree, public, shares))
+    return choose_tree_blocks(above, figures_above(public, tree, above), shares[: above.n_levels])
+
+
+@lru_cache(maxsize=4096)
+def expected_level_misses(tree: AggregationTree, public: Figures, shares: Shares, blocks: Layout) -> Floats:
+    """Return the errors of `expected_error_of` by level, (n_levels,), blocks being those of shared levels."""
+    small = small_leaf_level(tree, public, shares)
+    above = tree_of_common_blocks(tree, small)
+    figures = figures_above(public, tree, above)
+    errors = _posterior_errors(above, figures, shares[: above.n_levels], blocks)
+    if small is None:
+        return errors
+    return np.append(errors, expected_small_error(public, shares[small]))
+
+
+def misses_unmeasured(tree: AggregationTree, public: Figures) -> Floats:
+    """Return `expected_level_misses` without any measurement: by the prior and the public scale alone."""
+    shared, own = public.prior.variances(Blocks.at(np.zeros(1, dtype=np.int64)))
+    leaves = leaves_by_level(tree)
+    of_counts = 0.0 if public.count is None else 1.0 / (public.count * leaves)
+    return np.asarray(np.sqrt(shared + own / leaves + of_counts))
+
+
+def expected_figures(tree: AggregationTree, public: Figures, shares: Shares, scale: float | None) -> Floats:
+    """Return `Mechanism.expected_by_level` of a tree whose typical leaf has the public size `scale`."""
+    if scale is None:
+        return np.full((tree.n_levels, 3), np.nan)
+    missed = expected_level_misses(tree, public, shares, choose_plan_blocks(tree, public, shares))
+    blind = np.minimum(misses_unmeasured(tree, public), 1.0)
+    sizes = scale * leaves_by_level(tree)
+    return np.stack([missed * sizes, sizes, blind * sizes], axis=1)
+
+
+def leaves_by_level(tree: AggregationTree) -> Floats:
+    """Return how many leaves a node of each level covers on average, (n_levels,)."""
+    return np.array([tree.leaves_below[level.start : level.stop].mean() for level in tree.levels])
+
+
+@lru_cache(maxsize=4096)
+def _posterior_errors(tree: AggregationTree, public: Figures, shares: Shares, blocks: Layout) -> Floats:
+    noise = public.noises(blocks, [float(share) for share in shares])
+    errors = expected_level_errors(planned_blocks(public, *blocks), tree, noise)
+    if public.count is None:
+        return errors
+    leaves = leaves_by_level(tree)
+    variances = np.array([np.inf if one is None else one.variance for one in noise]) / leaves**2
+    return _of_counts(errors, 1.0 / (public.count * leaves), variances, blocks, public.window_length)
+
+
+def _of_counts(errors: Floats, counted: Floats, noise: Floats, blocks: Layout, window_length: int) -> Floats:
+    """Return the expected errors of counts, given those of expectations, relative to a node's size.
+
+    A step that is measured shows its count's variation, by `count_variation`; others do not. counted:
+    variance of a count. noise: of a block's mean, of the node's own measurement alone.
+    """
+    n_blocks, length = blocks
+    explained = counted / (length * (counted + length * noise))
+    measured = n_blocks * length / window_length
+    remaining = 1.0 - explained if length == 1 else 1.0
+    known = errors**2 * remaining + counted * (1.0 - explained)
+    return np.asarray(np.sqrt(measured * known + (1.0 - measured) * (errors**2 + counted)))
+
+
+def _simple(tree: AggregationTree) -> list[Shares]:
+    """Return simple shares: equal, doubling from level to level in either order, all for leaves."""
+    with_leaves = {int(tree.depths[leaf]) for leaf in tree.leaf_indices}
+    rows = [[1] * tree.n_levels, [2**level for level in range(tree.n_levels)]]
+    rows += [rows[1][::-1], [int(level in with_leaves) for level in range(tree.n_levels)]]
+    return [tuple(Fraction(weight, sum(row)) for weight in row) for row in rows]
+
+
+def _moved(shares: Shares, move: Fraction, tree: AggregationTree) -> Iterator[Shares]:
+    """Yield the shares with so much taken from one level and given to another."""
+    with_leaves = {int(tree.depths[leaf]) for leaf in tree.leaf_indices}
+    for giver, taker in permutations(range(len(shares)), 2):
+        left = shares[giver] - min(move, shares[giver])
+        if shares[giver] and (left >= LEAST if giver in with_leaves else True):
+            moved = list(shares)
+            moved[taker] += shares[giver] - left
+            moved[giver] = left
+            yield tuple(moved)

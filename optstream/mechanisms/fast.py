@@ -19,8 +19,7 @@ from optstream.estimation.fast import (
     follow,
 )
 from optstream.measurement.sums import SAMPLES, measure_in_turn
-from optstream.mechanisms.series import OnlineMechanism
-from optstream.mechanisms.state import measured_steps, memory_of, own_state, points_after
+from optstream.mechanisms.base import OnlineMechanism, measured_steps, memory_of, own_state, points_after
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, PrivacyModel, Spend
 from optstream.privacy.exact import make_plain, whole

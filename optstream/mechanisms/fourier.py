@@ -8,7 +8,7 @@ from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.estimate import invert_coordinates
 from optstream.measurement.fourier import COORDINATES, measure_coordinates
-from optstream.mechanisms.series import SeriesMechanism
+from optstream.mechanisms.base import SeriesMechanism
 from optstream.noise import NoiseSource
 from optstream.privacy import PeriodSpend, PrivacyModel
 from optstream.privacy.coordinates import CoordinatesChange

@@ -8,7 +8,7 @@ from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.estimate import hold
 from optstream.measurement.sums import SAMPLES, measure_steps
-from optstream.mechanisms.series import OnlineMechanism, checked_scale
+from optstream.mechanisms.base import OnlineMechanism, checked_scale
 from optstream.noise import NoiseSource
 from optstream.noise.gaussian import LEAST_SIGMA
 from optstream.privacy import GaussianSpend, PrivacyModel

@@ -13,9 +13,13 @@ from optstream.estimation import Estimate
 from optstream.estimation.least_squares import consistent
 from optstream.estimation.variances import reconciled_variances
 from optstream.measurement.sums import combined, level_period
-from optstream.mechanisms.series import OnlineMechanism, SeriesMechanism
-from optstream.mechanisms.shares import checked_level_shares
-from optstream.mechanisms.state import memory_of, own_state
+from optstream.mechanisms.base import (
+    OnlineMechanism,
+    SeriesMechanism,
+    checked_level_shares,
+    memory_of,
+    own_state,
+)
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.exact import Exact, plain

@@ -1,27 +1,87 @@
 """Blocks measured at drifting times, and all other steps estimated from earlier measurements."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache, partial
 from itertools import chain
-from typing import Any, ClassVar
+from numbers import Real
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.history.blocks import BlockHistory, n_series_of
-from optstream.history.filter import NEAR_DAYS, FilterState
-from optstream.history.prior import COMPONENTS, Component, constant
-from optstream.measurement.blocks import measure_blocks
-from optstream.mechanisms.blocks import NAME, BlockPlan
+from optstream.estimation.least_squares import consistent
+from optstream.history.blocks import BlockHistory
+from optstream.history.changed_tree import GUESSED, carried_levels, guesses, refined
+from optstream.history.count_draws import count_draws
+from optstream.history.counts import (
+    fit_counts,
+    published_counts,
+    seen_counts,
+    shared_fit,
+    typical_above,
+)
+from optstream.history.filter import (
+    NEAR_DAYS,
+    FilterState,
+    Histories,
+    around,
+    fit_tree,
+    nothing_measured,
+    seen_tree,
+    star,
+    with_new_blocks,
+)
+from optstream.history.posterior import Seen
+from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, Component, constant
+from optstream.measurement.blocks import BLOCKS, DriftingBlocks, drifting_blocks, measure_blocks
+from optstream.measurement.priced import LinearSpend
+from optstream.mechanisms.base import Mechanism, OnlineMechanism, SeriesMechanism, memory_of, own_state
+from optstream.mechanisms.blocks import (
+    BlockGroups,
+    Figures,
+    choose_blocks,
+    choose_level_shares,
+    choose_plan_blocks,
+    chosen_groups,
+    expected_figures,
+    small_blocks,
+    small_leaf_level,
+    tree_of_common_blocks,
+)
+from optstream.mechanisms.hierarchical import NAME as LEVELS
+from optstream.mechanisms.hierarchical import Hierarchical, level_states
+from optstream.mechanisms.joint_groups import JointTerms, Noise
 from optstream.mechanisms.period_release import Release
-from optstream.mechanisms.state import memory_of, own_state
 from optstream.noise import NoiseSource
-from optstream.privacy import Spend
-from optstream.privacy.spends import spend_from_document, spend_to_document
-from optstream.stream import Measured, PrivatePeriod, State
+from optstream.privacy import JointSpend, PrivacyModel, Spend
+from optstream.privacy.exact import Exact, exact, make_plain, whole
+from optstream.privacy.rules import Horizon, Layer, groups_with_headroom, layers_with_headroom
+from optstream.privacy.spends import (
+    Group,
+    groups_from_document,
+    groups_to_document,
+    spend_from_document,
+    spend_to_document,
+)
+from optstream.stream import AggregationTree, BlockSums, Measured, PrivatePeriod, State
+from optstream.stream.changes import TreeMap
 from optstream.stream.covariate import Covariate
+from optstream.stream.lattice import refuse_margin
+from optstream.stream.public_days import PublicDays
 from optstream.stream.state import public_part
+
+NAME = "HistoryInformed"
+PARTS = "parts"
+"""What a state holds on its way to a draw alone: the groups that a tree chose for all levels."""
+READY = "ready"
+"""Likewise: the first step that it was prepared for. Covariates are kept in `before`."""
+ELSEWHERE = "elsewhere"
+"""In a state: spends that lie on no level that is measured now."""
 
 # Public covariates in a period's state: the values that a night knew, never later ones.
 
@@ -65,14 +125,151 @@ def late_part(state: Mapping[str, Any] | None) -> dict[str, Any]:
     return {LATE: state[LATE]} if state and LATE in state else {}
 
 
-READY = "ready"
-"""What a state holds on its way to a draw alone: the first step that it was prepared for. Covariates
-(`covariate_memory`) are kept in `before`.
-"""
+LEARNED = ("prior", "began", "learned", "events", GUESSED, COVARIATES)
+"""The keys of a state that say what was learned; covariates only on the way to a draw."""
+
+
+def _guessed(state: State | None) -> list[dict[str, Any]]:
+    """What was guessed of leaves that a change of the tree brought, while their past is looked at."""
+    return list((state or {}).get(GUESSED, ()))
+
+
+# From the blocks of several nights to values: the same for plain series and for a tree.
+
+Estimated = tuple[Estimate, Callable[[int], NDArray[np.float64] | None] | None]
+"""An estimate and its error covariance, which is None where nothing was measured."""
+
+
+class InformedMechanism(Mechanism):
+    """What plain series and a tree share: plain series are leaves under a root that nobody measures."""
+
+    revises: ClassVar[bool] = True
+    has_self_check: ClassVar[bool] = True
+    days_independent: ClassVar[bool] = False
+    new_state: ClassVar[Mapping[str, Any]]
+    """Of a stream that begins."""
+
+    @property
+    @abstractmethod
+    def pattern(self) -> "HistoryInformed":
+        """The parameters."""
+
+    @property
+    def small_level(self) -> int | None:
+        """The level of small counts that is measured at blocks of its own (`small_leaf_level`); else None."""
+        return None
+
+    @abstractmethod
+    def _known(self, measured: Measured) -> tuple[FilterState, dict[int, BlockHistory]]:
+        """Return the state before the period, and each level's blocks, the period's included."""
+
+    @abstractmethod
+    def _histories(self, state: State | None) -> dict[int, BlockHistory]:
+        """Return each level's blocks in a state."""
+
+    @abstractmethod
+    def _parts(self, measured: Measured) -> dict[int, Measured]:
+        """Return each level's measurements."""
+
+    @abstractmethod
+    def _look(self, histories: Histories, events: Iterable[int]) -> Seen | None:
+        """Return the measurements of the levels that have one posterior, given the event days."""
+
+    @abstractmethod
+    def _estimated(self, measured: Measured, belief: FilterState, histories: Histories) -> Estimated:
+        """Return the posterior means and variances; consistent, and not below the bound."""
+
+    def fitted(self, measured: Measured) -> Estimate:
+        """Return the posterior mean of every node and its variance; consistent, and not below the bound."""
+        return self._estimated(measured, *self._known(measured))[0]
+
+    def estimate(self, measured: Measured) -> Release:
+        """Compute the release from its measurements, standard errors included; repeatable."""
+        return self._with_errors(measured, *self._known(measured))
+
+    def events(self, measured: Measured) -> tuple[int, ...]:
+        """Return the days that were found unlike all others, this period's included.
+
+        The self-check: the blocks of such a day miss their predictions by more than known noise can. It is
+        estimated with wider priors.
+        """
+        belief, histories = self._known(measured)
+        steps, near = period_and_nearby_blocks(measured, self._dense_only(histories))
+        return belief.events_with(self._look, near, steps)
+
+    def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
+        """Return the same period estimated again, with later measurements; without them, from its state.
+
+        The last period's state reaches `NEAR_DAYS` back; after more, this period's state is read too.
+        """
+        last = later[-1] if later else measured
+        used = used_covariates(measured, *later, day=self.pattern.public_days.day_of(measured.first_step))
+        belief = self._belief({**(last.state or {}), **used})
+        far = _left_by(self, measured) if self.pattern.is_far(measured, last) else {}
+        parts = [self._parts(one) for one in (measured, *later)]
+        histories = {
+            level: left.completed(one[level] for one in parts).with_those(far.get(level, NOTHING))
+            for level, left in _left_by(self, last).items()
+        }
+        return self._with_errors(measured, belief, refined(_guessed(last.state), histories))
+
+    def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
+        """Return None: sizes, kernels and events were learned from the same blocks, so nothing is linear."""
+        return None
+
+    def prepared(self, state: State | None, first_step: int) -> State | None:
+        """Judge the last day, with the covariates of its own estimate, and learn again when due.
+
+        Before anything is drawn, for it may fail.
+        """
+        memory = own_state(state, self.new_state["mechanism"])
+        known = self.pattern.known_covariates(first_step)
+        if memory.get(READY) == first_step or not (memory or known):
+            return state
+        belief = self._refreshed(memory, first_step)
+        return {**self.new_state, **memory, **belief.to_document(), **known, READY: first_step}
+
+    def _refreshed(self, memory: Mapping[str, Any], first_step: int) -> FilterState:
+        """Return what is learned, learned again when due."""
+        histories = refined(_guessed(memory), self._dense_only(self._histories(memory)))
+        known = self.pattern.known_with(histories.values())
+        belief = self._belief({**memory, COVARIATES: (), **known})
+        learned = belief.refreshed(self._look, histories, first_step, self.pattern.relearn_days)
+        return replace(learned, covariates=())
+
+    def _dense_only(self, histories: Histories) -> dict[int, BlockHistory]:
+        """Return the blocks of the levels that have one posterior."""
+        return {level: one for level, one in histories.items() if level != self.small_level}
+
+    def _belief(self, document: Mapping[str, Any] | None) -> FilterState:
+        return FilterState.from_document(document, self.pattern.public_days, self.pattern.prior_components)
+
+    def _with_errors(self, measured: Measured, belief: FilterState, histories: Histories) -> Release:
+        found, errors = self._estimated(measured, belief, histories)
+        release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality, errors)
+        before = found.values if found.unbounded is None else found.unbounded
+        return replace(release, bands=found.bands, covariates=belief.covariates, unbounded_of=lambda: before)
+
+
+NOTHING = BlockHistory.empty(0)
+
+
+@lru_cache(maxsize=1)
+def _left_by(mechanism: InformedMechanism, measured: Measured) -> dict[int, BlockHistory]:
+    """Each level's state after a period, cached: all new estimates of a night need that of its newest."""
+    return mechanism._histories(measured.state)
+
+
+def period_and_nearby_blocks(
+    measured: Measured, histories: Histories
+) -> tuple[range, dict[int, BlockHistory]]:
+    """Return the period's steps, and each level's blocks around them."""
+    steps = range(measured.first_step, measured.first_step + measured.n_steps)
+    return steps, {level: around(history, steps) for level, history in histories.items()}
 
 
 @dataclass(frozen=True)
-class HistoryInformed(BlockPlan):
+class HistoryInformed(InformedMechanism, OnlineMechanism):
     """Sums of short blocks with Laplace or joint noise; every step estimated from those of the last weeks.
 
     Measured are `n_blocks` blocks of `block_length` steps in any window, each with all that it may lose, at
@@ -100,7 +297,7 @@ class HistoryInformed(BlockPlan):
         history_days: Days of blocks that an estimate reads, at least 1.
         relearn_days: After how many days the parameters are learned again from the noisy blocks; 0 for never.
         components: Of the prior, with the medians that it starts from, such as those of a public proxy
-            (`mechanisms.history_informed.public_prior`); general ones of loads or of counts by default.
+            (`mechanisms.history_informed.with_medians`); general ones of loads or of counts by default.
         counts: Whether readings are counts, of resolution 1: whole numbers that vary around their expectation
             by as much as that is. Used by `HistoryInformedTree`, not by plain series.
         covariates: Public series that explain part of the readings, such as temperature. A period stores
@@ -120,53 +317,196 @@ class HistoryInformed(BlockPlan):
 
     adaptive: ClassVar[bool] = True
     noise_is_known: ClassVar[bool] = False
-    revises: ClassVar[bool] = True
-    has_self_check: ClassVar[bool] = True
-    days_independent: ClassVar[bool] = False
     takes_covariates: ClassVar[bool] = True
     chooses_shares: ClassVar[bool] = True
     compares_noise: ClassVar[bool] = True
     tree_class: ClassVar[str | None] = "HistoryInformedTree"
+    new_state: ClassVar[Mapping[str, Any]] = {"mechanism": NAME}
+
+    model: PrivacyModel
+    n_blocks: int | None = None
+    block_length: int | None = None
+    scale: float | None = None
+    days: PublicDays | None = None
+    history_days: int = 56
+    relearn_days: int = 28
+    components: tuple[Component, ...] = ()
+    counts: bool = False
+    covariates: tuple[Covariate, ...] = ()
+    noise: Noise | None = None
+    group_size: Fraction | None = None
+    period_lengths: tuple[int, ...] | None = None
+    n_nodes: int | None = None
+    declared_leaves: int | None = None
+    horizon: Horizon | None = None
+
+    def __post_init__(self) -> None:
+        make_plain(self)
+        window = self.model.window_length
+        if self.n_blocks is not None:
+            whole(self.n_blocks, "n_blocks of HistoryInformed", 1, window)
+        if self.block_length is not None:
+            whole(self.block_length, "block_length of HistoryInformed", 1, window // (self.n_blocks or 1))
+        whole(self.history_days, "history_days of HistoryInformed", 1)
+        whole(self.relearn_days, "relearn_days of HistoryInformed", 0)
+        if not isinstance(self.days, PublicDays | None):
+            raise ParameterError(
+                "days of HistoryInformed must be optstream.PublicDays, such as "
+                f"PublicDays.from_date(first_day, steps_per_day, holidays), or None; got {self.days!r:.80}"
+            )
+        is_number = isinstance(self.scale, Real) and not isinstance(self.scale, bool)
+        if self.scale is not None and not (is_number and 0 < self.scale < float("inf")):
+            raise ParameterError(
+                f"scale of HistoryInformed must be a finite number greater than 0; got {self.scale!r}"
+            )
+        if self.counts and self.model.resolution != 1:
+            raise ParameterError(
+                f"counts of HistoryInformed need a resolution of 1, for counts are whole numbers; "
+                f"got {self.model.resolution}"
+            )
+        if self.group_size is not None:
+            size = exact(self.group_size, "group_size of HistoryInformed")
+            if size <= 1:
+                raise ParameterError(f"group_size of HistoryInformed must be greater than 1; got {size}")
+            object.__setattr__(self, "group_size", size)
+        _ = self.unit_charge
+
+    @property
+    def blocks(self) -> DriftingBlocks:
+        """The rule of the blocks."""
+        return _blocks(self)
+
+    @property
+    def public_days(self) -> PublicDays:
+        """The public days: `days`, or days of w steps."""
+        return self.days or PublicDays(self.model.window_length)
+
+    @property
+    def prior_components(self) -> tuple[Component, ...]:
+        """The `components`, or the general ones of loads or of counts."""
+        if self.components or not self.counts:
+            return self.components or COMPONENTS
+        has_week = self.public_days.first_weekday is not None
+        return (*COUNT_COMPONENTS, DAY_OF_THE_WEEK) if has_week else COUNT_COMPONENTS
+
+    @property
+    def joint_groups(self) -> BlockGroups | None:
+        """The groups of joint noise; None for Laplace noise."""
+        return _joint_groups(self)
+
+    @property
+    def joint_terms(self) -> JointTerms:
+        """What says whether noise may be joint."""
+        return JointTerms(self.noise, self.period_lengths, self.n_nodes, self.declared_leaves, self.horizon)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What any window costs: m * L steps of it, or the groups that it meets, each alpha / scale."""
+        return self._charges * self.unit_charge
+
+    @property
+    def unit_charge(self) -> Fraction:
+        """What a measured step is charged, or a step of a group's largest part in a window."""
+        return self.alpha_units / self._scale(self.model.pure_epsilon / self._charges)
+
+    @property
+    def _charges(self) -> int:
+        """How many unit charges a window has at most."""
+        groups = self.joint_groups
+        return self.blocks.n_blocks * self.blocks.length if groups is None else groups.worst
+
+    def groups(self, n_steps: int, first_step: int = 0) -> tuple[Group, ...]:
+        """Return a period's groups without other spends, a block by itself with Laplace noise.
+
+        Args:
+            n_steps: Of the period.
+            first_step: Running index of its first step.
+
+        Returns:
+            Groups of blocks, rising.
+
+        Raises:
+            ParameterError: Joint noise, and a length that is none of `period_lengths`.
+        """
+        joint = self.joint_groups
+        if joint is not None:
+            return joint.of(first_step, n_steps)
+        return tuple((part,) for part in self.blocks.parts(first_step, n_steps))
+
+    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[LinearSpend, ...]:
+        """Return one spend: the steps of the blocks, or groups, for which all windows have headroom."""
+        groups = self._groups(n_steps, first_step, own_state(state, NAME))
+        return (self._spend(groups, n_steps, first_step),)
+
+    @property
+    def figures(self) -> Figures:
+        """What its blocks are chosen by, without a relative noise where there is no public scale."""
+        model, noise = self.model, None
+        if self.scale is not None:
+            noise = float(model.leaves_per_step * model.alpha / model.pure_epsilon) / self.scale
+        slots = self.public_days.steps_per_day
+        count = self.scale if self.counts else None
+        given = self.n_blocks, self.block_length, self.prior_components
+        figures = Figures(model.window_length, slots, noise, *given, count)
+        return self.with_joint(figures, (self.joint_terms.allowed(model),))
+
+    def with_joint(self, figures: Figures, joint: tuple[bool, ...]) -> Figures:
+        """Return the figures with the levels, root first, at which noise may be joint, and its groups."""
+        if not any(joint):
+            return figures
+        lengths = self.period_lengths or (self.model.window_length,)
+        return replace(
+            figures,
+            joint=joint,
+            period_lengths=lengths,
+            group_size=self.group_size,
+            wanted=self.noise == "joint",
+            epsilon=self.model.pure_epsilon,
+            horizon=self.horizon,
+        )
+
+    @property
+    def scale_units(self) -> float | None:
+        """The `scale` in units of the resolution."""
+        return None if self.scale is None else self.scale / float(self.model.resolution)
+
+    def _groups(self, n_steps: int, first_step: int, memory: dict[str, Any]) -> tuple[Group, ...]:
+        if PARTS in memory:
+            return groups_from_document(memory[PARTS])
+        return groups_with_headroom(
+            self.groups(n_steps, first_step),
+            first_step,
+            self.unit_charge,
+            [spend_from_document(one) for one in memory.get("spends", ())],
+            self.model.window_length,
+            self.model.pure_epsilon,
+        )
+
+    def _spend(self, groups: tuple[Group, ...], n_steps: int, first_step: int) -> LinearSpend:
+        joint = self.joint_groups
+        if joint is None:
+            if self.noise == "joint":
+                raise ParameterError(
+                    'n_nodes of HistoryInformed must be given for noise = "joint": a group is priced for the '
+                    "series that it is drawn for; a tree says it for each level"
+                )
+            measured = set(chain.from_iterable(chain.from_iterable(groups)))
+            weights = tuple(int(step in measured) for step in range(n_steps))
+            return self._step_spend(BLOCKS, first_step, weights, self.model.pure_epsilon / self._charges)
+        assert self.n_nodes is not None  # there would be no groups
+        scale = self._scale(self.model.pure_epsilon / joint.worst)
+        alpha, leaves = self.model.alpha_units, self.model.leaves_per_step
+        return JointSpend(0, BLOCKS, first_step, n_steps, groups, scale, alpha, self.n_nodes, leaves)
+
+    @property
+    def pattern(self) -> "HistoryInformed":
+        """Itself."""
+        return self
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
         """Return all that other periods spent, by whatever mechanism, and the memory of the period before."""
         near = [spend_to_document(spend) for spend in spends]
         return {**memory_of(before, NAME), "mechanism": NAME, "spends": near}
-
-    def fitted(self, measured: Measured) -> Estimate:
-        """Return the posterior mean of every step and its variance."""
-        belief = self._belief(measured.before, len(measured.points))
-        return self._estimate(measured, belief, BlockHistory.of(measured))
-
-    def estimate(self, measured: Measured) -> Release:
-        """Compute the release from its measurements, standard errors included; repeatable."""
-        belief = self._belief(measured.before, len(measured.points))
-        return self._with_errors(measured, self.fitted(measured), belief)
-
-    def events(self, measured: Measured) -> tuple[int, ...]:
-        """Return the days that were found unlike all others, this period's included.
-
-        The self-check: the blocks of such a day miss their predictions by more than known noise can. It is
-        estimated with wider priors.
-        """
-        belief = self._belief(measured.before, len(measured.points))
-        steps = range(measured.first_step, measured.first_step + measured.n_steps)
-        return belief.events_with(BlockHistory.of(measured), steps, self.history_days, self.scale_units)
-
-    def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """Return the same period estimated again, with later measurements; without them, from its state.
-
-        The last period's state reaches `NEAR_DAYS` back; after more, this period's state is read too.
-        """
-        last = later[-1] if later else measured
-        used = used_covariates(measured, *later, day=self.public_days.day_of(measured.first_step))
-        belief = self._belief({**(last.state or {}), **used}, len(measured.points))
-        history = belief.history.completed([measured, *later])
-        if self.is_far(measured, last):
-            history = history.with_those(self._belief(measured.state, len(measured.points)).history)
-        belief = replace(belief, history=history)
-        nothing = BlockHistory.empty(len(measured.points))
-        return self._with_errors(measured, self._estimate(measured, belief, nothing), belief)
 
     def is_far(self, measured: Measured, last: Measured) -> bool:
         """Return whether more than `NEAR_DAYS` lie between a period and the last one of its new estimate.
@@ -179,20 +519,6 @@ class HistoryInformed(BlockPlan):
         """
         day_of = self.public_days.day_of
         return day_of(last.first_step) - day_of(measured.first_step) > NEAR_DAYS
-
-    def prepared(self, state: State | None, first_step: int) -> State | None:
-        """Judge the last day, with the covariates of its own estimate, and learn again when due."""
-        memory, known = own_state(state, NAME), self.known_covariates(first_step)
-        if memory.get(READY) == first_step or not (memory.get("history") or known):
-            return state
-        memory = {"mechanism": NAME, **memory}
-        if memory.get("history"):
-            belief = self._belief(memory, n_series_of(memory["history"]))
-            known_then = self._belief(self.known_with([belief.history]), 0).covariates
-            belief = replace(belief, covariates=known_then)
-            belief = belief.refreshed(first_step, self.relearn_days, self.scale_units)
-            memory |= replace(belief, covariates=()).to_document()
-        return {**memory, **known, READY: first_step}
 
     def known_covariates(self, first_step: int) -> dict[str, Any]:
         """Return the covariates known in the night that releases a period, as a part of its state.
@@ -211,23 +537,45 @@ class HistoryInformed(BlockPlan):
         newest = max((int(one.starts[-1]) for one in histories if one.n_blocks), default=None)
         return {} if newest is None else self.known_covariates(newest)
 
-    def _still_seen(self, spends: Iterable[Spend], end: int) -> list[dict[str, Any]]:
-        """Return those that share a window with a step at or after `end`, JSON-ready."""
+    def still_seen(self, spends: Iterable[Spend], end: int) -> list[dict[str, Any]]:
+        """Return those that share a window with a step at or after `end`, JSON-ready.
+
+        Args:
+            spends: Of periods.
+            end: A running step.
+        """
         first = end - self.model.window_length
         return [spend_to_document(one) for one in spends if one.first_step + one.n_steps > first]
 
-    def _with_errors(self, measured: Measured, found: Estimate, belief: FilterState) -> Release:
-        release = self._release(measured, found.values, np.sqrt(found.variances))
-        return replace(release, covariates=belief.covariates)
+    def _known(self, measured: Measured) -> tuple[FilterState, dict[int, BlockHistory]]:
+        before = BlockHistory.from_document((measured.before or {}).get("history"), len(measured.points))
+        return self._belief(measured.before), {1: self._with_blocks(before, BlockHistory.of(measured))}
 
-    def _belief(self, document: Mapping[str, Any] | None, n_series: int) -> FilterState:
-        return FilterState.from_document(document, n_series, self.public_days, self.prior_components)
+    def _with_blocks(self, history: BlockHistory, own: BlockHistory) -> BlockHistory:
+        return with_new_blocks(history, own, self.history_days, self.public_days.steps_per_day)
 
-    def _estimate(self, measured: Measured, belief: FilterState, own: BlockHistory) -> Estimate:
-        steps = range(measured.first_step, measured.first_step + measured.n_steps)
-        values, variances = belief.fitted(own, steps, self.history_days, self.scale_units)
-        unit = float(measured.resolution)
-        return Estimate(values * unit, variances * unit**2)
+    def _histories(self, state: State | None) -> dict[int, BlockHistory]:
+        return {1: BlockHistory.from_document((state or {}).get("history"))}
+
+    def _parts(self, measured: Measured) -> dict[int, Measured]:
+        return {1: measured}
+
+    def _look(self, histories: Histories, events: Iterable[int]) -> Seen | None:
+        tree = star(len(histories[1].sums))
+        found = seen_tree(histories, tree, self.public_days, self.scale_units, events)
+        return None if found is None else found[0]
+
+    def _estimated(self, measured: Measured, belief: FilterState, histories: Histories) -> Estimated:
+        steps, near = period_and_nearby_blocks(measured, histories)
+        tree, scale, unit = star(len(measured.points)), self.scale_units, float(measured.resolution)
+        found = fit_tree(belief, near, tree, steps, scale)
+        if found is None:
+            values, variances = nothing_measured(tree, len(steps), scale)
+            return Estimate(values[1:] * unit, variances[1:] * unit**2), None
+        errors = replace(found.errors(steps), is_day=False)  # series have no shares of a sum
+        values, variances = found.series(errors)
+        estimate = Estimate(values[1:] * unit, variances[1:] * unit**2)
+        return estimate, lambda n: errors.draws(n)[:, 1:] * unit
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         # learned before the first sample: what fails here has drawn nothing
@@ -240,20 +588,354 @@ class HistoryInformed(BlockPlan):
         memory = own_state(self.prepared(state, period.first_step), NAME)
         groups = self._groups(period.n_steps, period.first_step, memory)
         spend = self._spend(groups, period.n_steps, period.first_step)
-        belief = self._belief(memory, period.n_leaves)
+        belief = self._belief(memory)
+        history = BlockHistory.from_document(memory.get("history"), period.n_leaves)
         measured = measure_blocks(period, tuple(chain.from_iterable(groups)), spend, noise)
-        after = replace(belief, covariates=()).after(BlockHistory.of(measured), self.history_days)
-        end = period.first_step + period.n_steps
+        own = BlockHistory.of(measured)
+        began = belief.day_of(int(own.starts[0])) if belief.began is None and own.n_blocks else belief.began
+        after = replace(belief, covariates=(), began=began)
+        kept = self._with_blocks(history, own)
         near = [*(spend_from_document(one) for one in memory.get("spends", ())), spend]
+        known = {"mechanism": NAME, "history": history.to_document(), **belief.to_document()}
         return replace(
             measured,
-            before=public_part({"mechanism": NAME, **belief.to_document(), **late_part(memory)}),
+            before=public_part({**known, **late_part(memory)}),
             state={
                 "mechanism": NAME,
+                "history": kept.to_document(),
                 **after.to_document(),
-                "spends": self._still_seen(near, end),
+                "spends": self.still_seen(near, period.first_step + period.n_steps),
             },
         )
+
+
+@lru_cache(maxsize=256)
+def _blocks(mechanism: HistoryInformed) -> DriftingBlocks:
+    window, slots = mechanism.model.window_length, mechanism.public_days.steps_per_day
+    n_blocks, length = mechanism.n_blocks, mechanism.block_length
+    if n_blocks is None or length is None:
+        n_blocks, length = choose_blocks(mechanism.figures)
+    return drifting_blocks(window, n_blocks, length, slots)
+
+
+@lru_cache(maxsize=256)
+def _joint_groups(mechanism: HistoryInformed) -> BlockGroups | None:
+    model, terms = mechanism.model, mechanism.joint_terms
+    if not terms.allowed(model):
+        return None
+    lengths = terms.period_lengths or (model.window_length,)
+    unit_scale = mechanism.alpha_units / model.pure_epsilon
+    blocks = mechanism.blocks
+    found = chosen_groups(blocks, lengths, unit_scale, mechanism.group_size)
+
+    def less(groups: BlockGroups) -> bool:
+        return groups.errs_less(model.pure_epsilon, terms.horizon)
+
+    return terms.wanted(found, less, f"n_blocks is {blocks.n_blocks}")
+
+
+# What the levels of a tree measure: common blocks, for which all levels together have headroom.
+
+Levels = tuple[tuple[int, HistoryInformed], ...]
+"""Measured levels and their mechanisms, root first."""
+
+
+def chosen_shares(pattern: HistoryInformed, tree: AggregationTree, wanted: str) -> tuple[Fraction, ...]:
+    """Return the shares that the model chooses, one for each level, where `wanted` is "model"."""
+    figures = tree_figures(pattern, tree)
+    if wanted != "model" or figures.relative_noise is None:
+        raise ParameterError(
+            'level_shares of HistoryInformedTree must be a list of shares, or "model" with a public '
+            f"`scale`; got {wanted!r}" + ("" if wanted != "model" else " without a scale")
+        )
+    return choose_level_shares(tree, figures)
+
+
+def tree_figures(pattern: HistoryInformed, tree: AggregationTree) -> Figures:
+    """Return the figures for blocks, shares and expected errors, made with the whole stream's model.
+
+    Joint noise required at a level that may not have it raises ParameterError.
+    """
+    if pattern.figures.relative_noise is None:
+        return pattern.figures
+    terms = pattern.joint_terms
+    joint = tuple(replace(terms, n_nodes=len(level)).allowed(pattern.model) for level in tree.levels)
+    return pattern.with_joint(pattern.figures, joint)
+
+
+def _small(own: HistoryInformed) -> HistoryInformed:
+    """Return the mechanism of small counts: a block of a window has no other to share noise with."""
+    count, length = small_blocks(own.model.window_length)
+    return replace(
+        own,
+        n_blocks=count,
+        block_length=length,
+        relearn_days=0,
+        covariates=(),
+        noise="laplace",
+        group_size=None,
+    )
+
+
+def _layer(levels: Levels, period: range) -> Layer:
+    """Return the common blocks of levels as a layer: every group by itself, at the levels' total charge."""
+    joint = [own for _, own in levels if own.joint_groups is not None]
+    apart = [own for _, own in levels if own.joint_groups is None]
+    groups = (joint or apart)[0].groups(len(period), period.start)
+    prices = (sum((own.unit_charge for own in kind), Fraction(0)) for kind in (joint, apart))
+    return Layer(groups, *prices)
+
+
+@dataclass(frozen=True, init=False)
+class HistoryInformedTree(InformedMechanism, Hierarchical):
+    """`Hierarchical` `HistoryInformed`, but all levels are measured at the same blocks and estimated at once.
+
+    A leaf is the sum of a shared and an own part; a node is the sum of its leaves. So a nation's blocks
+    sharpen its regions and theirs the nation, as far as the learned prior says, and the exact posterior means
+    add up. Where the posterior takes a leaf below `lower_bound`, the least-squares fit to it by its variances
+    that respects the bound is published.
+
+    Of counts the leaves may be so small that noise hides them at any block: then the deepest level has one
+    block a window of its own, and its leaves are shares of their parents. Sizes are learned apart for busy
+    and empty nodes, a count varies around its expectation by as much as that is, and bands are of whole
+    numbers.
+
+    Args:
+        mechanism: A HistoryInformed, made with the whole stream's model; `scale` is of a typical leaf. Blocks
+            that it does not name are those with the least error that the prior expects of all levels
+            together, from epsilon, alpha, `scale`, the shares and the tree alone (`choose_tree_blocks`).
+        tree: As in `Hierarchical`.
+        level_shares: As in `Hierarchical`, or "model" for those with the least such error
+            (`choose_level_shares`).
+        lower_bound: As in `Hierarchical`.
+
+    Raises:
+        ParameterError: As `Hierarchical`, for another pattern, and for "model" without a scale.
+    """
+
+    new_state: ClassVar[Mapping[str, Any]] = {"mechanism": LEVELS, "levels": {}}
+
+    def __init__(
+        self,
+        mechanism: HistoryInformed,
+        tree: AggregationTree,
+        level_shares: Sequence[Exact] | Literal["model"],
+        lower_bound: float | None = 0.0,
+    ) -> None:
+        if not isinstance(mechanism, HistoryInformed):
+            raise ParameterError(
+                f"mechanism of HistoryInformedTree must be a HistoryInformed; got {type(mechanism).__name__}"
+            )
+        if mechanism.counts:
+            refuse_margin(tree, "HistoryInformedTree of counts")
+        shares = level_shares
+        if isinstance(shares, str):
+            shares = chosen_shares(mechanism, tree, shares)
+        for one in mechanism.covariates:
+            if len(one.values) not in (1, len(tree.nodes)):
+                raise ParameterError(
+                    f"covariate {one.name!r} of HistoryInformedTree must have one row of values, or one for "
+                    f"each of {len(tree.nodes)} nodes; got {len(one.values)}"
+                )
+        super().__init__(mechanism, tree, shares, lower_bound)
+
+    @property
+    def levels(self) -> tuple[tuple[int, SeriesMechanism], ...]:
+        """The measured levels and their mechanisms, root first."""
+        return _with_the_same_blocks(self)
+
+    @property
+    def pattern(self) -> HistoryInformed:
+        """The `mechanism`, with its own type."""
+        assert isinstance(self.mechanism, HistoryInformed)
+        return self.mechanism
+
+    def expected_by_level(self) -> NDArray[np.float64]:
+        """Return the expected errors of each level, as `Mechanism.expected_by_level`."""
+        figures = tree_figures(self.pattern, self.tree)
+        return expected_figures(self.tree, figures, self.level_shares, self.pattern.scale)
+
+    def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
+        """Return each level's state, from that level's spends, and the tree's learned state."""
+        charged = list(spends)
+        state = super().recall(charged, before)
+        assert state is not None  # every level has one
+        known = memory_of(before, LEVELS)
+        measured = {level for level, _ in self.levels}
+        elsewhere = [spend_to_document(spend) for spend in charged if spend.level not in measured]
+        return {**state, ELSEWHERE: elsewhere, **{key: known[key] for key in LEARNED if key in known}}
+
+    @property
+    def small_level(self) -> int | None:
+        """The level of small counts that is measured at blocks of its own (`small_leaf_level`); else None."""
+        return small_leaf_level(self.tree, self.pattern.figures, self.level_shares)
+
+    def carried_over(self, state: State, between: TreeMap, first_step: int) -> State | None:
+        """Return the state of the tree before at the nodes of this one (`carried_levels`)."""
+        if between.is_renaming:
+            return state
+        levels, known = level_states(state), _guessed(state)
+        if known:
+            # guesses at an earlier change, corrected by later blocks
+            histories = {
+                int(level): BlockHistory.from_document(own.get("history"))
+                for level, own in levels.items()
+                if own
+            }
+            corrected = {str(level): one.to_document() for level, one in refined(known, histories).items()}
+            levels = {
+                level: {**own, "history": corrected[level]} if own else own for level, own in levels.items()
+            }
+        carried = carried_levels(levels, between)
+        return {**state, "levels": carried, GUESSED: guesses(between, first_step)}
+
+    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
+        """Return the levels' plans in a row, at blocks for which all levels together have headroom."""
+        return super().plan(n_steps, first_step, self._with_parts(state, n_steps, first_step))
+
+    def _with_parts(self, state: State | None, n_steps: int, first_step: int) -> State:
+        """Return the levels' states with the blocks to measure: one choice for the tree (Lemma 13).
+
+        A level that read its own past alone would not see the spends of another level, or of another plan's
+        shares: two that each have headroom may have none together. Nor would the levels that share their
+        blocks see those of a level of small counts in the same night.
+        """
+        states, sets = level_states(state), self._sets_of_levels
+        spent = [one for known in states.values() for one in (known or {}).get("spends", ())]
+        others = [spend_from_document(one) for one in (*spent, *(state or {}).get(ELSEWHERE, ()))]
+        layers = [_layer(levels, range(first_step, first_step + n_steps)) for levels in sets]
+        window, epsilon = self.model.window_length, self.model.pure_epsilon
+        chosen = {
+            str(level): {
+                "mechanism": NAME,
+                **(states.get(str(level)) or {}),
+                PARTS: groups_to_document(groups),
+            }
+            for levels, groups in zip(
+                sets, layers_with_headroom(layers, first_step, others, window, epsilon), strict=True
+            )
+            for level, _ in levels
+        }
+        return {"mechanism": LEVELS, **(state or {}), "levels": chosen}
+
+    @property
+    def _sets_of_levels(self) -> tuple[Levels, ...]:
+        """The measured levels, those together that are measured at the same blocks; root first."""
+        dense, small = (
+            tuple(
+                (level, own)
+                for level, own in self.levels
+                if isinstance(own, HistoryInformed) and (level == self.small_level) is is_small
+            )
+            for is_small in (False, True)
+        )
+        return tuple(levels for levels in (dense, small) if levels)
+
+    def _known(self, measured: Measured) -> tuple[FilterState, dict[int, BlockHistory]]:
+        if len(measured.parts) != len(self.levels):
+            raise ParameterError(
+                f"these measurements are of {len(measured.parts)} levels, the mechanism measures "
+                f"{len(self.levels)}: estimate them with the level shares under which they were drawn"
+            )
+        # what each level left: its own blocks are there
+        histories = refined(_guessed(measured.before), _left_by(self, measured))
+        return self._belief(measured.before), histories
+
+    def _histories(self, state: State | None) -> dict[int, BlockHistory]:
+        known = level_states(state or None)
+        return {
+            level: BlockHistory.from_document((known.get(str(level)) or {}).get("history"))
+            for level, _ in self.levels
+        }
+
+    def _parts(self, measured: Measured) -> dict[int, Measured]:
+        return dict(zip((level for level, _ in self.levels), measured.parts, strict=True))
+
+    def _look(self, histories: Histories, events: Iterable[int]) -> Seen | None:
+        above = tree_of_common_blocks(self.tree, self.small_level)
+        typical = typical_above(self.tree, above, self.pattern.scale_units)
+        look = seen_counts if self.pattern.counts else seen_tree
+        found = look(histories, above, self.pattern.public_days, typical, events)
+        return None if found is None else found[0]
+
+    def _estimated(self, measured: Measured, belief: FilterState, histories: Histories) -> Estimated:
+        steps, near = period_and_nearby_blocks(measured, histories)
+        scale, unit = self.pattern.scale_units, float(measured.resolution)
+        if self.pattern.counts:
+            shared = shared_fit(belief, near, self.tree, self.small_level, steps, scale)
+            fit = fit_counts(shared, near, self.tree, self.small_level, steps, scale)
+            draws = partial(count_draws, shared, near, self.tree, self.small_level, steps) if shared else None
+            return published_counts(fit, measured, self.tree, self.lower_bound), draws
+        found = fit_tree(belief, near, self.tree, steps, scale)
+        if found is None:
+            values, variances = nothing_measured(self.tree, len(steps), scale)
+        else:
+            values, variances = found.series(found.errors(steps))
+        values, variances = values * unit, variances * unit**2
+        bound, optimality, unbounded = self.lower_bound, None, None
+        if bound is not None and values[self.tree.leaf_indices].min() < bound:
+            merged = measured.seen_as(values, variances)
+            # a posterior's leaves inform their parents too, so no parent is fixed
+            nearest = consistent(merged, self.tree, [], "variance", bound, "joint")
+            values, optimality, unbounded = nearest.values, nearest.optimality, values
+        estimate = Estimate(values, variances, optimality=optimality, unbounded=unbounded)
+        if found is None:
+            return estimate, None
+        errors = found.errors(steps)
+        return estimate, lambda n: errors.draws(n) * unit
+
+    def measured(self, measured: Measured) -> bool:
+        """Return whether its parts are block sums at each measured level's nodes of this tree."""
+        sizes = [len(self.tree.levels[level]) for level, _ in self.levels]
+        of_blocks = all(isinstance(part.answers, BlockSums) for part in measured.parts)
+        return of_blocks and sizes == [len(part.points) for part in measured.parts]
+
+    def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
+        # learned before the first sample: what fails here has drawn nothing
+        state = self.prepared(state, period.first_step)
+        belief = self._belief(state)
+        elsewhere = (state or {}).get(ELSEWHERE, [])
+        drawn = super()._draw(period, noise, self._with_parts(state, period.n_steps, period.first_step))
+        assert drawn.state is not None
+        end = period.first_step + period.n_steps
+        seen = self.pattern.still_seen([spend_from_document(one) for one in elsewhere], end)
+        own = level_states(drawn.state)[str(self._sets_of_levels[0][-1][0])]
+        began = own["began"] if own else None
+        after = replace(belief, covariates=(), began=began if belief.began is None else belief.began)
+        oldest = end - self.pattern.history_days * self.pattern.public_days.steps_per_day
+        guessed = [one for one in _guessed(state) if one["since"] > oldest]
+        guessed_part = {GUESSED: guessed} if guessed else {}
+        return replace(
+            drawn,
+            before={"mechanism": LEVELS, **belief.to_document(), **guessed_part, **late_part(state)},
+            state={**drawn.state, ELSEWHERE: seen, **after.to_document(), **guessed_part},
+            # all blocks of weeks: once, in the state
+            parts=tuple(replace(part, before=None, state=None) for part in drawn.parts),
+        )
+
+
+@lru_cache(maxsize=256)
+def _with_the_same_blocks(whole: HistoryInformedTree) -> Levels:
+    """Return the levels' mechanisms, each with its share of epsilon, with the blocks of the tree's plan.
+
+    A level of small counts has blocks of its own. Learned parameters and covariates are the tree's.
+    """
+    pattern, small = whole.pattern, whole.small_level
+    count, length = pattern.blocks.n_blocks, pattern.blocks.length
+    figures = tree_figures(pattern, whole.tree)
+    if figures.relative_noise is not None:
+        count, length = choose_plan_blocks(whole.tree, figures, whole.level_shares)
+    common: dict[str, Any] = {"n_blocks": count, "block_length": length, "relearn_days": 0, "covariates": ()}
+    levels: dict[int, Any] = dict(super(HistoryInformedTree, whole).levels)
+    found = {
+        level: replace(own, **common) if level != small else _small(own) for level, own in levels.items()
+    }
+    sizes = {own.joint_groups.size for own in found.values() if own.joint_groups is not None}
+    if len(sizes) > 1:  # where noise is small next to the grid some level may have smaller groups alone
+        found |= {
+            level: replace(own, group_size=min(sizes)) for level, own in found.items() if level != small
+        }
+    return tuple(found.items())
 
 
 # Prior medians of a series that was public all along, for a stream that has learned nothing.

@@ -10,9 +10,8 @@ from optstream.estimation import Estimate
 from optstream.estimation.estimate import hold
 from optstream.measurement.priced import LinearSpend
 from optstream.measurement.sums import SAMPLES, measure_steps
+from optstream.mechanisms.base import OnlineMechanism, known_spends, state_of_spends
 from optstream.mechanisms.joint_groups import JointGroups, JointTerms, Noise
-from optstream.mechanisms.series import OnlineMechanism
-from optstream.mechanisms.state import known_spends, state_of_spends
 from optstream.noise import NoiseSource
 from optstream.privacy import JointSpend, PrivacyModel, Spend
 from optstream.privacy.exact import make_plain

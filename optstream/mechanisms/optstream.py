@@ -20,12 +20,17 @@ from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_
 from optstream.measurement.priced import LinearSpend, query_weights
 from optstream.measurement.sampling import Choice, Sampling, check_n_samples, choose_level_points
 from optstream.measurement.sums import SAMPLES, feature_stage
-from optstream.mechanisms.base import Mechanism
+from optstream.mechanisms.base import (
+    LARGEST_SCALE,
+    Mechanism,
+    checked_level_shares,
+    checked_shares,
+    known_spends,
+    measured_steps,
+    state_of_spends,
+)
 from optstream.mechanisms.joint_groups import JointTerms, Noise, PointGroups
 from optstream.mechanisms.period_release import Release
-from optstream.mechanisms.series import LARGEST_SCALE
-from optstream.mechanisms.shares import checked_level_shares, checked_shares
-from optstream.mechanisms.state import known_spends, measured_steps, state_of_spends
 from optstream.noise import NoiseSource
 from optstream.privacy import (
     CappedSpend,

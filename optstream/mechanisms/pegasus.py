@@ -13,10 +13,9 @@ from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.smoothing import SMOOTHERS, smooth
 from optstream.measurement.grouping import GROUPER, PERTURBER, measure_groups
+from optstream.mechanisms.base import OnlineMechanism, SeriesMechanism, measured_steps, memory_of, own_state
 from optstream.mechanisms.hierarchical import Hierarchical
 from optstream.mechanisms.laplace import Laplace
-from optstream.mechanisms.series import OnlineMechanism, SeriesMechanism
-from optstream.mechanisms.state import measured_steps, memory_of, own_state
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, StepSpend
 from optstream.privacy.exact import Exact, exact

@@ -8,8 +8,14 @@ from typing import ClassVar
 from optstream.estimation import Estimate
 from optstream.estimation.estimate import hold
 from optstream.measurement.sums import SAMPLES, measure_steps
-from optstream.mechanisms.series import OnlineMechanism
-from optstream.mechanisms.state import last_values, measured_steps, memory_of, own_state, points_after
+from optstream.mechanisms.base import (
+    OnlineMechanism,
+    last_values,
+    measured_steps,
+    memory_of,
+    own_state,
+    points_after,
+)
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, StepSpend
 from optstream.privacy.rules import WindowBudget

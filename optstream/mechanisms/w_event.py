@@ -12,8 +12,14 @@ from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.estimate import UNKNOWN, hold
 from optstream.measurement.distance import measure_by_distance
-from optstream.mechanisms.series import LARGEST_SCALE, OnlineMechanism
-from optstream.mechanisms.state import last_values, memory_of, own_state, still_seen
+from optstream.mechanisms.base import (
+    LARGEST_SCALE,
+    OnlineMechanism,
+    last_values,
+    memory_of,
+    own_state,
+    still_seen,
+)
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, PrivacyModel, Spend, StepSpend
 from optstream.privacy.exact import Exact, exact

@@ -2,8 +2,8 @@
 
 from optstream.noise.gaussian import discrete_gaussian
 from optstream.noise.joint import joint_noise, joint_variance
+from optstream.noise.secure import secure_noise, simulated_noise
 from optstream.noise.source import NoiseSource
-from optstream.noise.sources import secure_noise, simulated_noise
 
 __all__ = [
     "NoiseSource",

@@ -1,6 +1,6 @@
 """What a measurement cost: frozen facts. How they are added up is `accounting`'s business."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import chain, pairwise
@@ -60,15 +60,7 @@ class JointSpend:
     currency: ClassVar[Currency] = "epsilon"
 
     def __post_init__(self) -> None:
-        parts = self.parts
-        fits = all(part.step == 1 and 0 <= part.start < part.stop <= self.n_steps for part in parts)
-        rises = all(before.stop <= part.start for before, part in pairwise(parts))
-        if not (fits and rises and all(self.groups)):
-            raise ParameterError(
-                "the groups of JointSpend must have parts that rise, do not overlap and lie inside the period"
-            )
-        if self.scale <= 0:
-            raise ParameterError(f"the scale of JointSpend must be greater than 0; got {self.scale}")
+        _check_parts(self)
         whole(self.n_nodes, "n_nodes of JointSpend", 1)
 
     @property
@@ -84,8 +76,7 @@ class JointSpend:
     @property
     def weights(self) -> tuple[int, ...]:
         """Whether each step of the period is measured: 1 or 0, shape (n_steps,)."""
-        measured = set(chain.from_iterable(self.parts))
-        return tuple(int(step in measured) for step in range(self.n_steps))
+        return _weights_of(self)
 
     @property
     def largest_parts(self) -> tuple[int, ...]:
@@ -121,36 +112,6 @@ def _most_of_one_part(group: Group, n_windows: int, window_length: int) -> NDArr
     )
     most: NDArray[np.int64] = np.maximum.reduce([np.zeros_like(last), *inside])
     return most
-
-
-def groups_to_document(groups: tuple[Group, ...]) -> list[list[list[int]]]:
-    """Return groups JSON-ready: [start, stop] of each part, a list for each group."""
-    return [[part_to_document(part) for part in group] for group in groups]
-
-
-def part_to_document(part: range) -> list[int]:
-    """Return a part JSON-ready: its start and stop."""
-    return [part.start, part.stop]
-
-
-def groups_from_document(document: object) -> tuple[Group, ...]:
-    """Return the groups that `groups_to_document` wrote, unchecked."""
-    return tuple(tuple(parts_from_document(group)) for group in _listed(document))
-
-
-def parts_from_document(group: object) -> Iterator[range]:
-    """Yield the parts of a list of `part_to_document`. Raises TypeError or ValueError for other things."""
-    for part in _listed(group):
-        start, stop = _listed(part)
-        if type(start) is not int or type(stop) is not int:
-            raise TypeError("a part is two integers")
-        yield range(start, stop)
-
-
-def _listed(document: object) -> list[object]:
-    if not isinstance(document, list):
-        raise TypeError("groups are lists of parts")
-    return document
 
 
 # What measurements with Gaussian noise cost, in rho: by the squares of what moves each of them.
@@ -194,14 +155,7 @@ class GaussianSpend:
     currency: ClassVar[Currency] = "rho"
 
     def __post_init__(self) -> None:
-        fits = all(part.step == 1 and 0 <= part.start < part.stop <= self.n_steps for part in self.parts)
-        rises = all(before.stop <= part.start for before, part in pairwise(self.parts))
-        if not (fits and rises):
-            raise ParameterError(
-                "the parts of GaussianSpend must rise, not overlap and lie inside the period"
-            )
-        if self.scale <= 0:
-            raise ParameterError(f"the scale of GaussianSpend must be greater than 0; got {self.scale}")
+        _check_parts(self)
 
     @property
     def unit_charge(self) -> Fraction:
@@ -211,8 +165,7 @@ class GaussianSpend:
     @property
     def weights(self) -> tuple[int, ...]:
         """Whether each step of the period is measured: 1 or 0, shape (n_steps,)."""
-        measured = set(chain.from_iterable(self.parts))
-        return tuple(int(step in measured) for step in range(self.n_steps))
+        return _weights_of(self)
 
     @property
     def whole_charge(self) -> Fraction:
@@ -242,14 +195,22 @@ class GaussianSpend:
         return total + np.cumsum(single[:-1])
 
 
-def parts_to_document(parts: Group) -> list[list[int]]:
-    """Return parts JSON-ready: [start, stop] of each."""
-    return [part_to_document(part) for part in parts]
+def _check_parts(spend: JointSpend | GaussianSpend) -> None:
+    """Raise ParameterError for an empty group, parts that fall, overlap or leave the period, and no scale."""
+    name = type(spend).__name__
+    fits = all(part.step == 1 and 0 <= part.start < part.stop <= spend.n_steps for part in spend.parts)
+    rises = all(before.stop <= part.start for before, part in pairwise(spend.parts))
+    if not (fits and rises and (isinstance(spend, GaussianSpend) or all(spend.groups))):
+        raise ParameterError(
+            f"the parts of {name} must be such that they rise, do not overlap and lie inside the period"
+        )
+    if spend.scale <= 0:
+        raise ParameterError(f"the scale of {name} must be greater than 0; got {spend.scale}")
 
 
-def parts_of_document(document: object) -> Group:
-    """Return the parts that `parts_to_document` wrote, unchecked."""
-    return tuple(parts_from_document(document))
+def _weights_of(spend: JointSpend | GaussianSpend) -> tuple[int, ...]:
+    measured = set(chain.from_iterable(spend.parts))
+    return tuple(int(step in measured) for step in range(spend.n_steps))
 
 
 @dataclass(frozen=True)
@@ -413,12 +374,28 @@ def check_currency(spends: Iterable[Spend], currency: Currency | None = None) ->
 def spend_to_document(spend: Spend) -> dict[str, Any]:
     """Return the spend, JSON-ready: its kind and fields, fractions as "numerator/denominator"."""
     kind = next(kind for kind, known in KINDS.items() if isinstance(spend, known))
-    values = {field.name: getattr(spend, field.name) for field in fields(spend)}
-    if isinstance(spend, JointSpend):
-        values["groups"] = groups_to_document(spend.groups)
-    if isinstance(spend, GaussianSpend):
-        values["parts"] = parts_to_document(spend.parts)
-    return {"kind": kind} | {name: _plain(value) for name, value in values.items()}
+    return {"kind": kind} | {field.name: _plain(getattr(spend, field.name)) for field in fields(spend)}
+
+
+def groups_to_document(groups: tuple[Group, ...]) -> list[list[list[int]]]:
+    """Return groups JSON-ready: [start, stop] of each part, a list for each group."""
+    document: list[list[list[int]]] = _plain(groups)
+    return document
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_entry(entry) for entry in value]
+    return str(value) if isinstance(value, Fraction) else value
+
+
+def _entry(value: Any) -> Any:
+    if isinstance(value, range):
+        return [value.start, value.stop]
+    if isinstance(value, tuple):
+        return _plain(value)
+    # a whole number is written as one, whatever its type, so that documents are stable
+    return int(value) if value == int(value) else str(value)
 
 
 def spend_from_document(document: Mapping[str, Any]) -> Spend:
@@ -433,50 +410,58 @@ def spend_from_document(document: Mapping[str, Any]) -> Spend:
         ) from error
 
 
-def _read(given: dict[str, Any]) -> Spend:
-    common: dict[str, Any] = {"level": int(given["level"]), "stage": str(given["stage"])}
-    common["first_step"] = int(given["first_step"])
-    match given.get("kind"):
-        case "step":
-            weights = tuple(_weight(weight) for weight in given["weights"])
-            return StepSpend(**common, weights=weights, **_scaled(given))
-        case "period":
-            return PeriodSpend(
-                **common, charges=tuple(Fraction(_weight(charge)) for charge in given["charges"])
-            )
-        case "capped":
-            common |= {"n_steps": int(given["n_steps"]), "cap": _weight(given["cap"])}
-            common["taken"] = tuple(int(step) for step in given["taken"])
-            weights = tuple(_weight(weight) for weight in given.get("taken_weights", ()))
-            return CappedSpend(**common, taken_weights=weights, **_scaled(given))
-        case "joint":
-            common |= {"n_steps": int(given["n_steps"]), "groups": groups_from_document(given["groups"])}
-            return JointSpend(**common, n_nodes=int(given["n_nodes"]), **_scaled(given))
-        case "gaussian":
-            common |= {"n_steps": int(given["n_steps"]), "parts": parts_of_document(given["parts"])}
-            return GaussianSpend(**common, **_scaled(given))
-        case kind:
-            known = ", ".join(KINDS)
-            raise ParameterError(f"a spend of kind {kind!r} cannot be priced; known kinds: {known}")
-
-
-def _scaled(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "scale": exact_from_text(given["scale"]),
-        "alpha_units": int(given["alpha_units"]),
-        "leaves_changed": int(given["leaves_changed"]),
-    }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        # a whole number is written as one, whatever its type, so that documents are stable
-        return [int(entry) if entry == int(entry) else str(entry) for entry in value]
-    return str(value) if isinstance(value, Fraction) else value
-
-
 def _weight(text: str | int) -> int | Fraction:
     if type(text) is int:
         return text
     weight = exact_from_text(text)
     return weight.numerator if weight.denominator == 1 else weight
+
+
+def _weights(listed: Iterable[str | int]) -> tuple[int | Fraction, ...]:
+    return tuple(_weight(one) for one in listed)
+
+
+def _parts(listed: object) -> Iterator[range]:
+    if not isinstance(listed, list):
+        raise TypeError("groups are lists of parts")
+    for part in listed:
+        if not isinstance(part, list):
+            raise TypeError("groups are lists of parts")
+        start, stop = part
+        if type(start) is not int or type(stop) is not int:
+            raise TypeError("a part is two integers")
+        yield range(start, stop)
+
+
+def groups_from_document(document: object) -> tuple[Group, ...]:
+    """Return the groups that `groups_to_document` wrote, unchecked. Raises TypeError or ValueError for other
+    things.
+    """
+    if not isinstance(document, list):
+        raise TypeError("groups are lists of parts")
+    return tuple(tuple(_parts(group)) for group in document)
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "stage": str,
+    "scale": exact_from_text,
+    "cap": _weight,
+    "weights": _weights,
+    "taken_weights": _weights,
+    "charges": lambda listed: tuple(map(Fraction, _weights(listed))),
+    "taken": lambda listed: tuple(map(int, listed)),
+    "groups": groups_from_document,
+    "parts": lambda listed: tuple(_parts(listed)),
+}
+"""How fields are read; those that are not listed are whole numbers."""
+
+
+def _read(given: dict[str, Any]) -> Spend:
+    kind = KINDS.get(given.get("kind", ""))
+    if kind is None:
+        known = ", ".join(KINDS)
+        raise ParameterError(f"a spend of kind {given.get('kind')!r} cannot be priced; known kinds: {known}")
+    if kind is CappedSpend:
+        given.setdefault("taken_weights", [])
+    found: Spend = kind(**{one.name: _READ.get(one.name, int)(given[one.name]) for one in fields(kind)})
+    return found

@@ -26,9 +26,8 @@ from optstream.mechanisms import (
     PeGaSus,
     PeGaSusTree,
 )
-from optstream.mechanisms.base import Mechanism
+from optstream.mechanisms.base import Mechanism, SeriesMechanism
 from optstream.mechanisms.optstream import LevelPlan
-from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import round_up_to_float

@@ -23,8 +23,7 @@ from optstream.mechanisms import (
     PeGaSus,
     Sample,
 )
-from optstream.mechanisms.base import Mechanism
-from optstream.mechanisms.series import SeriesMechanism
+from optstream.mechanisms.base import Mechanism, SeriesMechanism
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Feature
 from studies.evaluation.series import STEPS, Load

@@ -2,18 +2,15 @@
 
 import hashlib
 import json
-import math
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache
 from typing import IO, Any
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,8 +18,8 @@ import pyarrow.parquet as pq
 from data_contracts.metrics import LIMITS
 from optstream.storage.parquet import Claims, claims_of
 from optstream.storage.store import Location, StoreUrl, open_store
-from optstream.stream.private_period import quantise
 from tasks.config import Layout, Settings
+from tasks.ingest.clamping import countable
 from tasks.ingest.clock import fits_clock, start_of
 
 HASHED_AT_ONCE = 2**23
@@ -69,7 +66,9 @@ def _instant(told: object) -> datetime | None:
 
 
 def identity_of(file: Location) -> Identity:
-    """Return what differs for another file, or once this one was written to; None where there is none."""
+    """What differs for another file, or once this one was written to; None where there is none. An object's
+    tag may be a plain hash of what is in it: it is compared, and goes nowhere.
+    """
     try:
         if isinstance(file, StoreUrl):
             facts = open_store(file.parent).facts(file.name)
@@ -131,7 +130,11 @@ def claims_in(file: Location) -> Claims | None:
 
 @cache
 def forbid_spilling() -> None:
-    """Keep rows that Polars holds off the disk, here and in child processes: it spills rows in clear."""
+    """Keep rows that Polars holds off the disk from now on, here and in processes that this one starts.
+
+    Where four fifths of the memory are taken, Polars writes rows in clear below /var/tmp, and a process that
+    is killed leaves them there. Without that, a dump that is too large ends the process that reads it.
+    """
     pl.Config.load(json.dumps({"environment": {"POLARS_OOC_SPILL_MIN_BYTES": str(2**63 - 1)}}))
 
 
@@ -145,138 +148,6 @@ def scan_file(file: Location, **how: Any) -> pl.LazyFrame:
     return pl.scan_parquet(file, glob=False, hive_partitioning=False, **how)
 
 
-# One reading becomes an exact integer: absent, clamped, rounded, by the type of its column.
-
-FLOATS: dict[pl.DataType | type[pl.DataType], type[np.float32 | np.float64]] = {
-    pl.Float32: np.float32,
-    pl.Float64: np.float64,
-}
-LARGEST_MANTISSA = 2**62
-MOST_DIGITS = 38
-"""Of a decimal column that polars can read; a schema may have more."""
-LARGEST_DECIMAL = 10**MOST_DIGITS
-"""Above the integer of any decimal, and within 128 bits."""
-SOUND, ABSENT, INFINITE, MINUS_INFINITE, ABOVE, BELOW = KINDS = range(6)
-"""What a reading is found to be."""
-Bounds = tuple[Fraction, Fraction]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Expressions over a value column. units: int64, 0 where absent. kind: one of `KINDS`, int64."""
-
-    units: pl.Expr
-    kind: pl.Expr
-
-
-def countable(dtype: pl.DataType) -> bool:
-    """Whether a column of this type can be counted exactly."""
-    if isinstance(dtype, pl.Decimal):
-        return dtype.precision <= MOST_DIGITS
-    # A UInt128 can overflow on its way to a number with a sign: a reading would decide whether a day appears.
-    return dtype in FLOATS or (dtype.is_integer() and dtype != pl.UInt128)
-
-
-def kept_digits(scale: int, resolution: Fraction) -> int:
-    """Return how many decimals decide the rounding; None where half the resolution has endless digits."""
-    half = resolution / 2
-    return next((digits for digits in range(scale) if (half * 10**digits).denominator == 1), scale)
-
-
-@lru_cache(maxsize=64)
-def reading(column: str, dtype: pl.DataType, bounds: Bounds, resolution: Fraction) -> Reading:
-    """Return how a column of this type is read: clamped to the bounds, then rounded half up."""
-    limits = [math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds]
-    if dtype in FLOATS:
-        return _floats(pl.col(column).cast(dtype), dtype, bounds, limits, resolution)
-    return _integers(pl.col(column), dtype, bounds, limits, resolution)
-
-
-def _floats(
-    value: pl.Expr, dtype: pl.DataType, bounds: Bounds, limits: list[int], resolution: Fraction
-) -> Reading:
-    """Round floats, exactly only where needed: a customer's readings delay its own rows alone."""
-    number = FLOATS[dtype]
-    least, most = (pl.lit(float(number(float(bound))), dtype) for bound in bounds)
-    # so near to a tie floating point cannot decide: the errors of the decimal's float, of the resolution's
-    # and its inverse's, and of two operations are together below 4 eps of the largest quotient
-    doubt = 4 * float(np.finfo(number).eps) * (max(map(abs, limits)) + 1.0) + 1e-9
-
-    def count(values: pl.Series) -> pl.Series:
-        units, doubtful = np.zeros(len(values), dtype=np.int64), values.drop_nulls()
-        if len(doubtful):
-            exact = np.clip(quantise(doubtful.to_numpy(), resolution), limits[0], limits[1])
-            units[values.is_not_null().to_numpy()] = exact
-        return pl.Series(values.name, units)
-
-    shifted = value.cast(pl.Float64) / float(resolution) + 0.5
-    sure = (shifted - shifted.floor()).is_between(doubt, 1 - doubt, closed="none")
-    infinite = value.is_infinite().fill_null(False)
-    absent = value.is_null() | value.is_nan().fill_null(False)
-    sound = value.is_between(least, most).fill_null(False)
-    kind = (
-        pl.when(sound)
-        .then(SOUND)
-        .when(absent)
-        .then(ABSENT)
-        .when(infinite)
-        .then(pl.when(value > most).then(INFINITE).otherwise(MINUS_INFINITE))
-        .when(value > most)
-        .then(ABOVE)
-        .otherwise(BELOW)
-    )
-    units = (
-        pl.when(absent)
-        .then(0)
-        .when(value > most)
-        .then(limits[1])
-        .when(value < least)
-        .then(limits[0])
-        .when(sure)
-        .then(shifted.floor().cast(pl.Int64, strict=False))
-        .otherwise(_each(pl.when(sound & ~sure).then(value), count))
-    )
-    return Reading(units.cast(pl.Int64), kind.cast(pl.Int64))
-
-
-def _integers(
-    value: pl.Expr, dtype: pl.DataType, bounds: Bounds, limits: list[int], resolution: Fraction
-) -> Reading:
-    """Integers, and decimals as integers times a power of ten; one by one where 64 bits do not hold them."""
-    scale = 1
-    wide = isinstance(dtype, pl.Decimal) or dtype in (pl.UInt64, pl.Int128)
-    whole_type = pl.Int128 if wide else pl.Int64
-    whole = value.to_physical().cast(whole_type)
-    if isinstance(dtype, pl.Decimal):
-        digits = kept_digits(dtype.scale, resolution)
-        scale = 10**digits
-        whole = whole // pl.lit(10 ** (dtype.scale - digits), pl.Int128)
-    whole_bounds = math.ceil(bounds[0] * scale), math.floor(bounds[1] * scale)
-    low, high = (min(max(bound, -LARGEST_DECIMAL), LARGEST_DECIMAL) for bound in whole_bounds)
-    top, bottom = (resolution * scale).as_integer_ratio()
-
-    def count_long(values: pl.Series) -> pl.Series:
-        units = ((2 * bottom * number + top) // (2 * top) for number in values.fill_null(0))
-        cut = [min(max(one, limits[0]), limits[1]) for one in units]
-        return pl.Series(values.name, np.where(values.is_null().to_numpy(), 0, cut), pl.Int64)
-
-    def count(values: pl.Series) -> pl.Series:
-        cut = values.fill_null(0).clip(low - 1, high + 1).cast(pl.Int64).to_numpy()
-        units = np.clip(quantise(cut, resolution * scale), limits[0], limits[1])
-        return pl.Series(values.name, np.where(values.is_null().to_numpy(), 0, units))
-
-    is_long = max(-low, high) + 2 >= LARGEST_MANTISSA
-    above, below = whole > pl.lit(high, whole_type), whole < pl.lit(low, whole_type)
-    kind = pl.when(value.is_null()).then(ABSENT).when(above).then(ABOVE).when(below).then(BELOW)
-    units = _each(whole, count_long if is_long else count)
-    return Reading(units, kind.otherwise(SOUND).cast(pl.Int64))
-
-
-def _each(value: pl.Expr, count: Callable[[pl.Series], pl.Series]) -> pl.Expr:
-    # All of the arithmetic is inside: polars may evaluate what stands around it on rows of its choice.
-    return value.map_batches(count, return_dtype=pl.Int64, is_elementwise=True)
-
-
 # What a Parquet file's footer must say before a row of it is read.
 
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
@@ -288,7 +159,13 @@ MOST_SHOWN = 10
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file of a chunk and the rule that it broke; `start`, `length` in the timestamp column's unit."""
+    """One file of a chunk: where it stands, and the rule that it broke, if any.
+
+    day, leaf: indices; of a file with the rows of every leaf the first leaf's. start, length: of the day's
+    steps, in the timestamp column's own unit. value, customer: the columns' types. rows: as the footer
+    claims. floats: columns that name customers or leaves by floats. found: the columns of a file without the
+    right ones, where they are few: many may be a customer's each, and their names are nobody's to show.
+    """
 
     number: int
     day: int

@@ -11,8 +11,9 @@ from data_contracts.metrics import FILE_FAULTS, raw_columns
 from optstream.stream.lattice import BETWEEN
 from tasks.config import Settings
 from tasks.config.fields import LONGEST_COLUMN
-from tasks.ingest import formats as kinds
-from tasks.ingest.formats import KINDS, Reading, SourceFile, facts_of, reading, scan_file
+from tasks.ingest import clamping as kinds
+from tasks.ingest.clamping import KINDS, Reading, reading
+from tasks.ingest.formats import SourceFile, facts_of, scan_file
 
 OUTSIDE, OFF_GRID, NO_TIMESTAMP, NO_LEAF = -1, -2, -3, -4
 NO_STEP = 4

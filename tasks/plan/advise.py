@@ -19,14 +19,7 @@ from optstream.errors import ConfigurationError, ParameterError
 from optstream.history.blocks import Blocks
 from optstream.history.prior import TemporalPrior
 from optstream.mechanisms import on_tree
-from optstream.mechanisms.history_informed_tree import (
-    BETTER,
-    LEAST,
-    MOVES,
-    WORTH_IT,
-    leaves_by_level,
-    misses_unmeasured,
-)
+from optstream.mechanisms.blocks import BETTER, LEAST, MOVES, WORTH_IT, leaves_by_level, misses_unmeasured
 from optstream.privacy import JointSpend
 from optstream.stream import AggregationTree, Lattice
 from optstream.stream.public_days import PublicDays

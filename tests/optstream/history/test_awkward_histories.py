@@ -9,13 +9,14 @@ from optstream.history.blocks import BlockHistory
 from optstream.history.filter import (
     MOST_FITTED,
     NEAR_DAYS,
+    Question,
     around,
+    conditioned,
     in_sight,
     latest,
     seen_tree,
+    step_blocks,
 )
-from optstream.history.learn import step_blocks
-from optstream.history.posterior import Question, conditioned
 from optstream.history.prior import TemporalPrior
 from optstream.stream import AggregationTree, Calendar
 from optstream.stream.public_days import PublicDays

@@ -7,9 +7,9 @@ from scipy.special import ndtri
 
 from optstream.history.blocks import Blocks
 from optstream.history.counts import LEAST_GAMMA_SHAPE, SHARES, band_edges, count_bands, level_factors
+from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
 from optstream.history.self_check import left_out
-from optstream.history.tree import Seen, TreePosterior
 from optstream.stream import AggregationTree
 
 

@@ -18,7 +18,7 @@ from optstream.history.counts import (
     shapes_of,
     shared_fit,
 )
-from optstream.history.learn import step_blocks
+from optstream.history.filter import step_blocks
 from optstream.stream.covariate import Covariate
 from tests.optstream.history.test_tree_counts import BELIEF, TREE, histories, history
 from tests.optstream.monte_carlo import Z, agree

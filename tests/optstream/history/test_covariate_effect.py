@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from optstream.history import covariates as covariate_effect
-from optstream.history import posterior as posterior_module
+from optstream.history import filter as filter_module
 from optstream.history.blocks import Blocks
-from optstream.history.covariate_columns import columns_of
-from optstream.history.covariates import effect_of
-from optstream.history.posterior import Question, explained, fit, series_of
+from optstream.history.covariates import columns_of, effect_of
+from optstream.history.filter import Question, explained, fit, series_of
+from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
-from optstream.history.tree import Seen, TreePosterior
 from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
@@ -43,7 +42,7 @@ def temperature(generator, rows=6):
 @pytest.mark.parametrize("noise", [1e-4, 0.05, 1e3])
 def test_it_is_the_dense_process(noise, monkeypatch):
     """Of normal noise, which nothing is cut off of."""
-    monkeypatch.setattr(posterior_module, "with_own_noise", lambda posterior: posterior)
+    monkeypatch.setattr(filter_module, "with_own_noise", lambda posterior: posterior)
     monkeypatch.setattr(covariate_effect, "STRENGTHS", (1.0,))
     generator = np.random.default_rng(1)
     seen, covariate = seen_of(generator, noise), temperature(np.random.default_rng(1))

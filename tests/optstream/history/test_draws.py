@@ -10,9 +10,9 @@ from optstream.estimation.replicates import keys_of
 from optstream.history import draws as module
 from optstream.history.blocks import Blocks
 from optstream.history.draws import ErrorDraws, Frequencies, own_draws, shared_draws
-from optstream.history.posterior import event_numbers
+from optstream.history.filter import event_numbers
+from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, TemporalPrior
-from optstream.history.tree import Seen, TreePosterior
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 from tests.optstream.history.dense import Dense, by_hand

@@ -9,13 +9,11 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.history.blocks import BlockHistory, Blocks, n_series_of, packed, unpacked
-from optstream.history.filter import latest
-from optstream.history.learn import star
-from optstream.history.posterior import Question, fit
+from optstream.history.filter import Question, fit, latest, star
+from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
 from optstream.history.robust import information, score, with_known_noise
 from optstream.history.self_check import is_unlike
-from optstream.history.tree import Seen, TreePosterior
 from optstream.measurement.blocks import BLOCKS, measure_blocks
 from optstream.noise import joint_variance, simulated_noise
 from optstream.privacy import JointSpend, StepSpend

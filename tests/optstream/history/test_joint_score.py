@@ -5,14 +5,14 @@ import pytest
 from scipy.special import ndtr
 
 from optstream.history.blocks import Blocks
-from optstream.history.learn import star
+from optstream.history.filter import star
+from optstream.history.posterior import NoiseGroups, Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
 from optstream.history.robust import (
     joint_information,
     joint_score,
     with_known_noise,
 )
-from optstream.history.tree import NoiseGroups, Seen, TreePosterior
 from optstream.noise import joint_noise, simulated_noise
 
 pytestmark = pytest.mark.slow

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from optstream.history import filter as filter_module
-from optstream.history import posterior as posterior_module
 from optstream.history.covariates import effect_of
-from optstream.history.filter import MORE_OF_DAYS, PeriodErrors
-from optstream.history.posterior import Conditioned, Fitted, series_of
-from optstream.history.tree import TreePosterior
+from optstream.history.filter import MORE_OF_DAYS, Conditioned, Fitted, PeriodErrors, series_of
+from optstream.history.posterior import TreePosterior
 from optstream.stream.covariate import Covariate
 from tests.optstream.history.dense import Dense
 from tests.optstream.history.test_tree_posterior import NOISES, SLOTS, TREES, blocks_of, case
@@ -36,8 +34,7 @@ def errors_of(tree_name="ragged", *, factor=FACTOR, is_day=True, noise=1.0, noth
 @pytest.fixture
 def exact(monkeypatch):
     """The noise's part by a small difference."""
-    for module in (filter_module, posterior_module):
-        monkeypatch.setattr(module, "MORE_NOISE", 1e-4)
+    monkeypatch.setattr(filter_module, "MORE_NOISE", 1e-4)
 
 
 def off(drawn, variances):

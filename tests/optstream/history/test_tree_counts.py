@@ -17,7 +17,7 @@ TREE = AggregationTree(
     ("city", "a", "b", *(f"z{number}" for number in range(6))), (-1, 0, 0, 1, 1, 1, 2, 2, 2)
 )
 RATES = np.array([0.1, 0.1, 9.0, 2.0, 0.5, 0.1])
-BELIEF = FilterState(BlockHistory.empty(0), TemporalPrior.broad(24), DAYS)
+BELIEF = FilterState(TemporalPrior.broad(24), DAYS)
 
 
 def history(level, starts, length, scale, seed=0):

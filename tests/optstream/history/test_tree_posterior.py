@@ -7,9 +7,9 @@ import pytest
 
 from optstream.history.blocks import Blocks, LagTables
 from optstream.history.learn import learn, likelihood_gradient
+from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
 from optstream.history.self_check import day_squares, day_surprises, left_out
-from optstream.history.tree import Seen, TreePosterior
 from optstream.stream import AggregationTree, Lattice
 from tests.optstream.estimation.lattices import incomplete, product
 from tests.optstream.history.dense import Dense

@@ -10,7 +10,7 @@ import pytest
 from optstream import mechanisms
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import MECHANISMS, Hierarchical, OptStream, PeGaSus, PeGaSusTree
-from optstream.mechanisms.series import OnlineMechanism, SeriesMechanism
+from optstream.mechanisms.base import OnlineMechanism, SeriesMechanism
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
 

@@ -14,10 +14,10 @@ from scipy import stats
 
 from optstream.errors import NoiseError
 from optstream.measurement.grouping import ON_DEVIATION
-from optstream.mechanisms import series
+from optstream.mechanisms import base
 from optstream.noise import discrete_gaussian, joint_noise, secure_noise, simulated_noise
+from optstream.noise.secure import SecureNoise
 from optstream.noise.source import LARGEST_SCALE
-from optstream.noise.sources import SecureNoise
 
 FALSE_ALARM = 1e-8
 SOURCES = [secure_noise(), simulated_noise(20160201)]
@@ -94,7 +94,7 @@ def test_the_largest_scale_is_drawn():
 
 def test_what_mechanisms_may_plan_can_be_drawn():
     """PeGaSus draws on a comparison at 8 times the scale that it plans with, the most of all."""
-    assert ON_DEVIATION * series.LARGEST_SCALE <= LARGEST_SCALE
+    assert ON_DEVIATION * base.LARGEST_SCALE <= LARGEST_SCALE
 
 
 def opendps(kind, scale, size):

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from tasks.ingest import formats
+from tasks.ingest import clamping
 from tasks.ingest import rows as cells
 
 SOUND, TIE, NEAR_TIE = 1.25, 1.0005, 1.00050000000001
@@ -13,7 +13,7 @@ SOUND, TIE, NEAR_TIE = 1.25, 1.0005, 1.00050000000001
 def work(monkeypatch):
     """How many files were scanned for readings, and how many readings were decided exactly."""
     done = {"scans": 0, "exact": 0}
-    scan, quantise = cells.scan, formats.quantise
+    scan, quantise = cells.scan, clamping.quantise
 
     def counted_scan(file):
         done["scans"] += 1
@@ -24,7 +24,7 @@ def work(monkeypatch):
         return quantise(raw, resolution)
 
     monkeypatch.setattr(cells, "scan", counted_scan)
-    monkeypatch.setattr(formats, "quantise", counted)
+    monkeypatch.setattr(clamping, "quantise", counted)
     return done
 
 

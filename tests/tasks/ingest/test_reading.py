@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from optstream.stream.private_period import quantise
 from tasks.config import Layout
-from tasks.ingest.formats import countable, reading
+from tasks.ingest.clamping import countable, reading
 from tasks.ingest.rows import COUNTED
 
 BOUNDS = (Fraction("-2.5"), Fraction("100.0005"))

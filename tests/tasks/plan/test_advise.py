@@ -10,8 +10,7 @@ import pytest
 from flows.cli.setup import as_toml
 from optstream.errors import ConfigurationError
 from optstream.history.prior import TemporalPrior
-from optstream.mechanisms.blocks import Figures
-from optstream.mechanisms.history_informed_tree import choose_level_shares
+from optstream.mechanisms.blocks import Figures, choose_level_shares
 from tasks.config import load_settings
 from tasks.plan.advise import (
     Choice,

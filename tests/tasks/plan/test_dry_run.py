@@ -10,7 +10,8 @@ import pytest
 
 from optstream import mechanisms
 from optstream.estimation.variances import noise_variances
-from optstream.mechanisms.history_informed_tree import choose_plan_blocks, expected_level_misses, tree_figures
+from optstream.mechanisms.blocks import choose_plan_blocks, expected_level_misses
+from optstream.mechanisms.history_informed import tree_figures
 from optstream.noise import simulated_noise
 from optstream.privacy import worst_window
 from tasks.config import load_settings

@@ -9,7 +9,7 @@ from optstream.catalogue import read_catalogue, read_published
 from optstream.history.blocks import unpacked
 from optstream.ledger import ReleaseState
 from optstream.mechanisms import HistoryInformedTree
-from optstream.noise.sources import SimulatedNoise
+from optstream.noise.secure import SimulatedNoise
 from tasks.release import pipeline as steps
 from tasks.release import revise
 from tasks.release.mechanism import mechanism_for

@@ -9,7 +9,7 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.measurement.blocks import DriftingBlocks
 from optstream.mechanisms import blocks as block_groups
-from optstream.mechanisms import blocks as module
+from optstream.mechanisms import history_informed as module
 from optstream.mechanisms.blocks import BlockGroups
 from optstream.privacy import JointSpend, PrivacyModel, worst_window
 from optstream.privacy.rules import cut_evenly

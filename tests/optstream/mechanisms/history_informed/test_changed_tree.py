@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from optstream.history.blocks import BlockHistory
-from optstream.mechanisms.history_informed_tree import carried_levels, guesses, refined
+from optstream.history.changed_tree import carried_levels, guesses, refined
 from optstream.stream import DatedHierarchy, TreeChange
 
 OLDEST = (("FR", None), ("N", "FR"), ("S", "FR"), ("1", "N"), ("2", "N"), ("3", "S"), ("4", "S"))

@@ -182,7 +182,7 @@ def test_what_a_version_with_other_components_learned_is_learned_anew_the_next_n
     state = draw(before, trips(10))[-1].state
     assert state["learned"] < 10
     ready = after.prepared(state, 10 * SLOTS)
-    medians = after.pattern._belief(None, 0).prior.logs
+    medians = after._belief(None).prior.logs
     assert ready["learned"] == 10
     assert len(ready["prior"]) == len(medians)
     assert not np.allclose(ready["prior"], medians)

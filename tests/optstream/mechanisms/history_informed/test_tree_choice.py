@@ -7,13 +7,13 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.history.blocks import Blocks
-from optstream.history.filter import PlannedBlocks, PlannedNoise, expected_level_errors, level_errors
+from optstream.history.plan import PlannedBlocks, PlannedNoise, expected_level_errors, level_errors
+from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
-from optstream.history.tree import Seen, TreePosterior
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
-from optstream.mechanisms.blocks import Figures
-from optstream.mechanisms.history_informed_tree import (
+from optstream.mechanisms.blocks import (
     LEAST,
+    Figures,
     choose_level_shares,
     choose_tree_blocks,
     expected_error_of,

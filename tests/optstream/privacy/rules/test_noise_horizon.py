@@ -7,7 +7,7 @@ import pytest
 
 from optstream import PrivacyModel
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Laplace
-from optstream.mechanisms.history_informed_tree import tree_figures
+from optstream.mechanisms.history_informed import tree_figures
 from optstream.privacy import JointSpend
 from optstream.privacy.horizon import loss_over
 from optstream.privacy.rules import Draws, Horizon, errs_less

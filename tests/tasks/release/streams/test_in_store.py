@@ -133,12 +133,16 @@ def test_the_doctor_looks_at_stores(moved):
     moved.release(DAY)
     now = datetime(2016, 7, 1, 12, tzinfo=UTC)
     found = examine(moved.settings, {}, now, lambda url: None)
-    (times,) = [one for one in found if "an object store tells its readers" in one.rule]
+    (times,) = [one for one in found if "an object store shows when" in one.rule]
     assert times.severity == "note"
     assert "published.not_before" in times.remedy
     assert [one.place for one in found if one.is_bad and "://" in one.place] == []
     moved.configure('value = "load_mw"\n[trusted]', 'value = "load_mw"\nnot_before = "06:00"\n[trusted]')
-    assert not [one for one in examine(moved.settings, {}, now, lambda url: None) if "tells" in one.rule]
+    assert not [
+        one
+        for one in examine(moved.settings, {}, now, lambda url: None)
+        if "an object store shows" in one.rule
+    ]
     for path in moved.filesystem.find(f"{moved.root}/dumps"):
         if path.endswith("_SUCCESS"):
             moved.filesystem.rm_file(path)

@@ -1,0 +1,204 @@
+"""Blocks measured on a tree, carried over a change of it: a public, linear map of noisy sums.
+
+Blocks of earlier days were measured at the old nodes. A current node that is the same unit has its row; what
+was merged is added up; a part of what was split has its public share of it; units that came into a node or
+left it are added to its row or taken from it. A unit that had no readings is, for the days before, as large
+as a share of its siblings. Shares that were guessed are learned again from the blocks since.
+
+Privacy: none; all of it is computed from noisy sums and the public list of changes (docs/privacy.md, Lemma
+18). Source: none; it is our own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from optstream.history.blocks import BlockHistory
+from optstream.history.filter import Histories
+from optstream.stream import AggregationTree
+from optstream.stream.changes import TreeMap
+
+GUESSED = "guessed"
+"""In a state: the leaves whose share of the days before was not measured, and since when each is."""
+SPLIT_DEVIATION, ADDED_DEVIATION = 0.5, 1.0
+"""How far, relative, the share of a part may lie from the public one; of a new unit from a typical one's."""
+
+
+def carried_levels(levels: Mapping[str, Any], between: TreeMap) -> dict[str, Any]:
+    """Return the levels' states for the tree that follows.
+
+    A history is in the order of the new tree's nodes; it is left out where it does not exist for all of them:
+    a level that was not measured before, or at other blocks than the parts of its nodes.
+    """
+    histories = {
+        int(level): BlockHistory.from_document(own["history"])
+        for level, own in levels.items()
+        if own and own.get("history")
+    }
+    found = {}
+    for level, own in levels.items():
+        history = _carried(histories, int(level), between) if int(level) in histories else None
+        kept = {key: value for key, value in (own or {}).items() if key != "history"}
+        found[level] = kept if history is None else {**kept, "history": history.to_document()}
+    return found
+
+
+def guesses(between: TreeMap, first_step: int) -> list[dict[str, Any]]:
+    """Return the leaves whose size on earlier days was not measured, JSON-ready for a state.
+
+    Of each its level and row, and of those that it has a share of, together with the share, its uncertainty,
+    and the rows above that lack it.
+    """
+    tree = between.after
+    level_of, row_of = _places(tree)
+    parts_of: dict[str, list[str]] = {}
+    found = []
+    for leaf, parts in zip(tree.leaves, between.leaves, strict=True):
+        # a part that was merged with a neighbour since has a row that holds more than its share
+        for old, share in parts.items() if len(parts) == 1 else ():
+            if share < 1:
+                parts_of.setdefault(old, []).append(leaf)
+    for leaf, parts in zip(tree.leaves, between.leaves, strict=True):
+        own = {"at": [level_of[leaf], row_of[leaf]], "since": first_step}
+        if not parts:
+            siblings = _siblings(between, leaf, level_of)
+            if siblings:
+                above = [[level_of[node], row_of[node]] for node in _above(tree, leaf)]
+                rows = [row_of[one] for one in siblings]
+                guess = {"share": 1.0 / len(rows), "doubt": ADDED_DEVIATION, "parts": False, "above": above}
+                found.append({**own, "beside": rows, **guess})
+        elif len(parts) == 1 and next(iter(parts.values())) < 1:
+            ((old, share),) = parts.items()
+            siblings = [one for one in parts_of[old] if level_of[one] == level_of[leaf]]
+            whole = sum(float(between.leaves[tree.leaves.index(one)].get(old, 0)) for one in siblings)
+            if len(siblings) > 1:
+                rows = [row_of[one] for one in siblings]
+                guess = {"share": float(share) / whole, "doubt": SPLIT_DEVIATION, "parts": True, "above": []}
+                found.append({**own, "beside": rows, **guess})
+    return found
+
+
+def refined(guessed: Sequence[Mapping[str, Any]], histories: Histories) -> dict[int, BlockHistory]:
+    """Return the blocks with the guessed rows of earlier days corrected by the later blocks.
+
+    `guessed` is of `guesses`; only rows of guessed leaves, and those above new ones, change.
+    """
+    if not guessed:
+        return dict(histories)
+    found = {level: replace(one, sums=one.sums.astype(np.float64)) for level, one in histories.items()}
+    shares = [_share(one, histories) for one in guessed]
+    groups: dict[tuple[Any, ...], float] = {}
+    for one, share in zip(guessed, shares, strict=True):
+        groups[_group(one)] = groups.get(_group(one), 0.0) + share
+    for one, share in zip(guessed, shares, strict=True):
+        level, row = one["at"]
+        if level not in found:
+            continue
+        whole = groups[_group(one)]
+        # where noise leaves no part anything, or readings are negative, the guesses stand: they add up to 1
+        of_all = share if not one["parts"] else share / whole if whole > 0 else float(one["share"])
+        was = histories[level].starts < one["since"]
+        sums = of_all * histories[level].sums[one["beside"]][:, was].sum(axis=0)
+        found[level].sums[row, was] = sums
+        for upper, place in one["above"]:
+            if upper in found and _same_blocks(found[upper], found[level]):
+                found[upper].sums[place, was] += sums
+    return found
+
+
+def _group(one: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The parts of one unit, whose shares add up to 1; a new unit is by itself."""
+    return (one["at"][0], *(one["beside"] if one["parts"] else one["at"]))
+
+
+def _share(one: Mapping[str, Any], histories: Histories) -> float:
+    """The share of a leaf in its siblings, by the blocks since the change, joined with the guess."""
+    level, row = one["at"]
+    guess = float(one["share"])
+    if level not in histories:
+        return guess
+    history = histories[level]
+    since = history.starts >= one["since"]
+    if not since.any():
+        return guess
+    weight = 1.0 / history.scales[since] ** 2
+    own, siblings = history.sums[row, since], history.sums[one["beside"]][:, since].sum(axis=0)
+    whole = float(siblings @ weight)
+    if whole == 0:
+        return guess
+    measured = float(own @ weight) / whole
+    # noise of own and of its siblings, over the siblings' sum
+    noise = 2.0 * float(weight.sum()) * (1 + len(one["beside"]) * measured**2) / whole**2
+    variance = (float(one["doubt"]) * guess) ** 2
+    return max((measured / noise + guess / variance) / (1.0 / noise + 1.0 / variance), 0.0)
+
+
+def _siblings(between: TreeMap, leaf: str, level_of: Mapping[str, int]) -> list[str]:
+    """The leaves with a past that stand nearest to a new one, on its level."""
+    tree = between.after
+    past = {one for one, parts in zip(tree.leaves, between.leaves, strict=True) if parts}
+    for node in _above(tree, leaf):
+        below = tree.leaves_in([node])
+        found = [one for one, inside in zip(tree.leaves, below.tolist(), strict=True) if inside]
+        found = [one for one in found if one in past and level_of[one] == level_of[leaf]]
+        if found:
+            return found
+    return []
+
+
+def _above(tree: AggregationTree, leaf: str) -> list[str]:
+    """The nodes above a leaf, the nearest first."""
+    found, at = [], tree.parents[tree.nodes.index(leaf)]
+    while at >= 0:
+        found.append(tree.nodes[at])
+        at = tree.parents[at]
+    return found
+
+
+def _places(tree: AggregationTree) -> tuple[dict[str, int], dict[str, int]]:
+    """The level of each node, and its row within that."""
+    levels = dict(zip(tree.nodes, tree.depths.tolist(), strict=True))
+    return levels, {tree.nodes[index]: row for level in tree.levels for row, index in enumerate(level)}
+
+
+def _carried(histories: Histories, level: int, between: TreeMap) -> BlockHistory | None:
+    """One level's blocks at the current nodes; None where they do not follow from the old ones."""
+    before, after = between.before, between.after
+    if level >= after.n_levels:
+        return None
+    level_of, row_of = _places(before)
+    base, n_new = histories[level], len(after.levels[level])
+    sums = np.zeros((n_new, base.n_blocks))
+    for row, index in enumerate(after.levels[level]):
+        for old, weight in _made_of(between, after.nodes[index], set(histories), level_of).items():
+            source = histories.get(level_of[old])
+            if source is None or not _same_blocks(source, base):
+                return None
+            sums[row] += weight * source.sums[row_of[old]]
+    return replace(base, sums=np.round(sums))
+
+
+def _made_of(
+    between: TreeMap, node: str, measured: set[int], level_of: Mapping[str, int]
+) -> dict[str, float]:
+    """The old nodes whose sums add up to a current node, each with its weight."""
+    below = between.after.leaves_in([node])
+    weights: dict[str, float] = {}
+    for inside, parts in zip(below.tolist(), between.leaves, strict=True):
+        for old, share in parts.items() if inside else ():
+            weights[old] = weights.get(old, 0.0) + float(share)
+    same = between.nodes.get(node)
+    if same is None or level_of[same] not in measured:
+        return weights
+    of_same = between.before.leaves_in([same])
+    for old, inside in zip(between.before.leaves, of_same.tolist(), strict=True):
+        if inside:
+            weights[old] = weights.get(old, 0.0) - 1.0
+    rest = {old: weight for old, weight in weights.items() if abs(weight) > 1e-12}
+    return {same: 1.0, **rest} if same not in rest else {same: 1.0 + rest.pop(same), **rest}
+
+
+def _same_blocks(one: BlockHistory, other: BlockHistory) -> bool:
+    return np.array_equal(one.starts, other.starts) and np.array_equal(one.lengths, other.lengths)

@@ -1,0 +1,114 @@
+"""How far a plan's estimates are expected to miss, by the prior alone: known before anything is measured."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.history.blocks import Blocks
+from optstream.history.posterior import Rotation, Seen, TreePosterior
+from optstream.history.prior import TemporalPrior
+from optstream.history.robust import known_information
+from optstream.stream import AggregationTree
+
+MOST_LOOKED_AT = 4
+ROUNDS = 2
+"""In which it is found how much of a heavy noise the estimate takes off (`robust_noise`)."""
+
+
+@dataclass(frozen=True)
+class PlannedNoise:
+    """The noise of a block's mean, relative to a series' size.
+
+    scale: Of the noise. sizes: of the groups that share it, and the part of the blocks in such; 1 for Laplace
+    noise.
+    """
+
+    scale: float
+    sizes: tuple[tuple[int, float], ...] = ((1, 1.0),)
+
+    @property
+    def variance(self) -> float:
+        """The mean variance."""
+        return self.scale**2 * sum(part * (size + 1) * (size + 2) / 3.0 for size, part in self.sizes)
+
+    def noise_variance(self, model_variance: float) -> float:
+        """Return the variance of normal noise with the same information, at this variance of the model."""
+        information = sum(
+            part * known_information(model_variance, self.scale, size) for size, part in self.sizes
+        )
+        least = 1.0 / sum(part / (size * self.scale**2) for size, part in self.sizes)
+        return float(np.clip(1.0 / information - model_variance, least, self.variance))
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedBlocks:
+    """Blocks that will be known, and the steps that are judged by them; of days of one kind.
+
+    The rotation is most of the work, and does not depend on the noise and the tree.
+    """
+
+    prior: TemporalPrior
+    blocks: Blocks
+    rotation: Rotation
+    judged: Blocks
+
+    @classmethod
+    def of(
+        cls, prior: TemporalPrior, starts: NDArray[np.int64], lengths: NDArray[np.int64], period: range
+    ) -> "PlannedBlocks":
+        """Return the plan of blocks with these clock places and lengths in steps, (n,)."""
+        blocks = Blocks.at(starts, lengths, weight=1.0 / lengths)
+        judged = Blocks.at(np.array(period, dtype=np.int64))
+        return cls(prior, blocks, Rotation.of(prior, blocks), judged)
+
+    def posterior(self, tree: AggregationTree, noise: NDArray[np.float64]) -> TreePosterior:
+        """Return the posterior of a tree of leaves of size 1 whose nodes are measured with this noise."""
+        shape = (len(tree.nodes), self.blocks.clock.size)
+        seen = Seen(tree, self.blocks, np.zeros(shape), noise, np.ones(len(tree.leaves)))
+        return TreePosterior(self.prior, seen, self.rotation)
+
+
+def expected_error(plan: PlannedBlocks, noise: PlannedNoise | None) -> float:
+    """Return the root mean square error of a step of a single series, relative to its size.
+
+    Where nothing is measured, `noise` is None.
+    """
+    single = AggregationTree(("series",), (-1,))
+    return float(expected_level_errors(plan, single, (noise,))[0])
+
+
+def expected_level_errors(
+    plan: PlannedBlocks, tree: AggregationTree, noise: Sequence[PlannedNoise | None]
+) -> NDArray[np.float64]:
+    """Return for each level the root mean square error of a node's step, relative to the node, (n_levels,).
+
+    As `expected_error`, over a tree whose leaves are of size 1; noise is relative to a leaf's size, None for
+    a level that is not measured. At most `MOST_LOOKED_AT` nodes of a level are used, spread over it.
+    """
+    variances = [np.inf if one is None else one.variance for one in noise]
+    errors = level_errors(plan, tree, variances)
+    leaves = [float(tree.leaves_below[level.start : level.stop].mean()) for level in tree.levels]
+    for _ in range(ROUNDS):
+        variances = [
+            np.inf if one is None else one.noise_variance(float((missed * size) ** 2))
+            for one, missed, size in zip(noise, errors, leaves, strict=True)
+        ]
+        errors = level_errors(plan, tree, variances)
+    return errors
+
+
+def level_errors(
+    plan: PlannedBlocks, tree: AggregationTree, variances: Sequence[float]
+) -> NDArray[np.float64]:
+    """Return `expected_level_errors` for normal noise of these variances, relative to a leaf's."""
+    looked_at = [
+        np.unique(np.linspace(level.start, level.stop - 1, MOST_LOOKED_AT).astype(np.int64))
+        for level in tree.levels
+    ]
+    posterior = plan.posterior(tree, np.array(variances)[np.array(tree.depths)])
+    found = posterior.variances(plan.judged, np.concatenate(looked_at)).mean(axis=1)
+    leaves = posterior.weights[np.concatenate(looked_at), 0]
+    relative = np.split(found / leaves**2, np.cumsum([len(nodes) for nodes in looked_at])[:-1])
+    return np.asarray(np.sqrt([level.mean() for level in relative]))
