@@ -54,11 +54,8 @@ class Broken:
 
 
 def judge(contract: Contract, metrics: pl.DataFrame) -> tuple[ExpectationSuiteValidationResult, list[Broken]]:
-    """Return the library's result and what is broken, in the suite's order.
-
-    metrics: a row for each (day, region), at least one. Raises ContractError unless each expectation of the
-    suite was evaluated without error, and some expectation that stops a day judges each structural column:
-    a judge that did not look must not pass a day.
+    """Return the library's result and what is broken; raise ContractError where a structural column went
+    unjudged.
     """
     name = contract.name
     if metrics.is_empty():

@@ -1,9 +1,4 @@
-"""The frames of metrics that suites judge: their columns, those of which a suite must not be silent, and how
-frames of a private period and of a release are made.
-
-No frame holds a reading. Whether a day appears must not depend on one: what stops a day is structural, that
-is files, columns, types, rows and steps. This module does not import Great Expectations.
-"""
+"""The frames of metrics that suites judge. None holds a reading, and what stops a day is structural."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date

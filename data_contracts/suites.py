@@ -1,8 +1,4 @@
-"""The built-in suites: of raw readings, private periods and releases; what stops a day, and what only alarms.
-
-Of metered input only files can stop a day: what a customer's rows do changes counts and alarms, never whether
-a day appears (docs/privacy.md, Lemma 2c). Of aggregated input a row is a step, and steps are structural.
-"""
+"""The built-in suites; of metered input only files can stop a day (docs/privacy.md, Lemma 2c)."""
 
 from collections.abc import Sequence
 from functools import cache

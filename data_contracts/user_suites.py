@@ -1,8 +1,4 @@
-"""Users' own suites: Great Expectations' JSON or a Python file. They raise alarms, and stop no day.
-
-Whether a day appears must not depend on a reading, and what a user expects of counts may. A Python file runs
-with the rights of the run, so it must be as hard to replace as the configuration.
-"""
+"""Users' own suites, which raise alarms and stop no day. A Python file runs with the rights of the run."""
 
 import json
 import os

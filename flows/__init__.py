@@ -1,8 +1,4 @@
-"""Command line and orchestration.
-
-Importing it has linear algebra run in one thread, unless the environment says otherwise: on matrices as small
-as here, waiting threads of OpenBLAS use up a second processor and save no time.
-"""
+"""Command line and orchestration; linear algebra runs in one thread unless the environment says otherwise."""
 
 import os
 

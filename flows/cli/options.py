@@ -66,11 +66,7 @@ def parse_day(text: str) -> date:
 
 
 def periods_asked(settings: Settings, asked: Collection[date]) -> list[date]:
-    """The periods of the stream that were asked for, rising: where they are hours, a day stands for its own.
-
-    Raises WordsError for an hour where periods are days, one that its day does not have, and a day that the
-    zone skipped.
-    """
+    """Return the periods that were asked for, rising; WordsError for one that the stream does not have."""
     found = set[date]()
     try:
         for one in asked:
@@ -156,13 +152,7 @@ class Done(NamedTuple):
 def each_stream(
     configs: Sequence[Path] | None, as_json: bool, command: Callable[[Settings, Terminal], Done]
 ) -> NoReturn:
-    """Call a command for each stream, and exit with its code.
-
-    For several: 0 if all are well, 2 if none could begin, else 1; after the last a line for each stream, and
-    with `--json` one document that holds each one's. An OptStreamError or OSError ends its stream alone.
-
-    Raises WordsError where two files are of one stream.
-    """
+    """Call a command for each stream, and exit with 0 if all are well, 2 if none could begin, else 1."""
     files = files_of(configs)
     if len(files) == 1:
         with work(f"read {files[0]}"):

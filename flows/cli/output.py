@@ -34,10 +34,7 @@ def listed(days: Sequence[date]) -> str:
 
 
 class Terminal:
-    """Rich on a terminal, plain lines elsewhere, nothing but one document with `--json`.
-
-    gathers: whether documents are kept, to print those of several streams as one.
-    """
+    """Rich on a terminal, plain lines elsewhere, nothing but one document with `--json`."""
 
     def __init__(self, as_json: bool = False, gathers: bool = False) -> None:
         self.as_json, self.gathers = as_json, gathers

@@ -191,9 +191,7 @@ def _run(
 def held_by_others(
     days: Sequence[Ended], now: datetime, longest: timedelta
 ) -> tuple[list[Ended], datetime | None]:
-    """The outcomes, and until when to wait for days of other runs, None for none. longest: no run takes a
-    lease for longer, but one whose clock runs ahead, which is not waited for.
-    """
+    """Return the outcomes, and until when to wait for days of other runs, None for none."""
     told = []
     for day in days:
         entry = day.outcome
@@ -225,9 +223,7 @@ def run_backfill(
     dask: str | None = None,
     lease_minutes: float = LEASE_MINUTES,
 ) -> list[Ended]:
-    """Run the flow here and now, or its own function where no server is configured. n_workers: processes for
-    months, all at once. dask: address of a cluster for them instead.
-    """
+    """Run the flow here and now, or its own function where no server is configured."""
     runner: Any = None
     if dask is not None:
         try:

@@ -1,8 +1,4 @@
-"""How a flow meets Prefect: quiet, offline, and with its memory inside the trusted zone.
-
-Call `connect` before anything imports prefect, which reads its settings on import, and import the flow then.
-The operator's own PREFECT_… variables win, but for telemetry, which is always off.
-"""
+"""How a flow meets Prefect. Call `connect` before anything imports prefect: it reads settings on import."""
 
 import fcntl
 import json
@@ -93,9 +89,7 @@ def connect(trusted_folder: Path) -> str | None:
 
 
 def served(trusted_folder: Path) -> dict[str, str]:
-    """The variables by which the server of a stream's `optstream serve` is reached; none while that does not
-    run.
-    """
+    """Return the variables by which a stream's running `optstream serve` is reached; none without one."""
     with suppress(OSError), (trusted_folder / STATE).open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -206,9 +200,7 @@ def check_address(url: str) -> None:
 
 
 def environment(trusted_folder: Path, current: Mapping[str, str]) -> dict[str, str]:
-    """The variables to set beside `current`. PREFECT_HOME goes into the trusted folder, for the database
-    there holds flow parameters, log lines, artifacts and messages of exceptions.
-    """
+    """Return the variables to set; PREFECT_HOME is in the trusted folder, as the database holds log lines."""
     added = {name: value for name, value in DEFAULTS.items() if name not in current}
     if "PREFECT_HOME" not in current and "PREFECT_API_URL" not in current:
         added["PREFECT_HOME"] = str(trusted_folder.resolve() / "prefect")

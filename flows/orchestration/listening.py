@@ -1,8 +1,5 @@
-"""How a server of ours listens: an address that can be had, and connections that cost little.
-
-uvicorn limits how long a connection may idle after a response, and nothing before the first one. So whoever
-opens connections and sends no request, without a password, would keep them all. As a program this is
-Prefect's own command, its server so bounded: `python -m flows.orchestration.listening server start`.
+"""How our servers listen: an address that can be had, and connections that are bounded before the first
+request too, which uvicorn does not limit. As a program it is Prefect's own server command, so bounded.
 """
 
 import asyncio
@@ -134,10 +131,7 @@ def raise_open_files() -> None:
 
 
 def listen(host: str, port: int, key: str) -> socket.socket:
-    """Return a socket that listens; port 0 is a free one. key: the option or key that names the port.
-
-    Raises ConfigurationError, with a remedy, where the address cannot be had.
-    """
+    """Return a socket that listens, port 0 for a free one; ConfigurationError where the address is taken."""
     try:
         family, _, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

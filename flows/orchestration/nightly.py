@@ -1,10 +1,4 @@
-"""The flows that the schedule runs, and their deployment.
-
-A night is a backfill of the newest days, of one stream or of several in turn. A Prefect server has its
-deployment, and an automation that ends dead runs.
-
-The documents are those of `prefect.yaml` and `automations.yaml`, for those who run a Prefect of their own.
-"""
+"""The flows that the schedule runs, their deployment, and the automation that ends dead runs."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -188,10 +182,7 @@ def zombie_document(heartbeat: int = HEARTBEAT_SECONDS) -> dict[str, Any]:
 
 
 def register(night: Mapping[str, Any], heartbeat: int = HEARTBEAT_SECONDS) -> str:
-    """Put a night's deployment and the automation of dead runs on the server of PREFECT_API_URL, in the place
-    of those of the same names; return the deployment's full name. Raises ConfigurationError if its pool is
-    not of type process.
-    """
+    """Put the night's deployment and automation on the server; return the deployment's full name."""
     flow: Any = load_flow_from_entrypoint(night["entrypoint"])
     pool, automation = night["work_pool"], AutomationCore.model_validate(zombie_document(heartbeat))
     with get_client(sync_client=True) as client:

@@ -1,8 +1,4 @@
-"""The release flow: the graph of its steps, for the one day of a night and for the month of a backfill.
-
-In a flow run each step is a Prefect task; where no Prefect server is configured the task's own function is
-called.
-"""
+"""The release flow; each step is a Prefect task in a flow run, and a plain function without a server."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress

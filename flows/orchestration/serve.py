@@ -1,9 +1,4 @@
-"""What `optstream serve` runs: Prefect's server and worker, the operators' pages, and watches, as processes.
-
-It ends when server or worker ends or hangs, and goes on without the pages. Whether they work is read from the
-server in a thread, and no Prefect server runs the watches: neither needs what it looks at. Starting it again
-is the service manager's (docs/schedule.md), as is ending what a killed one left.
-"""
+"""What `optstream serve` runs, as processes: Prefect's server and worker, the pages, and watches."""
 
 import fcntl
 import json
@@ -82,9 +77,7 @@ OF_THE_WORKER = {
 
 
 class Child:
-    """A module that runs as a process until the block ends, its standard error added to a log. added: to the
-    environment, whose own variables win. inherits: open files.
-    """
+    """A module that runs as a process until the block ends, its standard error added to a log."""
 
     def __init__(
         self,
@@ -155,10 +148,7 @@ class Child:
 
 @contextmanager
 def own_server(settings: Settings, home: Path) -> Iterator[Child]:
-    """Run a Prefect server on loopback, behind a password, with its database in a folder of the trusted one,
-    and set the environment that prefect reads on import. Raises ConfigurationError if it does not answer, or
-    if another process has a server in the folder.
-    """
+    """Run a Prefect server on loopback, behind a password; ConfigurationError if it does not answer."""
     make_private_folder(home)
     with _alone(home / "server.lock"):
         port, secret = _port_of(settings), password_of(home)
@@ -198,10 +188,7 @@ def _port_of(settings: Settings) -> int:
 
 @contextmanager
 def found_by_runs(streams: Sequence[Settings], *, own: bool) -> Iterator[None]:
-    """Have `run` and `backfill` of these streams find the server of PREFECT_API_URL (`served`).
-
-    own: its password is in the first stream's folder.
-    """
+    """Have `run` and `backfill` of these streams find the server of PREFECT_API_URL (`served`)."""
     state = {"api": os.environ["PREFECT_API_URL"]}
     if own:
         state["home"] = str(streams[0].serve_folder.resolve())
@@ -232,9 +219,7 @@ def pages_of(streams: Sequence[Settings], listening: socket.socket) -> Child:
 
 
 def pages_socket(wanted: int | None) -> socket.socket:
-    """Listen at the wanted port for the pages, else at the usual or a free one; ConfigurationError if it is
-    taken.
-    """
+    """Listen at the wanted port, else at the usual or a free one; ConfigurationError if it is taken."""
     if wanted is None:
         with suppress(ConfigurationError):
             return listen(LOOPBACK, PAGES_PORT, "--ui-port")
@@ -501,11 +486,7 @@ LOADS = re.compile(r'<script type="module" crossorigin src="(/assets/[^"]+)"></s
 
 
 def add_log_in(pages: Path) -> bool:
-    """Put the log-in page among Prefect's pages, and have them load once the browser holds the password.
-
-    Prefect makes the folder again when its version changes: call this after each start of the server. Returns
-    whether that is so now; pages that are not as expected stay as they are, with Prefect's own log-in.
-    """
+    """Put the log-in page among Prefect's pages; call after each start, return whether it is there."""
     first = pages / "index.html"
     text = first.read_text(encoding="utf-8") if first.is_file() else ""
     if not LOADS.search(text) and "log-in-first.js" not in text:

@@ -57,9 +57,7 @@ EVENTS = "events"
 
 @dataclass(frozen=True)
 class Watched:
-    """What one watch saw and said. view: or why it could not look. alarms: those that may leave the trusted
-    zone. told: by channel. failed: in words, what was not told and will be by the next watch, or not noted.
-    """
+    """What one watch saw and said; `failed` is in words, and is tried again by the next watch."""
 
     view: StreamView | OptStreamError
     alarms: tuple[Alarm, ...]
@@ -68,9 +66,7 @@ class Watched:
 
 
 def watch_here(settings: Settings, *, events: bool = True) -> Watched:
-    """Look at a stream once; tell each channel of [watch] notify, and Prefect's events unless there is no
-    server for them, what it has not heard yet, and keep that this was done.
-    """
+    """Look at a stream once, and send each channel of [watch] notify what it has not had yet."""
     hasty = {PREFECT_API_REQUEST_TIMEOUT: ANSWER_SECONDS, PREFECT_CLIENT_MAX_RETRIES: 0}
     with temporary_settings(hasty):  # of a server that hangs
         watched = _look_and_tell(settings, (EVENTS,) * events + settings.watching.notify)
@@ -125,9 +121,7 @@ def _blind(settings: Settings, memory: Memory) -> tuple[Alarm, ...]:
 def _tell_all(
     settings: Settings, memory: Memory, channels: Sequence[str]
 ) -> tuple[dict[str, Notification], list[str]]:
-    """What each channel was told, and what went wrong. Kept after each, so that none hears twice; where that
-    cannot be, all is told again, for twice is better than never.
-    """
+    """Send to each channel and keep that after each; what cannot be kept is sent again."""
 
     def note() -> list[str]:
         try:

@@ -22,9 +22,7 @@ class UnknownStreamError(OptStreamError):
 
 
 class Looks:
-    """The newest look at each stream. seconds: between two rounds. textfile: for the node exporter; None for
-    none. runs: who knows a stream's runs; None without an orchestrator.
-    """
+    """The newest look at each stream; `seconds` between two rounds, `textfile` for the node exporter."""
 
     def __init__(
         self,

@@ -1,8 +1,4 @@
-"""Public facts next to the figures: publisher, licence, names of nodes, noise that became known, hierarchy.
-
-They stand in `about.json` and `hierarchy.parquet`, which are there only where they say something, and shape
-no release: no figure and no hash of a configuration goes by them.
-"""
+"""Public facts in `about.json` and `hierarchy.parquet`; no figure and no configuration's hash uses them."""
 
 import io
 import json
@@ -146,9 +142,7 @@ TEXTS = tuple(name for name, one in About.model_fields.items() if one.default is
 
 
 def read_about(storage: Readable, check: Callable[[bytes], object] | None = None) -> About:
-    """Return `about.json`, empty where there is none; `check` is called with its bytes before they are
-    parsed.
-    """
+    """Return `about.json`, empty where there is none; `check` is called with its bytes before parsing."""
     try:
         data = storage.read(ABOUT, LARGEST_ABOUT)
     except FileNotFoundError:
@@ -222,9 +216,7 @@ def put_hierarchy(
 def find_hierarchy(
     storage: Readable, check: Callable[[bytes], object] | None = None
 ) -> DatedHierarchy | None:
-    """Return the dated hierarchy of a published folder, None where it never changed; check: as for
-    `read_about`.
-    """
+    """Return the dated hierarchy of a published folder, None where it never changed."""
     try:
         data = storage.read(HIERARCHY, LARGEST_HIERARCHY)
     except FileNotFoundError:

@@ -1,7 +1,5 @@
-"""A published folder, on this machine or in an object store, and how it is read and changed there.
-
-Both kinds give the same guarantee (docs/data/object-stores.md): whoever reads the catalogue finds every file
-that it lists, whole, also after a crash.
+"""How a published folder, local or in a store, is read and changed: readers find every file that the
+catalogue lists, whole, also after a crash (docs/data/object-stores.md).
 """
 
 import errno
@@ -51,11 +49,7 @@ class Readable(Protocol):
     """Storage that can be read. Names are relative to the published folder, with "/" between their parts."""
 
     def read(self, name: str, largest: int) -> bytes:
-        """Return the whole content of a file of at most `largest` bytes.
-
-        Raises FileNotFoundError where there is none; PublicationError, which names the rule, where it is no
-        plain file inside the folder, is longer, or cannot be read (OSError in a transaction on a store).
-        """
+        """Return a file of at most `largest` bytes; PublicationError unless it is a plain, readable file."""
 
 
 class Transaction(Readable, Protocol):
@@ -110,11 +104,7 @@ class Storage(Readable, Protocol):
         """Return the names of all files below a folder, relative to the published one, rising."""
 
     def change(self, work: Callable[[Transaction], Result]) -> Result:
-        """Run `work` in a transaction, and again in a new one after each conflict.
-
-        Raises OSError where the folder cannot be written or locked, or every transaction met a conflict;
-        PublicationError where the store ignores conditions of puts; whatever `work` raises.
-        """
+        """Run `work` in a transaction, and again after each conflict; OSError if none succeeds."""
 
 
 # A folder of this machine: a lock that a dying process releases, links and renames. Files are whole or
@@ -190,11 +180,7 @@ class LocalTransaction:
         return read_plain(self._root, name, largest)
 
     def prepare(self, *folders: str) -> None:
-        """Make folders that survive a power cut, and that of half-written files, for its owner alone.
-
-        What a crash left there is unlinked, never truncated: it may be the second name of a file that is
-        published already.
-        """
+        """Make durable folders; unlink a crash's leftovers, never truncate: they may name published files."""
         for folder in folders:
             self._make(folder)
         with opened(self._root, INCOMING, HIDDEN_FOLDER) as incoming:
@@ -264,9 +250,7 @@ class LocalTransaction:
             return
 
     def settle(self, times: Mapping[str, datetime]) -> None:
-        """Set the times of what has others: once more would show when a run was over, as an inode's last
-        change.
-        """
+        """Set the times of what has others only: a second change would show when a run was over."""
         for name, time in times.items():
             folder, last = ("", ".") if name == "." else split(name)
             # a withdrawn day has no files
@@ -481,11 +465,7 @@ def bounded(data: bytes, name: str, largest: int) -> bytes:
 
 
 def check_conditions(store: Store) -> None:
-    """Raise PublicationError unless the store refuses puts whose condition does not hold.
-
-    Some take the condition and ignore it. A small object is put under a name that has it, and in the place of
-    a tag that it does not have: both must be refused. It stays, so that the next run needs two requests.
-    """
+    """Raise PublicationError unless the store refuses puts whose condition does not hold."""
     is_new = store.put_new(PROBE, PROBE_TEXT)
     if (is_new and store.put_new(PROBE, PROBE_TEXT)) or store.put_instead(PROBE, PROBE_TEXT, WRONG_TAG):
         raise PublicationError(
@@ -496,11 +476,8 @@ def check_conditions(store: Store) -> None:
 
 
 def learn_how_tags_are_named(store: Store) -> None:
-    """After a conflict, find out whether the store knows its own tags without their quotes alone.
-
-    Ceph's gateway (16) compares the condition's quotes, too, and so refuses every tag that is given as it
-    gave it. Bare tags are used only with a store that refuses the right tag in quotes and a wrong one
-    without: so a put on the condition of a bare tag is refused where it must be.
+    """Find out after a conflict whether the store knows its tags only without quotes, as Ceph's gateway
+    (16). Bare tags need a store that refuses a wrong bare tag.
     """
 
     def heeds() -> bool:
@@ -527,9 +504,7 @@ def open_storage(folder: Location | str | Storage) -> Storage:
 def change_folder(
     folder: Location | str | Storage, work: Callable[[Transaction], Result], what: str, remedy: str
 ) -> Result:
-    """Change a published folder as `Storage.change` does; an OSError becomes a PublicationError with the
-    remedy.
-    """
+    """Change a published folder as `Storage.change`; an OSError becomes a PublicationError."""
     try:
         return open_storage(folder).change(work)
     except OSError as error:

@@ -1,8 +1,5 @@
-"""Days whose hours are over, each in one file of data/: a year of hours is 365 files to read, not 8,760.
-
-A day is closed in one transaction: its file is written under a name that holds its hash, then the catalogue
-is replaced, whose entries name it beside the hashes of the hours' own files, which move to superseded/.
-Readers who have an older catalogue find these there. What changes an hour of a closed day opens it first.
+"""Days whose hours are over, each closed into one file in one transaction; the hours' own files move to
+superseded/, where readers of an older catalogue find them. What changes an hour opens its day first.
 """
 
 import hashlib
@@ -32,9 +29,7 @@ from optstream.stream.period import Hour, day_of
 
 
 def open_days(catalogue: Catalogue) -> dict[date, list[Entry]]:
-    """Return the local days that are published by the hour and have no file of their own yet, each with the
-    entries of its hours, tombstones included, rising.
-    """
+    """Return the days published by the hour without a file of their own, with their entries, rising."""
     found: dict[date, list[Entry]] = {}
     for entry in catalogue.entries:
         if isinstance(entry.period, Hour):
@@ -49,11 +44,7 @@ def _is_open(entry: Entry) -> bool:
 def close_days(
     folder: Location | str, days: Collection[date], signer: Signer | None = None
 ) -> tuple[date, ...]:
-    """Put each of these days into one file, all in one transaction; return the days that were closed.
-
-    A day without a published hour, closed already, or whose hours have different columns is left. Raises
-    PublicationError where an hour's file is missing or altered, or the folder cannot be written.
-    """
+    """Put each day into one file, all in one transaction; return the days that were closed."""
     work = partial(_close, days=days, signer=signer)
     return change_folder(folder, work, "the published folder", "what is listed is whole")
 
@@ -107,9 +98,7 @@ Left = tuple[tuple[str, str], ...]
 def reopened(
     transaction: Transaction, catalogue: Catalogue, periods: Iterable[date]
 ) -> tuple[Catalogue, Left]:
-    """Put the hours of closed days back into data/; return the catalogue as it is then, and what to remove
-    after.
-    """
+    """Put the hours of closed days back into data/; return the new catalogue, and what to remove after."""
     days = {day_of(period) for period in periods}
     own = [one for one in catalogue.entries if one.closed_in and day_of(one.period) in days]
     for entry in own:

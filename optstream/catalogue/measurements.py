@@ -189,9 +189,7 @@ def levels_of(mechanism: Mechanism) -> tuple[int, ...]:
 
 
 def rows_of(document: Json, mechanism: Mechanism) -> pl.DataFrame:
-    """Return a row for each noisy integer that was drawn, part after part, array after array, node after
-    node.
-    """
+    """Return a row for each noisy integer that was drawn, by part, array and node."""
     tree: AggregationTree = getattr(mechanism, "tree")  # noqa: B009
     frames = [pl.DataFrame(schema=SCHEMA)]
     for level, part in _leveled(document, levels_of(mechanism)):
@@ -211,9 +209,7 @@ def without_numbers(document: Json) -> Json:
 
 
 def with_numbers(document: Json, rows: pl.DataFrame) -> Json:
-    """Return what `without_numbers` was given, with 0 where nothing was drawn. Raises ValueError where there
-    are other numbers than the shapes have, or far more entries than numbers.
-    """
+    """Return what `without_numbers` was given, with 0 where nothing was drawn, or ValueError."""
     left = rows["value"].to_numpy()
     allowed = MOST_ENTRIES + ENTRIES_A_ROW * left.size
 
@@ -296,9 +292,7 @@ def _frames(
 
 
 def _arrays(part: Json, features: Sequence[Feature], stages: Collection[str | None]) -> Iterator[Any]:
-    """Yield each array of a part: kind, feature, stage (None for points), (first step, steps) of each column,
-    values and variances.
-    """
+    """Yield each array of a part: kind, feature, stage, steps of each column, values and variances."""
     points = [(step, 1) for step in part["positions"]]
     if points:
         yield "point", None, None, points, part["points"], part["point_variances"]
@@ -511,9 +505,7 @@ def _check_steps(document: dict[str, Any]) -> None:
 
 @as_written()
 def completed(found: Found, earlier: dict[Block, tuple[int, ...]]) -> Measured:
-    """Return the whole measurements, of which the ledger has the hash, with the sums of earlier days' blocks
-    (`blocks_of`). Raises PublicationError where one is missing, or of another measurement of its day.
-    """
+    """Return the measurements with earlier days' sums; PublicationError where one is missing or another."""
     known = earlier | blocks_of(found.measured, found.levels)
     missing = remembered(found.document, found.levels) - known.keys()
     if missing:
@@ -659,10 +651,7 @@ def _listed(storage: Storage, catalogue: Catalogue, day: date) -> tuple[Found, t
 
 
 def _whole(storage: Storage, found: Found) -> Measured:
-    """Return the measurements with the sums that they remember, from the files of the days before.
-
-    Files that no catalogue lists are read too: the hash of the whole says whether they are right.
-    """
+    """Return the measurements with the sums that they remember, of files listed or not: the hash decides."""
     with as_written():
         own = blocks_of(found.measured, found.levels)
         missing = remembered(found.document, found.levels) - own.keys()

@@ -1,9 +1,5 @@
-"""Put the folder's descriptions beside its catalogue, and check that they are of it.
-
-Lemma: descriptions only move forward. In one transaction the marks of those that are there are taken before
-the catalogue is read, and each put demands its mark; so one that was made of an older catalogue never takes
-the place of a newer one's. Whoever publishes puts them after its catalogue, so the newest catalogue has its
-own once its publisher is done. They are functions of the folder: no time of a run, no value of a release.
+"""Put the folder's descriptions next to its catalogue. Lemma: descriptions only move forward, because marks
+are taken before the catalogue is read and each put demands its mark.
 """
 
 import json
@@ -50,9 +46,7 @@ MOST_TRIED = 28
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a published folder: a file, or a folder (`place`) of a folder for each day, the day among
-    its columns.
-    """
+    """A table of a published folder: a file, or a folder (`place`) of a folder for each day."""
 
     name: str
     title: str
@@ -70,9 +64,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Dataset:
-    """What descriptions are made of: the statement of the newest release that can be read, whether there is a
-    table of the hierarchy, and the files of errors of the listed days, as far as the folder was listed.
-    """
+    """The newest readable statement, whether there is a hierarchy, and the listed files of errors."""
 
     catalogue: Catalogue
     about: About
@@ -269,11 +261,7 @@ class StatedTerms:
 
 @dataclass(frozen=True)
 class Deployment:
-    """What the card says next to the newest release: of the ledger, and of the statements of all listed days.
-
-    guarantees: oldest first, the last in force. sharing: the other streams of the privacy budget. terms:
-    newest last.
-    """
+    """What the card adds: guarantees oldest first, the other streams of the budget, terms newest last."""
 
     guarantees: tuple[PrivacyModel, ...]
     sharing: tuple[str, ...]
@@ -348,12 +336,7 @@ def put_metadata(
     signer: Signer | None = None,
     more: Mapping[str, Describe] | None = None,
 ) -> bool:
-    """Replace the descriptions of a folder; return whether anything changed.
-
-    about: as configured; anyone may have written the folder's own. signer: signs them, if one of its keys
-    signed the catalogue that they are made of. more: makes other files of `DESCRIPTIONS`; each must hold the
-    version.
-    """
+    """Replace the folder's descriptions, signed as the catalogue; return whether any changed."""
 
     several = {**OWN, **(more or {})}
 

@@ -1,12 +1,5 @@
-"""The page of the published folder: one file under a fixed name, made of what the catalogue lists.
-
-Lemma: pages only move forward. A page replaces another only where the catalogue that it was made of is still
-the newest after the page that is there was looked at: under the lock of a local folder, and in a store
-because the put demands the page that was found before the catalogue was read. In a store a catalogue may come
-between look and put; it is looked for once more after the put, and the page is made again. Who dies just
-there leaves a page of the catalogue before, which `check_page` names and the next page replaces.
-
-Figures in `curves/`, which pages of an earlier version loaded, go with the next page or with a withdrawal.
+"""The page of the published folder. Lemma: pages only move forward, because a put demands the page that was
+found before the catalogue was read; in a store the catalogue is looked for once more after the put.
 """
 
 import hashlib

@@ -337,9 +337,8 @@ def withdraw(
 def _relist(
     transaction: Transaction, catalogue: Catalogue | None, new: Catalogue, signer: Signer | None
 ) -> Catalogue:
-    """Replace the catalogue by one with the new head, so that every publisher who has read it begins again.
-
-    One that carries the head already was replaced after the ledger changed, so nobody has an older one.
+    """Replace the catalogue by one with the new head, so that every publisher who has read it begins
+    again. One that carries the head already needs no replacement.
     """
     if new == catalogue:
         transaction.confirm_catalogue()

@@ -379,15 +379,7 @@ DEEPEST_LEVEL = 100
 def read_columns(
     storage: Storage, entry: Entry, wanted: Collection[str], optional: Collection[str] = ()
 ) -> pl.DataFrame:
-    """Return the wanted columns of the file of a listed release, step after step; of a day of hours those of
-    the day's file, or of its hours' files one after another.
-
-    optional: those of the wanted ones that it may lack, or have nulls in, as standard errors; null where it
-    lacks them.
-    The file's hash is compared with the catalogue's, so the columns are those that were published. Raises
-    PublicationError if the file is missing, differs from its hash, is no Parquet, claims too much or has
-    other columns or rows than a release.
-    """
+    """Return columns of a listed release, whose hash is compared; `optional` ones may be null."""
     if isinstance(entry, DayEntry) and entry.closed_in is None:
         return pl.concat(read_columns(storage, one, wanted, optional) for one in entry.own)
     data = _closed(storage, entry) if isinstance(entry, DayEntry) else read_file(storage, entry, verify=True)

@@ -155,11 +155,7 @@ def ordered_rows(
     with_errors: bool,
     with_bands: bool = False,
 ) -> pl.DataFrame:
-    """Return the rows in the published column types, sorted by (date, step, node) with node as UTF-8 bytes.
-
-    stated: columns that hold one value each. Raises PublicationError unless the columns are the published
-    ones, filled where they must be, as stated, and hold every node at every step exactly once.
-    """
+    """Return the rows in the published types, sorted by (date, step, node as UTF-8), or raise."""
     columns = columns_of(value_column, with_errors, with_bands)
     wanted = {one.name: one.type for one in columns}
     may_be_null = {one.name for one in columns if one.may_be_null}
@@ -214,11 +210,9 @@ def is_ordered(rows: pl.DataFrame) -> bool:
 
 
 def hash_rows(rows: pl.DataFrame) -> str:
-    """Return SHA-256 of the rows' content, whatever file format or writer carries them.
-
-    For each column in order: a line of JSON [name, type, number of rows]; one byte a row, 1 where it is
-    filled; then the values, nulls as zero or empty. Numbers are little-endian (date: days as int32,
-    timestamp: microseconds as int64); text is the byte lengths as int64, then the UTF-8 bytes.
+    """Return SHA-256 of the content: per column a JSON line [name, type, n], a byte a row (1 if filled), then
+    little-endian values (days int32, microseconds int64; text lengths int64, then UTF-8), nulls as zero or
+    empty.
     """
     digest = hashlib.sha256()
     for column in rows.iter_columns():

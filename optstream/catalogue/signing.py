@@ -1,10 +1,6 @@
-"""Signatures of catalogues and manifests: Ed25519, by a key of the trusted zone.
-
-What is signed are the very bytes of a file; its signature, 64 bytes, is a file of its own, whose name is the
-SHA-256 of these bytes and the key's identifier (`signature_file`). Signatures are written before the
-catalogue that they belong to and never removed, so whoever reads a catalogue finds its own. Catalogue and
-manifest name their format, so that one is never taken for the other. Ed25519 is deterministic: publishing
-again gives the same bytes.
+"""Ed25519 signatures of a file's very bytes, by a key of the trusted zone, written before the catalogue
+that they belong to and never removed. Formats keep catalogue and manifest apart; equal bytes sign
+equally.
 """
 
 import hashlib
@@ -69,9 +65,7 @@ class Signer:
         return is_needed
 
     def take_up(self, transaction: Transaction, catalogue: Catalogue | None) -> None:
-        """Raise PublicationError unless what this transaction has found may be signed: the ledger knows it,
-        and files of an unsigned catalogue have its hashes of rows.
-        """
+        """Raise PublicationError unless the ledger knows what was found, and an unsigned one's rows match."""
         self.confirm(() if catalogue is None else catalogue.entries)
         if catalogue is None or self.has_signed(transaction, catalogue, **self.earlier):
             return
@@ -100,11 +94,7 @@ class Signer:
 def put_fact(
     folder: Location | str, name: str, data: bytes, is_told: bool, largest: int, signer: Signer | None
 ) -> bool:
-    """Atomically replace a file of public facts, and sign it if there is a key; return whether anything
-    changed.
-
-    is_told: False to make the file only where there is one already, of at most `largest` bytes.
-    """
+    """Atomically replace a file of public facts, signed if there is a key; return whether it changed."""
 
     def put(transaction: Transaction) -> bool:
         mark = transaction.mark(name)
@@ -193,9 +183,7 @@ def has_signature(storage: Storage, data: bytes, keys: Keys) -> bool:
 def put_catalogue(
     transaction: Transaction, found: Catalogue | None, catalogue: Catalogue, signer: Signer | None
 ) -> Catalogue:
-    """Replace the catalogue that was found, signed and numbered if there is a key; return it as it was put.
-    Only a signed one is believed its number: else a forged one could use the numbers up, or begin them again.
-    """
+    """Replace the catalogue, signed and numbered; only a signed one is believed its number."""
     if signer is None:
         if catalogue.sequence is not None:
             catalogue = catalogue.changed(sequence=min(catalogue.sequence + 1, LARGEST_SEQUENCE - 1))

@@ -42,11 +42,7 @@ class Footer:
 
 
 def encode(rows: pl.DataFrame, footer: Footer, by_node: bool = True) -> bytes:
-    """Return the rows without `date` as Parquet; the same rows and footer give the same bytes.
-
-    Whole periods of more than a row group are written node after node, so that whoever looks for a node skips
-    all groups but one. by_node: False for the bytes of earlier versions, which never did.
-    """
+    """Return the rows without `date` as Parquet; the same rows and footer give the same bytes."""
     text = json.dumps(footer.statement, separators=(",", ":"), sort_keys=True, allow_nan=False)
     metadata, order = {ROWS_KEY: footer.rows_hash.encode(), STATEMENT_KEY: text.encode()}, None
     if by_node and rows.height > GROUP_ROWS and is_ordered(rows):
@@ -56,11 +52,7 @@ def encode(rows: pl.DataFrame, footer: Footer, by_node: bool = True) -> bytes:
 
 
 def decode(data: bytes, columns: Collection[str] | None = None) -> tuple[pl.DataFrame, Footer]:
-    """Return the rows of a release's file, without `date`, step after step, and its footer.
-
-    columns: the only ones to be read, as far as the file has them. Raises PublicationError if the bytes are
-    not Parquet, claim more than `LIMITS` or lack the footer of a release.
-    """
+    """Return a release's rows, step after step, and its footer; PublicationError beyond `LIMITS`."""
     asked = {*columns, "step"} if columns else columns
     rows, metadata = decode_table(data, LIMITS, "a published file", asked)
     is_stepped = rows.schema.get("step", pl.Null()).is_integer()  # another type is the caller's to refuse

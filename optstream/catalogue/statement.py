@@ -88,10 +88,7 @@ class Consistency(Document):
 
     @classmethod
     def rounded(cls, found: Optimality) -> "Consistency":
-        """Return the certificate of an estimate as a release states it: gap and residual are rounded up to
-        one digit and to `LEAST` or its root at least, so that another processor's last bits make no other
-        statement.
-        """
+        """Round gap and residual up to one digit, so that another processor's last bits change nothing."""
         gap, residual = _up(max(found.gap, LEAST)), _up(max(found.residual, math.sqrt(LEAST)))
         return cls(gap=gap, residual=residual, rounds=found.rounds, converged=found.converged)
 

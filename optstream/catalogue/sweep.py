@@ -1,10 +1,5 @@
-"""What leaves data/: releases that a newer one has replaced, and every one of a withdrawn day.
-
-Where others can publish meanwhile (`Transaction.is_alone` is false), what one of them is about to list must
-stay. Lemma: a release whose rank (revision, vintage) is at most the one that a day's entry has, is never
-listed again, for `publish` lists only higher ranks, and a publisher that read an older catalogue is
-overtaken. So those may go, and higher ones are spared. So may the file of a closed day that shows such a
-release in the place of the listed one: it is made of what is listed.
+"""What leaves data/. Lemma: a release whose rank (revision, vintage) is at most that of its day's entry is
+never listed again, so it may go; higher ones are spared where others can publish.
 """
 
 import hashlib
@@ -76,9 +71,7 @@ def finish_listing(folder: Location | str, period: date) -> None:
 
 
 def _follow_a_withdrawal(transaction: Transaction, period: date) -> None:
-    """Delete the files of a day that was withdrawn while they were moved: who withdrew it may have
-    looked before they came. One that comes after this look finds them.
-    """
+    """Delete the files of a day that was withdrawn while they were moved."""
     catalogue = find_catalogue(transaction)
     entry = catalogue.entry(period) if catalogue else None
     if entry is not None and entry.withdrawn:
@@ -101,10 +94,7 @@ def delete_answers(folder: Location | str) -> None:
 
 
 def delete_files(transaction: Transaction, period: date, through: int) -> bool:
-    """Delete a withdrawn day's releases, errors and measurements; return whether there were any.
-
-    through: the highest revision that can never be listed again, where others can publish.
-    """
+    """Delete a withdrawn day's files up to the revision `through`; return whether there were any."""
     found = False
     for folder in (folder_of(DATA, period), folder_of(SUPERSEDED, period)):
         named = [name for name in transaction.names_in(folder) if is_release_name(name)]
@@ -125,9 +115,7 @@ def delete_files(transaction: Transaction, period: date, through: int) -> bool:
 
 
 def _remove_dead_days(transaction: Transaction, period: date, rank: Rank, listed: str | None = None) -> bool:
-    """Remove the files of a closed day that show a release of this hour up to this rank, but for the listed
-    one: who opened the day may have died before. Returns whether there were any.
-    """
+    """Remove unlisted closed days that show this hour up to this rank; return whether there were any."""
     if not isinstance(period, Hour):
         return False
     folder = closed_file(day_of(period), "").rpartition("/")[0]
@@ -167,9 +155,7 @@ def _dead_errors(transaction: Transaction, folder: str, rank: Rank) -> list[str]
 
 
 def _files_beside(transaction: Transaction, entry: Entry) -> set[str]:
-    """Return the files that belong to a listed release, by its manifest; where that is none, all of its rank:
-    estimates that were made again after a crash may differ in their last digits, and so in their hashes.
-    """
+    """Return a listed release's files by its manifest, else all of its rank."""
     try:
         data = transaction.read(entry.manifest, LARGEST_MANIFEST)
         return set(dict(Manifest.from_bytes(data).stated.beside))

@@ -1,9 +1,5 @@
-"""What the published folder's clock shows: functions of what is published, never when it was published.
-
-How long a draw takes depends on what is drawn, so files of a local folder show no time of a run; when they
-appear is another matter (docs/privacy.md, section 6). Copies of the folder
-(a web server, rsync, an archive) carry modification times along. On the machine itself the time of a change
-of an inode stays, which no program can set; in an object store, when each object was put.
+"""File times are functions of what is published, never of when: a draw's duration depends on what is drawn
+(docs/privacy.md, section 6).
 """
 
 from collections.abc import Iterable
@@ -29,9 +25,7 @@ MOST_CHANGES = 2**31
 
 
 def release_time(period: date) -> datetime:
-    """Return the modification time of a period's files: the midnight, UTC, that ends its date; of an hour,
-    what the clock shows when it ends, as UTC.
-    """
+    """Return the modification time of a period's files: when its date or hour ends, as UTC."""
     if isinstance(period, Hour):
         return datetime.combine(period, datetime.min.time(), UTC) + timedelta(hours=period.hour + 1)
     return datetime.combine(period + timedelta(days=1), datetime.min.time(), UTC)

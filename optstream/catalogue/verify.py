@@ -181,9 +181,7 @@ def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
 
 
 def _errors(storage: Storage, catalogue: Catalogue, stated: Mapping[date, set[str]]) -> Iterator[str]:
-    """Yield which files of errors are of no listed release, whose files `stated` names where it is whole: a
-    reader of all of them would count errors twice.
-    """
+    """Yield the files of errors that are of no listed release."""
     names = storage.names_below(ERRORS)
     listed, known = set(listed_errors(names, catalogue)), set().union(*stated.values())
     not_whole = {folder_of(ERRORS, one.period) for one in catalogue.entries if one.period not in stated}

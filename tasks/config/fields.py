@@ -163,9 +163,8 @@ def lies_within(place: Location, other: Location) -> bool:
 
 
 def resolve_ledger_url(text: str, folder: Path) -> "URL":
-    """The URL with a relative SQLite path taken from `folder`. Raises ConfigurationError, not echoing it.
-
-    It is never text again: a folder whose name has a `?` would be cut off there.
+    """Return the URL with a relative SQLite path taken from `folder`, never as text again (a `?` would
+    cut the path off); no error echoes it.
     """
     # a process that reads dumps has settings and no ledger, and starts a fifth sooner without this import
     from sqlalchemy import exc, make_url

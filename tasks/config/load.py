@@ -357,12 +357,7 @@ def _population_of(document: Mapping[str, Any], path: Path) -> Population | None
 
 
 def load_settings(path: Path) -> Settings:
-    """Read the configuration file; OPTSTREAM_LEDGER_URL, in capitals or not, replaces `[ledger] url`.
-    Relative paths in it start at its folder.
-
-    Raises one ConfigurationError that lists every problem: its key as in the file, the legal range and what
-    it got; where folders may not lie as they do once all else is right. Secrets are never shown.
-    """
+    """Read the configuration file; raise one ConfigurationError of every problem, which shows no secret."""
     file = path.absolute()
     document, problems = read_toml(path), list[str]()
     population = _population_of(document, path)
@@ -537,11 +532,7 @@ def _is_in(place: Path, folder: Path) -> bool:
 def _private_covariate(
     place: str, settings: Settings, path: str, places: Mapping[str, Location]
 ) -> Iterator[str]:
-    """What a covariate tells is not charged to the ledger: it must be public.
-
-    A link in the place of the path itself is looked at when it is read, and not here: whoever may deliver the
-    file may make one, and no delivery stops a night.
-    """
+    """Refuse a covariate in a private folder: what it shows is not charged, so it must be public."""
     for key in ("input.folder", "trusted.folder"):
         zone = places[key]
         if not isinstance(zone, Path):

@@ -1,8 +1,4 @@
-"""The configuration's tables as pydantic models, and the rules between them.
-
-A key's type has its range, its description says the range in errors and in the reference. A rule between keys
-is a function with the tables that it needs as parameters (`RULES`).
-"""
+"""The configuration's tables as pydantic models, and the rules between them (`RULES`)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
@@ -172,10 +168,7 @@ def guarantee_of(privacy: Privacy, stream: Stream, source: "Input") -> PrivacyMo
 
 @lru_cache(maxsize=64)
 def period_lengths(calendar: Calendar) -> frozenset[int]:
-    """Return the steps of every kind of period that the zone has, from two whole years.
-
-    Raises ParameterError where the clock moves by less than a step, or by part of an hour that is a period.
-    """
+    """Return the steps of every kind of period that the zone has, from two whole years."""
     days = [date(2025, 1, 1) + timedelta(days=number) for number in range(730)]
     if calendar.period == "hour":
         for day in days:
@@ -723,11 +716,7 @@ class Layout:
         return f"input.{name}" if self.valid_from is None else f"{name} of {CHANGES} from {self.valid_from}"
 
     def in_column_units(self, bounds: Bounds, resolution: Fraction) -> tuple[Bounds, Fraction]:
-        """Return public bounds and resolution in the value column's own unit: divided by the factor.
-
-        Clamping a number n to these and rounding it half up to this resolution gives the same integer as
-        clamping and rounding the reading n * factor by the stream's own (docs/privacy.md, Lemma 2).
-        """
+        """Return bounds and resolution divided by the factor, exactly (docs/privacy.md, Lemma 2)."""
         return (bounds[0] / self.factor, bounds[1] / self.factor), resolution / self.factor
 
 

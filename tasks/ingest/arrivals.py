@@ -146,10 +146,7 @@ class Dump:
 
 @dataclass(frozen=True)
 class Arrival:
-    """What has arrived of one day: `files` of the parts that are complete, and the SHA-256 that lists give;
-    of others, what is not there yet or which rule is broken; those without even a folder; and folders of the
-    day that belong to no leaf.
-    """
+    """What has arrived of one day: complete files with listed hashes, what is missing or breaks a rule."""
 
     day: date
     unknown_regions: tuple[str, ...]
@@ -189,11 +186,7 @@ def _periods_below(settings: Settings, top: Location) -> list[tuple[date, Locati
 
 
 def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | DumpError]:
-    """Look for the dumps of some days; in place of a dump LateDumpError where it is not there or not
-    complete, DumpError where it has other files than it should.
-
-    No name found on disk or in a file list becomes a path unless it is a plain name.
-    """
+    """Look for the dumps of some days; in place of a dump LateDumpError or DumpError."""
     try:
         arrivals = arrivals_of(settings, days)
     except OSError as error:
@@ -342,10 +335,7 @@ def _arrival(settings: Settings, day: date, regions: Sequence[str], stray: str |
 
 
 def _shared(files: Mapping[str, tuple[Location, ...]], day: date) -> dict[str, str]:
-    """Leaves with a file that an earlier leaf has: by a link, or where a file system takes two names for one.
-
-    Its customers would count in both, and twice in every sum above: more than one customer may change.
-    """
+    """Return the leaves with a file that an earlier leaf has: its customers would count twice."""
     owners: dict[tuple[int, int], str] = {}
     told = {}
     for leaf, own in files.items():

@@ -40,11 +40,7 @@ def start_of(calendar: Calendar, period: date, *, zoned: bool) -> int | None:
 
 
 def foresee(calendar: Calendar, since: date, fits: bool, released: Iterable[date] = ()) -> str | None:
-    """Return the first day of two years that will be refused, why, and a remedy; None where none will.
-
-    fits: as `fits_clock` says of the timestamps, True also where they are unknown. released: periods before;
-    with one among them whose clock changed, such days come with other timestamps, as they should.
-    """
+    """Return the first day of two years that will be refused for its clock, why, and a remedy; or None."""
     first = day_of(since)
     before = (one for one in released if first - TWO_YEARS < day_of(one) < first)
     if not fits and any(start_of(calendar, one, zoned=calendar.day == "fixed") is None for one in before):

@@ -1,7 +1,5 @@
-"""Rows of one customer that are more than one at a step: found by hashes first, decided on the customers.
-
-Equal names have equal hashes, so a pass over hashes misses nobody. It may suspect somebody whose hash is
-another's; the rows of all suspects are read again and judged by name, so a hash decides nothing.
+"""Rows of one customer that are more than one at a step: equal names have equal hashes, so a pass over
+hashes misses nobody, and suspects are read again and judged by name.
 """
 
 from collections.abc import Sequence
@@ -37,9 +35,7 @@ class Seen:
 
 
 def seen_of(files: Sequence[SourceFile]) -> Seen:
-    """One pass over the customers of one day, leaf by leaf, so that memory holds two leaves' rows at most;
-    files with rows of every leaf are one pass, with 8 bytes of each row of the day.
-    """
+    """Read the customers of one day once, leaf by leaf, so that memory holds two leaves' rows at most."""
     own: dict[int, list[SourceFile]] = {}
     for file in files:
         own.setdefault(file.leaf, []).append(file)
@@ -81,12 +77,8 @@ def _keys(file: SourceFile) -> pl.LazyFrame:
 
 
 def dropped_of(files: Sequence[SourceFile], seen: Seen, settings: Settings) -> pl.DataFrame:
-    """The metered rows of one day that the public rule drops: a row for each (cell, rule).
-
-    The rule looks at which rows exist at one step, never at a reading and never at another step: where a
-    customer's rows of a step lie in several leaves, none of them counts; where they lie in one leaf, the
-    first does, by file name and position. So what a customer has at a step changes that step alone (Lemma
-    2b, docs/privacy.md). Suspects are judged some at a time: memory stays bounded whoever repeats.
+    """Return the rows that the public rule drops, by which rows exist at one step, never by a reading:
+    what a customer has at a step changes that step alone (Lemma 2b, docs/privacy.md).
     """
     found = [pl.DataFrame(schema=DROPPED)]
     part = np.cumsum(seen.rows) // ROWS_AT_ONCE

@@ -66,10 +66,7 @@ def _people(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class IngestedDay:
-    """One day as read, whose metrics count rows: for the trusted zone. period: the raw sums, sealed; None
-    where a file could not be read. places: what was first found where, by (region, metric or fault of a
-    file). fits_clock: whether such timestamps will do where the clock changes.
-    """
+    """One day as read, for the trusted zone; `period` holds the raw sums, sealed, or None."""
 
     day: date
     period: PrivatePeriod | None
@@ -108,11 +105,7 @@ def sealed(read: ReadDay, settings: Settings) -> IngestedDay:
 
 
 def read_days(settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
-    """Read a chunk of days: lazy plans over many files, only the needed columns, streaming.
-
-    Never raises for what a dump holds: what is wrong is in the metrics, and `validate` judges it. A file that
-    cannot be read costs its own day only.
-    """
+    """Read a chunk of days; broken rules are in the metrics, and an unreadable file costs its day only."""
     files = inspected(settings, dumps)
     try:
         metrics, units, places = _summed(files, dumps, settings)

@@ -1,10 +1,5 @@
-"""Dumps read in a process of its own: a file that ends its reader costs its own day, never the run.
-
-A decoder may believe a length that a damaged file names, and a library whose allocation fails ends the whole
-process: nothing could be caught. What such a process says last may hold a reading, so nobody hears it. It
-may never end: after `[input] time_limit` it is ended, by its asker's clock and by its own; the kernel limits
-its processor time and its memory, too, and lets it write no file. It may be made to say anything: what it
-answers is data (`messages`), from which no code can come.
+"""Dumps read in a limited process: a bad file costs its own day alone. Its last words may hold a reading,
+so nothing keeps them; its answers are data (`messages`), from which no code can come.
 """
 
 import json
@@ -212,12 +207,7 @@ PATIENCE = 30.0
 
 @contextmanager
 def reading_apart() -> Iterator[Reader]:
-    """Give a reader whose process begins with the first dump, is begun again if it died, and then waits for
-    the next reader.
-
-    The reader raises DumpError where its process died over these dumps or took longer than `[input]
-    time_limit` for each, naming the file if they are of one day, and OptStreamError where it raised.
-    """
+    """Give a reader in a process of its own, begun again if it died; DumpError if it dies or is slow."""
     known: list[_Process] = []
 
     def ask(settings: Settings, dumps: Sequence[Dump], seconds: float) -> list[ReadDay]:
@@ -345,9 +335,7 @@ class _Process:
     def ask(
         self, settings: Settings, dumps: Sequence[Dump], seconds: float, *, footers: bool = False
     ) -> list[ReadDay] | str:
-        """What it read, or why it could not. Raises EOFError, OSError or OptStreamError if it gives no
-        answer.
-        """
+        """Return what it read, or why it could not; EOFError, OSError or OptStreamError without an answer."""
         timer = Timer(seconds, self._stop)
         timer.daemon = True
         timer.start()

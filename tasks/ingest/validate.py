@@ -24,9 +24,7 @@ Fault = tuple[str, str, str, int | None, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Judged:
-    """One day's verdict: its period if it may be released, else why not. alarms: what was clamped, dropped or
-    counted as 0, which depends on readings and so is for the trusted zone. results: the chunk's file.
-    """
+    """One day's verdict: its period or why not. `alarms` depend on readings: for the trusted zone."""
 
     day: date
     period: PrivatePeriod | None
@@ -36,9 +34,7 @@ class Judged:
 
 
 def validate(settings: Settings, days: Sequence[IngestedDay], *, now: datetime) -> list[Judged]:
-    """Judge a chunk of days, and by users' suites, which only alarm; write the results to the trusted zone. A
-    day that fails has an error that names file, column, step and rule, never a reading.
-    """
+    """Judge a chunk of days; an error names file, column, step and rule, never a reading."""
     if not days:
         return []
     metrics = pl.concat(

@@ -182,12 +182,7 @@ DAYS_SHOWN = 14
 def read_book(
     settings: Settings, ledger: Ledger, first: date | None = None, last: date | None = None
 ) -> tuple[BudgetSummary, ...]:
-    """A page for each privacy budget. first, last: the days to look at; by default the last fortnight of each
-    one's history, and what follows it until a day is untouched.
-
-    Reads only the history that windows with a step of these days see, and plans each day without a release
-    as a run would; nothing is reserved.
-    """
+    """Return a page for each privacy budget, and plan each day without a release; nothing is reserved."""
     grants: dict[str, list[StreamTerms]] = {}
     for name in ledger.streams():
         known = ledger.terms(name)
@@ -203,9 +198,7 @@ def guarantee_changed(settings: Settings, ledger: Ledger) -> list[str]:
 
 
 def refused_changes(settings: Settings, ledger: Ledger) -> list[str]:
-    """Return what of the configuration's privacy guarantee a run is refused for: `enrol` takes trees of days
-    to come, and of a stream without releases whatever no other stream of its privacy budget relies on.
-    """
+    """Return what of the configuration's privacy guarantee a run is refused for."""
     stream, wanted = settings.stream.name, terms_of(settings)
     known, last = ledger.terms(stream), ledger.last_release(stream)
     if known is None or last is None:
@@ -414,11 +407,7 @@ def read_horizon(
     last: date | None = None,
     compose: Compose = composed,
 ) -> Horizon:
-    """Compose what all streams of the configured privacy budget were charged on `n_days` days up to `last`.
-
-    last: by default the day of the newest release. A void day counts as charged. Raises LedgerError if the
-    stream has no release, ParameterError for a delta outside its range. Reserves and spends nothing.
-    """
+    """Compose what the privacy budget was charged on `n_days` days up to `last`; reserves nothing."""
     terms = ledger.terms(settings.stream.name)
     calendar = None if terms is None else calendar_of(terms)
     if terms is None or calendar is None:

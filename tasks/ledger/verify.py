@@ -70,12 +70,7 @@ def place_of(settings: Settings, period: str, revision: int) -> str:
 
 
 def _lineage(settings: Settings, ledger: Ledger, releases: Mapping[Key, ReleaseOutline]) -> Iterator[str]:
-    """Every release that was published after some that the lineage knows is known to it, too.
-
-    An event is written before the ledger has the release as published, and `optstream purge` takes the oldest
-    first: so one that lacks the newest is an older copy. One without any may have been purged as a whole. A
-    day that was withdrawn before its run could write the event has none.
-    """
+    """Find releases that an older copy of the lineage lacks; it may lack all (purged) and withdrawn days."""
     # the ledger first, in its own order: what it has as published, the lineage knows by now
     published = list(ledger.event_times(settings.stream.name, "published"))
     known = told_releases(settings)
@@ -104,12 +99,7 @@ class Verification(Printed):
 
 
 def verify(settings: Settings, ledger: Ledger | None) -> Verification:
-    """Check the ledger against itself, then ledger, catalogue and files against each other.
-
-    ledger: of `find_ledger`. Problems that only a run under way explains are looked for twice, and reported
-    if they persist. Works as far as it can without ledger, catalogue or folder, and says what is missing.
-    Raises LedgerError if the database refuses.
-    """
+    """Check ledger, catalogue and files against each other; look twice at what a run under way explains."""
     catalogue, problems, notes = _catalogue(settings)
     listed = 0 if catalogue is None else len(catalogue.entries)
     if ledger is None:

@@ -453,10 +453,7 @@ class AlarmGroup:
 
 
 def alarm_groups(alarms: Sequence[Alarm], since: Mapping[Key, datetime]) -> tuple[AlarmGroup, ...]:
-    """Return a group for each kind: those that cost a day first, then the oldest first.
-
-    since: when each alarm was first seen, of those that were.
-    """
+    """Return a group for each kind: those that cost a day first, then the oldest first."""
     groups = []
     for kind in dict.fromkeys(one.kind for one in alarms):
         own = [one for one in alarms if one.kind is kind]

@@ -116,10 +116,7 @@ def day_or_hour(period: date) -> str:
 
 
 def by_day(states: Sequence[DayState]) -> tuple[DayState, ...]:
-    """Return the local days of a calendar, rising: days as they are, of hours the worst of each day.
-
-    A day of hours says in its note of how many.
-    """
+    """Return the local days of a calendar, rising; of hours the worst of each day."""
     return tuple(_worst(list(own)) for _, own in groupby(states, key=lambda one: day_of(one.day)))
 
 

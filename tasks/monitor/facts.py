@@ -101,10 +101,7 @@ def _newest_published(releases: Mapping[date, ReleaseOutline]) -> date | None:
 def _of_newest(
     settings: Settings, releases: Mapping[date, ReleaseOutline]
 ) -> tuple[tuple[date, ...], dict[date, tuple[str, ...]]]:
-    """Return the days that the newest day's self-check found unlike all others, and a sentence for each
-    covariate that its measurements went without; nothing where the measurements are gone or of another
-    configuration.
-    """
+    """Return what the newest day's self-check found unlike all others, and which covariates it lacked."""
     day, has_check = _newest_published(releases), settings.mechanism.kind.has_self_check
     if day is None or not (has_check or settings.covariates.given):
         return (), {}
@@ -144,10 +141,7 @@ MISSING, RESIZED = "is missing", "is not as long as it was"
 
 
 def lost_files(settings: Settings, catalogue: Catalogue | None) -> dict[date, str]:
-    """The listed days whose file is missing, or has another size than when it was last read, with which.
-
-    A day that was withdrawn or published again meanwhile, and a folder that cannot be listed, give nothing.
-    """
+    """Return the listed days whose file is missing or has another size, and which."""
     if catalogue is None:
         return {}
     place, listed = open_storage(settings.published_folder), catalogue.listed
@@ -164,9 +158,7 @@ def lost_files(settings: Settings, catalogue: Catalogue | None) -> dict[date, st
 
 
 def _resized(settings: Settings, listed: Iterable[Entry]) -> dict[date, str]:
-    """By the sizes that the pages' summaries keep; not of files that no page was made of yet, nor of hours
-    whose day is open.
-    """
+    """Compare the sizes that the pages' summaries keep, where they keep any."""
     folder, kept = settings.published_folder, kept_figures(settings)
     if not isinstance(folder, Path) or kept is None:
         return {}
@@ -182,9 +174,7 @@ def _resized(settings: Settings, listed: Iterable[Entry]) -> dict[date, str]:
 
 
 def kept_figures(settings: Settings) -> pl.DataFrame | None:
-    """The pages' summaries (`tasks.pages.published.SCHEMA`) of every published file and node: published
-    values alone. None where there is none yet.
-    """
+    """Return the pages' summaries (`tasks.pages.published.SCHEMA`): published values alone; None without."""
     columns = ["file_hash", "node", "mean", "noise", "model", "size"]
     try:
         return pl.read_parquet(settings.summaries_file, columns=columns)
@@ -311,11 +301,7 @@ LEAST_DAYS, MOST_DAYS = 7, 28
 
 @dataclass(frozen=True)
 class Comparison:
-    """A leaf's published mean of a day, and the median of the days before, `usual`, which is not zero.
-
-    noise, error: the most that the standard deviation of the mean's noise and of its whole error can be; 0
-    where no file says.
-    """
+    """A leaf's published mean of a day and the median of the days before; `noise`, `error` are bounds."""
 
     day: date
     region: str
@@ -353,9 +339,7 @@ class Comparison:
 
 
 def compare(kept: pl.DataFrame, listed: Sequence[Entry], leaves: Collection[str]) -> tuple[Comparison, ...]:
-    """Compare the last of these listed days with the up to 28 before it, for each leaf with a figure of that
-    day and of a week before. kept: as `kept_figures`.
-    """
+    """Compare the last listed day with the up to 28 before it, for each leaf with a week of figures."""
     if not listed:
         return ()
     newest, before = listed[-1], [one.file_hash for one in listed[-1 - MOST_DAYS : -1]]
@@ -403,17 +387,7 @@ class Hold:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a stream at one moment.
-
-    live: whether days are expected up to yesterday, else as far as ledger and dumps reach. first, last: the
-    span of days to be looked at. releases: each day's newest revision. is_own_ledger: whether the ledger
-    contains what the catalogue carries of it. arrivals: of days without a release, where the input can be
-    listed; refused: those whose dump breaks its contract. lost: what is wrong with a listed day's file.
-    page: None before the first release. page_behind: whether the public page is missing or old. far: regions
-    far from their published history. unsaid_noise: stream and period of known noise that `about.json` does
-    not name. clock_ahead: why the first day to come will be refused for its clock. suspect, user_suites:
-    these two alone depend on readings.
-    """
+    """What is known of a stream at one moment; only `suspect` and `user_suites` depend on readings."""
 
     live: bool
     first: date | None
@@ -452,10 +426,7 @@ class Facts:
 
 
 def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool) -> Facts:
-    """Read what is known of a stream; opens no dump, and no measurements but those that a plan goes on from
-    and those of the newest release. Raises LedgerError if the database refuses, or there is no ledger though
-    days are published.
-    """
+    """Read what is known of a stream; opens no dump. Raises LedgerError for a refusing or missing ledger."""
     stream = settings.stream.name
     # the ledger before the catalogue, which is replaced before the ledger has a day as published; in the
     # ledger's order a later revision of a day comes after
@@ -644,9 +615,7 @@ LONGEST_SHOWN = 80
 
 
 def renamed(unknown: Sequence[str], vanished: Sequence[str]) -> dict[str, str | None]:
-    """For each unknown region the vanished leaf that was probably renamed so, or None: the most alike are
-    paired first, each once; if one of each is left, they are a pair, however unlike.
-    """
+    """Return for each unknown region the vanished leaf that is most alike, each once, or None."""
     found: dict[str, str | None] = dict.fromkeys(unknown)
     if len(unknown) <= MOST_UNKNOWN and len(vanished) <= MOST_VANISHED:
         scored = [(likeness(one, leaf), one, leaf) for one in unknown for leaf in vanished]

@@ -45,10 +45,7 @@ class Notification:
 
 
 def seen(memory: Memory, alarms: Iterable[Alarm], channels: Iterable[str], now: datetime) -> Memory:
-    """The memory after a look that found these alarms.
-
-    A changed suggestion is told again. What is over is kept until every channel that heard of it knows.
-    """
+    """Return the memory after a look; an alarm that is over is kept until every channel knows."""
     known = frozenset(channels)
     after: dict[Key, KnownAlarm] = {}
     for alarm in alarms:

@@ -46,10 +46,7 @@ class StreamView:
 
 
 def watch(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool = True) -> StreamView:
-    """Look and judge; ledger: None before the first run. Raises LedgerError as `look`.
-
-    live: whether days up to yesterday are expected; else an archive's end is its end.
-    """
+    """Look and judge; `live`: whether days up to yesterday are expected. Raises LedgerError as `look`."""
     facts = look(settings, ledger, now, live=live)
     days = days_of(settings, facts, now)
     return StreamView(settings.stream.name, now, facts, days, alarms_of(settings, facts, days, now))

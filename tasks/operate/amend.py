@@ -14,11 +14,7 @@ from tasks.release.witness import bear_witness, refuse_older
 
 
 def declare(settings: Settings, ledger: Ledger, reason: str, now: datetime) -> None:
-    """Make the configuration's the privacy guarantee of the days to come, permanently.
-
-    Raises LedgerError if nothing differs, for an older copy of the ledger, and where a witness cannot be
-    written.
-    """
+    """Make the configuration's the privacy guarantee of the days to come, permanently, or LedgerError."""
     refuse_older(settings, ledger)
     ledger.amend(terms_of(settings), reason, now)
     bear_witness(settings, ledger, "the amendment is declared, permanently, and ")
@@ -26,9 +22,7 @@ def declare(settings: Settings, ledger: Ledger, reason: str, now: datetime) -> N
 
 @dataclass(frozen=True)
 class Waits:
-    """What an amendment would change of the guarantee, by name, and the days after the last release until it
-    is over: those that would be refused, with the guarantee that each would break, and the first that is not.
-    """
+    """What an amendment would change of the guarantee, the days it refuses, and the first it does not."""
 
     changed: tuple[str, ...]
     refused: tuple[tuple[date, GuaranteeLoss], ...]
@@ -45,11 +39,7 @@ class Waits:
 
 
 def rehearse(settings: Settings, ledger: Ledger) -> Waits:
-    """Plan the days after the last release under the configuration's guarantee, as `reserve` would judge them
-    if it were declared now. Declares and reserves nothing.
-
-    Raises LedgerError where `declare` would, now: nothing differs, or a day is drawn and not published.
-    """
+    """Judge the days after the last release as `reserve` would under the new guarantee; declares nothing."""
     stream, calendar, amended = settings.stream.name, settings.calendar, terms_of(settings).budget_model
     ledger.refuse_amendment(terms_of(settings))
     terms, changed = ledger.terms(stream), guarantee_changed(settings, ledger)

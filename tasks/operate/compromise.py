@@ -1,10 +1,4 @@
-"""Noise that others know: the releases that it was drawn for, and those that share noise with them.
-
-A draw is a function of its own period's readings, of recorded outputs and of its own fresh noise, so what is
-known of one day's noise tells nothing of another day's readings. PeGaSus' groupers are the exception: a group
-that is open at midnight goes on with its noisy threshold (Lemma 9, docs/privacy.md). Where groups began and
-ended is recorded, so the days that share a threshold with a leaked one are read from stored measurements.
-"""
+"""Known noise, and the releases that share it: PeGaSus' open groups alone (Lemma 9, docs/privacy.md)."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,14 +14,9 @@ from tasks.trusted.files import destroy_raw, read_verified
 
 
 def compromise(settings: Settings, ledger: Ledger, day: date, reason: str, now: datetime) -> list[date]:
-    """Record that the noise of a day is known, and of the days that shared it; return all of them, rising.
-
-    Those are the days before it from which an open group ran into it, back to where that group began, and
-    the days after it until no group is open that began before its end. Where the measurements of a day
-    between are gone, so that nobody can tell, the group counts as going on. Raw state that is left is
-    destroyed. Every window that one of these releases charges has lost everything; that is never taken back.
-    Raises LedgerError for a day that was never released, for an older copy of the ledger, and where a witness
-    cannot be written.
+    """Record that the noise of a day is known, and of the days that shared it, permanently; return all,
+    rising. A group counts as going on where measurements are gone; every window that they charge has lost
+    everything, and raw state that is left is destroyed.
     """
     refuse_older(settings, ledger)
     stream, known = settings.stream.name, dict[tuple[str, int], ReleaseRecord]()

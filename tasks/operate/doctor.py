@@ -559,9 +559,7 @@ probe that publishing puts there as well.
 def examine(
     settings: Settings, environment: Mapping[str, str], now: datetime, ask: Ask = ask_server
 ) -> list[Finding]:
-    """Return what is wrong around a stream, the worst first. A ledger that is there is opened, as `status`
-    does; none is made.
-    """
+    """Return what is wrong around a stream, the worst first; no ledger is made."""
     case = Case(settings, environment, now, ask)
     found = [Finding(line[0], str(line[1]), *line[2:]) for check in CHECKS for line in check(case)]
     return sorted(found, key=lambda finding: [*Severity].index(finding.severity))

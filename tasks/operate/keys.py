@@ -47,11 +47,7 @@ def read_key(path: Path) -> Ed25519PrivateKey:
 
 
 def new_key(path: Path) -> Path:
-    """Make a signing key in a new file, its owner's alone, and its public key in a file next to it.
-
-    Of a key whose public file is missing, as after a crash between the two, only that is written. Returns its
-    path. Raises ConfigurationError, with nothing written, where it is there, or a key that cannot be read.
-    """
+    """Make a signing key, its owner's alone, and its public file; ConfigurationError where it is there."""
     public = path.with_suffix(PUBLIC)
     if public == path:
         raise ConfigurationError(
@@ -82,11 +78,7 @@ def public_keys_of(settings: Settings) -> list[Path | str] | None:
 
 
 def next_number(settings: Settings, found: int) -> int:
-    """A number that no catalogue of the stream had, durable before it is used: a crash leaves a gap.
-
-    found: the number of a signed catalogue, in case an older trusted folder was brought back. Raises
-    PublicationError where the file of the last number was not written by this function.
-    """
+    """Return a number that no catalogue of the stream had, durable before use: a crash leaves a gap."""
     path = settings.catalogue_number_file
     with exclusive_in(path.parent):
         text = path.read_bytes().strip() if path.exists() else b"0"
@@ -106,13 +98,8 @@ RESTORE = "restore catalogue.json from a copy, and see `optstream ledger verify`
 
 
 def signer_of(settings: Settings, ledger: Ledger, mending: Collection[date] | None = None) -> Signer | None:
-    """The signer of the configured stream's publications; None where no key is configured.
-
-    mending: the days that a person's command puts right: of these the catalogue may list what is older or
-    withdrawn, and other days may be missing in it. None for a night's publication: then the catalogue must
-    list every day that is published, as it was last, or the numbers of an old one would rise again. Call
-    before the catalogue is read: what is published by then, it lists. Raises ConfigurationError where the
-    key is missing or is none.
+    """Return the signer, None without a key; call before the catalogue is read. Without `mending` days
+    the catalogue must list every published day as it was last, or an old one's numbers would rise again.
     """
     path, files = settings.signing_key_file, settings.public_key_files
     if path is None:

@@ -17,10 +17,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def check_trusted(settings: Settings) -> None:
-    """Raise ConfigurationError if group or others may enter the trusted folder, the second witness's, or open
-    the ledger's file, if everybody may write the published folder, and for a configured key that is missing
-    or unusable. A missing folder or file is made with the right mode later, whatever the umask.
-    """
+    """Raise ConfigurationError if others may enter the trusted folders or ledger, or a key is unusable."""
     for words, found in (
         ("what only its owner may open is open to others", list(exposed(settings))),
         ("what readers trust may be written by everybody", list(writable(settings, stat.S_IWOTH))),
@@ -39,10 +36,7 @@ def check_trusted(settings: Settings) -> None:
 
 
 def exposed(settings: Settings) -> Iterator[tuple[Path, int, str]]:
-    """What of the trusted zone is open to group or others: place, mode, the command that mends it.
-
-    The second witness's folder too: its writers can take back what it knows of the ledger.
-    """
+    """Return what of the trusted zone is open to group or others: place, mode, the command that mends it."""
     second = [place for place in settings.witness_places[1:] if isinstance(place, Path)]
     folders = [(place, 0o700) for place in (settings.trusted_folder, *second)]
     database = ledger_database(settings.ledger_url)
@@ -58,12 +52,7 @@ def exposed(settings: Settings) -> Iterator[tuple[Path, int, str]]:
 
 
 def writable(settings: Settings, who: int) -> Iterator[tuple[Path, int, str]]:
-    """What others may write and so replace: the published folder, its parts, and what leads to it.
-
-    who: `stat.S_IWOTH`, everybody; or `stat.S_IWGRP`, a group with other members than the owner. What leads
-    to it is looked at up to the configuration's folder, or, where it lies elsewhere, the folder above it.
-    There the sticky bit, as of /tmp, keeps others from renaming it.
-    """
+    """Return what others (`who`: S_IWOTH or S_IWGRP) may write and so replace of the published folder."""
     root = settings.published_folder
     if not isinstance(root, Path):
         return

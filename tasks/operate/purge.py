@@ -151,14 +151,8 @@ class Purged(Printed):
 def purge(
     settings: Settings, ledger: Ledger, now: datetime, *, raw_state: bool = False, dry_run: bool = False
 ) -> Purged:
-    """Remove what is past the retentions of `[trusted]`, of the configured stream.
-
-    Staged bytes, counted from when the ledger has their release as PUBLISHED or VOID, and only if the
-    published folder really has them; validation results, from when they were judged; lineage events, from
-    their own time, and the keyed hashes of inputs with them; raw state at once where no later day would take
-    it, else from when it was drawn, or at once with `raw_state`: it costs the next day accuracy, no privacy.
-    What belongs to a release that is RESERVED or DRAWN is left, and measurements and the ledger always. Each
-    file goes by itself, so that a crash leaves the rest to the next call; runs may go on meanwhile.
+    """Remove what is past the retentions of `[trusted]`; never measurements, the ledger, or what belongs
+    to a release RESERVED or DRAWN. Staged bytes go only if the published folder really has them.
     """
     outlines = ledger.outlines(settings.stream.name)
     context = PurgeContext(settings, ledger, now, {(one.period, one.revision): one for one in outlines})

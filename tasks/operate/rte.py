@@ -47,11 +47,7 @@ REGION_CODES = {plain(region.name): code for code, region in FRENCH_REGIONS.item
 
 
 def parse(content: bytes) -> tuple[str, pl.DataFrame]:
-    """The region's code, and a row a half-hour: timestamp (wall clock), load_mw (null where absent), line.
-
-    In the order of time, each once; a row that says again what another says is dropped. Raises DumpError
-    with the line that is not as RTE writes it, never with a reading.
-    """
+    """Return the region's code and a row a half-hour; DumpError names the line, never a reading."""
     if content.startswith((WORKBOOK, b"PK")):
         raise DumpError(
             "line 1: this is a workbook or an archive, not text; import the file as RTE hands it out, which "
@@ -170,9 +166,7 @@ class RegionLoad:
 
 
 def read_load(path: Path) -> RegionLoad:
-    """Read one file of RTE's: a zip with one text in it, or that text; at most 32 MiB. Raises DumpError, with
-    the file and, of a text, the line, where it cannot be read, or is not as RTE's.
-    """
+    """Read one file of RTE's, a zip with one text or that text, of at most 32 MiB; DumpError if it cannot."""
     try:
         with path.open("rb") as file:
             return RegionLoad(path.name, *parse(text_of(file.read(LARGEST_BYTES + 1))))
@@ -183,10 +177,7 @@ def read_load(path: Path) -> RegionLoad:
 
 
 def text_of(content: bytes) -> bytes:
-    """The text itself, unpacked in memory if it is zipped; the names in an archive are never used as paths.
-
-    Raises DumpError for an archive that is damaged or holds anything but one text, and for too many bytes.
-    """
+    """Return the text, unzipped in memory; the names in an archive are never used as paths."""
     if content.startswith(b"PK\x03\x04") and len(content) <= LARGEST_BYTES:
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -215,13 +206,7 @@ SLOTS = 48
 
 @dataclass(frozen=True)
 class Imported:
-    """The result of an import; a dump is one region's day.
-
-    n_files: RTE's that were read. regions: their codes, sorted. n_kept: dumps that lay there already, the
-    same. n_incomplete: of all dumps, those that lack a half-hour or a reading, and which the raw contract
-    will refuse. n_empty: days of a region without any reading; nothing is written for them, so that the day
-    waits for a later file.
-    """
+    """The result of an import, of dumps of one region's day each; `n_kept` lay there already, the same."""
 
     folder: Path
     n_files: int
@@ -233,12 +218,7 @@ class Imported:
 
 
 def write_loads(loads: Sequence[RegionLoad], into: Path) -> Imported:
-    """Write region=<code>/date=<day>/part-0.parquet and its marker for every region and day.
-
-    The dumps have the columns timestamp (wall clock, without zone) and load_mw (float, null where absent).
-    Raises DumpError where two files disagree, and nothing was written; or where another dump lies there,
-    after which a second run goes on; ParameterError where no file was given.
-    """
+    """Write a dump and its marker for every region and day; DumpError where two files or dumps disagree."""
     if not loads:
         raise ParameterError("name at least one of RTE's files to import")
     rows = pl.concat(

@@ -1,7 +1,4 @@
-"""Simulated dumps, to try everything without anybody's data.
-
-The simulated truth is public: its randomness is numpy's, seeded, and not that of the noise.
-"""
+"""Simulated dumps. The truth is public: its randomness is numpy's, seeded, and not that of the noise."""
 
 import os
 import shutil
@@ -83,10 +80,7 @@ def stable_hash(text: str) -> int:
 
 
 def daily_load(region: Region, leaf: str, day: date, calendar: Calendar, seed: int) -> Values:
-    """Load of one leaf at each step of a day, in the unit of `region.mean_mw`, shape (n_steps,).
-
-    It is a function of its arguments alone: any range of days gives the same days.
-    """
+    """Return the load of one leaf at each step of a day, (n_steps,): a function of its arguments alone."""
     hours = np.array([stamp.hour + stamp.minute / 60 for stamp in calendar.local_times(day)])
     since = (day - date(day.year, 1, 25)).days + hours / 24
     coldness = np.cos(2 * np.pi * since / 365.25)  # 1 in late January, -1 in late July
@@ -143,9 +137,7 @@ PART = "part-0.parquet"
 
 
 def dump_folder(folder: Path, region: str, day: date) -> Path:
-    """The folder of one region's dump of a day; of EVERY, of all regions'. Raises ParameterError for a name
-    that no folder can have.
-    """
+    """Return the folder of one region's dump of a day, or of EVERY; ParameterError for a bad name."""
     if region.startswith(".") or any(sign in region for sign in "/\\=\0"):
         raise ParameterError(
             f"a region's name becomes a folder's: it must not begin with a dot or hold / \\ =; got {region!r}"
@@ -162,11 +154,8 @@ def write_dump(
     marker: str | None = "_SUCCESS",
     file_list: str | None = None,
 ) -> bool:
-    """Write one dump and its marker; return False if the same dump was already there, complete.
-
-    The rows are written into a hidden folder, which is then renamed; the marker (or, if given, the list of
-    files, one name a line) comes last. A killed writer's dump is completed by the next one. Raises DumpError
-    where another dump lies: real data are never overwritten.
+    """Write one dump and then its marker; return False if the same was there, whole. Raises DumpError
+    where another lies: real data are never overwritten.
     """
     target = dump_folder(folder, region, day)
     announcement, text = (file_list, f"{PART}\n") if file_list else (marker or "_SUCCESS", "")
@@ -231,20 +220,7 @@ def simulate(
     counts: bool = False,
     cells: Mapping[str, tuple[str, str]] = NO_CELLS,
 ) -> Simulated:
-    """Write one dump for each leaf and day: `<folder>/region=<leaf>/date=<day>/part-0.parquet` and a marker.
-    Where the layout has a column of regions it is one for each day: `<folder>/date=<day>/part-0.parquet`.
-
-    A leaf that is the code of a French region gets that region's public mean, unless `mean` is given; any
-    other leaf gets a mean around `mean` (1000 without one) by its name. With "metered", each leaf has
-    `customers_per_leaf` customers with readings in kWh a step instead, and `mean` is their mean draw in kW.
-    cells: of leaves that are cells, the region, whose public mean their means add up to, and the node of the
-    margin. layout_of: how each day's dumps are laid out. counts: readings are rounded to whole numbers.
-    Timestamps: UTC for day "elapsed", wall clock without zone for day "fixed".
-    The same seed, leaf and day give the same dump, whatever range is asked for; a second run changes nothing.
-
-    Raises ParameterError for a store, a mean of 0 or less and a name that no folder can have; DumpError where
-    another dump already lies.
-    """
+    """Write one dump for each leaf and day; the same seed, leaf and day give the same dump in any range."""
     if isinstance(folder, StoreUrl):
         raise ParameterError(
             f"dumps are made up in a folder of this machine, not in {folder}: make them where input.folder "
@@ -280,11 +256,7 @@ def simulate(
 def as_laid_out(
     rows: pl.DataFrame, layout: Layout, cells: Mapping[str, tuple[str, str]] = NO_CELLS
 ) -> pl.DataFrame:
-    """The columns timestamp, value and, where they are, customer and region under the layout's names.
-
-    cells: of each leaf its region and its node of the margin, where these are two columns.
-    Values are in the column's own unit: times the factor they are the reading, as the nearest float.
-    """
+    """Return the columns under the layout's names, values divided by the factor."""
     if layout.factor != 1:
         own = [float(Fraction(str(value)) / layout.factor) for value in rows["value"]]
         rows = rows.with_columns(value=pl.Series(own, dtype=pl.Float64))
@@ -320,10 +292,7 @@ def aggregated_day(
 def metered_day(
     leaf: str, day: date, calendar: Calendar, seed: int, mean: float | None, n_customers: int
 ) -> pl.DataFrame:
-    """One leaf's day: columns customer, timestamp, value (kWh, rounded to 0.001), a row a customer and step.
-
-    Customers differ in size permanently, and their readings jump as appliances do, around the common shape.
-    """
+    """Return one leaf's day: customer, timestamp, value (kWh, to 0.001), a row a customer and step."""
     mean_kw = CUSTOMER_MEAN_KW if mean is None else mean
     energy = mean_kw * calendar.step_minutes / 60
     shape = daily_load(region_of(leaf, None)._replace(mean_mw=1.0), leaf, day, calendar, seed)

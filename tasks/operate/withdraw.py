@@ -16,13 +16,8 @@ from tasks.trusted.files import destroy_raw
 
 
 def withdraw(run: Run, requested: Requested, reason: str, days: Collection[date] = ()) -> Ended:
-    """Withdraw every release of a day: what is listed becomes a tombstone, what was not published is VOID.
-
-    The ledger is written first, while nobody can publish the day; a crash after that leaves a listed day that
-    the ledger calls withdrawn, which `ledger verify` finds, and the same call completes the work. Nothing is
-    refunded, and no raw state is left. days: all that the same command withdraws. Raises LedgerError for a
-    day that was never reserved, where another run holds it, for an older copy of the ledger, and where a
-    witness cannot be written; PublicationError if the folder cannot be written.
+    """Withdraw every release of a day, in the ledger first, while nobody can publish the day; the same
+    call completes the work after a crash. Nothing is refunded, and no raw state is left.
     """
     day = requested.day
     refuse_older(run.settings, run.ledger)

@@ -117,9 +117,7 @@ def used_states(marks: Sequence[Mark]) -> list[tuple[Mark, str]]:
 
 
 def stretches(marks: Sequence[Mark]) -> list[tuple[str, str, str, int]]:
-    """When, state, note and number of days of neighbours that are alike and not simply published, the newest
-    first.
-    """
+    """Return runs of alike neighbours that are not simply published, the newest first."""
     groups: list[list[Mark]] = []
     for mark in marks:
         if mark.state == State.PUBLISHED.value and not mark.note:

@@ -1,8 +1,4 @@
-"""What plots show, as JSON that `static/chart.js` draws with uPlot: one format for every page and size.
-
-A document has names of nodes to choose from, spans of time to choose from, and for each of both the lines.
-Times are seconds since 1970; of zone "UTC" they may be local clock times.
-"""
+"""Plots as JSON that `static/chart.js` draws; times are seconds since 1970, of zone "UTC" perhaps local."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -24,9 +20,7 @@ def chart(
     quantity: str, unit: str, spans: Sequence[Chart], *, nodes: Sequence[str] = (), zone: str = "UTC",
     least: float | None = None, few: bool = False,
 ) -> Chart:  # fmt: skip
-    """Return a document. spans: of `span`. nodes: names, one for each list of lines of a span. least: the
-    least possible value, at which bands end. few: whether points are drawn as well.
-    """
+    """Return a document; `nodes` has a name for each list of lines of a span, `least` ends the bands."""
     return {
         "quantity": quantity[:1].upper() + quantity[1:], "unit": unit, "z": Z, "least": least, "zone": zone,
         "nodes": list(nodes), "spans": list(spans), "few": few,

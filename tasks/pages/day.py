@@ -53,9 +53,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class DayFacts:
-    """What ledger and folders know of one day. arrival: None where the input cannot be listed. objected:
-    names of results in which something did not hold. records: by revision. curve: of the root.
-    """
+    """What ledger and folders know of one day; `arrival` is None where the input cannot be listed."""
 
     arrival: Arrival | None = None
     files: Mapping[str, tuple[FileFacts, ...]] = field(default_factory=dict)

@@ -1,8 +1,4 @@
-"""Metrics for Prometheus: times, counts of days and alarms, and the budget; never a reading.
-
-How long a night took depends on how much there was to read, so the collector is part of the trusted zone.
-Alarms that depend on the values of readings (`Kind.depends_on_readings`) are left out even so.
-"""
+"""Metrics for Prometheus, never a reading; run times depend on readings, so collectors are trusted."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -155,10 +155,7 @@ def _tree_with(settings: Settings, node: str, span: Span) -> AggregationTree:
 
 
 def read_nodes(settings: Settings, nodes: Collection[str], days: Collection[date]) -> pl.DataFrame:
-    """Return what is published of these nodes on these local days, `COLUMNS`, sorted by node and time.
-
-    at: seconds since 1970. Raises PublicationError without a catalogue, or if a file is not the listed one.
-    """
+    """Return what is published of these nodes and days, `COLUMNS`; PublicationError for an altered file."""
     place = open_storage(settings.published_folder)
     catalogue = read_catalogue(place)
     frames = [pl.DataFrame(schema=COLUMNS)]
@@ -169,10 +166,7 @@ def read_nodes(settings: Settings, nodes: Collection[str], days: Collection[date
 
 
 def read_replaced(settings: Settings, node: str, days: Collection[date]) -> dict[str, pl.DataFrame]:
-    """Return a node's replaced figures, `COLUMNS` by "revision 0, vintage 1", the oldest first.
-
-    Files that cannot be read are left out. Raises PublicationError if there is no catalogue.
-    """
+    """Return a node's replaced figures by "revision 0, vintage 1", the oldest first, where readable."""
     place = open_storage(settings.published_folder)
     value = read_catalogue(place).value_column
     found: dict[tuple[int, int], list[pl.DataFrame]] = {}

@@ -32,12 +32,7 @@ class Need(IntEnum):
 
 @dataclass(frozen=True)
 class StreamRow:
-    """A stream's row. Texts are for people; "" where nothing is known.
-
-    newest: the newest day that is expected or known. strip: the last 60 days. alarms: by kind, the worst
-    first. budget: charge of the fullest window, and its share in [0, 1]. band: half width of the newest daily
-    mean's band. nights: the newest and the longest run time.
-    """
+    """A stream's row; texts are for people, and `budget` is the fullest window's charge and share."""
 
     name: str
     need: Need

@@ -151,9 +151,7 @@ def _picture(curve: pl.DataFrame, title: str, has_band: bool) -> str:
 
 @dataclass(frozen=True)
 class Written:
-    """What `write_pages` wrote. public: the data users' page; None where nothing was ever published. problem:
-    why it is not new. lost: days that it cannot show.
-    """
+    """What `write_pages` wrote: the public page or None, the problem, and days that it cannot show."""
 
     trusted: Path
     public: str | None
@@ -162,10 +160,7 @@ class Written:
 
 
 def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
-    """Write both pages; a published folder that cannot be read or written stops no night.
-
-    Raises LedgerError as `watch`, and OSError if the trusted folder cannot be written.
-    """
+    """Write both pages; a published folder that cannot be read or written stops no night."""
     facts, public, problem = None, None, None
     try:
         signer = signer_of(settings, ledger)
@@ -240,10 +235,7 @@ def _write_public(
 
 
 def write_public_page(folder: Location | str, into: Path | None = None) -> tuple[date, ...]:
-    """Make the page of a published folder from that folder alone: in it, or into a file.
-
-    Returns the days that it cannot show. Raises PublicationError as `replace_page`, and OSError.
-    """
+    """Make the page from the published folder alone; return the days that it cannot show."""
 
     made: list[PublicFacts] = []
 

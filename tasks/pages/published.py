@@ -59,9 +59,7 @@ def read_summaries(path: Path) -> pl.DataFrame:
 def _completed(
     known: pl.DataFrame, place: Storage, entries: Sequence[Entry], value: str
 ) -> tuple[pl.DataFrame, list[Entry]]:
-    """Return the summaries of these files and of no other, and the entries whose file is not the one that is
-    listed; reads the files that are not known.
-    """
+    """Return the summaries of these files alone, and the entries whose file is not the listed one."""
     kept = known.filter(pl.col("file_hash").is_in([entry.file_hash for entry in entries]))
     hashes = set(kept["file_hash"].unique())
     parts, lost = [kept], []
@@ -75,9 +73,7 @@ def _completed(
 
 
 def _summed_up(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
-    """The rows of a file. A day whose noise is not known at every step is not known as a whole, and so its
-    model's error.
-    """
+    """Return the rows of a file; a day's noise is known only if it is known at every step."""
     columns = error_columns(value)
     rows = _upper_levels(read_columns(place, entry, {"step", "node", "level", value, *columns}, set(columns)))
     own = entry.own if isinstance(entry, DayEntry) else (entry,)
@@ -121,9 +117,7 @@ def _size(place: Storage, entry: Entry) -> int:
 
 
 def _of_means(place: Storage, entry: Entry, statement: ReleaseStatement) -> pl.DataFrame:
-    """Return the standard error of each node's daily mean, as the file of errors has it, and whether it is of
-    the whole error; no rows where there is no such file.
-    """
+    """Return the standard error of each node's daily mean, and whether it is of the whole error."""
     if isinstance(entry, DayEntry):  # no file has the covariance of its hours' errors
         return pl.DataFrame(schema=_MEANS)
     found = None
@@ -159,11 +153,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Daily:
-    """Each node's days, (n_nodes, n_days), from the first listed day to the last; NaN where nothing is known.
-
-    error: the standard error of the day's mean, or the mean of the steps' posterior standard errors, which is
-    the most that it can be (Minkowski).
-    """
+    """Each node's days, (n_nodes, n_days), NaN where unknown; `error` is an upper bound (Minkowski)."""
 
     first: date
     mean: Values
@@ -177,9 +167,7 @@ class Daily:
 
 @dataclass(frozen=True, eq=False)
 class Recent:
-    """The steps of the last days, `first` to `last`: for each of `days`, those with a release, values and
-    posterior standard errors, (n_nodes, n_steps of that day); NaN where not known.
-    """
+    """The steps of the last days with a release: values and posterior standard errors, NaN where unknown."""
 
     first: date
     last: date
@@ -190,9 +178,7 @@ class Recent:
 
 @dataclass(frozen=True)
 class LevelError:
-    """Root mean squares of a level's figures and errors, over the newest day; is_total: of the whole error,
-    else of the noise alone.
-    """
+    """Root mean squares of a level's newest figures and errors; is_total: of the whole error."""
 
     level: int
     size: float
@@ -207,13 +193,7 @@ class LevelError:
 
 @dataclass(frozen=True, eq=False)
 class PublicFacts:
-    """A stream by its published folder alone; `daily`, `recent`, `statement` and `epsilon` are None and
-    there are no nodes where every day was withdrawn.
-
-    statement, nodes, level_errors: of the newest listed release that is there; nodes: root first, level by
-    level. daily, recent: of the first `n_drawn` nodes. epsilon: the most that any window may lose. lost: of
-    listed days, `MISSING` or `DAMAGED`. terms: what the listed days were drawn under, the newest last.
-    """
+    """A stream by its published folder alone; without nodes where every day was withdrawn."""
 
     catalogue: Catalogue
     statement: ReleaseStatement | None = None
@@ -260,9 +240,7 @@ class PublicFacts:
 
     @property
     def level_shares(self) -> tuple[str, ...]:
-        """Each level's share of epsilon, root first, as the newest release states it; () where it states
-        none.
-        """
+        """Return each level's share of epsilon, root first, or () where none is stated."""
         stated = None if self.statement is None else self.statement.mechanism.get("level_shares")
         n_levels = len({node.level for node in self.nodes})
         if not isinstance(stated, list) or len(stated) != n_levels:
@@ -278,11 +256,7 @@ class PublicFacts:
 def public_facts(
     place: Storage, catalogue: Catalogue, known: pl.DataFrame
 ) -> tuple[PublicFacts, pl.DataFrame]:
-    """Read the facts of a catalogue's releases, and the summaries of its files for the next time.
-
-    known: summaries, which only spare reading: the facts are the same without any, as long as no old file was
-    altered. Raises PublicationError if the folder cannot be read.
-    """
+    """Read the facts of a catalogue's releases, and its files' summaries, which only spare reading."""
     listed = day_entries(catalogue.listed)
     if not listed:
         return PublicFacts(catalogue), NO_SUMMARIES
@@ -374,9 +348,7 @@ Steps = dict[date, pl.DataFrame]
 def _read_recent(
     place: Storage, catalogue: Catalogue, entries: Sequence[Entry], listed: Sequence[Entry]
 ) -> tuple[PublicFacts | None, Steps, list[Entry]]:
-    """The newest release that is there; the rows of the last days, of the nodes that are drawn; and the
-    entries whose file is not the one that is listed.
-    """
+    """Return the newest release, the last days' drawn rows, and the entries with other files."""
     value = catalogue.value_column
     noise, model = error_columns(value)
     newest: PublicFacts | None = None

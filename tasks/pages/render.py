@@ -1,8 +1,4 @@
-"""From values to pages by templates that escape every text; the same values give the same bytes.
-
-A page is live, with style and script from its own server, or static: one file that holds both, whose policy
-names its one script by hash, and that fetches nothing.
-"""
+"""Templates that escape every text; equal values give equal bytes, and a static page fetches nothing."""
 
 import base64
 import hashlib

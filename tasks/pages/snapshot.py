@@ -114,11 +114,7 @@ class Night:
 
 @dataclass(frozen=True)
 class Surprises:
-    """The newest days next to the days before them, by published figures alone.
-
-    files: hashes of the compared files. newest: the newest day's regions, the farthest first. far: regions
-    that were far from their history on the last 28 days, the newest first.
-    """
+    """The newest days next to the days before them, by published figures alone, the farthest first."""
 
     files: tuple[str, ...] = ()
     newest: tuple[Comparison, ...] = ()
@@ -127,9 +123,7 @@ class Surprises:
 
 @dataclass(frozen=True)
 class Disk:
-    """What the files say by their times. parts: name, bytes, bytes of the last 30 days, the largest first.
-    arrived: by region, each day and how many hours after its end its dump was complete.
-    """
+    """Sizes of parts (all, last 30 days), and how many hours after its end each day's dump was complete."""
 
     at: datetime
     parts: tuple[tuple[str, int, int], ...] = ()
@@ -138,13 +132,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What one look at a stream found.
-
-    at: when it was last seen. settings, view: None where it never was. problem: why the newest look failed:
-    then all else is as old as `at`. guarantees: by number, the highest for new days. docs: Great
-    Expectations' pages. runs: None without an orchestrator. ended: the last end of each scheduled work.
-    horizons: loss over longer spans, composed at night. unwritten: why the public page is not new.
-    """
+    """What one look at a stream found; where it failed (`problem`), all else is as old as `at`."""
 
     file: Path
     stream: str
@@ -169,10 +157,7 @@ class Snapshot:
 
 
 def take_snapshot(file: Path, now: datetime, before: Snapshot | None = None) -> Snapshot:
-    """Look at the stream of a configuration as `optstream status` does; raises nothing.
-
-    before: the earlier look, which stays where this one fails, with the problem.
-    """
+    """Look at a stream as `optstream status` does; raises nothing, and keeps `before` on failure."""
     try:
         settings = load_settings(file)
         check_trusted(settings)
@@ -312,9 +297,7 @@ def _places(settings: Settings) -> Iterator[tuple[str, list[Path]]]:
 
 
 def _files(path: Path) -> Iterator[os.stat_result]:
-    """Of a file, or of all files below a folder, without following links; those that go meanwhile are left
-    out.
-    """
+    """Return a file's, or all below a folder, without following links or those that vanish."""
     below = (Path(top, name) for top, _, names in os.walk(path) for name in names)
     for one in below if path.is_dir() else [path]:
         with suppress(OSError):

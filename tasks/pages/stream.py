@@ -156,9 +156,7 @@ def _errors_by_level(snapshot: Snapshot) -> Chart | None:
 
 @dataclass(frozen=True)
 class GuaranteeRow:
-    """A guarantee. days: those planned under it. now: whether new days are. steps: of windows that touch its
-    days, for the plot, where the limit is `limit`; None for the one of now, or if counted otherwise.
-    """
+    """A guarantee; `steps` of windows that touch its days, None if counted otherwise."""
 
     number: int
     epsilon: str
@@ -205,9 +203,7 @@ def _counted_by(model: PrivacyModel) -> tuple[object, ...]:
 def window_chart(
     summary: BudgetSummary | None, guarantees: Sequence[GuaranteeRow], snapshot: Snapshot
 ) -> Chart | None:
-    """Return the charge of each window that the last release or a later one meets, by when it begins, under
-    its limit. Pure. None before the first release, and where steps have no time.
-    """
+    """Return each window's charge under its limit; None before the first release or without times."""
     if summary is None or not summary.windows or snapshot.settings is None:
         return None
     grant, windows = summary.terms.model.budget, summary.windows

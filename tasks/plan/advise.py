@@ -57,11 +57,7 @@ def without_delta(settings: Settings) -> Settings:
 
 
 def mechanism_choices(settings: Settings) -> Iterator[Choice]:
-    """Every mechanism under the configured model, tree and level shares.
-
-    With a delta also those priced in epsilon alone, without it, unless other streams share the budget and
-    with it the currency. No delta is ever added: it is a weaker promise, for a person to make.
-    """
+    """Return every mechanism under the configured tree; no delta is ever added, a weaker promise."""
     numbers = [number for number in NUMBERS if number <= settings.privacy.window]
     for name, section in MECHANISMS.items():
         own = section(name=name)
@@ -93,9 +89,7 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
 
 
 def share_choices(choice: Choice) -> Iterator[Choice]:
-    """Other shares of the levels: the model's, then from all for the leaves to most for the root, with
-    several of a margin.
-    """
+    """Return other shares of the levels: the model's, then from all for the leaves to most for the root."""
     settings = choice.settings
     if settings.mechanism.kind.chooses_shares:
         yield with_level_shares(choice, model_level_shares(settings))
@@ -135,9 +129,7 @@ def with_stream_share(settings: Settings, share: Fraction) -> Settings:
 
 
 def model_level_shares(settings: Settings) -> tuple[Fraction, ...]:
-    """Return the shares of the oldest tree's levels, then the margin's, with the least error that the prior
-    expects, from public facts; raises ParameterError where there is no public scale.
-    """
+    """Return the shares with the least error that the prior expects, root first, the margin's last."""
     pattern = settings.mechanism.kind(
         settings.model_of(0),
         days=PublicDays(settings.calendar.slots),
@@ -180,11 +172,7 @@ NO_SCALE = (
 
 @dataclass(frozen=True)
 class Judged:
-    """A plan and its expected errors, root first, in the unit of the readings.
-
-    joint_levels: levels with joint noise; others have Laplace noise. warnings: levels that are as good as
-    nothing.
-    """
+    """A plan and its expected errors, root first, in the readings' unit; `joint_levels` have joint noise."""
 
     choice: Choice
     level_shares: tuple[Fraction, ...]
@@ -269,9 +257,7 @@ class Judge:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The plans of a stream, least expected error first. configured: the file's own plan, among them. levels:
-    their names, root first, the margin last.
-    """
+    """The plans of a stream, least expected error first; `levels` root first, the margin last."""
 
     judge: Judge
     levels: tuple[str, ...]
@@ -292,13 +278,7 @@ class Comparison:
 
 
 def compare_plans(settings: Settings, scale: float | None = None) -> Comparison:
-    """Judge the configured plan, every other mechanism and noise, then other level shares for the best; those
-    left out that do not fit the stream, or that come to the same as another.
-
-    scale: the public size of a typical leaf, where the configuration has none. Reads no dump and no ledger;
-    costs no privacy. Raises ConfigurationError where no public size is known, ParameterError where the
-    configured plan itself does not fit.
-    """
+    """Judge the configured plan and every other that fits from public facts; costs no privacy."""
     judge = Judge(settings, scale)
     configured = judge.judged(_as_it_runs(judge))
     plans = [configured, *judge.fitting(_with_noises(mechanism_choices(settings), judge.scale))]
@@ -339,11 +319,7 @@ def _with_noises(choices: Iterable[Choice], scale: float) -> Iterator[Choice]:
 def drawn_series(
     prior: TemporalPrior, scale: float, n_leaves: int, n_steps: int, *, counts: bool, seed: int
 ) -> Values:
-    """Return leaves of the size `scale` that vary as the prior expects, (n_leaves, n_steps).
-
-    A leaf is scale * (1 + f + g): f is shared by all, g its own. Nothing below 0. counts: whole numbers that
-    vary around that.
-    """
+    """Return leaves scale * (1 + f + g), f shared and g their own, at least 0, (n_leaves, n_steps)."""
     generator, steps = np.random.default_rng(seed), Blocks.at(np.arange(n_steps))
     shared, own = (
         np.linalg.cholesky(one + JITTER * np.eye(n_steps)) for one in prior.covariances(steps, steps)
@@ -361,13 +337,7 @@ ErrorOf = Callable[[Fraction], float]
 
 
 def choose_stream_shares(errors: Sequence[ErrorOf], total: Fraction) -> tuple[Fraction, ...]:
-    """Return one share of epsilon for each stream, which add up to `total`, none less than `LEAST` of it; a
-    function of public facts, hence free.
-
-    The measure is the geometric mean over streams of their errors, as that of levels is: a factor in one
-    stream's error, such as its unit, changes no share. Equal shares are kept where others gain less than a
-    prior can tell.
-    """
+    """Return streams' shares of epsilon with the least geometric mean of errors, by public facts."""
     known = [lru_cache(maxsize=None)(one) for one in errors]
 
     def error(shares: tuple[Fraction, ...]) -> float:
@@ -399,11 +369,7 @@ def total_of(streams: Sequence[Settings]) -> Fraction:
 
 @dataclass(frozen=True)
 class StreamAdvice:
-    """Of one stream: what was compared at its present share, and what is proposed.
-
-    written: the share of the population's epsilon in its file. share: that it would plan with. proposed: the
-    best plan at that share.
-    """
+    """Advice for one stream: `written` is the share in its file, `share` the one that it would plan with."""
 
     compared: Comparison
     written: Fraction
@@ -433,13 +399,7 @@ class PlanAdvice:
 
 
 def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) -> PlanAdvice:
-    """Propose mechanism, noise and shares from public facts alone: no dump, no ledger; costs no privacy.
-
-    Streams, all of one population, that plan with more than the whole epsilon together are compared at equal
-    shares of it. scales: the public size of a typical leaf of each, where its configuration has none. Raises
-    ConfigurationError for streams of different populations, or a public size that is missing, ParameterError
-    for a configured plan that does not fit.
-    """
+    """Propose mechanism, noise and shares from public facts alone: no dump, no ledger; costs no privacy."""
     total = total_of(streams)
     written = [one.budget.stream_share for one in streams]
     planned = sum(written, Fraction(0))
@@ -532,13 +492,7 @@ def _plan_document(plan: Judged) -> PlanDocument:
 
 
 def write_proposal(settings: Settings, keys: Mapping[str, Mapping[str, Any]], path: Path) -> None:
-    """Write the configuration of a stream with other keys to a new file next to it; what cannot be loaded is
-    not left.
-
-    keys: what to set, by table. A table [mechanism] with a name replaces the old one, and tables that the
-    mechanism does not take are left out. Raises
-    ConfigurationError for another folder, a file that exists, or keys that do not make a configuration.
-    """
+    """Write the configuration with other keys to a new file next to it, or ConfigurationError and no file."""
     if path.absolute().parent != settings.file.parent:
         raise ConfigurationError(
             f"--write {path} must lie in {settings.file.parent}, beside the configuration: its "

@@ -94,9 +94,7 @@ def plan_backfill(settings: Settings, ledger: Ledger, days: Sequence[date]) -> B
 
 @dataclass(frozen=True)
 class BackfillCost:
-    """The worst window of those that the days touch, before and after, infinite where noise was compromised.
-    refused: the days that the ledger would refuse, rising.
-    """
+    """The worst window before and after, infinite where noise was compromised, and the refused days."""
 
     grant: Fraction
     before: Fraction | float
@@ -105,11 +103,7 @@ class BackfillCost:
 
 
 def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> BackfillCost:
-    """Plan the days in order, each after the charges of the ledger and those of the days before it.
-
-    A plan is the most that a day may cost; once drawn it may be charged less. days: rising. Raises
-    LedgerError where the ledger's guarantee is not the configuration's, for then a run is refused.
-    """
+    """Plan the days in order, each after the ledger's charges and the days before; LedgerError as a run."""
     if changed := refused_changes(settings, ledger):
         known = ledger.terms(settings.stream.name)
         what = ", ".join(changed) + ": take the values of the others in this configuration"
@@ -191,10 +185,7 @@ MOST_LISTED = 10
 def words_of_left(
     settings: Settings, ledger: Ledger, days: Sequence[date], now: datetime, again: str
 ) -> list[str]:
-    """Return what is left of days whose run was stopped, in lines for its operator: days under way, with the
-    ends of their leases, and how many were never begun. Changes nothing. days: rising, at least one. again:
-    the command that goes on.
-    """
+    """Return what is left of days whose run was stopped, in lines for its operator; changes nothing."""
     plan, now = plan_backfill(settings, ledger, days), ledger.lease_time(now)
     found = [ledger.latest(settings.stream.name, day.isoformat()) for day in plan.begun]
     under_way = [one for one in found if one is not None and one.state.is_under_way]
@@ -224,13 +215,7 @@ def words_of_left(
 
 
 def over_already(run: Run, days: Sequence[date]) -> list[Ended] | None:
-    """Return the outcomes of days of which nothing is left to do; None where a run would do anything at all:
-    one of them is to be released or finished, an earlier day is due a new estimate, or a page is not of the
-    days that are published.
-
-    Where all days are over, the run's terms are compared with the ledger's, as in every run. Raises
-    LedgerError if that has another privacy guarantee for the stream.
-    """
+    """Return the outcomes of days with nothing left to do, None where a run would do anything."""
     if run.restate:
         return None
     newest = [run.ledger.latest(run.stream, day.isoformat()) for day in days]

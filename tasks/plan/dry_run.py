@@ -163,11 +163,7 @@ class DryRun(Printed):
 
 
 def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
-    """Price the release of these days. Reads public covariates, of a dump one footer, and no ledger; spends
-    nothing.
-
-    Raises ParameterError if the parameters do not fit each other.
-    """
+    """Price the release of these days; reads public covariates and one dump's footer, spends nothing."""
     mechanism = mechanism_for(settings, days[0])
     alike: dict[Any, list[date]] = {}
     for day in dict.fromkeys(days):
@@ -277,13 +273,7 @@ STILL_PERIODS = 3
 def _expected(
     settings: Settings, mechanism: Mechanism, bands: Sequence[Band] | None, n_steps: int, first_step: int
 ) -> tuple[Expected | None, ...]:
-    """The expected error of each level's nodes, root first.
-
-    The error that a mechanism's prior expects once it has learned; None without the public scale to which
-    the prior is relative. Where the noise of a value is known before the draw: that, which leaves out the
-    error of interpolation. Else the mean of a few periods with simulated noise over series that stand still,
-    which no mechanism finds harder than real ones.
-    """
+    """Return each level's expected error, root first, from noise or simulated periods; None if no scale."""
     figures = mechanism.expected_by_level()
     if figures is not None:
         return tuple(Expected(*row) if np.isfinite(row).all() else None for row in figures.tolist())
@@ -297,12 +287,7 @@ def _expected(
 def squared_errors(
     mechanism: Mechanism, periods: Sequence[NDArray[np.float64]], first_step: int
 ) -> NDArray[np.float64]:
-    """Return each level's mean squared error over made-up periods that follow each other, (n_levels,), in the
-    squared unit of the readings, root first.
-
-    With simulated noise, the same for every mechanism. Costs no privacy: periods, (n_leaves, n_steps) each,
-    hold no reading. Raises ParameterError where the mechanism is not for such periods.
-    """
+    """Return each level's mean squared error over made-up periods, root first; costs no privacy."""
     tree, state, noise, at = mechanism.tree, None, simulated_noise(0), first_step
     squares = np.zeros(len(tree.nodes))
     for values in periods:
@@ -315,9 +300,7 @@ def squared_errors(
 def warnings_of(
     settings: Settings, mechanism: Mechanism, expected: Sequence[Expected | None]
 ) -> tuple[str, ...]:
-    """Return the warnings before anything is spent: levels that are as good as nothing, and a lower bound
-    that nobody wrote where readings may lie below it.
-    """
+    """Return the warnings before anything is spent: useless levels, and an unwritten lower bound."""
     tree, (low, high) = mechanism.tree, settings.privacy.bounds
     with_leaves = {int(tree.depths[leaf]) for leaf in tree.leaf_indices}
     found = []
@@ -391,12 +374,7 @@ class DryRuns(Printed):
 
 
 def price_products(streams: Sequence[Settings], days: Sequence[Sequence[date]]) -> tuple[SharedBudget, ...]:
-    """Price the release of days of several streams, an entry for each population; reads public covariates
-    alone, spends nothing. days: of each stream.
-
-    Raises ConfigurationError for streams of one population whose files do not agree, ParameterError as
-    `dry_run`.
-    """
+    """Price the release of days of several streams, an entry for each population; spends nothing."""
     members: dict[str, dict[int, Settings]] = {}
     for number, settings in enumerate(streams):
         members.setdefault(settings.privacy.population, {})[number] = settings

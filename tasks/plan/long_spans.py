@@ -21,9 +21,7 @@ _made: dict[tuple[object, ...], list[dict[str, Any]]] = {}
 
 
 def long_spans_of(settings: Settings, day: date, revision: int) -> tuple[LongSpan, ...]:
-    """Return what all readings of one customer in 30 and in 365 days lose by the configured plan, rounded up:
-    a function of the configuration, the stream's share and the day's year, which costs no privacy.
-    """
+    """Return what all readings of one customer in 30 and in 365 days lose by the plan, rounded up."""
     # a share that the model chooses is a function of other streams' files, too
     share = str(settings.budget.stream_share)
     plan = (settings.configuration_hash, share, terms_of(settings).hierarchy_hash, day.year, revision > 0)
@@ -40,11 +38,7 @@ def long_spans_of(settings: Settings, day: date, revision: int) -> tuple[LongSpa
 
 
 def plan_horizons(settings: Settings, day: date, revision: int = 0) -> tuple[tuple[int, HorizonLoss], ...]:
-    """The most that so many days in a row lose, this one among them, all released by the plan (Lemma 14).
-
-    A function of the configuration and the day's year. Each day is planned as if nothing had been released
-    before it, which never leaves a measurement out.
-    """
+    """Return the most that so many days in a row lose, all released by the plan (Lemma 14)."""
     days = days_from(date(day.year - 1, 1, 1), date(day.year + 1, 12, 31))
     plans = list(_plans(settings, days, revision))
     mechanism = mechanism_for(settings, day, revision)

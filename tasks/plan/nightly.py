@@ -23,12 +23,7 @@ class UnreleasedError(OptStreamError):
 
 
 def looks_of(settings: Settings) -> tuple[str, ...]:
-    """The crons of the night's looks, in the stream's time zone.
-
-    From [schedule] cron on, every half hour until [watch] late_after, with a last look at that hour.
-    A cron that fires more than once a day is all looks by itself. Raises ConfigurationError where the night
-    would begin after its end.
-    """
+    """Return the crons of the night's looks, half-hourly until [watch] late_after, in the stream's zone."""
     schedule = settings.scheduling
     for problem in schedule_problems(schedule, settings.watching, settings.stream):
         raise ConfigurationError(f"{settings.file}: {problem}")
@@ -43,9 +38,7 @@ def looks_of(settings: Settings) -> tuple[str, ...]:
 
 
 def days_of_night(settings: Settings, ledger: Ledger, now: datetime) -> list[date]:
-    """Yesterday and, rising, the days before it that a night still takes up, [schedule] catch_up_days; none
-    before the stream's first, nor one that a person gave up ([watch] accepted_gaps).
-    """
+    """Return yesterday and, rising, the days before that a night still takes up."""
     last = last_ended(settings, now)
     first = settings.watching.first_day
     if first is None:
@@ -65,9 +58,7 @@ class Night:
 
 
 def night_of(settings: Settings, ended: Sequence[Ended], absent: Iterable[date], now: datetime) -> Night:
-    """Judge a look: a day that waits for its dump, or is with another run, has time until it is late. absent:
-    days of which no region has a dump.
-    """
+    """Judge a look: a day that waits for its dump, or is with another run, has time until it is late."""
     words: list[str] = []
     left: list[str] = []
     for day in absent:

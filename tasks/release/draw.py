@@ -1,7 +1,5 @@
-"""Draw a reserved day's noise, once: the only step that opens the raw values.
-
-Order is the guarantee here. Noise is drawn only for a reservation, once; what was drawn is durable before
-anything reads it; everything after (`tasks.release.estimate`) reads the stored measurements and no raw value.
+"""Draw a reserved day's noise, once: the only step that opens the raw values. Noise is drawn only for a
+reservation, what was drawn is durable before anything reads it, and everything after reads no raw value.
 """
 
 import json
@@ -42,9 +40,7 @@ from tasks.trusted.files import (
 
 @contextmanager
 def held(run: Run, reservation: Reservation) -> Iterator[None]:
-    """Renew the lease three times in its length until the block ends: were slow draws given up, quick ones
-    would be more likely to be published (docs/privacy.md, section 5).
-    """
+    """Renew the lease until the block ends: slow draws must not be given up (docs/privacy.md, section 5)."""
     over = threading.Event()
 
     def renew() -> None:
@@ -177,9 +173,7 @@ def _begin(run: Run, day: Reserved, file: DrawingFile, goes_on: bool) -> None:
 
 
 def _refuse_known_noise(run: Run, day: Reserved) -> None:
-    """Raise LedgerError if the period before was taken back or its noise is known; only once the draw is
-    begun, which a later declaration finds, and marks it too.
-    """
+    """Raise LedgerError for a taken-back or known period before; checked once the draw is begun."""
     before = run.ledger.drawn_before(run.stream, day.period.first_step)
     if before is None or before.compromised or before.measurements_hash != day.memory.digest:
         raise LedgerError(
@@ -210,10 +204,7 @@ def _taken_up(run: Run, day: Charged) -> _Drawn:
 
 
 def _record(run: Run, day: Held, file: DrawingFile, drawn: _Drawn, stops: Sequence[int]) -> None:
-    """Tell the ledger of durable measurements, again while its database is away. Raises LedgerError after the
-    run's patience or a polite stop, with nothing lost; and where the ledger refuses them, which destroys
-    them.
-    """
+    """Tell the ledger of durable measurements, patiently; where it refuses them, they are destroyed."""
     # the database may take long to refuse, which counts as well
     until = monotonic() + run.patience.total_seconds()
     while True:

@@ -1,11 +1,5 @@
-"""Which files a release came from: their keyed hashes, known to the trusted zone alone.
-
-A plain hash of readings can be guessed: there are few enough plausible dumps to try. HMAC-SHA256 under a
-random key that stays in the trusted folder tells nothing without the key; with it, an auditor can say
-whether a file is the one that a release was drawn from:
-
-    python -c "import hmac, sys; key, file = (open(name, 'rb').read() for name in sys.argv[1:3]);
-    print(hmac.new(key, file, 'sha256').hexdigest())" trusted/input.key dumps/…/part-0.parquet
+"""Keyed hashes (HMAC-SHA256 under a key of the trusted folder) of the files of a release: a plain hash of
+readings can be guessed.
 """
 
 import hashlib
@@ -73,11 +67,7 @@ def _make_key(path: Path) -> None:
 
 
 def hashing(settings: Settings, dumps: Sequence[Dump]) -> Callable[..., Inputs | DumpError]:
-    """Look at the dumps' files before they are read; return what hashes each dump once it was read.
-
-    What is hashed is what was read: for a file that is another one by then, or was written to, the answer is
-    an error, as after `[input] time_limit`. A dump that is not sound is not hashed.
-    """
+    """Look at the files before they are read; return what hashes each dump once read, if unchanged."""
     key, folder = input_key(settings), settings.input_folder
     before = {path: identity_of(path) for dump in dumps for files in dump.files for path in files}
 

@@ -67,11 +67,8 @@ def _sampling(settings: Settings) -> EquallySpaced | L1Sampling:
 
 @dataclass(frozen=True)
 class Memory:
-    """What a period goes on from.
-
-    state: public, for the mechanism. folder, digest: where the period before keeps what is not public.
-    closed: nothing goes on from what is not public, so it is destroyed: a change of the hierarchy lies
-    between (no unit of noise lies across one: Lemma 18, docs/privacy.md), or that period is forgotten.
+    """What a period goes on from; `closed`: nothing goes on from private state, which is destroyed (Lemma
+    18).
     """
 
     state: State | None = None

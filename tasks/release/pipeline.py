@@ -1,7 +1,4 @@
-"""The steps of the flow, one function each: a list of days in, the same days out, one step further.
-
-A chunk is one day at night and a month in a backfill. A day that fails ends, and stops no other.
-"""
+"""The steps of the flow, each a list of days in and out; a day that fails stops no other."""
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial

@@ -50,10 +50,7 @@ from tasks.trusted.files import read_verified
 
 
 def publish(run: Run, days: Sequence[Staged]) -> list[Publication]:
-    """Publish what was staged of these days, all at once or none; safe to repeat. The witness is told before,
-    the ledger after. Raises PublicationError and LedgerError; PublishedError for a day that is listed though
-    its folder could not be synced.
-    """
+    """Publish what was staged of these days, all or none, safe to repeat; witness before, ledger after."""
 
     def head(known: str | None) -> str:
         """Asked under the publishers' lock: a day that was withdrawn meanwhile is not listed any more."""
@@ -135,10 +132,7 @@ StagedStatement = tuple[StagedRelease, ReleaseStatement]
 
 
 def publish_again(run: Run, asked: Requested, days: Collection[date] = ()) -> Ended:
-    """Write what the ledger has as published of a day into the published folder, where it is not there whole.
-    days: all that the same command puts back. Raises LedgerError where nothing is to be shown or the bytes
-    are gone, PublicationError where the folder cannot be written or lists something later.
-    """
+    """Write what the ledger has as published of a day into the folder, where it is not there whole."""
     day = asked.day
     refuse_older(run.settings, run.ledger)  # it may have forgotten that the day was withdrawn
     record, number, digest = _recorded(run, day)
@@ -300,12 +294,7 @@ def _is_damaged(turn: Transaction, name: str, digest: str) -> bool:
 
 
 def close_over(run: Run) -> tuple[date, ...]:
-    """Close the days that are over: all their hours are listed, or were withdrawn, or no run takes them up
-    any more ([schedule] catch_up_days). Returns those that were closed; nothing is drawn or charged.
-
-    What stands in the way, such as an hour's missing file or a folder that cannot be written, stops no
-    release: what is listed is whole, and the next run tries again; so it does where a close was cut short.
-    """
+    """Close the days whose hours are all over; return those closed. A failed close waits for the next run."""
     settings = run.settings
     with suppress(OptStreamError, OSError):
         catalogue = find_catalogue(settings.published_folder) if settings.stream.period == "hour" else None

@@ -35,9 +35,7 @@ MARGIN = timedelta(days=2)
 
 
 def refuse_renumbered(settings: Settings, ledger: Ledger, asked: Stage) -> None:
-    """Raise LedgerError if the ledger has a period in the windows of the day that is asked for at other steps
-    than the calendar says now; that day itself may be planned anew.
-    """
+    """Raise LedgerError if the ledger has other steps for a period in the windows of the day."""
     calendar, stream = settings.calendar, settings.stream.name
     first, end = calendar.first_step(asked.day), calendar.first_step(asked.day) + calendar.n_steps(asked.day)
     reach = _reach(settings, ledger)
@@ -107,10 +105,8 @@ class Shown:
 
 
 def look_at_folders(run: Run, days: Sequence[date] | None = None) -> Shown:
-    """What the published folders carry, to be held against the ledger (docs/privacy.md, section 5): other
-    streams' and given-up ones too, for an older copy of the ledger may lack what only they show. days: of the
-    lineage; None: any. Raises LedgerError if the folder is not the stream's or lost its catalogue, or the
-    ledger is older.
+    """Return what the published folders carry, to hold against the ledger (docs/privacy.md, section 5);
+    LedgerError if the folder is another stream's, lost its catalogue, or the ledger is older.
     """
     bear_witness(run.settings, run.ledger)
     folder, value = run.settings.published_folder, run.settings.published.value
@@ -160,9 +156,7 @@ def _own_catalogue(run: Run) -> Catalogue | None:
 
 
 def reserve(run: Run, judged: Judged, shown: Shown) -> Reserved | TakenOver:
-    """Charge the day's plan to the budget, or take over a whole draw. Raises BudgetError, with nothing spent,
-    if a window is full; LedgerError if folder or steps are not those that the ledger knows.
-    """
+    """Charge the day's plan, or take over a whole draw; BudgetError, nothing spent, if a window is full."""
     settings, day, revision = run.settings, judged.day, judged.revision
     entry = shown.catalogue.entry(day) if shown.catalogue else None
     if entry is not None and entry.revision >= revision:
@@ -221,7 +215,7 @@ def _reserved(run: Run, day: Stage, shown: Shown, plan: Sequence[Spend], is_draw
 
 
 def _is_drawn(run: Run, stage: Stage, shown: Shown) -> bool:
-    """Whether an owner that died left the whole draw that the ledger has as begun. Raises LedgerError if
+    """Say whether a dead owner left the whole draw that the ledger has as begun. Raises LedgerError if
     folder or lineage know a draw that the ledger does not: it would draw again.
     """
     settings, day, revision = run.settings, stage.day, stage.revision

@@ -54,9 +54,7 @@ class Due(Stage):
 
 
 def due(run: Run, asked: Iterable[date] = ()) -> list[Due]:
-    """The days with more measurements after them than their newest vintage has, near the newest or asked
-    days.
-    """
+    """Return the asked or newest days with more measurements after them than their newest vintage has."""
     n_days, calendar = run.settings.revise_days, run.settings.calendar
     newest = run.ledger.drawn_before(run.stream, AFTER_ALL) if n_days else None
     if newest is None:
@@ -151,9 +149,7 @@ MOST_KEPT = 32
 
 @dataclass(frozen=True)
 class Stored:
-    """Gives a day's measurements by their hash: `whole`, or `alone`, without the days before. Raises
-    LedgerError.
-    """
+    """Gives a day's measurements by their hash: `whole`, or `alone`, without the days before."""
 
     whole: Callable[[date, str | None], Measured]
     alone: Callable[[date, str | None], Measured]
@@ -290,9 +286,7 @@ def _rests_on(
 
 
 def estimated_again(run: Run, record: ReleaseRecord, number: int) -> tuple[Release, FilesBeside]:
-    """A vintage that was published before, and its files. Raises LedgerError where what it was made of is
-    gone.
-    """
+    """Return a vintage that was published before, and its files; LedgerError where its inputs are gone."""
     known = run.ledger.vintages_of(run.stream, record.period, record.revision)
     (basis,) = (one.basis for one in known if one.number == number)
     due = due_once(run, record, basis)

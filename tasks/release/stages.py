@@ -1,8 +1,5 @@
-"""The stages of a day's release: a frozen type for each, which a step takes and makes the next one of.
-
-    Requested, Unreleased, Found, Ingested, Judged, Reserved, Drawn, Estimated, Staged, Ended
-
-A day that an earlier run drew joins as TakenOver or Drawn, and any day may end at any step.
+"""The stages of a day's release, a frozen type for each: Requested, Unreleased, Found, Ingested, Judged,
+Reserved, Drawn, Estimated, Staged, Ended. A day that an earlier run drew joins as TakenOver or Drawn.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,10 +1,6 @@
-"""How far the ledger was, known outside its database: one that is behind was restored, and is refused.
-
-One small file in the trusted folder, and one more where `[trusted] witness` names a second place, holds by
-privacy budget and stream the number of events and the hash of the last. A ledger that lacks a hash is
-refused; a witness that is behind the ledger is brought up to it. It is written before each draw, before
-publication and after declarations: a ledger that forgot a withdrawal or known noise would show the day again,
-or draw in windows that lost everything.
+"""How far the ledger was, in a file of the trusted folder and of `[trusted] witness`: a ledger that lacks
+its hash was restored, and is refused. It is written before each draw, before publication and after
+declarations.
 """
 
 import json

@@ -239,9 +239,7 @@ UNUSABLE = (OptStreamError, OSError, RuntimeError, ValueError, LookupError, Type
 
 
 def private_zones(settings: Settings, place: Path) -> dict[str, Path]:
-    """Return, by configuration key, the private folders of the stream, of its population's streams, and of
-    each configuration in the place or above it.
-    """
+    """Return, by configuration key, the private folders of the stream and of its population's streams."""
     own = {"input": settings.input_folder, "trusted": settings.trusted_folder}
     zones = {key: zone for key, zone in own.items() if isinstance(zone, Path)}
     for file in _configurations(settings, place):

@@ -48,9 +48,7 @@ _SET_DUMPABLE = 4
 
 
 def forbid_core_dumps() -> None:
-    """Keep this process's memory out of core dumps: by the limit, and, where Linux pipes dumps to a program
-    and does not ask it, by not being dumpable.
-    """
+    """Keep this process's memory out of core dumps, by the limit and by not being dumpable."""
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
     if sys.platform == "linux":
@@ -101,9 +99,7 @@ def write_new_private(path: Path, data: bytes) -> None:
 
 @contextmanager
 def exclusive_in(folder: Path) -> Iterator[None]:
-    """Hold the inter-process lock of a folder; BlockingIOError says who holds it after `LONGEST_WAIT`
-    seconds.
-    """
+    """Hold the inter-process lock of a folder; BlockingIOError after `LONGEST_WAIT` seconds."""
     make_private_folder(folder)
     with open_folder(folder) as opened, publishers_lock(opened, ".lock", folder / ".lock"):
         yield
@@ -116,9 +112,7 @@ _DRAWN = re.compile(r"[0-9]+-[0-9a-f]{32}")
 
 
 class DrawingFile:
-    """The measurements of one release while they are drawn. token: the owner's, which rises with every owner:
-    one that was thought dead touches no file but its own and those of owners before it.
-    """
+    """Measurements while they are drawn; by its rising token, an owner touches no file of a later owner."""
 
     def __init__(self, folder: Path, token: int) -> None:
         self._folder, self._token = folder, token
@@ -126,9 +120,7 @@ class DrawingFile:
         self._intact, self._raised = folder / f"{token}.intact", folder / f"{token}.raised"
 
     def preallocate(self, size: int, raw_size: int) -> None:
-        """Hold disk space, durable, before the first noise sample, and prepare the word that this owner
-        raised, which then takes a rename and no space. Raises OSError if the disk is full.
-        """
+        """Hold disk space and the word that this owner raised, durable, before the first noise sample."""
         make_private_folder(self._folder)
         for path, length in ((self._aside, size), (self._raw_aside, raw_size), (self._intact, 0)):
             path.unlink(missing_ok=True)
@@ -155,9 +147,7 @@ class DrawingFile:
         sync_folder(self._folder)
 
     def fill(self, data: bytes, raw: bytes | None = None) -> str:
-        """Write the bytes, durable under the name that holds their hash, and their raw state beside; return
-        their SHA-256.
-        """
+        """Write the bytes, durable under their hash, and their raw state; return their SHA-256."""
         digest = hashlib.sha256(data).hexdigest()
         final = self._folder / f"{self._token}-{digest[:NAMED]}"
         if raw is None:
@@ -182,8 +172,8 @@ class DrawingFile:
         self._intact.unlink(missing_ok=True)
 
     def mark_raised(self) -> None:
-        """Leave word, durable, that this owner raised after its first sample; one that was fenced off leaves
-        none. Raises OSError if even a rename fails.
+        """Leave word, durable, that this owner raised after its first sample; a fenced-off one leaves
+        none.
         """
         with suppress(FileNotFoundError):
             self._intact.replace(self._raised)
@@ -295,9 +285,7 @@ def read_verified(folder: Path, digest: str | None) -> bytes:
 
 @contextmanager
 def deferred_stop() -> Iterator[Sequence[int]]:
-    """Hold SIGTERM and Ctrl-C back until the block ends; yield those that came. Elsewhere than in the main
-    thread, which alone receives signals, nothing is held back.
-    """
+    """Hold SIGTERM and Ctrl-C back in the main thread until the block ends; yield those that came."""
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield received
@@ -332,9 +320,7 @@ MOST_KEPT = 16
 
 
 def kept(file: Path, facts: Sequence[object], make: Callable[[], Any]) -> Any:
-    """Return what was made of these public, JSON-ready facts by the present programs before, or make it and
-    keep it; a file that cannot be read or written costs the time alone.
-    """
+    """Return what these programs made of these public facts before, or make and keep it."""
     programs = (optstream.__version__, version("dp-accounting"))
     key = hashlib.sha256(json.dumps([facts, programs]).encode()).hexdigest()
     known: dict[str, Any] = {}

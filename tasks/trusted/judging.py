@@ -32,10 +32,7 @@ def keep(
     metrics: pl.DataFrame | None = None,
     unfit_clock: Sequence[str] = (),
 ) -> Path:
-    """Write a result and its page, readable by the owner only; return the result's file. stopped: why each
-    day that stops does. alarms: what else was found. unfit_clock: days that a change of the clock would
-    refuse.
-    """
+    """Write a result and its page, readable by the owner only; return the result's file."""
     first, last = min(days), max(days)
     # not the library's own: a plain hash of the frame is in it
     meta: dict[str, Any] = {
