@@ -1,8 +1,4 @@
-"""A Parquet file's footer taken apart and put together again, so that it can lie: Thrift's compact protocol.
-
-A value is a (kind, content) pair; a struct's content is {field number: value}, a list's (kind, [contents]).
-The numbers are those of Apache Parquet's `parquet.thrift`.
-"""
+"""A Parquet footer in Thrift's compact protocol, taken apart and put together so that it can lie."""
 
 from collections.abc import Iterator
 from typing import Any

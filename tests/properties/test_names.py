@@ -1,8 +1,4 @@
-"""Names of regions and nodes never become a path that leaves its folder.
-
-The rule: a node's name is letters, digits, spaces and _.,'()+- and starts with a letter or digit, so that
-`region=<name>` is one plain part of a path as it stands; nothing is escaped, and an escaped name is another.
-"""
+"""Names of regions and nodes never become a path that leaves its folder."""
 
 from pathlib import Path, PurePosixPath, PureWindowsPath
 

@@ -1,8 +1,4 @@
-"""Prefect's own pages of a run, in a real browser and offline: names, tags, tables, pictures, a bar.
-
-Requests to anybody but the server are blocked and noted: none is needed. `OPTSTREAM_PICTURES=FOLDER` keeps
-what the browser showed.
-"""
+"""Prefect's own pages of a run in a real browser; `OPTSTREAM_PICTURES=FOLDER` keeps what it showed."""
 
 import logging
 import os

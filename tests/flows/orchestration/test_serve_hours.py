@@ -1,7 +1,4 @@
-"""`optstream serve` of a stream by the hour, on a real server: each look is one run that is due at a minute.
-
-Prints (`-s`) how long after the time of its look each hour was published.
-"""
+"""`optstream serve` of a stream by the hour, on a real server; prints how long each hour took."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

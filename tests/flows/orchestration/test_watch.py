@@ -1,8 +1,4 @@
-"""The watch against a real server: a renamed region and a skipped day are told the same night, and when over.
-
-Prints the time from a watch's start to the arrival of its notification (`-s`); a watch that runs every hour
-starts at most an hour after an alarm is due.
-"""
+"""The watch against a real server: a renamed region and a skipped day are told the same night."""
 
 import json
 import os

@@ -182,8 +182,7 @@ UNSEEN = {"id", "lease_until", "release_id"}
 def test_a_value_of_another_kind_is_found_in_every_column(
     publish, ledger, kit, round_the_library, edit, table
 ):
-    """SQLite keeps any kind of value in any column, and bytes that are not UTF-8 as text, which its driver
-    refuses to read; none may end the check before it told of it."""
+    """SQLite keeps any kind of value in any column, and text whose bytes its driver refuses to read."""
     for period, first_step in (("day 0", 0), ("day 1", 40)):
         publish(period, kit.plan(first_step, "1/8"))
     held = ledger.revise("load", "day 1", 0, "next night", kit.now, kit.lease)

@@ -61,10 +61,7 @@ def test_what_only_operators_know_is_on_their_page_alone(installation):
 
 
 def test_no_reading_is_on_either_page(installation):
-    """The dumps' own totals, as curves would have them; the search itself sees published ones.
-
-    A published number that the noise made look like a reading is not counted.
-    """
+    """The dumps' own totals, as curves would have them; the search itself sees published ones."""
     installation.released(DAY)
     installation.write_pages()
     dumps = pl.read_parquet(installation.folder / "dumps/region=84/date=2016-06-01/*.parquet")["load_mw"]

@@ -78,9 +78,7 @@ REFUSED = {
 
 
 def test_a_broken_dump_is_refused_and_spends_nothing(installation):
-    """Each on a day of its own: faults of what a dump holds and of what is there. All that contracts refuse
-    is judged by ../ingest/test_validate.py.
-    """
+    """Each on a day of its own: faults of what a dump holds and of what is there."""
     days = [DAY + timedelta(days=2 * number) for number in range(len(REFUSED))]
     installation.simulate(*days[1:])
     for day, (damage, _) in zip(days, REFUSED.values(), strict=True):

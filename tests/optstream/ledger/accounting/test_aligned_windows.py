@@ -1,6 +1,4 @@
-"""Ledgers of earlier versions, with windows inside one period and noise scales of a paper: they verify, every
-window counts, and nothing more is released until another privacy guarantee is declared.
-"""
+"""Ledgers of earlier versions verify, and release nothing before another privacy guarantee is declared."""
 
 import json
 from dataclasses import replace

@@ -1,7 +1,4 @@
-"""A fork: SQLite remembers which locks the process holds, and a child inherits the memory and not the locks.
-
-So nothing may be open when a process forks; where something was, the child refuses the file.
-"""
+"""A forked child inherits what SQLite remembers of locks and not the locks, so it refuses an open file."""
 
 import os
 import sqlite3
