@@ -12,7 +12,7 @@ from optstream import read_published
 from optstream.errors import DumpError, OptStreamError, ParameterError
 from tasks.config import load_settings
 from tests.flows.command import invoke
-from tests.tasks.config.test_example_kinds import KINDS, Kind
+from tests.tasks.config.test_refusals import KINDS, Kind
 
 pytestmark = pytest.mark.slow
 

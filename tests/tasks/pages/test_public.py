@@ -1,6 +1,9 @@
 """What the data users' page says is what the files hold, read past the code under test; and nothing else."""
 
+import json
 import shutil
+import subprocess
+import sys
 from datetime import timedelta
 from fractions import Fraction
 
@@ -12,7 +15,7 @@ from optstream.catalogue import read_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.privacy import PrivacyModel
 from tasks.pages.calendar import marks_of_facts
-from tasks.pages.public import public_page
+from tasks.pages.public import public_page, snippets
 from tasks.pages.published import NO_SUMMARIES, public_facts, read_summaries
 from tasks.pages.render import day_in_words
 from tests.tasks.pages.conftest import FIRST, GONE, N_DAYS, facts_of
@@ -137,3 +140,45 @@ def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_pat
     assert b"factor e<sup>1</sup>" in public_page(facts)
     module.lay_out_published(tmp_path / "two", FIRST, 2)
     assert facts_of(tmp_path / "two").epsilon == Fraction(3, 2)
+
+
+RUN = """
+import json, sys
+lines = sys.stdin.read().splitlines()
+scope = {}
+exec("\\n".join(lines[:-1]), scope)
+found = eval(lines[-1], scope)
+pairs = found.rows() if hasattr(found, "rows") else list(found.items())
+print(json.dumps({str(day)[:10]: mean for day, mean in pairs}))
+"""
+
+
+@pytest.fixture
+def expected(without_noise):
+    rows = pl.read_parquet(without_noise / "data", hive_partitioning=True).filter(pl.col("node") == "FR")
+    return {str(day): mean for day, mean in rows.group_by("date").agg(pl.col("load_mw").mean()).rows()}
+
+
+def code_of(tool):
+    return next(one.code for one in snippets("load_mw", "FR") if one.tool == tool)
+
+
+@pytest.mark.parametrize("tool", ["polars", "pandas"])
+@pytest.mark.slow
+def test_python(without_noise, expected, tool):
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], input=code_of(tool), cwd=without_noise, text=True, capture_output=True,
+        check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert json.loads(done.stdout) == pytest.approx(expected)
+
+
+def test_the_dataset_holds_no_page(without_noise):
+    from tasks.pages.public import write_public_page
+
+    before = pl.read_parquet(without_noise / "data").height
+    write_public_page(without_noise)
+    assert (without_noise / "index.html").is_file()
+    assert pl.read_parquet(without_noise / "data").height == before
+    assert pl.read_parquet(without_noise / "**/*.parquet").height == before

@@ -95,3 +95,82 @@ def test_unknown_names_are_refused(ledger):
     with pytest.raises(LedgerError, match="enrol"):
         ledger.worst("nobody")
     assert ledger.releases("nobody") == ()
+
+
+OLDEST = (None, "tree")
+
+
+def dated(kit, *later, **more):
+    """Terms whose trees are the oldest and these, each (first step, hash)."""
+    entries = (OLDEST, *later)
+    return replace(kit.terms(**more), hierarchy_hash=entries[-1][1], trees=entries)
+
+
+def test_a_tree_from_a_step_on_that_nobody_reserved_is_an_event_of_its_own(ledger, reserve, kit):
+    reserve()  # steps 0 to 3
+    later = dated(kit, (4, "split"))
+    ledger.enrol(later, kit.now)
+    assert ledger.terms("load") == later
+    assert [one.kind for one in ledger.events_of("load")][-1] == "hierarchy"
+    assert ledger.guarantee_number("load") == 0
+    again = dated(kit, (4, "split"), (8, "merged"))
+    ledger.enrol(again, kit.now)
+    ledger.enrol(again, kit.now)
+    assert [one.kind for one in ledger.events_of("load")].count("hierarchy") == 2
+    assert ledger.verify() == []
+
+
+@pytest.mark.parametrize("later", [((3, "split"),), ((0, "split"), (8, "merged")), ((-4, "split"),)])
+def test_a_tree_of_a_step_that_was_reserved_takes_an_amendment(ledger, reserve, kit, later):
+    reserve()
+    before = ledger.head("load")
+    with pytest.raises(LedgerError, match=r"must begin after .*, the last period that was reserved"):
+        ledger.enrol(dated(kit, *later), kit.now)
+    assert ledger.head("load") == before
+    ledger.void("load", "day 0", 0, "given up", kit.now)
+    ledger.amend(dated(kit, *later), "another hierarchy", kit.now)
+    assert ledger.guarantee_number("load") == 1
+    assert ledger.verify() == []
+
+
+def test_what_has_not_begun_may_be_taken_back_and_what_has_may_not(ledger, reserve, kit):
+    reserve()
+    ledger.enrol(dated(kit, (4, "split"), (12, "merged")), kit.now)
+    ledger.enrol(dated(kit, (4, "split"), (16, "moved")), kit.now)
+    reserve(period="day 1", plan=kit.plan(4, "1/4"))
+    with pytest.raises(LedgerError, match="must begin after"):
+        ledger.enrol(kit.terms(), kit.now)
+    ledger.enrol(dated(kit, (4, "split")), kit.now)
+    assert ledger.verify() == []
+
+
+def test_a_run_that_planned_under_another_list_reserves_nothing(ledger, reserve, kit):
+    reserve()
+    ledger.enrol(dated(kit, (4, "split")), kit.now)
+    with pytest.raises(LedgerError, match="hierarchy_hash of stream 'load' changed while this run was under"):
+        reserve(period="day 1", plan=kit.plan(4, "1/4"), terms=kit.terms())
+
+
+def test_other_streams_of_the_budget_keep_their_own_lists(ledger, reserve, kit):
+    second = dated(kit, (4, "split"), stream="second")
+    ledger.enrol(second, kit.now)
+    reserve()
+    ledger.void("load", "day 0", 0, "given up", kit.now)
+    ledger.amend(kit.terms(epsilon="2"), "more", kit.now)
+    assert ledger.terms("second").trees == second.trees
+    assert ledger.verify() == []
+
+
+@pytest.mark.parametrize(
+    ("entries", "rule"),
+    [
+        (((0, "tree"),), "None as the first step of the oldest tree"),
+        ((OLDEST, (True, "split")), "integers after it"),
+        ((OLDEST, (8, "split"), (8, "merged")), "steps that rise"),
+        ((OLDEST, (8, "split")), "end with hierarchy_hash"),
+    ],
+)
+def test_what_is_no_list_of_trees_is_refused(kit, entries, rule):
+    name = "other" if "hierarchy_hash" in rule else entries[-1][1]
+    with pytest.raises(ParameterError, match=rule):
+        replace(kit.terms(), hierarchy_hash=name, trees=entries)
