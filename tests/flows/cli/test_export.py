@@ -1,4 +1,4 @@
-"""`optstream export`: a file in each format, and none is overwritten."""
+"""Published files: exported in each format, signed and verified."""
 
 import json
 import stat

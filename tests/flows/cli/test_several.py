@@ -1,4 +1,4 @@
-"""One command for several streams: each in turn, always in the same order; one that fails stops no other."""
+"""Runs of several streams, and runs that Ctrl-C ended."""
 
 import json
 from datetime import date

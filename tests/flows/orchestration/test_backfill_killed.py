@@ -1,4 +1,4 @@
-"""A backfill in processes that is killed or interrupted: none lives on with readings, the next clears up."""
+"""A backfill that is killed or interrupted: no worker lives on with readings."""
 
 import fcntl
 import os

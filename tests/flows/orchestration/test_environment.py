@@ -1,4 +1,4 @@
-"""Prefect as the project runs it: quiet, forgetful, and without a server that nobody asked for."""
+"""Prefect as the project runs it: quiet, forgetful, one thread, and flows that can be sent."""
 
 import os
 import subprocess
@@ -65,3 +65,19 @@ def test_the_database_lies_in_the_trusted_folder_unless_the_operator_runs_the_se
 def test_a_flow_can_be_sent(flow):
     """What its body names must be found by its module there, or be pickled with it: no context variable."""
     assert cloudpickle.loads(cloudpickle.dumps(flow)).name == flow.name
+
+
+PROGRAM = """
+import flows, os, sys
+assert "numpy" not in sys.modules, "it reads the variable when it is imported"
+print(os.environ["OPENBLAS_NUM_THREADS"])
+"""
+
+
+@pytest.mark.parametrize(("given", "used"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "3"}, "3")])
+def test_the_environment_has_the_last_word(given, used):
+    without = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=without | given, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == used

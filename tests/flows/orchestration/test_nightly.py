@@ -1,4 +1,4 @@
-"""A night of a stream by the hour is one run: each below it would cost calls of Prefect's API."""
+"""A night of hours is one run; one of several streams has a run for each."""
 
 from datetime import UTC, datetime
 from functools import partial

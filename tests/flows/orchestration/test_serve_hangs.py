@@ -1,4 +1,4 @@
-"""`serve` sees that its server, its worker or the server's database hangs, and systemd hears that it sees."""
+"""`serve`: what it refuses, how long an hour takes, and that it sees when something hangs."""
 
 import os
 import secrets

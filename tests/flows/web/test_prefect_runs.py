@@ -1,4 +1,4 @@
-"""Runs and their steps, from a real Prefect server."""
+"""Prefect's runs as the application shows them, and the log-in to its pages."""
 
 from datetime import UTC, date, datetime
 

@@ -1,4 +1,4 @@
-"""Staged bytes: deterministic, whole, and saying what they are."""
+"""Days are staged, then published whole."""
 
 import fcntl
 import hashlib

@@ -1,4 +1,4 @@
-"""No time of a run reaches the published folder: modification times are functions of what is published."""
+"""Times of rows, and what a publisher says about the folder."""
 
 import json
 import os

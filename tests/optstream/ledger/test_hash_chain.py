@@ -1,4 +1,4 @@
-"""The ledger notices what was done to it behind its back."""
+"""The ledger notices what was done behind its back, and is read in batches from one moment."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a text names: a path, or a plain URL of an object store; never a secret."""
+"""Paths and URLs of folders, and files in stores."""
 
 import os
 import time

@@ -1,10 +1,11 @@
-"""None"""
+"""A configuration as it is loaded: defaults, clocks, paths, hashes."""
 
 import stat
 from contextlib import closing
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from pydantic import TypeAdapter
@@ -12,11 +13,14 @@ from pydantic import TypeAdapter
 from optstream.catalogue import read_published
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
+from optstream.stream import Hour
 from tasks.config import load_settings
 from tasks.config.fields import Number, ledger_database
+from tasks.config.schema import next_fire
 from tasks.config.templates import EXAMPLE
+from tasks.monitor.facts import last_ended, late_from, max_runtime, raw_expires
 from tasks.release.stages import Status
-from tests.tasks.two_regions import CONFIGURATION, Installation
+from tests.tasks.two_regions import CONFIGURATION, Installation, released_by
 
 REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93")
 
@@ -317,3 +321,51 @@ def test_without_the_column_of_the_dumps_nothing_else_is_blamed(tmp_path):
     with pytest.raises(ConfigurationError, match=r"input\.value is missing") as refused:
         load_settings(tmp_path / "optstream.toml")
     assert str(refused.value).count("\n  - ") == 1
+
+
+HOUR = Hour(date(2016, 6, 1), 13)
+
+
+def test_deadlines_are_of_the_stream_s_own_clock_also_when_it_changes(load_text):
+    watch = '[watch]\nlate_after = "02:30"\nmax_runtime = "90min"\n'
+    settings = load_text(CONFIGURATION + watch, ("[input]\n", "[input]\nraw_retention_days = 3\n"))
+    assert late_from(settings, date(2016, 6, 1)).astimezone(UTC) == datetime(2016, 6, 2, 0, 30, tzinfo=UTC)
+    # the day after is the one that has no half past two
+    assert late_from(settings, date(2016, 3, 26)).astimezone(UTC) == datetime(2016, 3, 27, 1, 30, tzinfo=UTC)
+    assert max_runtime(settings) == timedelta(minutes=90)
+    ends = datetime(2016, 6, 4, 22, tzinfo=UTC)
+    assert raw_expires(settings, date(2016, 6, 1)) == ends
+    assert last_ended(settings, datetime(2016, 6, 1, 21, 59, tzinfo=UTC)) == date(2016, 5, 31)
+    assert last_ended(settings, datetime(2016, 6, 1, 22, 0, tzinfo=UTC)) == date(2016, 6, 1)
+
+
+def test_a_cron_fires_next_when_cron_says_by_the_clock_of_its_zone():
+    zone = ZoneInfo("Europe/Paris")
+    for cron, after, fires in (
+        ("5 * * * *", "2026-03-01T00:05", "2026-03-01T01:05"),
+        ("*/20 3-9/3 * * *", "2026-03-01T03:41", "2026-03-01T06:00"),
+        ("0 0 31 12 *", "2026-03-01T00:00", "2026-12-31T00:00"),
+        ("1 1 * * 7", "2026-03-01T01:01", "2026-03-08T01:01"),
+        ("1 1 5 * 1", "2026-03-03T00:00", "2026-03-05T01:01"),
+        ("30 2 * * *", "2026-03-28T02:30", "2026-03-29T03:00"),  # the 29th has no half past two
+        ("1 1 29 2 *", "2026-03-01T00:00", "2028-02-29T01:01"),
+    ):
+        found = next_fire([cron], datetime.fromisoformat(after).replace(tzinfo=zone))
+        assert f"{found:%Y-%m-%dT%H:%M}" == fires, cron
+
+
+def test_hours_have_their_steps_and_clocks(load_text):
+    text = released_by("PeGaSus").replace("[mechanism]", 'period = "hour"\n[mechanism]')
+    settings = load_text(
+        text, ("[published]", '[watch]\nlate_after = "00:20"\n[published]\nnot_before = "01:00"')
+    )
+    assert settings.calendar.period == "hour"
+    assert settings.period_lengths == (2,)
+    assert settings.publish_from(HOUR) == datetime(2016, 6, 1, 13, tzinfo=UTC)  # 14:00 in Paris, and an hour
+    assert settings.clock_after(HOUR, settings.watching.late_after) == datetime(
+        2016, 6, 1, 12, 20, tzinfo=UTC
+    )
+    assert settings.local_period(datetime(2016, 6, 1, 11, 59, tzinfo=UTC)) == HOUR
+    assert settings.scheduling.cron == "5 * * * *"
+    scheduled = load_text(text, ("[published]", "[schedule]\ncatch_up_days = 3\n[published]"))
+    assert scheduled.scheduling.cron == "5 * * * *"

@@ -1,4 +1,4 @@
-"""What is refused of a configuration, with key, rule and remedy: pieces of TOML over an example."""
+"""What is refused with key, rule and remedy, and examples of every kind that are not."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""Reading a column against the definition: clamp, then floor(value / resolution + 1/2), in exact decimals."""
+"""Files are read in one pass, whatever their types, row by row or aggregated."""
 
 from datetime import date
 from decimal import ROUND_FLOOR, Decimal, localcontext

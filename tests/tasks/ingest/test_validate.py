@@ -1,4 +1,4 @@
-"""Bad dumps: what stops a day, what only alarms, and what the messages say (never a reading)."""
+"""What contracts and the suites of users judge, by the layout of each day."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""A region's newest published mean beside the median of the days before, by hand."""
+"""A newest mean beside the median of the days before, and a day unlike all others."""
 
 from datetime import UTC, date, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Every state that a day can be in, and the alarm that goes with it, on a real ledger and real folders."""
+"""Every state that a day can be in, a lost file's too, and the alarm that goes with it."""
 
 import shutil
 from datetime import date, timedelta

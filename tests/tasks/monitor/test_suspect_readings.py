@@ -1,4 +1,4 @@
-"""Units and signs: shares of clamped, absent and doubled readings by region, by the last verdict of a day."""
+"""Readings that were clamped, absent or doubled: shares by region, shown to operators and alarmed."""
 
 from datetime import date, timedelta
 

@@ -1,4 +1,4 @@
-"""Days that are taken back: out of the catalogue or never in it, charged all the same."""
+"""Withdrawals and amendments: told to the ledger and to readers."""
 
 import shutil
 from datetime import date, timedelta

@@ -1,4 +1,4 @@
-"""The page of a day: in order, complete, and with the command that helps."""
+"""The page of a day, complete and with the command that helps; the deployment card that a night leaves."""
 
 import json
 from datetime import date, datetime, timedelta

@@ -1,4 +1,4 @@
-"""A look at real streams: what is read is what `optstream status` reads, and trouble is a value."""
+"""A look at real streams, its row of the overview and its metrics; trouble is a value."""
 
 from datetime import date, timedelta
 from fractions import Fraction

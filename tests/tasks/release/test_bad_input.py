@@ -1,4 +1,4 @@
-"""Bad dumps, from file to outcome: a clear error, nothing spent, nothing published, and no value shown."""
+"""Bad dumps are refused and spend nothing; days that wait for their hour are held."""
 
 import shutil
 from datetime import UTC, date, datetime, timedelta

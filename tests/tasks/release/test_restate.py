@@ -1,4 +1,4 @@
-"""A restatement is a new measurement: it has its own share of the grant, or is refused."""
+"""A day measured again under its own budget, and a day published again from what was drawn."""
 
 from dataclasses import dataclass
 from datetime import date, timedelta

@@ -1,4 +1,4 @@
-"""Real processes whose starter is killed: they end, busy or not, and also when it died before they began."""
+"""The trusted zone: orphans go, files are private, and nothing spills."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""`dcat.jsonld` keeps what DCAT-AP demands, by SHACL, and its addresses resolve."""
+"""`dcat.jsonld` keeps what DCAT-AP demands, and says differential privacy in terms of DPV."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Rho in the ledger: days that fit and days that do not, amendments, and nothing of the other currency."""
+"""Rho and joint noise in the ledger: days that fit, days that do not, amendments."""
 
 from dataclasses import replace
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Days that were released under a guarantee keep it, whatever is released beside them under another."""
+"""Days keep the guarantee that they were released under, those of earlier versions too."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A forked child inherits what SQLite remembers of locks and not the locks, so it refuses an open file."""
+"""A forked child refuses a file that was open; a process that ends leaves one whole file."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""A guarantee that changes under releases: declared, never for free, judged across the change."""
+"""Guarantees that change under releases, and noise that others know."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""New estimates of published releases: recorded before they are shown, by their holder, at no cost."""
+"""New estimates, and the leases under which they are made."""
 
 import re
 from datetime import UTC, datetime, timedelta

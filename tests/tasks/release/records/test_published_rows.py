@@ -1,4 +1,4 @@
-"""Published rows: whole units that add up, each node within one of its estimate; and standard errors."""
+"""Published rows add up, each node within one of its estimate; the lineage has them all."""
 
 from dataclasses import replace
 from datetime import date, timedelta

@@ -1,4 +1,4 @@
-"""A run dies after its draw and the configuration is edited: what is stated of the draw is the draw's."""
+"""Files edited while a run works, and new estimates that were interrupted."""
 
 import json
 from datetime import date

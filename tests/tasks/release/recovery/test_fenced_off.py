@@ -1,4 +1,4 @@
-"""Durable measurements outlive whoever drew them: no owner that was fenced off destroys the release."""
+"""A run that lost its lease, a panic, and a forged file change nothing that was published."""
 
 import hashlib
 from datetime import UTC, date, datetime, timedelta

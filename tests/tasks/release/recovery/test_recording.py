@@ -1,4 +1,4 @@
-"""What was drawn is durable before the ledger has it: recorded late, taken up, or VOID; never redrawn."""
+"""Draws that cannot be recorded, and syncs that fail, are never taken for done."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""A stream that is released by the hour: from dump to published row, once, with one budget over midnight."""
+"""Streams by the hour: released, summed, shown, and on days of uneven length."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Electricity and gas of the same people: two streams, one ledger, one privacy budget that they divide."""
+"""Products of one population, and nights of joint blocks."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Every mechanism through the protocol: the same ledger, lineage and publishing, memory from day to day."""
+"""Every mechanism releases, real load too, in epsilon and in rho."""
 
 import json
 import re
