@@ -60,6 +60,16 @@ folder = "trusted"
 [ledger]
 url = "sqlite:///trusted/ledger.sqlite"
 """
+PLAIN = {
+    "schema": "aggregated",
+    "day": "elapsed",
+    "step": "30min",
+    "resolution": "0.001",
+    "marker": "",
+    "timestamp": "timestamp",
+    "customer": "customer_id",
+    "value": "load",
+}
 
 
 @dataclass
@@ -132,20 +142,10 @@ def load_text(tmp_path):
 @pytest.fixture
 def small(tmp_path):
     """Make a small stream: small(schema="metered", day="fixed", …)."""
-    plain = {
-        "schema": "aggregated",
-        "day": "elapsed",
-        "step": "30min",
-        "resolution": "0.001",
-        "marker": "",
-        "timestamp": "timestamp",
-        "customer": "customer_id",
-        "value": "load",
-    }
 
     def make(**changes) -> SmallStream:
         file = tmp_path / "optstream.toml"
-        file.write_text(CONFIGURATION.format(**{**plain, **changes}))
+        file.write_text(CONFIGURATION.format(**{**PLAIN, **changes}))
         return SmallStream(load_settings(file))
 
     return make

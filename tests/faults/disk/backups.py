@@ -22,8 +22,6 @@ from tests.faults.points.attacks import Tally
 from tests.faults.world import DAYS, World, sampled_in
 
 SUBSETS = tuple(chain.from_iterable(combinations(STORES, size) for size in (1, 2, 3)))
-OF_A_HISTORY = 2 * len(SUBSETS)
-"""Restores."""
 UNKNOWABLE = " (nothing left to tell)"
 Release = tuple[str, int]
 """Period and revision."""

@@ -13,20 +13,10 @@ from flows.web.poll import MOST_ROUNDS_LATE, Looks
 from tasks.monitor.alarms import Kind
 from tasks.monitor.days import State
 from tests.flows.web.conftest import LOOKS, SIDEWAYS, Shown, opened
-from tests.tasks.conftest import CONFIGURATION
+from tests.tasks.conftest import CONFIGURATION, PLAIN
 from tests.tasks.pages.snapshots import FIRST, alarm
 
 SECRET = "optstream:grün"
-PLAIN = {
-    "step": "30min",
-    "schema": "aggregated",
-    "day": "elapsed",
-    "resolution": "0.001",
-    "marker": "",
-    "timestamp": "timestamp",
-    "customer": "customer_id",
-    "value": "load",
-}
 
 
 class Clock:

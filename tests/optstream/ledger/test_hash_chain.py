@@ -25,6 +25,8 @@ def tamper(publish, ledger, kit, edit):
     return call
 
 
+SPENDS = "grant_id, release_id, generation, position, first_step, n_steps, document"
+STRAY = SPENDS.replace("release_id", "release_id + 9999")
 EDITS = [
     ("UPDATE events SET at = '2020' WHERE number = 2", "event 2: was changed"),
     ("DELETE FROM events WHERE number = 2", "event 2 should be here"),
@@ -42,6 +44,8 @@ EDITS = [
     ("DELETE FROM releases WHERE period = 'day 0'", "its row is gone"),
     ("UPDATE grants SET epsilon = '100'", "differs from stream .* in epsilon"),
     ("UPDATE grants SET longest_spend = 0", "longest spend.*not as its row says"),
+    ("DELETE FROM grants", "stream 'load': its privacy budget is missing"),
+    (f"INSERT INTO spends ({SPENDS}) SELECT {STRAY} FROM spends", "spends belong to no release of a stream"),
     ("UPDATE streams SET calibration = 'paper'", "terms are not those"),
     ("UPDATE streams SET head = 'x'", "last event"),
     ("UPDATE streams SET model = '{}'", "terms are not those"),
@@ -96,9 +100,8 @@ def test_a_swap_of_two_events_is_found(tamper):
 
 def test_a_spend_put_in_by_hand_is_found(tamper):
     found = tamper(
-        "INSERT INTO spends (grant_id, release_id, generation, position, first_step, n_steps, document) "
-        "SELECT grant_id, release_id, generation, 7, first_step, n_steps, replace(document, '1/8', '1') "
-        "FROM spends"
+        f"INSERT INTO spends ({SPENDS}) SELECT grant_id, release_id, generation, 7, "
+        "first_step, n_steps, replace(document, '1/8', '1') FROM spends"
     )
     assert re.search("day 0.*spends are not those.*day 1.*spends are not those", found)
 
@@ -108,6 +111,15 @@ def test_an_overspend_that_was_let_through_is_found(publish, ledger, kit, let_th
     assert ledger.verify() == []
     publish("day 1", kit.plan(2, "1/4"))
     assert any("from step 0 costs 3/2, more than 1" in found for found in ledger.verify())
+
+
+def test_an_overspend_of_two_streams_is_found(publish, ledger, kit, let_through):
+    """Each by itself is within the budget."""
+    ledger.enrol(kit.terms("second"), kit.now)
+    for stream in ("load", "second"):
+        assert ledger.verify() == []
+        publish("day 9", kit.plan(100, "3/16"), stream=stream)
+    assert "more than 1" in " ".join(ledger.verify())
 
 
 TO_STEPS = (

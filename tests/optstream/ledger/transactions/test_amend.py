@@ -46,19 +46,6 @@ def test_a_change_is_taken_when_it_is_declared(ledger, publish, kit, change):
     assert ledger.verify() == []
 
 
-@pytest.mark.parametrize("fixed", [{"grant": "fresh"}, {"calendar": "15 min"}])
-def test_whose_and_which_time_is_never_amended(ledger, publish, kit, fixed):
-    publish()
-    before = ledger.terms("load")
-    terms = StreamTerms(
-        "load", fixed.get("grant", before.grant), before.model, "tree",
-        fixed.get("calendar", before.calendar),
-    )  # fmt: skip
-    with pytest.raises(LedgerError, match="cannot be amended"):
-        ledger.amend(terms, "a fresh start", kit.now)
-    assert ledger.terms("load") == before
-
-
 def test_verify_holds_each_guarantee_for_what_is_planned_under_it(ledger, publish, reserve, kit, let_through):
     publish("day 0", kit.plan(0, "1/4"))
     ledger.amend(changed(kit, epsilon="1/2"), "less from now on", kit.now)
