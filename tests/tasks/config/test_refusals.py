@@ -15,7 +15,7 @@ from tasks.config.schema import EVERY_HOUR
 from tasks.config.templates import example_of
 from tasks.plan.dry_run import dry_run
 from tests.by_night import few
-from tests.tasks.config.refused import refused
+from tests.tasks.config.conftest import refused
 
 LOAD, HISTORY = example_of(), example_of("HistoryInformed")
 HOURS = example_of("PeGaSus", hourly=True)

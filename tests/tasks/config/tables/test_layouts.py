@@ -8,7 +8,7 @@ import pytest
 from optstream.errors import ConfigurationError
 from tasks.config import Layout, load_settings, stream_files
 from tasks.release.run import terms_of
-from tests.tasks.config.refused import refused
+from tests.tasks.config.conftest import refused
 from tests.tasks.products import POPULATION, two_products
 
 CHANGES = """
