@@ -1,7 +1,4 @@
-"""Every command and every Python block of the documents runs, page by page; `-s` lists them.
-
-What cannot run here is marked in the page with its reason, and listed too.
-"""
+"""Every command and every Python block of the documents runs, page by page; `-s` lists them."""
 
 import os
 import re

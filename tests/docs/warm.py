@@ -54,10 +54,7 @@ sys.exit(int.from_bytes(call.recv(1) or b"\\x7f", "big"))
 
 @contextmanager
 def warm_optstream(folder: Path, environment: dict[str, str]) -> Iterator[Path]:
-    """A folder for the head of PATH, with an `optstream` that starts at once; gone afterwards.
-
-    environment: of the process that forks, and of Prefect, which reads its settings once.
-    """
+    """A folder for the head of PATH, with an `optstream` that starts at once; gone afterwards."""
     address = str(folder / "socket")
     caller = folder / "bin" / "optstream"
     caller.parent.mkdir()

@@ -21,10 +21,7 @@ A_PROCESS = 10
 
 @dataclass
 class Bench:
-    """Makes worlds and runs nights in them.
-
-    new_url: where a ledger may be made; None for SQLite. binaries: PostgreSQL's, to dump and restore one.
-    """
+    """Makes worlds and runs nights in them."""
 
     folder: Path
     fork_server: ForkServer

@@ -31,9 +31,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Books:
-    """records: by first step, then revision. vintages: their new estimates. problems: of `verify`. worst: of
-    any window.
-    """
+    """Records by first step and revision, their new estimates, the problems of `verify`, the worst window."""
 
     records: tuple[ReleaseRecord, ...]
     vintages: Mapping[tuple[str, int], tuple[Vintage, ...]]

@@ -1,8 +1,4 @@
-"""Processes that start at once: forked from one that has imported everything and done nothing.
-
-`ForkServer` is the tests' side. `python -m tests.faults.fork_server` is the other: it reads a line of JSON,
-forks or waits, and answers with a line. Polars may not be used in it: its threads do not survive a fork.
-"""
+"""Processes that fork from one that has imported everything; Polars' threads would not survive the fork."""
 
 import ctypes
 import json

@@ -1,10 +1,4 @@
-"""The one hook: every moment at which something becomes durable is a point with a name.
-
-It wraps the primitives themselves (`os.fsync`, `os.replace`, the writes of files, SQLAlchemy's commit, …) in
-the process that it is installed in, for paths below one folder. So a new write in the code is a new point by
-itself. A point is named by moment, primitive, the functions of the project that called, and how often before:
-"after fsync in _write < DrawingFile.fill, 1".
-"""
+"""Every durable moment is a point with a name, as "after fsync in _write < DrawingFile.fill, 1"."""
 
 import builtins
 import io

@@ -1,8 +1,4 @@
-"""The one judge: looks at a world after each fault and at its end, and says which guarantee is broken.
-
-The guarantees: no window above the grant; at most one live release a period, from one draw; the catalogue
-lists only whole files; a rerun completes the day, or it is VOID, charged and alarmed.
-"""
+"""The one judge: looks at a world after each fault and at its end, and says which guarantee is broken."""
 
 import hashlib
 import json

@@ -1,7 +1,4 @@
-"""One night's run without the orchestrator: the flow's own steps in a plain loop, in a process of its own.
-
-The process may be told where to die, stand still or meet a refusing system; its last words are a file.
-"""
+"""One night's run without the orchestrator: the flow's own steps in a plain loop, in a process of its own."""
 
 import json
 import os
@@ -62,10 +59,7 @@ class Night:
 
 @dataclass
 class LastWords:
-    """What a process that came to its end says. error: what came out of the flow as a whole, if anything.
-
-    points, moments: of a night that records, as `acts.recorder` has them.
-    """
+    """What a process that came to its end says. error: what came out of the flow as a whole, if anything."""
 
     outcomes: dict[str, str] = field(default_factory=dict)
     messages: dict[str, str] = field(default_factory=dict)

@@ -116,10 +116,7 @@ def make_world(
     mechanism: str = "OptStream",
     budget: str = NOT_RESTATED,
 ) -> World:
-    """A world in which nothing has happened.
-
-    dumps: shared, only read. ledger: a URL; SQLite without. budget: more lines of that section.
-    """
+    """A world in which nothing has happened; its dumps are shared and only read."""
     folder.mkdir()
     text = configured(ledger or LEDGER, mechanism, dumps)
     (folder / "optstream.toml").write_text(text.replace("[budget]\n", f"[budget]\n{budget}\n"))

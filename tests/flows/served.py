@@ -50,10 +50,7 @@ Found = TypeVar("Found")
 
 
 def stream_of(folder: Path, name: str, first_day_ago: int = 0, watched: bool = False) -> Settings:
-    """A stream of two regions, looked at every minute, with dumps from so many days before yesterday on.
-
-    watched: by its watch, too, or every hour.
-    """
+    """A stream of two regions, looked at every minute, with dumps from so many days before yesterday on."""
     folder.mkdir()
     text = configured().replace("two-regions", name)
     file = folder / "optstream.toml"
@@ -69,10 +66,7 @@ def stream_of(folder: Path, name: str, first_day_ago: int = 0, watched: bool = F
 
 
 def stand_still_once(folder: Path, word: str = "prefect.engine") -> dict[str, str]:
-    """Variables by which one run of a process stops itself at POINT; who did is in the flag's new name.
-
-    word: of the command line of such a process.
-    """
+    """Variables by which one run of a process stops itself at POINT; who did is in the flag's new name."""
     (folder / "still.flag").touch()
     (folder / "sitecustomize.py").write_text(STAND_STILL)
     return {

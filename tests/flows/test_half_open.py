@@ -17,6 +17,7 @@ import pytest
 from flows.orchestration import listening
 from optstream.errors import ConfigurationError
 from tests.flows.served import CHECKOUT, until
+from tests.prefect_server import free_port
 from tests.tasks.two_regions import CONFIGURATION
 
 MANY = 400
@@ -40,11 +41,6 @@ HALF_OPEN = {
     ],
     "half a chunk": [b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n1"],
 }
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
 
 
 @contextmanager

@@ -22,9 +22,7 @@ PLAIN = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
 
 @pytest.fixture(scope="module")
 def optstream(tmp_path_factory):
-    """The installed command. The dependencies are borrowed from the environment that runs the tests; its
-    editable install is not, for a path file is not followed twice.
-    """
+    """The installed command, with the dependencies of the environment that runs the tests."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [
         sys.executable,

@@ -17,7 +17,7 @@ from optstream.catalogue import NoiseScale, ReleaseStatement, publish, stage
 from optstream.privacy import PrivacyModel
 from tests.properties import footers
 from tests.properties.damage import damaged, names, plain_values
-from tests.properties.parquet_files import lying
+from tests.properties.footers import lying
 
 PERIODS = (date(2025, 1, 15), date(2025, 1, 16))
 Folder = Mapping[str, bytes]

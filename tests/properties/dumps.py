@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from optstream.stream import Calendar
 from tests.properties.damage import CANARY, damaged, names
-from tests.properties.parquet_files import lying
+from tests.properties.footers import lying
 
 FIRST_DAY = date(2025, 3, 28)
 """Two days before the clock goes forward."""

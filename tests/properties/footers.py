@@ -1,11 +1,12 @@
-"""A Parquet file's footer taken apart and put together again, so that it can lie: Thrift's compact protocol.
+"""A Parquet footer in Thrift's compact protocol, taken apart and put together so that it can lie."""
 
-A value is a (kind, content) pair; a struct's content is {field number: value}, a list's (kind, [contents]).
-The numbers are those of Apache Parquet's `parquet.thrift`.
-"""
-
+import copy
 from collections.abc import Iterator
 from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.properties.damage import NUMBERS, names
 
 MAGIC = b"PAR1"
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
@@ -133,3 +134,28 @@ def _write_number(number: int) -> bytes:
         written += bytes([number & 127 | 128])
         number >>= 7
     return written + bytes([number])
+
+
+TEXT = st.one_of(names().map(lambda text: text.encode("utf-8", "replace")), st.binary(max_size=10))
+
+
+@st.composite
+def lying(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
+    """The file with one to three numbers or texts of its footer changed, or a list of it repeated."""
+    body, footer = split(draw(whole))
+    footer = copy.deepcopy(footer)
+    for _ in range(draw(st.integers(1, 3))):
+        found = [place for place in places(footer) if place[2] != STRUCT]
+        container, key, kind = found[draw(st.integers(0, len(found) - 1))]
+        if kind in INTEGERS or kind == BYTE:
+            number = draw(st.one_of(st.integers(0, 8), st.sampled_from(NUMBERS)))
+            put(container, key, kind, number & 255 if kind == BYTE else number)
+        elif kind == BINARY:
+            put(container, key, kind, draw(TEXT))
+        elif kind == LIST:
+            inner, values = container[key][1] if isinstance(container, dict) else container[key]
+            repeated = values * draw(st.sampled_from([0, 2, 3, 50]))
+            put(container, key, kind, (inner, repeated))
+        elif isinstance(container, dict) and draw(st.booleans()):
+            del container[key]
+    return join(body, footer)

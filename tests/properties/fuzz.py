@@ -1,11 +1,4 @@
-"""Feeds thousands of hostile inputs to every reader of what others write: `make fuzz`.
-
-Two generators: hypothesis, which knows the grammar (`inputs`), and atheris (libFuzzer), which knows
-which lines of the code an input reached. Each (input, generator) runs in a process of its own, so that one
-that dies is a crash as well. A crash is any exception that is not an OptStreamError, an error that shows a
-planted reading, a minute without an answer; a spend is anything charged to the ledger beside. Dumps are
-found and read, and those of every tenth case by grammar go through contracts and reservation too.
-"""
+"""Feeds hostile inputs, by hypothesis and by atheris, to every reader of what others write: `make fuzz`."""
 
 import argparse
 import json

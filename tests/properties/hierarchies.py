@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import strategies as st
 
 from tests.properties.damage import damaged, names
-from tests.properties.parquet_files import lying
+from tests.properties.footers import lying
 
 NODES = ("FR", "84", "11", "Île-de-France", "a.b (c)")
 

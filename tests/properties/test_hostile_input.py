@@ -1,7 +1,4 @@
-"""Whatever others write, it is read or refused with an OptStreamError, shows no reading and costs nothing.
-
-The short form of `make fuzz`, the same examples on every run.
-"""
+"""Whatever others write, it is read or refused with an OptStreamError, shows no reading and costs nothing."""
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings

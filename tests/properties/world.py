@@ -124,10 +124,7 @@ class World:
         return discover(self.settings["aggregated"], [FIRST_DAY])[FIRST_DAY]
 
     def take(self, schema: str, days: Sequence[date]) -> list[str]:
-        """The reading half of the flow and the reservation; the words of each day that ended.
-
-        A failure that nobody planned is raised as it was.
-        """
+        """The reading half of the flow and the reservation; the words of each day that ended."""
         run, works = self._run(schema), [Requested(day) for day in days]
         try:
             for step in (*READING, RELEASING[0]):

@@ -60,6 +60,16 @@ folder = "trusted"
 [ledger]
 url = "sqlite:///trusted/ledger.sqlite"
 """
+PLAIN = {
+    "schema": "aggregated",
+    "day": "elapsed",
+    "step": "30min",
+    "resolution": "0.001",
+    "marker": "",
+    "timestamp": "timestamp",
+    "customer": "customer_id",
+    "value": "load",
+}
 
 
 @dataclass
@@ -132,20 +142,10 @@ def load_text(tmp_path):
 @pytest.fixture
 def small(tmp_path):
     """Make a small stream: small(schema="metered", day="fixed", …)."""
-    plain = {
-        "schema": "aggregated",
-        "day": "elapsed",
-        "step": "30min",
-        "resolution": "0.001",
-        "marker": "",
-        "timestamp": "timestamp",
-        "customer": "customer_id",
-        "value": "load",
-    }
 
     def make(**changes) -> SmallStream:
         file = tmp_path / "optstream.toml"
-        file.write_text(CONFIGURATION.format(**{**plain, **changes}))
+        file.write_text(CONFIGURATION.format(**{**PLAIN, **changes}))
         return SmallStream(load_settings(file))
 
     return make
@@ -174,10 +174,7 @@ def released(installation):
 
 @pytest.fixture
 def learning(installation):
-    """The small stream by HistoryInformed, whose last two days get new estimates; a tenth is kept back.
-
-    Few blocks: what an estimate costs grows with their number.
-    """
+    """The small stream by HistoryInformed with few blocks, whose last two days get new estimates."""
     installation.change_mechanism("HistoryInformed", FEW_BLOCKS)
     installation.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     installation.configure("[ledger]", "[release]\nrevise_days = 2\n[ledger]")
@@ -187,9 +184,7 @@ def learning(installation):
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
 def either(request, installation):
-    """The small stream with its ledger on either database: on PostgreSQL by night, for what differs between
-    them is the ledger's, whose own tests run on both.
-    """
+    """The small stream with its ledger on either database; on PostgreSQL by night."""
     if request.param == "postgresql":
         url = request.getfixturevalue("postgresql_url")
         installation.configure("sqlite:///trusted/ledger.sqlite", url)

@@ -1,9 +1,4 @@
-"""Backups: any of ledger, trusted folder and published folder, restored to an earlier moment of a history.
-
-The moments are after nights and between any two durable steps of one. After a restore one night runs, of all
-days. What others could have read at any time before must not be contradicted, no day that they saw may be
-drawn again, and whatever is missing must be told to somebody.
-"""
+"""Backups: any of ledger, trusted folder and published folder, restored to an earlier moment."""
 
 import random
 from collections import Counter
@@ -27,17 +22,13 @@ from tests.faults.points.attacks import Tally
 from tests.faults.world import DAYS, World, sampled_in
 
 SUBSETS = tuple(chain.from_iterable(combinations(STORES, size) for size in (1, 2, 3)))
-OF_A_HISTORY = 2 * len(SUBSETS)
-"""Restores."""
 UNKNOWABLE = " (nothing left to tell)"
 Release = tuple[str, int]
 """Period and revision."""
 
 
 def restores(past: Past, chance: random.Random, times: int = 1) -> Iterator[Restored]:
-    """Every subset of the stores, with the published folder where it was and moved, to random moments; at the
-    history's end, and as if it had ended before.
-    """
+    """Every subset of the stores, to random moments, at the history's end and as if it had ended before."""
     last = len(past.moments) - 1
     for _ in range(times):
         for stores in SUBSETS:
@@ -51,11 +42,7 @@ def restores(past: Past, chance: random.Random, times: int = 1) -> Iterator[Rest
 
 
 def restore(past: Past, restored: Restored, days: Sequence[date] = DAYS) -> Tally:
-    """Bring the backups back, run these days, and judge: what others saw, what was drawn, who was told.
-
-    Where nothing is known of what the ledger has forgotten, and that is no day that others saw, it is done
-    again and nobody need be told.
-    """
+    """Bring the backups back, run these days, and judge."""
     world = past.lay(restored)
     hours = 2.0 * len(past.moments) + 2
     told = _told_before(world)
@@ -95,11 +82,7 @@ def _judged(past: Past, world: World, restored: Restored) -> Iterator[str]:
 
 
 def _drawn_again(past: Past, world: World, restored: Restored, seen: set[Release]) -> Iterator[str]:
-    """Of a revision that others saw, or whose draw the restored ledger has.
-
-    One that is neither may be drawn: it is as after a death in the draw. That others saw an earlier revision
-    of the day does not matter, for a restatement is a draw of its own, and charged.
-    """
+    """Of a revision that others saw, or whose draw the restored ledger has."""
     known = {(period, revision) for period, revision, _ in past.moments[restored.shown("ledger")].draws}
     before = Counter(sampled_in(past.moments[restored.newest].noise))
     for (period, revision), times in sorted(Counter(world.sampled()).items()):
@@ -156,9 +139,7 @@ def row_of(past: Past, one: Restored) -> str:
 def campaign(
     bench: Bench, seed: int, histories: Sequence[int], say: Callable[[str], None], n_steps: int = 7
 ) -> dict[str, Tally]:
-    """All restores of each of these histories, which the seed makes; by subset. What nothing left could tell
-    of is a row of its own, and its doubles are no failure.
-    """
+    """All restores of each of these histories, which the seed makes; by subset."""
     points: Points = record_points(bench) if histories else {}
     rows: dict[str, Tally] = {}
     for number in histories:

@@ -1,8 +1,4 @@
-"""Power cuts: a history is recorded once on a disk that writes everything down, then cut at many places.
-
-After each cut the disk is made anew of what was synced and, of the rest, what the cut happened to leave; the
-next run is started on it, and the judge knows what readers had seen before.
-"""
+"""Power cuts: a history is recorded once on a disk that writes everything down, then cut at many places."""
 
 import random
 import shutil
@@ -146,10 +142,7 @@ HISTORIES = {database: (*ANY_DATABASE, _killed_in(point)) for database, point in
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a history did to the disk. settled: operations that made the empty world. ends: of its steps.
-
-    sights: at which operation readers were given which bytes.
-    """
+    """What a history did to the disk. settled: operations that made the empty world. ends: of its steps."""
 
     history: History
     world: World
@@ -179,10 +172,7 @@ class Recorded:
 
 @dataclass
 class CutBench:
-    """Records histories and cuts them. folder: to be mounted on, the same place before and after the cut.
-
-    cluster: PostgreSQL, whose data are on the same disk; None for SQLite.
-    """
+    """Records histories and cuts them. folder: to be mounted on, the same place before and after the cut."""
 
     bench: Bench
     folder: Path

@@ -1,8 +1,4 @@
-"""What a disk holds, as the operations that made it; and what is left of it after a power cut.
-
-Names lie in folders and lead to nodes, as on a real disk. So an operation can be left out and those after it
-still apply: a file that was written and whose name was lost is there, and nobody finds it.
-"""
+"""What a disk holds, as the operations that made it; and what is left of it after a power cut."""
 
 import os
 import stat

@@ -1,8 +1,4 @@
-"""A file system in memory that writes every operation down, for programs that know nothing of it.
-
-`mounted(folder, log)` is the tests' side. `python -m tests.faults.disk.mount FOLDER LOG` is the other: it
-serves FUSE requests, one after the other, until the folder is unmounted.
-"""
+"""A FUSE file system in memory that writes every operation down: `mounted(folder, log)`."""
 
 import contextlib
 import errno

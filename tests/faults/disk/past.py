@@ -1,8 +1,4 @@
-"""A random history of one world, and copies of everything: after each of its nights and in their middle.
-
-The ledger's file may lie in the trusted folder; here it is a store of its own, and the other two are the
-rest. A night is stopped between two durable steps while a copy is taken, and goes on.
-"""
+"""A random history of one world, and copies of everything after each night and in its middle."""
 
 import hashlib
 import json
@@ -63,12 +59,7 @@ class Moment:
     middle: bool
 
     def to_be_missed(self) -> dict[str, str]:
-        """By file, the hashes of what no night makes anew: the catalogue, which is put last and so stands for
-        what readers have; the measurements of draws that the ledger has; the lineage.
-
-        All else follows from these, as pages and staged bytes do, or is of a draw that is under way: without
-        it, that draw is as after a death.
-        """
+        """By file, the hashes of what no night makes again: catalogue, measurements of draws, lineage."""
         drawn = {digest[:NAMED] for _, _, digest in self.draws}
         named = [self.folder / "published" / CATALOGUE, self.folder / "trusted/lineage" / EVENTS]
         measured = (self.folder / "trusted/measurements").rglob("*")
@@ -82,9 +73,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Restored:
-    """Which moment each store shows; the newest where it was not restored. newest: the moment at which the
-    restore happens. moved: `[published] folder` names a new, empty folder, and the old one lies where it lay.
-    """
+    """Which moment each store shows; the newest where it was not restored."""
 
     stores: Sequence[str]
     moments: Mapping[str, int]
@@ -218,10 +207,7 @@ class Past:
         return any(self.moments[restored.shown(store)].told[store] > n_events for store in said)
 
     def blind(self, restored: Restored) -> bool:
-        """Whether a day that others saw may have been forgotten, and nothing that is left can know of it.
-
-        Before readers have a day, catalogue and witnesses know its last event but one.
-        """
+        """Whether a day that others saw may have been forgotten, and nothing that is left can know of it."""
         unseen = "published" in restored.stores or restored.moved
         is_blind = unseen and {"ledger", "trusted"} <= {*restored.stores} and not self.second
         return is_blind and not self.knowable(restored)
@@ -266,10 +252,7 @@ def _amend(world: World) -> World:
 
 
 def record_points(bench: Bench) -> Points:
-    """Name the durable steps of each kind of night.
-
-    Not those before a commit: nothing differs from the step before, and a server's tables may be locked.
-    """
+    """Name the durable steps of each kind of night."""
     world = new_world(bench, "HistoryInformed", second=True)
     found = {
         "days": [*_steps(bench.record(world)), *_steps(bench.record(world, DAYS[1:2], hours=2.0))],
@@ -299,9 +282,7 @@ def new_world(bench: Bench, mechanism: str, second: bool) -> World:
 
 
 def happen(bench: Bench, chance: random.Random, points: Points, n_steps: int) -> Past:
-    """Live through days in random order, kills, and nights that draw nothing: withdrawals, restatements that
-    are refused, amendments, noise that became known, new estimates. points: as `record_points` has them.
-    """
+    """Live through days in random order, kills, and nights that draw nothing."""
     second, mechanism = chance.random() < 0.5, chance.choice(MECHANISMS)
     past = Past(bench, new_world(bench, mechanism, second), second)
     past.story.append(f"{mechanism}, {'two witnesses' if second else 'one witness'}")

@@ -1,7 +1,4 @@
-"""Restored backups: nothing that others saw is drawn or shown anew, and somebody is told.
-
-A few restores, on PostgreSQL by night; `make powercuts` does hundreds.
-"""
+"""Restored backups: nothing that others saw is drawn or shown again, and somebody is told."""
 
 import random
 

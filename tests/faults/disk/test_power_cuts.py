@@ -1,7 +1,4 @@
-"""A power cut loses what was not synced: no day is drawn twice, lost or changed by one.
-
-A few cuts on each database; `make powercuts` does hundreds.
-"""
+"""A power cut loses what was not synced: no day is drawn twice, lost or changed by one."""
 
 import random
 

@@ -11,11 +11,7 @@ Act = Callable[[str], None]
 
 
 def recorder(points: list[str], moments: list[str], folder: Path) -> Act:
-    """Take the names down. moments: those after which something durable differs from the point before.
-
-    To die before a call is to die after the one before it, and a SIGKILL does not lose what was not synced:
-    between two moments all points leave the same behind.
-    """
+    """Take down the names, and the moments at which something durable differs from the point before."""
     last: list[str] = []
 
     def act(name: str) -> None:

@@ -1,10 +1,4 @@
-"""The long form: worlds of random faults of processes until so many were tried, two worlds at a time.
-
-`make process-faults FAULTS=1000 SEED=1`, or `python -m tests.faults.processes.campaign` with the same in
-lower case. Exit code 1 if anything is broken. The seed decides worlds, commands, faults and when they come;
-how far a process is by then is the machine's. What is left of a broken world (its story, logs, ledger and
-folders) stays in `faults/processes/`.
-"""
+"""Random faults of processes, two worlds at a time: `make process-faults FAULTS=1000 SEED=1`."""
 
 import argparse
 import secrets

@@ -35,10 +35,7 @@ with psycopg.connect(sys.argv[1]) as held:
 
 @dataclass(frozen=True)
 class Moment:
-    """When: `seconds` after something that can be seen from outside.
-
-    after: "start", a step's line in what the command says, or "drawing": a new file of measurements.
-    """
+    """When: `seconds` after "start", a step's line, or "drawing", a new file of measurements."""
 
     after: str
     seconds: float

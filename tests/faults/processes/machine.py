@@ -1,9 +1,4 @@
-"""A machine's clock and disk, as the processes that run on it see them: both may be changed while they run.
-
-A library of a few lines is put before the system's (LD_PRELOAD). It adds to what time it is, and waits before
-each write at a place, sync and rename; how much, it reads from memory that is shared with this file. Who
-sleeps for long says until when, and is awake as soon as the clock is there: nobody has to wait for a lease.
-"""
+"""A machine's clock and disk, changed while processes run: a small library put before the system's."""
 
 import mmap
 import os

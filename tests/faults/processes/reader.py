@@ -1,9 +1,4 @@
-"""A reader: looks at a published folder again and again, and writes down everything that anybody could see.
-
-`python -m tests.faults.processes.reader FOLDER NOTES [PUBLIC_KEY]`, until its standard input is closed. A
-line of NOTES is JSON: [what was read, day, revision, vintage, digest], or ["error", text]; each is noted
-once.
-"""
+"""Writes down all that a reader could see: `python -m tests.faults.processes.reader FOLDER NOTES [KEY]`."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""The command line as its user meets it: help, errors in one line, and nothing done when words are wrong."""
+"""The command line as its user meets it: help, errors in one line, and which files it is given."""
 
 import json
 from datetime import date
@@ -8,9 +8,12 @@ import pytest
 import optstream
 from flows.cli import main
 from flows.cli.main import check_packages
+from flows.cli.options import WordsError, read_streams
+from flows.cli.serve import configurations_of
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import load_settings
 from tests.flows.command import invoke
+from tests.tasks.two_regions import CONFIGURATION
 
 
 @pytest.fixture
@@ -112,3 +115,37 @@ def test_another_distributions_package_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(main, "find_spec", elsewhere)
     with pytest.raises(ConfigurationError, match="'tasks' comes from another distribution"):
         check_packages()
+
+
+def test_files_and_folders_each_once(tmp_path):
+    for name in ("b.toml", "a.toml", "notes.txt"):
+        (tmp_path / name).touch()
+    found = configurations_of([tmp_path / "b.toml", tmp_path])
+    assert [file.name for file in found] == ["b.toml", "a.toml"]
+
+
+def test_an_empty_folder_is_refused(tmp_path):
+    with pytest.raises(ConfigurationError, match="has no configuration"):
+        configurations_of([tmp_path])
+
+
+def test_one_that_cannot_be_read_is_shown_beside_others(tmp_path):
+    good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
+    good.write_text(CONFIGURATION)
+    bad.write_text("[")
+    streams, broken = read_streams([bad, good])
+    assert ([one.file for one in streams], list(broken)) == ([good], [bad])
+
+
+def test_what_cannot_be_read_is_refused_where_it_is_alone(tmp_path):
+    (tmp_path / "bad.toml").write_text("[")
+    with pytest.raises(ConfigurationError, match=r"bad\.toml"):
+        invoke("ui", "--config", str(tmp_path))
+
+
+def test_two_streams_of_one_name_are_refused(tmp_path):
+    files = [tmp_path / "a.toml", tmp_path / "b.toml"]
+    for file in files:
+        file.write_text(CONFIGURATION)
+    with pytest.raises(WordsError, match="are both of stream two-regions: name one"):
+        read_streams(files)

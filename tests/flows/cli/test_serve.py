@@ -1,10 +1,4 @@
-"""`optstream serve` and its real server: nights run by cron, a killed one goes on, alarms come by schedule.
-
-Two streams at one server, each looked at every minute: "nights" goes well, and, in the nightly checks, the
-worker of "killed" is killed in its first run. Prints (`-s`) how
-long everything took. Heartbeats are every 30 s, the least that Prefect takes, and three missing ones are
-90 s; the default is 60 s, and so 180.
-"""
+"""`optstream serve` and a real server: nights run by cron, a killed one goes on, alarms come by schedule."""
 
 import base64
 import os

@@ -12,7 +12,7 @@ from optstream import read_published
 from optstream.errors import DumpError, OptStreamError, ParameterError
 from tasks.config import load_settings
 from tests.flows.command import invoke
-from tests.tasks.config.test_example_kinds import KINDS, Kind
+from tests.tasks.config.test_refusals import KINDS, Kind
 
 pytestmark = pytest.mark.slow
 
@@ -103,14 +103,25 @@ def test_a_kind_without_an_example_writes_nothing(in_its_folder, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def loop(kind, *, days=1):
-    """From `init` to published days, by the command line alone, in the folder that is current."""
+def named(kind):
+    """What a kind is, as a test is called by it."""
+    words = [kind.mechanism, *["counts"] * kind.counts, *["metered"] * kind.metered]
+    return "_".join([*words, *["hourly"] * kind.hourly])
+
+
+BY_DAY = {Kind("HistoryInformed", counts=True), Kind("HistoryInformed", hourly=True)}
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(one, marks=[pytest.mark.nightly] * (one not in BY_DAY)) for one in KINDS], ids=named
+)
+def test_every_example_runs_by_the_command_line(in_its_folder, kind):
+    """Every mechanism, readings of loads and of counts, rows a step and rows a customer, from `init` on."""
     given = ["--mechanism", kind.mechanism]
     given += ["--counts"] * kind.counts + ["--metered"] * kind.metered + ["--hourly"] * kind.hourly
-    last = f"2016-02-0{days}"
-    commands = [("init", *given), ("simulate", "--from", "2016-02-01", "--to", last)]
+    commands = [("init", *given), ("simulate", "--from", "2016-02-01", "--to", "2016-02-02")]
     commands += [("run", "--date", "2016-02-01", "--dry-run")]
-    commands += [("run", "--date", f"2016-02-0{day}") for day in range(1, days + 1)]
+    commands += [("run", "--date", f"2016-02-0{day}") for day in (1, 2)]
     commands += [("verify-published", "published"), ("ledger", "verify"), ("doctor",)]
     with temporary_settings({PREFECT_API_URL: None}):
         for command in commands:
@@ -122,27 +133,9 @@ def loop(kind, *, days=1):
         assert dump["visits"].round().equals(dump["visits"])
         assert dump["visits"].sum() > 0
     rows = read_published("published")
-    assert rows["date"].n_unique() == days
+    assert rows["date"].n_unique() == 2
     assert rows["level"].max() == 1
     assert ("visits_low" in rows.columns) == (kind.counts and kind.mechanism == "HistoryInformed")
-
-
-def named(kind):
-    """What a kind is, as a test is called by it."""
-    words = [kind.mechanism, *["counts"] * kind.counts, *["metered"] * kind.metered]
-    return "_".join([*words, *["hourly"] * kind.hourly])
-
-
-@pytest.mark.parametrize("kind", [Kind("HistoryInformed", counts=True), Kind("HistoryInformed", hourly=True)])
-def test_an_example_runs_by_the_command_line(in_its_folder, kind):
-    loop(kind)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("kind", KINDS, ids=named)
-def test_every_example_runs_by_the_command_line(in_its_folder, kind):
-    """Every mechanism, readings of loads and of counts, rows a step and rows a customer."""
-    loop(kind, days=2)
 
 
 def test_hours_around_a_day_without_whole_hours_are_released_and_watched(in_its_folder):

@@ -1,4 +1,4 @@
-"""A backfill in processes that is killed or interrupted: none lives on with readings, the next clears up."""
+"""A backfill that is killed or interrupted: no worker lives on with readings."""
 
 import fcntl
 import os
@@ -6,13 +6,16 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from datetime import date, timedelta
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
-from flows.orchestration.backfill import MARK, _marked
+from flows.orchestration.backfill import MARK, _marked, begin_worker
 from tasks.config import load_settings
 from tests.faults.world import configured, deliver
 
@@ -118,3 +121,31 @@ def test_the_mark_of_a_backfill_that_lives_stays(settings):
             with _marked(settings) as other:
                 assert set(settings.trusted_folder.iterdir()) == {mark, live, other}
     assert list(settings.trusted_folder.iterdir()) == [live]
+
+
+def interrupted():
+    import polars as pl  # it takes Ctrl-C over
+
+    pl.DataFrame({"a": [1]}).lazy().collect()
+    signal.raise_signal(signal.SIGINT)
+    return os.getpid()
+
+
+def what_comes_back(pool):
+    with pool:
+        return type(pool.submit(interrupted).exception(LONGEST_WAIT))
+
+
+def test_an_interrupted_worker_breaks_its_pool():
+    pool = ProcessPoolExecutor(2, get_context("spawn"), begin_worker)
+    assert what_comes_back(pool) is BrokenProcessPool
+
+
+def listens():
+    """As a terminal's processes do, also where a shell started the tests in the background."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_control_else_an_exception_comes_back_that_nobody_catches():
+    """KeyboardInterrupt is no Exception: in a callback of Prefect's it ends the thread that tells results."""
+    assert what_comes_back(ProcessPoolExecutor(1, get_context("spawn"), listens)) is KeyboardInterrupt

@@ -1,14 +1,18 @@
-"""Prefect as the project runs it: quiet, forgetful, and without a server that nobody asked for."""
+"""Prefect as the project runs it: quiet, forgetful, one thread, and flows that can be sent."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import cloudpickle
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
+from flows.orchestration.backfill import backfill
 from flows.orchestration.environment import connect, environment
+from flows.orchestration.nightly import nightly, nights
+from flows.orchestration.release import release_days
 from optstream.errors import ConfigurationError
 from tasks.operate.doctor import ask_server
 from tests.prefect_server import free_port
@@ -55,3 +59,25 @@ def test_an_operator_s_server_that_is_down_is_an_error(tmp_path: Path) -> None:
 def test_the_database_lies_in_the_trusted_folder_unless_the_operator_runs_the_server() -> None:
     assert environment(Path("/trusted"), {})["PREFECT_HOME"] == "/trusted/prefect"
     assert "PREFECT_HOME" not in environment(Path("/trusted"), {"PREFECT_API_URL": "http://127.0.0.1:1/api"})
+
+
+@pytest.mark.parametrize("flow", [backfill, nightly, nights, release_days], ids=lambda flow: flow.name)
+def test_a_flow_can_be_sent(flow):
+    """What its body names must be found by its module there, or be pickled with it: no context variable."""
+    assert cloudpickle.loads(cloudpickle.dumps(flow)).name == flow.name
+
+
+PROGRAM = """
+import flows, os, sys
+assert "numpy" not in sys.modules, "it reads the variable when it is imported"
+print(os.environ["OPENBLAS_NUM_THREADS"])
+"""
+
+
+@pytest.mark.parametrize(("given", "used"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "3"}, "3")])
+def test_the_environment_has_the_last_word(given, used):
+    without = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=without | given, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == used

@@ -1,10 +1,5 @@
-"""Prefect's own pages of a run, in a real browser and offline: names, tags, tables, pictures, a bar.
+"""Prefect's own pages of a run in a real browser; `OPTSTREAM_PICTURES=FOLDER` keeps what it showed."""
 
-Requests to anybody but the server are blocked and noted: none is needed. `OPTSTREAM_PICTURES=FOLDER` keeps
-what the browser showed.
-"""
-
-import logging
 import os
 from datetime import date
 from pathlib import Path
@@ -38,17 +33,6 @@ DAYS = [date(2016, 5, 30), date(2016, 5, 31), date(2016, 6, 1)]
 STEPS = "look up", "discover dumps", "ingest", "validate", "reserve", "draw", "estimate", "stage", "publish"
 
 
-class Keeps(logging.Handler):
-    """Keeps what is logged."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.records: list[logging.LogRecord] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.records.append(record)
-
-
 @pytest.fixture(scope="module")
 def shown(prefect_api, tmp_path_factory) -> dict[str, Any]:
     """The runs of a night and a backfill, newest first, and the settings."""
@@ -58,14 +42,13 @@ def shown(prefect_api, tmp_path_factory) -> dict[str, Any]:
     deliver(settings, DAYS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PREFECT_API_URL", prefect_api)
-        patch.setattr(logging.getLogger("prefect.flow_runs"), "handlers", [keeps := Keeps()])
         run_days(settings, DAYS[:1], Terminal(as_json=True))
         run_backfill(settings, DAYS[1], DAYS[2])
         with get_client(sync_client=True) as client:
             named = FlowRunFilter(name=FlowRunFilterName(like_=settings.stream.name))
             runs = client.read_flow_runs(flow_run_filter=named, sort=FlowRunSort.START_TIME_DESC, limit=5)
     by_name = {run.name: run for run in reversed(runs)}
-    return {"settings": settings, "runs": by_name, "logged": keeps.records}
+    return {"settings": settings, "runs": by_name}
 
 
 def artifact_of(run: Any, key: str) -> str:

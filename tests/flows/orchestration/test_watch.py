@@ -1,8 +1,4 @@
-"""The watch against a real server: a renamed region and a skipped day are told the same night, and when over.
-
-Prints the time from a watch's start to the arrival of its notification (`-s`); a watch that runs every hour
-starts at most an hour after an alarm is due.
-"""
+"""The watch against a real server: a renamed region and a skipped day are told the same night."""
 
 import json
 import os
@@ -15,22 +11,28 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email import message_from_string
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.request import Request, urlopen
 
 import pytest
+from prefect.blocks.abstract import NotificationBlock
 
 from flows.orchestration.release import released
 from flows.orchestration.serve import watching
+from flows.orchestration.watch import Block, _look_and_tell, _tell
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings
+from tasks.monitor.alarms import Kind, alarm
 from tasks.monitor.facts import last_end, last_ended, note_end
+from tasks.monitor.notify import Notification
 from tasks.release.run import Run, enrol
 from tasks.release.stages import Requested
 from tasks.trusted.files import exclusive_in
 from tests.faults.world import configured, deliver
 from tests.flows.listeners import mail_server, webhook
 from tests.flows.served import CHECKOUT, descendants, until
+from tests.tasks.two_regions import CONFIGURATION
 
 STREAM = "two-regions"
 
@@ -291,3 +293,36 @@ def test_a_server_that_is_stopped_keeps_no_watch_from_looking(here, told, monkey
     assert "error: no server answers at PREFECT_API_URL" in done.stderr
     assert last_end(settings, "watch") is not None
     assert set(watch(settings).told) == {"events", "custom-webhook/watch-test"}
+
+
+def test_a_block_whose_notify_is_a_coroutine_is_heard(monkeypatch):
+    said = []
+
+    class Pager(NotificationBlock):
+        """Written as the base class says."""
+
+        async def notify(self, body: str, subject: str | None = None) -> None:
+            said.append((subject, body))
+
+    monkeypatch.setattr(Block, "load", lambda channel: Pager())
+    settings = SimpleNamespace(stream=SimpleNamespace(name="two-regions"))
+    _tell(settings, "pager/night", Notification((alarm(Kind.MISSING, "two-regions", "no dump came"),), ()))
+    ((subject, body),) = said
+    assert subject == "optstream two-regions: 1 alarm"
+    assert "no dump came" in body
+
+
+def test_the_event_log_has_a_line_a_transition_and_says_when_it_cannot(tmp_path):
+    file = tmp_path / "optstream.toml"
+    file.write_text(CONFIGURATION + '[watch]\nlog = "trusted/log/events.jsonl"\n')
+    settings = load_settings(file)
+    for _ in range(2):
+        assert _look_and_tell(settings, ()).failed == ()
+    (line,) = settings.event_log_file.read_text().splitlines()
+    (record,) = json.loads(line)["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
+    assert record["eventName"] == "optstream.alarm.not-begun"
+    settings.event_log_file.unlink()
+    settings.event_log_file.mkdir()
+    settings.watch_folder.joinpath("told.json").unlink()
+    (failed,) = _look_and_tell(settings, ()).failed
+    assert failed.startswith("[watch] log cannot be written (Is a directory)")

@@ -59,9 +59,7 @@ def served(app) -> Iterator[str]:
 
 @contextmanager
 def opened(chromium, looks, path="/", **size):
-    """What a browser sees at a path of the application over these looks, with the password; `seen.origin` is
-    where it is.
-    """
+    """What a browser sees at a path of the application over these looks, with the password."""
     with (
         served(application(looks, SECRET, looks.clock)) as origin,
         visit(chromium, allowed=(origin,), **size) as seen,

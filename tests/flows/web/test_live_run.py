@@ -1,7 +1,4 @@
-"""A day watched on its stream's page with a real Prefect server: late, killed, taken over, published.
-
-The server is that of the tests, the runs are processes of their own, and every clock is the real one.
-"""
+"""A day on its stream's page with a real server and clock: late, killed, taken over, published."""
 
 import os
 import signal

@@ -84,10 +84,7 @@ def put_days(
     signer: Any = None,
     **changes: Any,
 ) -> Any:
-    """Stage small days and publish them at once; returns the Publications.
-
-    head: the ledger's, or what the ledger answers. changes: of the statements.
-    """
+    """Stage small days and publish them at once; returns the Publications."""
     stated = [make_statement(period, revision, vintage, **changes) for period in periods]
     staged = [stage(make_rows(one.period, revision, vintage, shift), one) for one in stated]
     head_after = head if callable(head) else lambda _: head
@@ -112,9 +109,7 @@ def put() -> Callable[..., Any]:
 
 @pytest.fixture(params=["path", FILE_BY_NIGHT, "memory", S3_BY_NIGHT])
 def published(request: pytest.FixtureRequest) -> Folder:
-    """An empty published folder in every kind of place; a path as a URL, and a server, by night, but where a
-    test is of that.
-    """
+    """An empty published folder in every kind of place; a path as a URL and a server by night."""
     return make_folder(request.param, request)
 
 

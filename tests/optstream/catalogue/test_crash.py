@@ -1,14 +1,22 @@
-"""Death between any two steps: the catalogue lists only whole files, and the same call completes the work."""
+"""A publisher that dies anywhere leaves a whole folder, whose lock and modes are as they were."""
 
+import fcntl
 import os
 import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published
+from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published, replace_page
+from optstream.catalogue.layout import LOCK
 from optstream.errors import PublicationError
+from optstream.storage import lock
 from tests.by_night import few
 from tests.optstream.catalogue.folders import DAY, NEXT, days_in, take_back
 
@@ -195,3 +203,184 @@ def test_a_full_disk_is_our_error_and_the_rerun_completes(tmp_path, monkeypatch,
     assert days_in(tmp_path) == [DAY]
     put(tmp_path, NEXT)
     assert check_files(tmp_path) == []
+
+
+NOBODY = 65534
+HOLD = """
+import fcntl, os, sys
+fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def as_nobody(path):
+    """Whether another user can open a file and lock it, tried in a process that does nothing else."""
+    process = os.fork()
+    if process == 0:
+        code = 1
+        try:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            fcntl.flock(os.open(path, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+
+
+def holder(path):
+    """A process that holds the lock, until it is ended, and what it said."""
+    command = [sys.executable, "-c", HOLD, str(path)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    return process, process.stdout.readline().decode().strip()
+
+
+def end(process):
+    process.kill()
+    process.communicate()
+
+
+@pytest.fixture
+def public():
+    """A folder that every user of the machine may come to."""
+    folder = Path(tempfile.mkdtemp(prefix="optstream-public-"))
+    folder.chmod(0o755)
+    yield folder / "published"
+    shutil.rmtree(folder)
+
+
+def test_a_reader_cannot_hold_the_lock(public, put):
+    put(public, DAY)
+    assert stat.S_IMODE((public / LOCK).stat().st_mode) == 0o600
+    if os.geteuid() == 0:  # only who may become another user can try
+        assert as_nobody(public / "catalogue.json")
+        assert not as_nobody(public / LOCK)
+    assert put(public, NEXT).changed
+
+
+def test_a_lock_that_an_older_version_made_is_closed_to_readers(tmp_path, put):
+    tmp_path.joinpath(LOCK).touch()
+    tmp_path.joinpath(LOCK).chmod(0o666)
+    put(tmp_path, DAY)
+    assert stat.S_IMODE((tmp_path / LOCK).stat().st_mode) == 0o600
+
+
+def works(folder, put):
+    return {
+        "publish": lambda: put(folder, NEXT),
+        "withdraw": lambda: take_back(folder),
+        "page": lambda: replace_page(folder, lambda *_: b""),
+    }
+
+
+@pytest.mark.parametrize("work", ["publish", "withdraw", "page"])
+def test_nobody_waits_without_end_and_the_message_names_lock_and_holder(tmp_path, put, monkeypatch, work):
+    monkeypatch.setattr(lock, "LONGEST_WAIT", 0.1)
+    put(tmp_path, DAY)
+    process, said = holder(tmp_path / LOCK)
+    try:
+        assert said == "held"
+        with pytest.raises(PublicationError) as caught:
+            works(tmp_path, put)[work]()
+    finally:
+        end(process)
+    assert f"its lock {tmp_path / LOCK} was held for 0 s by " in str(caught.value)
+    if any(f" {process.pid} " in line for line in lock.LOCKS.read_text().splitlines()):
+        assert f"process {process.pid}" in str(caught.value)
+    assert [entry.period for entry in read_catalogue(tmp_path).entries] == [DAY]
+    assert put(tmp_path, NEXT).changed
+    assert check_files(tmp_path) == []
+
+
+def test_a_process_that_waited_in_vain_waits_no_second_time_until_it_had_the_lock(tmp_path, put, monkeypatch):
+    put(tmp_path, DAY)
+    waits, sleep = [], time.sleep
+    monkeypatch.setattr(lock.time, "sleep", lambda seconds: waits.append(seconds) or sleep(seconds))
+    monkeypatch.setattr(lock, "LONGEST_WAIT", 0.1)
+    process, _ = holder(tmp_path / LOCK)
+    try:
+        with pytest.raises(PublicationError):
+            works(tmp_path, put)["withdraw"]()
+        assert waits
+        waits.clear()
+        for work in ("withdraw", "page", "publish"):
+            with pytest.raises(PublicationError):
+                works(tmp_path, put)[work]()
+            assert not waits
+    finally:
+        end(process)
+    assert put(tmp_path, NEXT).changed
+    assert not lock._GIVEN_UP
+
+
+def test_the_holder_is_read_from_the_kernel_s_table(tmp_path, monkeypatch):
+    path, table = tmp_path / LOCK, tmp_path / "locks"
+    path.touch()
+    facts = path.stat()
+    place = f"{os.major(facts.st_dev):02x}:{os.minor(facts.st_dev):02x}:{facts.st_ino}"
+    monkeypatch.setattr(lock, "LOCKS", table)
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        for lines, told in [
+            (f"1: POSIX  ADVISORY  WRITE 7 {place} 0 EOF\n", "another process"),
+            (f"1: FLOCK  ADVISORY  WRITE 0 {place} 0 EOF\n", "another process"),
+            (f"1: FLOCK  ADVISORY  WRITE {os.getpid()} {place} 0 EOF\n", f"process {os.getpid()} of user "),
+            ("1: nonsense\n", "another process"),
+        ]:
+            table.write_text(lines)
+            assert lock._holder(descriptor).startswith(told)
+        table.unlink()
+        assert lock._holder(descriptor).startswith("another process")
+    finally:
+        os.close(descriptor)
+
+
+def test_a_lock_that_was_removed_while_it_was_waited_for_is_made_anew(tmp_path, put, monkeypatch):
+    """Else one who got the removed one, and one who made a new one, would publish at once."""
+    put(tmp_path, DAY)
+    path, genuine, locked = tmp_path / LOCK, fcntl.flock, []
+
+    def remove_before(descriptor, how):
+        if not locked:
+            path.unlink()
+        locked.append(os.fstat(descriptor).st_ino)
+        genuine(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", remove_before)
+    put(tmp_path, NEXT)
+    assert len(locked) == 2
+    assert path.stat().st_ino == locked[1] != locked[0] or len(set(locked)) == 1
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077, 0o022])
+def test_modes_are_the_same_whatever_the_umask(tmp_path, put, umask):
+    folder = tmp_path / "site" / "published"
+    before = os.umask(umask)
+    try:
+        put(folder, DAY)
+        put(folder, DAY, revision=2)
+    finally:
+        os.umask(before)
+    modes = {
+        path.relative_to(tmp_path).as_posix(): stat.S_IMODE(path.stat().st_mode)
+        for path in folder.parent.rglob("*")
+    }
+    own = {"site/published/.lock": 0o600, "site/published/.incoming": 0o700}
+    for name, mode in modes.items():
+        expected = 0o755 if (tmp_path / name).is_dir() else 0o644
+        assert (name, mode) == (name, own.get(name, expected))
+    assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o755
+
+
+def test_what_an_operator_closed_stays_closed(tmp_path, put):
+    folder = tmp_path / "published"
+    put(folder, DAY)
+    folder.chmod(0o750)
+    (folder / "data").chmod(0o2750)
+    put(folder, NEXT)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o750
+    assert stat.S_IMODE((folder / "data").stat().st_mode) == 0o2750
+    dated = (folder / "data" / f"date={NEXT}").stat().st_mode
+    assert stat.S_IMODE(dated) == 0o2755, "a group's bit is inherited"

@@ -1,10 +1,22 @@
-"""Withdrawing: out of the catalogue and the folder, with a tombstone and a manifest that tell the cost."""
+"""A withdrawn day is gone, and so is the page that showed it."""
 
 import fcntl
+from datetime import timedelta
 
 import pytest
 
-from optstream.catalogue import check_files, read, withdraw
+from optstream.catalogue import (
+    PAGE,
+    check_files,
+    digest_of,
+    read,
+    read_catalogue,
+    read_published,
+    replace_page,
+    withdraw,
+)
+from optstream.catalogue.backends import ObjectTransaction
+from optstream.catalogue.page import BLANK, MARKER
 from optstream.errors import LedgerError, ParameterError, PublicationError
 from tests.optstream.catalogue.folders import DAY, NEXT, STREAM, days_in, take_back, told
 
@@ -145,3 +157,103 @@ def test_answers_of_an_older_version_go_with_a_withdrawn_day(tmp_path, put):
     take_back(tmp_path)
     assert not (tmp_path / "questions.json").exists()
     assert not (tmp_path / "questions").exists()
+
+
+def made(_place, catalogue):
+    """A page that names its days."""
+    days = " ".join(str(entry.period) for entry in catalogue.entries if not entry.withdrawn)
+    return f'<meta name="{MARKER}" content="{digest_of(catalogue)}">{days}'.encode()
+
+
+def test_a_page_is_put_and_is_no_finding_and_no_data(published, put):
+    put(published.name, DAY)
+    rows = read_published(published.name)
+    assert replace_page(published.name, made)
+    assert published.read(PAGE) == made(None, read_catalogue(published.name))
+    assert check_files(published.name) == []
+    assert read_published(published.name).equals(rows)
+    assert not replace_page(published.name, made), "the same page is not written twice"
+
+
+def test_figures_of_an_earlier_version_go_with_the_next_page_or_a_withdrawal(published, put):
+    put(published.name, DAY)
+    put(published.name, NEXT)
+    for come in (lambda: replace_page(published.name, made), lambda: take_back(published.name, NEXT)):
+        published.write(f"curves/{'0' * 64}.bin", b"figures")
+        come()
+        assert not [name for name in published.files() if name.startswith("curves/")]
+
+
+def test_the_next_publication_makes_it_old_and_the_next_page_new(published, put):
+    put(published.name, DAY)
+    replace_page(published.name, made)
+    put(published.name, NEXT)
+    (line,) = check_files(published.name)
+    assert line == "index.html is not of the days that catalogue.json lists; `optstream report` makes it anew"
+    assert replace_page(published.name, made)
+    assert check_files(published.name) == []
+
+
+def test_a_withdrawal_takes_the_page_away_with_the_day(published, put_all):
+    put_all(published.name, DAY, NEXT)
+    replace_page(published.name, made)
+    take_back(published.name, last_revision=1)
+    assert published.read(PAGE) == BLANK
+    assert str(DAY).encode() not in published.read(PAGE)
+    assert "`optstream report`" in " ".join(check_files(published.name))
+    assert replace_page(published.name, made)
+    assert str(DAY).encode() not in published.read(PAGE)
+    before = published.read(PAGE)
+    take_back(published.name, head="h3", last_revision=1)
+    if not published.in_store:  # there a withdrawal always replaces the catalogue
+        assert published.read(PAGE) == before, "a page without the day stays"
+
+
+def test_one_that_is_overtaken_while_it_is_made_is_made_again(published, put):
+    put(published.name, DAY)
+    calls = []
+
+    def slow(place, catalogue):
+        calls.append(len(catalogue.entries))
+        if len(calls) == 1:
+            put(published.name, NEXT)
+            replace_page(published.name, made)
+        return made(place, catalogue)
+
+    replace_page(published.name, slow)
+    assert calls == [1, 2]
+    assert str(NEXT).encode() in published.read(PAGE)
+    assert check_files(published.name) == []
+
+
+def test_an_older_page_never_takes_a_newer_one_s_place_in_a_store(in_store, put, monkeypatch):
+    """Between look and put another publishes, and puts its page: the put is refused."""
+    from optstream.catalogue import page as module
+
+    put(in_store.name, DAY)
+    replace_page(in_store.name, made)
+    put(in_store.name, NEXT)
+    real, raced = module.find_catalogue, []
+
+    def racing(where):
+        found = real(where)
+        if hasattr(where, "mark") and not raced:
+            raced.append(True)
+            put(in_store.name, NEXT + timedelta(days=1))
+            replace_page(in_store.name, made)
+        return found
+
+    seen = []
+    real_put = ObjectTransaction.replace_marked
+
+    def watched(turn, name, data, mark):
+        real_put(turn, name, data, mark)
+        seen.append(in_store.read(PAGE).count(b"2016-"))
+
+    monkeypatch.setattr(ObjectTransaction, "replace_marked", watched)
+    monkeypatch.setattr(module, "find_catalogue", racing)
+    replace_page(in_store.name, made)
+    assert raced
+    assert seen == sorted(seen), "days are only ever added"
+    assert str(NEXT + timedelta(days=1)).encode() in in_store.read(PAGE)
+    assert check_files(in_store.name) == []

@@ -75,9 +75,7 @@ def windows_of(guarantee, charged):
 
 
 def most_charged(guarantees, charged, beside):
-    """What the guarantee in force charges the worst window that has a step of one of the releases; known
-    noise costs everything.
-    """
+    """What the guarantee in force charges the worst window with a step of one of the releases."""
     number = len(guarantees) - 1
     return max(
         sum((inf if known and amount else amount for known, amount in lost), Fraction(0))
@@ -97,9 +95,7 @@ def _lost(guarantees, number, window, spends):
 
 
 def broken(guarantees, charged, beside=None):
-    """Each window that loses more than a guarantee gives it, where the guarantee answers for it: it has a
-    step of a release that was planned under that guarantee. beside: only windows with a step of this release.
-    """
+    """Each window that loses more than a guarantee gives it, among those the guarantee answers for."""
     for number in sorted({one.guarantee for one in charged}):
         model = guarantees[number]
         answers = {step for one in charged if one.guarantee == number for step in one.steps}

@@ -1,4 +1,4 @@
-"""The ledger notices what was done to it behind its back."""
+"""The ledger notices what was done behind its back, and is read in batches from one moment."""
 
 import re
 from dataclasses import replace
@@ -25,6 +25,8 @@ def tamper(publish, ledger, kit, edit):
     return call
 
 
+SPENDS = "grant_id, release_id, generation, position, first_step, n_steps, document"
+STRAY = SPENDS.replace("release_id", "release_id + 9999")
 EDITS = [
     ("UPDATE events SET at = '2020' WHERE number = 2", "event 2: was changed"),
     ("DELETE FROM events WHERE number = 2", "event 2 should be here"),
@@ -42,6 +44,8 @@ EDITS = [
     ("DELETE FROM releases WHERE period = 'day 0'", "its row is gone"),
     ("UPDATE grants SET epsilon = '100'", "differs from stream .* in epsilon"),
     ("UPDATE grants SET longest_spend = 0", "longest spend.*not as its row says"),
+    ("DELETE FROM grants", "stream 'load': its privacy budget is missing"),
+    (f"INSERT INTO spends ({SPENDS}) SELECT {STRAY} FROM spends", "spends belong to no release of a stream"),
     ("UPDATE streams SET calibration = 'paper'", "terms are not those"),
     ("UPDATE streams SET head = 'x'", "last event"),
     ("UPDATE streams SET model = '{}'", "terms are not those"),
@@ -96,9 +100,8 @@ def test_a_swap_of_two_events_is_found(tamper):
 
 def test_a_spend_put_in_by_hand_is_found(tamper):
     found = tamper(
-        "INSERT INTO spends (grant_id, release_id, generation, position, first_step, n_steps, document) "
-        "SELECT grant_id, release_id, generation, 7, first_step, n_steps, replace(document, '1/8', '1') "
-        "FROM spends"
+        f"INSERT INTO spends ({SPENDS}) SELECT grant_id, release_id, generation, 7, "
+        "first_step, n_steps, replace(document, '1/8', '1') FROM spends"
     )
     assert re.search("day 0.*spends are not those.*day 1.*spends are not those", found)
 
@@ -108,6 +111,15 @@ def test_an_overspend_that_was_let_through_is_found(publish, ledger, kit, let_th
     assert ledger.verify() == []
     publish("day 1", kit.plan(2, "1/4"))
     assert any("from step 0 costs 3/2, more than 1" in found for found in ledger.verify())
+
+
+def test_an_overspend_of_two_streams_is_found(publish, ledger, kit, let_through):
+    """Each by itself is within the budget."""
+    ledger.enrol(kit.terms("second"), kit.now)
+    for stream in ("load", "second"):
+        assert ledger.verify() == []
+        publish("day 9", kit.plan(100, "3/16"), stream=stream)
+    assert "more than 1" in " ".join(ledger.verify())
 
 
 TO_STEPS = (
@@ -182,8 +194,7 @@ UNSEEN = {"id", "lease_until", "release_id"}
 def test_a_value_of_another_kind_is_found_in_every_column(
     publish, ledger, kit, round_the_library, edit, table
 ):
-    """SQLite keeps any kind of value in any column, and bytes that are not UTF-8 as text, which its driver
-    refuses to read; none may end the check before it told of it."""
+    """SQLite keeps any kind of value in any column, and text whose bytes its driver refuses to read."""
     for period, first_step in (("day 0", 0), ("day 1", 40)):
         publish(period, kit.plan(first_step, "1/8"))
     held = ledger.revise("load", "day 1", 0, "next night", kit.now, kit.lease)
@@ -233,3 +244,44 @@ def test_the_database_itself_refuses_to_change_spends_and_events(refused, table,
 @pytest.mark.parametrize("statement", ["TRUNCATE spends", "TRUNCATE events", "TRUNCATE streams CASCADE"])
 def test_the_database_itself_refuses_to_empty_them(refused, statement):
     refused(statement)
+
+
+def collect(ledger, n_rows):
+    tables = {}
+    for table, columns in ledger.batches(n_rows):
+        sizes = {len(values) for values in columns.values()}
+        assert len(sizes) == 1
+        assert max(sizes) <= n_rows
+        known = tables.setdefault(table, {name: [] for name in columns})
+        for name, values in columns.items():
+            known[name] += values
+    return tables
+
+
+@pytest.mark.parametrize("n_rows", [1, 1000])
+@pytest.mark.slow
+def test_batches_of_any_size_hold_the_same_rows(ledger, publish, reserve, kit, n_rows):
+    publish("day 0")
+    reserve("day 4", kit.plan(4, "1/8"))
+    tables = collect(ledger, n_rows)
+    assert list(tables) == ["streams", "releases", "spends", "events"]
+    assert tables["streams"]["epsilon"] == ["1"]
+    assert tables["releases"]["period"] == ["day 0", "day 4"]
+    assert tables["spends"]["in_force"] == [1, 1]
+    assert tables["events"]["number"] == list(range(len(tables["events"]["number"])))
+    assert tables["events"]["hash"][-1] == ledger.head("load")
+
+
+def test_spends_that_were_settled_say_which_are_in_force(ledger, drawn, kit):
+    drawn(outcome=kit.plan(0, "1/8"))
+    spends = collect(ledger, 100)["spends"]
+    assert (spends["generation"], spends["in_force"]) == ([1, 2], [0, 1])
+
+
+def test_what_is_written_meanwhile_is_not_in_it(ledger, reserve, kit):
+    reserve("day 0")
+    batches = ledger.batches(1)
+    next(batches)
+    reserve("day 4", kit.plan(4, "1/8"))
+    rest = [columns for table, columns in batches if table == "releases"]
+    assert [period for columns in rest for period in columns["period"]] == ["day 0"]

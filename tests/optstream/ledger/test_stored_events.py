@@ -1,6 +1,4 @@
-"""The bytes of stored events, terms and spends are what they always were: heads of published catalogues hash
-them.
-"""
+"""Bytes of stored events, terms and spends stay as they were: published catalogues hash them."""
 
 import json
 from datetime import timedelta

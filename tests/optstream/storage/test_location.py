@@ -1,10 +1,14 @@
-"""What a text names: a path, or a plain URL of an object store; never a secret."""
+"""Paths and URLs of folders, and files in stores."""
+
+import os
+import time
 
 import pytest
 
 from optstream.catalogue import read_published
 from optstream.errors import ParameterError, PublicationError
-from optstream.storage.store import StoreUrl, locate, name_below
+from optstream.storage.store import StoreUrl, locate, name_below, open_store
+from tests.temporary_s3 import filesystem
 
 
 def test_a_url_can_be_extended_and_compared():
@@ -72,3 +76,34 @@ def test_the_name_below_a_folder_is_the_same_on_disk_and_in_a_store(folder):
 def test_a_store_that_nobody_knows_is_refused_with_a_remedy():
     with pytest.raises(PublicationError, match=r"nosuch:// is not a store.*optstream\[s3\]"):
         read_published("nosuch://bucket/published")
+
+
+LONGEST_READ = 60.0
+"""Seconds; a reader that hangs is given up."""
+
+
+@pytest.fixture
+def url(s3_bucket):
+    return locate(f"s3://{s3_bucket}/published")
+
+
+def test_a_forked_child_reads_a_store_that_its_parent_has_used(url):
+    assert open_store(url).put_new("a", b"1")
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if open_store(url).get_whole("a").data == b"1" else 1)
+    until = time.monotonic() + LONGEST_READ
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < until:
+        time.sleep(0.05)
+    if ended == (0, 0):
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    assert ended == (child, 0)
+
+
+@pytest.mark.parametrize("odd", ["data//x", "data/../x", "data/./x"])
+def test_a_name_that_is_no_path_hides_no_other(url, odd):
+    assert open_store(url).put_new("data/a", b"1")
+    bucket = url.text.split("/")[2]
+    filesystem().call_s3("put_object", Bucket=bucket, Key=f"published/{odd}", Body=b"1")
+    assert open_store(url).names_below("data") == [odd, "data/a"]

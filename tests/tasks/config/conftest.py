@@ -1,11 +1,18 @@
-"""The example configuration, changed."""
+"""The example configuration, changed, and what a person is told whose configuration is refused."""
 
 from functools import partial
 
 import pytest
 
+from optstream.errors import ConfigurationError
 from tasks.config.templates import EXAMPLE
-from tests.tasks.config.refused import refused
+
+
+def refused(load, *arguments, **keys):
+    """The words with which `load` refuses these."""
+    with pytest.raises(ConfigurationError) as caught:
+        load(*arguments, **keys)
+    return str(caught.value)
 
 
 @pytest.fixture

@@ -1,17 +1,26 @@
+"""A configuration as it is loaded: defaults, clocks, paths, hashes."""
+
 import stat
 from contextlib import closing
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from pydantic import TypeAdapter
 
+from optstream.catalogue import read_published
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
+from optstream.stream import Hour
 from tasks.config import load_settings
 from tasks.config.fields import Number, ledger_database
+from tasks.config.schema import next_fire
 from tasks.config.templates import EXAMPLE
+from tasks.monitor.facts import last_ended, late_from, max_runtime, raw_expires
+from tasks.release.stages import Status
+from tests.tasks.two_regions import CONFIGURATION, Installation, released_by
 
 REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93")
 
@@ -238,3 +247,125 @@ def test_settings_reach_another_process_with_every_number_that_is_taken(text):
     number = TypeAdapter(Number)
     taken = number.validate_python(text)
     assert number.validate_json(number.dump_json(taken)) == taken
+
+
+TEN_LINES = """\
+stream = { name = "visits", step = "1h", time_zone = "Europe/Paris" }
+mechanism.name = "OptStream"
+hierarchy.parents = { city = "", north = "city", south = "city" }
+input = { schema = "aggregated", value = "visits" }
+[privacy]
+epsilon = "1"
+window = 24
+population = "visitors"
+alpha = "1"
+bounds = ["0", "500"]
+"""
+WRITTEN = {
+    "[privacy]": '[budget]\nlevels = ["1/2", "1/2"]\n[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n'
+    '[features]\n"day parts" = ["07:00", "12:00", "18:00"]\nday = []\n'
+    '[published]\nfolder = "published"\nvalue = "visits"\n[trusted]\nfolder = "trusted"\n'
+    '[ledger]\nurl = "sqlite:///trusted/ledger.sqlite"\n[privacy]',
+    'visits" }\n': 'visits", folder = "dumps" }\n',
+}
+DAY = date(2016, 6, 1)
+
+
+@pytest.mark.slow
+def test_a_stream_in_ten_lines_releases_a_day(tmp_path):
+    (tmp_path / "optstream.toml").write_text(TEN_LINES)
+    assert TEN_LINES.count("\n") == 10
+    installation = Installation(tmp_path)
+    installation.simulate(DAY)
+    assert installation.release(DAY)[DAY].outcome.status is Status.PUBLISHED
+    rows = read_published(tmp_path / "published", verify=True)
+    assert {"visits", "node"} <= set(rows.columns)
+    assert rows.height == 24 * 3
+    assert (tmp_path / "trusted/ledger.sqlite").is_file()
+
+
+def test_what_is_left_out_is_as_if_it_was_written(load_text):
+    short = load_text(TEN_LINES)
+    text = TEN_LINES
+    for old, new in WRITTEN.items():
+        assert old in text
+        text = text.replace(old, new)
+    whole = load_text(text)
+    assert whole.configuration_hash == short.configuration_hash
+    assert (whole.published, whole.trusted, whole.ledger, whole.input) == (
+        short.published, short.trusted, short.ledger, short.input,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "shares", "resolution"),
+    [
+        ("\n[privacy]", "\n[privacy]", ["1/2", "1/2"], "1/1000"),
+        ("[privacy]", "[privacy]\ncounts = true", ["1/2", "1/2"], "1"),
+        ('south = "city" }', 'south = "city", port = "south" }', ["1/3", "1/3", "1/3"], "1/1000"),
+        ('mechanism.name', 'hierarchy.margins = { age = ["old", "young"] }\nmechanism.name',
+         ["1/4", "1/4", "1/4", "1/4"], "1/1000"),
+        ('mechanism.name', 'hierarchy.margins = { age = ["old", "young"] }\n'
+         'budget.margins = { age = "1/2" }\n'
+         'mechanism.name', ["1/6", "1/6", "1/6", "1/2"], "1/1000"),
+    ],
+)  # fmt: skip
+def test_defaults_follow_what_is_written(load_text, old, new, shares, resolution):
+    settings = load_text(TEN_LINES, (old, new))
+    assert [str(share) for share in settings.level_shares] == shares
+    assert settings.privacy.resolution == Fraction(resolution)
+
+
+def test_without_the_column_of_the_dumps_nothing_else_is_blamed(tmp_path):
+    (tmp_path / "optstream.toml").write_text(CONFIGURATION.replace('value = "load_mw"\n', ""))
+    with pytest.raises(ConfigurationError, match=r"input\.value is missing") as refused:
+        load_settings(tmp_path / "optstream.toml")
+    assert str(refused.value).count("\n  - ") == 1
+
+
+HOUR = Hour(date(2016, 6, 1), 13)
+
+
+def test_deadlines_are_of_the_stream_s_own_clock_also_when_it_changes(load_text):
+    watch = '[watch]\nlate_after = "02:30"\nmax_runtime = "90min"\n'
+    settings = load_text(CONFIGURATION + watch, ("[input]\n", "[input]\nraw_retention_days = 3\n"))
+    assert late_from(settings, date(2016, 6, 1)).astimezone(UTC) == datetime(2016, 6, 2, 0, 30, tzinfo=UTC)
+    # the day after is the one that has no half past two
+    assert late_from(settings, date(2016, 3, 26)).astimezone(UTC) == datetime(2016, 3, 27, 1, 30, tzinfo=UTC)
+    assert max_runtime(settings) == timedelta(minutes=90)
+    ends = datetime(2016, 6, 4, 22, tzinfo=UTC)
+    assert raw_expires(settings, date(2016, 6, 1)) == ends
+    assert last_ended(settings, datetime(2016, 6, 1, 21, 59, tzinfo=UTC)) == date(2016, 5, 31)
+    assert last_ended(settings, datetime(2016, 6, 1, 22, 0, tzinfo=UTC)) == date(2016, 6, 1)
+
+
+def test_a_cron_fires_next_when_cron_says_by_the_clock_of_its_zone():
+    zone = ZoneInfo("Europe/Paris")
+    for cron, after, fires in (
+        ("5 * * * *", "2026-03-01T00:05", "2026-03-01T01:05"),
+        ("*/20 3-9/3 * * *", "2026-03-01T03:41", "2026-03-01T06:00"),
+        ("0 0 31 12 *", "2026-03-01T00:00", "2026-12-31T00:00"),
+        ("1 1 * * 7", "2026-03-01T01:01", "2026-03-08T01:01"),
+        ("1 1 5 * 1", "2026-03-03T00:00", "2026-03-05T01:01"),
+        ("30 2 * * *", "2026-03-28T02:30", "2026-03-29T03:00"),  # the 29th has no half past two
+        ("1 1 29 2 *", "2026-03-01T00:00", "2028-02-29T01:01"),
+    ):
+        found = next_fire([cron], datetime.fromisoformat(after).replace(tzinfo=zone))
+        assert f"{found:%Y-%m-%dT%H:%M}" == fires, cron
+
+
+def test_hours_have_their_steps_and_clocks(load_text):
+    text = released_by("PeGaSus").replace("[mechanism]", 'period = "hour"\n[mechanism]')
+    settings = load_text(
+        text, ("[published]", '[watch]\nlate_after = "00:20"\n[published]\nnot_before = "01:00"')
+    )
+    assert settings.calendar.period == "hour"
+    assert settings.period_lengths == (2,)
+    assert settings.publish_from(HOUR) == datetime(2016, 6, 1, 13, tzinfo=UTC)  # 14:00 in Paris, and an hour
+    assert settings.clock_after(HOUR, settings.watching.late_after) == datetime(
+        2016, 6, 1, 12, 20, tzinfo=UTC
+    )
+    assert settings.local_period(datetime(2016, 6, 1, 11, 59, tzinfo=UTC)) == HOUR
+    assert settings.scheduling.cron == "5 * * * *"
+    scheduled = load_text(text, ("[published]", "[schedule]\ncatch_up_days = 3\n[published]"))
+    assert scheduled.scheduling.cron == "5 * * * *"

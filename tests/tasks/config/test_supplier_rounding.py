@@ -86,8 +86,7 @@ def test_control_what_it_costs_where_it_is_not_declared(stream, supplier, alpha,
 
 
 def test_sums_in_floats_move_by_a_unit_more_and_a_small_rounding_covers_them(stream):
-    """185 customers of a tenth, added up in order, and one more of 1 before them: errors below 1e-13 decide
-    two ties, on both sides of them."""
+    """Of 185 customers of a tenth and one of 1, errors below 1e-13 decide two ties."""
     low, high = (float(np.cumsum([own, *[0.1] * 185])[-1]) for own in (0.0, 1.0))
     below, above = quantise(np.array([low, high]), Fraction(1))
     assert abs(low - 18.5) < 1e-13 > abs(high - 19.5)
@@ -105,11 +104,7 @@ def test_it_is_part_of_the_guarantee_and_the_hash_but_not_of_what_is_covered(str
 
 @pytest.mark.parametrize("supplier", [half_even, half_up, down, up])
 def test_days_with_another_rounding_cover_what_both_statements_cover(stream, supplier):
-    """One model for both, so nothing is amended: exact sums at alpha = 1.1, then whole MW at alpha = 0.1.
-
-    A change of 1.1 costs the later days 1.82 times what they are charged, which is why statements take a day
-    with a larger rounding for what its own statement covers.
-    """
+    """One model for both, so nothing is amended: exact sums at alpha = 1.1, then whole MW at alpha = 0.1."""
     exact, whole = stream("1.1", "0.1"), stream("0.1", "0.1", "1")
     assert exact.model == whole.model
     beyond, covered = (

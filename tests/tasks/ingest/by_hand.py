@@ -25,10 +25,7 @@ def ingest_by_hand(
     bounds: tuple[Fraction, Fraction],
     resolution: Fraction,
 ) -> tuple[list[list[int]], list[Counter[str]]]:
-    """leaves: for each leaf in tree order its files by name, each a list of rows.
-
-    Returns the units (n_leaves, n_steps) and for each leaf how many rows each rule is about.
-    """
+    """The units (n_leaves, n_steps), and how many rows of each leaf each rule is about."""
     units = [[0] * n_steps for _ in leaves]
     counts: list[Counter[str]] = [Counter() for _ in leaves]
     homes = {

@@ -1,6 +1,7 @@
-"""The quick ingest against its rules row by row: small awkward dumps of every kind, the same integers."""
+"""Whole days read by hand, and verdicts that are kept."""
 
 import shutil
+from copy import copy
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -8,13 +9,21 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
+from great_expectations.expectations import (
+    ExpectColumnPairValuesAToBeGreaterThanB,
+    ExpectColumnPairValuesToBeEqual,
+    ExpectColumnValuesToBeBetween,
+)
+from great_expectations.expectations.row_conditions import Column
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from data_contracts import judge
 from optstream.measurement.sums import open_private_period
 from tasks.ingest import customers as people
 from tasks.ingest import rows as cells
 from tasks.ingest.arrivals import EVERY
+from tasks.trusted import judging
 from tests.tasks.ingest.by_hand import Row, ingest_by_hand
 
 DAYS = [date(2025, 1, 15), date(2025, 3, 30), date(2025, 10, 26)]
@@ -152,3 +161,59 @@ def test_a_dump_delivered_twice_counts_once(stream):
     once = [("text", pl.Float64, 50, rows)]
     check(stream, DAYS[0], [once + once, [whole_day(48, 1)]])
     check(stream, DAYS[0], [once, once])
+
+
+EQUAL = ExpectColumnPairValuesToBeEqual(column_A="a", column_B="b")
+ABOVE = ExpectColumnPairValuesAToBeGreaterThanB(column_A="a", column_B="b")
+POSITIVE = ExpectColumnValuesToBeBetween(column="a", min_value=1, row_condition=Column("c").is_null())
+NAN = float("nan")
+
+
+def holds(expectation, columns):
+    result = judge.validated("any", (expectation,), pl.DataFrame(columns), {"result_format": "COMPLETE"})
+    return result.success
+
+
+@pytest.mark.parametrize(
+    ("expectation", "good", "bad"),
+    [
+        (EQUAL, {"a": [1.0, None], "b": [1.0, None]}, {"a": [1.0, None], "b": [1.0, 5.0]}),
+        (ABOVE, {"a": [6.0], "b": [5.0]}, {"a": [NAN], "b": [5.0]}),
+        (POSITIVE, {"a": [1, 0], "c": [None, "bad"]}, {"a": [1, 0], "c": [None, None]}),
+    ],
+)
+def test_a_kept_verdict_hides_no_other(expectation, good, bad):
+    assert holds(expectation, good)
+    assert not holds(expectation, bad)
+    assert holds(expectation, good)
+
+
+def test_a_kept_page_has_the_lines_that_it_is_asked_for():
+    given = ("any", (EQUAL,), pl.DataFrame({"a": [1], "b": [1]}), {})
+    first, again = judge.validated(*given), judge.validated(*given)
+    assert first.results is again.results
+    assert b"of one day" in judging.page_of(first, ["of one day"])
+    page = judging.page_of(again, ["of another"])
+    assert b"of another" in page
+    assert b"of one day" not in page
+
+
+def test_a_kept_document_is_the_library_s_with_the_meta_that_it_is_asked_for():
+    given = ("any", (EQUAL,), pl.DataFrame({"a": [1], "b": [1]}), {})
+    first, again = judge.validated(*given), judge.validated(*given)
+    first.meta, again.meta = {"of": "one day"}, {"of": "another"}
+    one, other = first.to_json_dict(), again.to_json_dict()
+    assert (one["meta"], other["meta"]) == ({"of": "one day"}, {"of": "another"})
+    fresh = copy(again)
+    fresh.results = list(again.results)
+    assert other == fresh.to_json_dict()
+
+
+def test_beside_what_is_kept_the_rest_is_asked_and_the_result_is_of_the_whole_suite():
+    suite, good = (EQUAL, POSITIVE), {"a": [7], "b": [7], "c": [None]}
+    assert judge.validated("both", suite, pl.DataFrame(good), {}).success
+    bad = pl.DataFrame({"a": [0], "b": [0], "c": [None]})  # equal as before, and no longer positive
+    result = judge.validated("both", suite, bad, {"result_format": "COMPLETE"})
+    assert [one.success for one in result.results] == [True, False]
+    assert result.results[1].result["unexpected_list"] == [0]
+    assert (result.success, result.statistics["unsuccessful_expectations"]) == (False, 1)

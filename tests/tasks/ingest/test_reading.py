@@ -1,5 +1,6 @@
-"""Reading a column against the definition: clamp, then floor(value / resolution + 1/2), in exact decimals."""
+"""Files are read in one pass, whatever their types, row by row or aggregated."""
 
+from datetime import date
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from math import floor
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from optstream.stream.private_period import quantise
 from tasks.config import Layout
+from tasks.ingest import clamping
+from tasks.ingest import rows as cells
 from tasks.ingest.clamping import countable, reading
 from tasks.ingest.rows import COUNTED
 
@@ -177,3 +180,107 @@ def test_every_tie_of_a_day_counts_as_defined():
     raw[::1000] = np.nan
     expected = [0 if np.isnan(raw[tenth]) else (tenth + 5) // 10 for tenth in range(60_001)]
     assert read(pl.Series(raw), FLOAT_BOUNDS[0])["units"].to_list() == expected
+
+
+SOUND, TIE, NEAR_TIE = 1.25, 1.0005, 1.00050000000001
+
+
+@pytest.fixture
+def work(monkeypatch):
+    """How many files were scanned for readings, and how many readings were decided exactly."""
+    done = {"scans": 0, "exact": 0}
+    scan, quantise = cells.scan, clamping.quantise
+
+    def counted_scan(file):
+        done["scans"] += 1
+        return scan(file)
+
+    def counted(raw, resolution):
+        done["exact"] += len(raw)
+        return quantise(raw, resolution)
+
+    monkeypatch.setattr(cells, "scan", counted_scan)
+    monkeypatch.setattr(clamping, "quantise", counted)
+    return done
+
+
+@pytest.mark.parametrize("schema", ["aggregated", "metered"])
+@pytest.mark.parametrize(("reading", "decided"), [(SOUND, 0), (TIE, 1), (NEAR_TIE, 1), (1e9, 0)])
+def test_one_reading_is_no_reason_for_another_pass(small, work, schema, reading, decided):
+    stream = small(schema=schema)
+    values = pl.Series([SOUND] * 20 + [reading] + [SOUND] * 27, dtype=pl.Float64)
+    for region in ("84", "11"):
+        for number in range(5):
+            rows = stream.metered(f"{region}{number}", values if number == 3 and region == "84" else SOUND)
+            if schema == "aggregated":
+                rows = rows.drop("customer_id")[number * 10 : number * 10 + 10]
+                if number == 2 and region == "84":
+                    rows = rows.with_columns(load=pl.Series([reading] + [SOUND] * 9))
+            stream.write(region, rows, name=f"part-{number}.parquet")
+    stream.ingest()
+    assert work == {"scans": 2 * 5, "exact": decided}
+
+
+def test_many_rows_of_large_units_are_read_once_too(small, work):
+    """Their sum would not be exact as a float: integers are added, so that no count decides how they are."""
+    stream = small(schema="metered", resolution="0.0000000001")
+    for region in ("84", "11"):
+        stream.write(region, pl.concat([stream.metered(f"{region}{name}", 0.5) for name in range(100)]))
+    assert (stream.units() == 100 * 10**10 // 2).all()
+    assert work == {"scans": 2, "exact": 0}
+
+
+SPRING, AUTUMN = date(2025, 3, 30), date(2025, 10, 26)
+
+
+@pytest.mark.parametrize(("day", "n_steps"), [(date(2025, 1, 15), 48), (SPRING, 46), (AUTUMN, 50)])
+def test_a_day_is_read_into_leaves_and_steps(small, day, n_steps):
+    stream = small()
+    stream.write("84", stream.rows(np.arange(n_steps) / 8, day), day)
+    # a later leaf, its rows in reverse order and in two files
+    rows = stream.rows(np.arange(n_steps) / 4, day).reverse()
+    stream.write("11", rows[:10], day, "a.parquet")
+    stream.write("11", rows[10:], day, "b.parquet")
+    expected = [np.arange(n_steps) * 125, np.arange(n_steps) * 250]
+    assert np.array_equal(stream.units(day), expected)
+    (ingested,) = stream.ingest(day)
+    assert ingested.period.first_step == stream.settings.calendar.first_step(day)
+    assert ingested.metrics["steps_found"].to_list() == [n_steps, n_steps]
+
+
+def test_many_days_read_as_each_alone(small, days):
+    stream = small()
+    for number, day in enumerate(days(3)):
+        for region in ("84", "11"):
+            stream.write(region, stream.rows(np.arange(48) + number + int(region) / 100, day), day)
+    together = stream.ingest(*days(3))
+    for day, ingested in zip(days(3), together, strict=True):
+        (alone,) = stream.ingest(day)
+        assert ingested.metrics.equals(alone.metrics)
+        assert ingested.day == day
+    assert len({stream.units(day).tobytes() for day in days(3)}) == 3
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Paris", "Asia/Kolkata", None])
+def test_instants_and_wall_clock_say_the_same(small, unit, zone):
+    stream = small()
+    rows = stream.rows(np.arange(48.0))
+    local = rows.with_columns(pl.col("timestamp").dt.convert_time_zone(zone or "Europe/Paris"))
+    if zone is None:
+        local = local.with_columns(pl.col("timestamp").dt.replace_time_zone(None))
+    local = local.with_columns(pl.col("timestamp").dt.cast_time_unit(unit))
+    stream.write("84", rows)
+    stream.write("11", local)
+    units = stream.units()
+    assert np.array_equal(units[0], np.arange(48) * 1000)
+    assert np.array_equal(units[0], units[1])
+
+
+def test_neither_a_day_nor_its_repr_shows_a_reading(small):
+    stream = small()
+    for region in ("84", "11"):
+        stream.write(region, stream.rows(77.125))
+    (ingested,) = stream.ingest()
+    assert "77125" not in repr(ingested)
+    assert "77.125" not in repr(ingested) + str(ingested.metrics.to_dicts())

@@ -131,9 +131,7 @@ ROW = st.tuples(
 
 
 def two_worlds(stream, rows, types):
-    """The day with the customer's rows: the whole verdict in words, and the sums. types: of the columns of
-    the customer's own file, where it has a value in none of its rows.
-    """
+    """The day with the customer's rows: the whole verdict in words, and the sums."""
     shutil.rmtree(stream.settings.input_folder, ignore_errors=True)
     in_one, start = stream.settings.input.region is not None, stream.rows(0.0)["timestamp"][0]
     for leaf in ("84", "11"):

@@ -1,16 +1,22 @@
-"""Bad dumps: what stops a day, what only alarms, and what the messages say (never a reading)."""
+"""What contracts and the suites of users judge, by the layout of each day."""
 
 import json
 import shutil
 import traceback
 from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
 
+import numpy as np
 import polars as pl
 import pytest
 
-from optstream.errors import ContractError
+from optstream.errors import ContractError, DumpError
 from optstream.measurement.sums import open_private_period
+from tasks.ingest import LateDumpError, discover
 from tasks.ingest.arrivals import EVERY
+from tests.tasks.ingest.test_by_hand import Row, ingest_by_hand
+from tests.tasks.monitor.conftest import WATCH, Watched
+from tests.tasks.two_regions import CONFIGURATION
 
 pytestmark = pytest.mark.slow
 
@@ -328,3 +334,216 @@ def test_one_bad_day_of_a_chunk_stops_itself_only(small, days):
     judged = stream.judge(*days(5))
     assert [entry.error is None for entry in judged] == [True, True, False, True, True]
     assert "2025-01-17: region=11/date=2025-01-17" in str(judged[2].error)
+
+
+FIRST = date(2016, 6, 1)
+SUITES = {
+    "raw": ("rows", {"max_value": 1}),
+    "private_period": ("steps", {"max_value": 1}),
+    "release": ("total", {"max_value": -1}),
+}
+
+
+def suite(column, **kwargs):
+    kind = "expect_column_values_to_be_between"
+    wanted = {"type": kind, "kwargs": {"column": column, **kwargs}, "severity": "critical"}
+    return json.dumps({"name": "any", "expectations": [wanted]})
+
+
+def add(folder, suites):
+    for frame, (column, kwargs) in suites.items():
+        place = folder / "contracts" / frame
+        place.mkdir(parents=True)
+        (place / "odd.json").write_text(suite(column, **kwargs))
+
+
+@pytest.fixture
+def watched(tmp_path):
+    text = CONFIGURATION + WATCH + '[contracts]\nfolder = "contracts"\n'
+    (tmp_path / "optstream.toml").write_text(text)
+    installation = Watched(tmp_path, datetime(2016, 6, 2, 12, tzinfo=UTC))
+    installation.simulate(FIRST)
+    return installation
+
+
+def test_a_critical_expectation_of_a_user_stops_no_day_and_alarms_operators_alone(watched):
+    add(watched.folder, SUITES)
+    watched.released(FIRST)
+    assert watched.record(FIRST).state.value == "PUBLISHED"
+    alarms = [one for one in watched.watch().alarms if one.kind == "user-suite"]
+    assert [one.words.split(" of [contracts]")[0] for one in sorted(alarms, key=lambda one: one.words)] == [
+        f"2016-06-01: the suite {frame}/odd" for frame in sorted(SUITES)
+    ]
+    assert all("The day is not stopped: users' suites raise alarms only" in one.words for one in alarms)
+    assert all(one.kind.depends_on_readings for one in alarms)
+    paths = [path for path in (watched.folder / "published").rglob("*") if path.is_file()]
+    published = b"".join(path.read_bytes() for path in paths)
+    assert b"user-suite" not in published
+    assert b"raw/odd" not in published
+
+
+RAISING = """
+import great_expectations as gx
+import great_expectations.expectations as gxe
+
+class Odd(gxe.ExpectColumnMaxToBeBetween):
+    def {method}(self, *given, **named):
+        raise {error}("odd")
+
+suite = gx.ExpectationSuite(name="any", expectations=[Odd(column="day", max_value="2000-01-01")])
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "error"),
+    [
+        ("get_validation_dependencies", "ValueError"),
+        ("_validate", "SystemExit"),
+    ],
+)
+def test_an_expectation_of_a_user_that_raises_stops_no_day(watched, method, error):
+    """Whether it raises may depend on a reading."""
+    for frame in SUITES:
+        place = watched.folder / "contracts" / frame
+        place.mkdir(parents=True, mode=0o700)
+        (place / "odd.py").write_text(RAISING.format(method=method, error=error))
+    watched.released(FIRST)
+    assert watched.record(FIRST).state.value == "PUBLISHED"
+    words = [one.words for one in watched.watch().alarms if one.kind == "user-suite"]
+    assert len([one for one in words if f"could not be evaluated: {error}" in one]) == len(SUITES)
+
+
+def test_each_day_is_judged_by_itself_and_users_aggregates_are_of_one_day(small, days):
+    stream = small()
+    file = stream.settings.file
+    file.write_text(file.read_text() + '[contracts]\nfolder = "contracts"\n')
+    from tasks.config import load_settings
+
+    stream.settings = load_settings(file)
+    add(file.parent, {"raw": ("absent", {"max_value": 0})})
+    for number, day in enumerate(days(2)):
+        for region in ("84", "11"):
+            stream.write(region, stream.rows(1e9 if number else 1.0, day), day)
+    place = file.parent / "contracts/raw/odd.json"
+    mean = {"type": "expect_column_mean_to_be_between", "kwargs": {"column": "out_of_bounds", "max_value": 0}}
+    place.write_text(json.dumps({"name": "x", "expectations": [mean]}))
+    first, second = stream.judge(*days(2))
+    assert first.alarms == ()
+    assert [line for line in second.alarms if "raw/odd" in line] != []
+    assert second.error is None
+
+
+BEFORE = date(2025, 3, 28)
+DAYS = [BEFORE + timedelta(days=number) for number in range(4)]
+"""The third has 46 steps, and another layout than the second; the fourth another again."""
+CHANGES = f"""
+[[input.changes]]
+valid_from = {DAYS[2]}
+timestamp = "when"
+value = "kilowatts"
+customer = "meter"
+factor = "0.001"
+[[input.changes]]
+valid_from = {DAYS[3]}
+value = "load"
+factor = "1"
+file_list = "_FILES"
+"""
+NAMES = {
+    DAYS[0]: {},
+    DAYS[1]: {},
+    DAYS[2]: {"timestamp": "when", "load": "kilowatts", "customer_id": "meter"},
+    DAYS[3]: {"timestamp": "when", "customer_id": "meter"},
+}
+SCALE = {**dict.fromkeys(DAYS, 1.0), DAYS[2]: 1000.0}
+
+
+def write(stream, region, rows, day):
+    """As the supplier of that day did: its names, its unit, its last file."""
+    rows = rows.with_columns(pl.col("load") * SCALE[day]).rename(NAMES[day], strict=False)
+    path = stream.write(region, rows, day)
+    if day == DAYS[3]:
+        (path.parent / "_SUCCESS").unlink()
+        (path.parent / "_FILES").write_text(f"{path.name}\n")
+    return path
+
+
+def units(ingested):
+    assert ingested.period is not None, ingested.metrics.to_dicts()
+    return open_private_period(ingested.period)
+
+
+def test_aggregated_days_around_a_change_are_read_in_one_call(small):
+    stream = small(marker=CHANGES)
+    for number, day in enumerate(DAYS):
+        for region, load in (("84", 1.25 + number), ("11", 50.0005)):
+            write(stream, region, stream.rows(load, day), day)
+    for number, ingested in enumerate(stream.ingest(*DAYS)):
+        n_steps = 46 if number == 2 else 48
+        assert np.array_equal(units(ingested), [[1250 + 1000 * number] * n_steps, [50_001] * n_steps])
+    judged = stream.judge(*DAYS)
+    assert [one.error for one in judged] == [None] * 4
+    assert [one.alarms for one in judged] == [()] * 4
+
+
+def test_metered_days_around_a_change_count_by_the_same_rules(small):
+    """Ties, clamped and repeated rows, and a customer in two leaves, on each side of the change."""
+    stream = small(schema="metered", marker=CHANGES)
+    values = [0.0005, 0.0015, 99.9995, 100.5, -3.0, 2.675]
+    seen = {"84": ["a", "b", "a"], "11": ["b", "c", "d"]}
+    for day in DAYS:
+        for region, customers in seen.items():
+            rows = pl.concat([stream.metered(name, values, day) for name in customers])
+            write(stream, region, rows, day)
+    for day, ingested in zip(DAYS, stream.ingest(*DAYS), strict=True):
+        n_steps = stream.settings.calendar.n_steps(day)
+        exact = [Fraction(str(value)) for value in values]
+        rows = [
+            [[Row(name, step, exact[step % len(exact)]) for name in names for step in range(n_steps)]]
+            for names in seen.values()
+        ]
+        expected, counts = ingest_by_hand(
+            rows, n_steps, stream.settings.privacy.bounds, stream.settings.privacy.resolution
+        )
+        assert np.array_equal(units(ingested), expected), day
+        for rule in ("duplicates", "two_leaves", "out_of_bounds"):
+            assert ingested.metrics[rule].to_list() == [count[rule] for count in counts], (day, rule)
+
+
+@pytest.mark.parametrize("schema", ["aggregated", "metered"])
+@pytest.mark.parametrize(
+    ("late", "told"),
+    [
+        (False, f"region=84/date={DAYS[1]}/part-0.parquet, columns 'timestamp' and 'load': must hold these"),
+        (True, f"region=84/date={DAYS[2]}/part-0.parquet, columns 'when' and 'kilowatts': must hold these"),
+    ],
+)
+def test_a_dump_in_the_layout_of_another_day_is_refused_by_the_names_of_its_own(small, schema, late, told):
+    stream = small(schema=schema, marker=CHANGES)
+    for day in DAYS:
+        for region in ("84", "11"):
+            rows = stream.metered(region, 1.0, day) if stream.settings.metered else stream.rows(1.0, day)
+            other = {DAYS[1]: DAYS[2], DAYS[2]: DAYS[1]}.get(day, day)
+            if region == "84" and day == DAYS[1 + late]:
+                stream.write(region, rows.rename(NAMES[other], strict=False), day)
+            else:
+                write(stream, region, rows, day)
+    judged = stream.judge(*DAYS)
+    assert [one.error is None for one in judged] == [True, late, not late, True]
+    error = judged[1 + late].error
+    assert isinstance(error, ContractError)
+    assert told in str(error)
+
+
+def test_each_day_waits_for_its_own_marker_or_list(small):
+    stream = small(marker=CHANGES)
+    for day in DAYS:
+        for region in ("84", "11"):
+            write(stream, region, stream.rows(1.0, day), day)
+    assert not any(isinstance(found, DumpError) for found in discover(stream.settings, DAYS).values())
+    (stream.folder("84", DAYS[3]) / "_FILES").rename(stream.folder("84", DAYS[3]) / "_SUCCESS")
+    (stream.folder("11", DAYS[2]) / "_SUCCESS").rename(stream.folder("11", DAYS[2]) / "_FILES")
+    found = discover(stream.settings, DAYS)
+    assert [isinstance(found[day], LateDumpError) for day in DAYS] == [False, False, True, True]
+    assert f"the marker _SUCCESS of region=11/date={DAYS[2]} is absent" in str(found[DAYS[2]])
+    assert f"the file list _FILES of region=84/date={DAYS[3]} is absent" in str(found[DAYS[3]])

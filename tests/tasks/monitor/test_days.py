@@ -1,4 +1,4 @@
-"""Every state that a day can be in, and the alarm that goes with it, on a real ledger and real folders."""
+"""Every state that a day can be in, a lost file's too, and the alarm that goes with it."""
 
 import shutil
 from datetime import date, timedelta
@@ -6,8 +6,15 @@ from datetime import date, timedelta
 import polars as pl
 import pytest
 
+from optstream.catalogue import find_catalogue, read_catalogue
 from optstream.errors import LedgerError
+from optstream.stream import Calendar
+from tasks.ingest.clock import clock_ahead, foresee
 from tasks.monitor.alarms import Severity
+from tasks.monitor.facts import lost_files
+from tasks.operate.doctor import examine
+from tasks.plan.dry_run import dry_run
+from tasks.release.stages import Status
 from tests.tasks.two_regions import STEPS
 
 ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)
@@ -178,3 +185,120 @@ def test_looking_makes_no_ledger_and_changes_no_file(watched):
     before = watched.files("dumps", "published", "trusted/measurements", "trusted/validation")
     watched.watch()
     assert watched.files("dumps", "published", "trusted/measurements", "trusted/validation") == before
+
+
+FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
+
+
+@pytest.fixture
+def released(watched):
+    watched.released(FIRST, SECOND)
+    watched.write_pages()
+    return watched
+
+
+def file_of(installation, day=FIRST):
+    return (
+        installation.folder / "published" / read_catalogue(installation.folder / "published").entry(day).file
+    )
+
+
+def harm(path, how):
+    if how == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize("how", ["missing", "not as long"])
+def test_it_is_an_alarm_and_a_state_until_it_is_back(released, how):
+    assert released.states() == {1: "published", 2: "published"}
+    assert released.alarms() == []
+    harm(file_of(released), how)
+    assert released.states() == {1: "lost", 2: "published"}
+    assert released.alarms() == [("lost", 1, None)]
+    (alarm,) = released.watch().alarms
+    assert "optstream publish 2016-06-01" in alarm.words
+    for _ in range(2):
+        released.write_pages()
+        assert released.alarms() == [("lost", 1, None)], "also after a night made the pages anew"
+    assert how in alarm.words
+    released.publish_again(FIRST)
+    assert released.states() == {1: "published", 2: "published"}
+    assert released.alarms() == []
+
+
+def test_a_day_that_is_withdrawn_while_the_folder_is_listed_is_not_lost(released):
+    """The catalogue was read before, the folder is listed after."""
+    before = find_catalogue(released.folder / "published")
+    released.withdraw(FIRST)
+    assert lost_files(released.settings, before) == {}
+    assert released.states() == {1: "withdrawn", 2: "published"}
+
+
+def test_a_page_that_is_missing_or_behind_is_an_alarm(released):
+    page, released.now = released.folder / "published/index.html", released.now + timedelta(hours=1)
+    for data in (None, b"of other days"):
+        page.unlink() if data is None else page.write_bytes(data)
+        assert released.alarms() == [("lost", None, None)]
+        assert "optstream report" in released.watch().alarms[0].words
+        released.write_pages()
+        assert released.alarms() == []
+
+
+SPRING = date(2016, 3, 27)
+A_DAY = timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "zone", "kind", "fits", "said"),
+    [
+        (30, "Europe/Paris", "elapsed", True, None),
+        (30, "Europe/Paris", "elapsed", False, "2016-03-27 will be refused if"),
+        (30, "Europe/Paris", "fixed", False, "2016-03-27 will be refused if"),
+        (1440, "Europe/Paris", "fixed", True, None),
+        (1440, "Europe/Paris", "elapsed", True, "2016-03-27 will be refused: "),
+        (60, "Australia/Lord_Howe", "elapsed", True, "2016-04-03 will be refused: "),
+        (60, "Asia/Pyongyang", "elapsed", True, "2016-03-20 will be refused: 2015-08-14"),
+        (30, "Asia/Kolkata", "elapsed", False, None),
+    ],
+)
+def test_the_first_day_that_will_be_refused(minutes, zone, kind, fits, said):
+    found = foresee(Calendar(minutes, zone, kind), SPRING - 7 * A_DAY, fits)
+    assert found is None if said is None else found.startswith(said)
+
+
+def test_wall_clock_dumps_are_warned_of_until_the_change_is_delivered_in_utc(watched):
+    watched.at("2016-03-30T12:00")
+    days = [SPRING - 2 * A_DAY, SPRING - A_DAY, SPRING, SPRING + A_DAY]
+    watched.simulate(*days)
+    instants = {path: pl.read_parquet(path) for path in watched.settings.input_folder.rglob("*.parquet")}
+    local = pl.col("timestamp").dt.convert_time_zone("Europe/Paris").dt.replace_time_zone(None)
+    for path, rows in instants.items():
+        rows.with_columns(local).write_parquet(path)
+
+    def doctor():
+        return [
+            one.rule
+            for one in examine(watched.settings, {}, watched.now, lambda url: None)
+            if one.place == "stream.day"
+        ]
+
+    def alarms():
+        return [one.words for one in watched.watch(live=False).alarms if one.kind == "clock-ahead"]
+
+    said = f"{SPRING} will be refused if"
+    assert any(one.startswith(said) for one in dry_run(watched.settings, days[:1]).warnings)
+    assert doctor()[0].startswith(said)
+    watched.release(*days[:2])
+    assert doctor()[0].startswith(said)
+    assert alarms()[0].startswith(said)
+    assert watched.release(SPRING)[SPRING].outcome.status is Status.REFUSED
+    for path, rows in instants.items():
+        if str(SPRING) in str(path):
+            rows.write_parquet(path)
+    assert watched.release(SPRING)[SPRING].outcome.status is Status.PUBLISHED
+    after = watched.release(SPRING + A_DAY)[SPRING + A_DAY].outcome
+    assert after.status is Status.PUBLISHED
+    assert clock_ahead(watched.settings, watched.ledger, SPRING + A_DAY) is None
+    assert doctor() == alarms() == []

@@ -16,7 +16,7 @@ from optstream.errors import ConfigurationError, LedgerError
 from optstream.noise import simulated_noise
 from tasks.operate import doctor as places
 from tasks.operate import permissions
-from tasks.operate.doctor import examine, listens_beyond_loopback, unusable
+from tasks.operate.doctor import examine, listens_beyond_loopback
 from tasks.operate.permissions import check_trusted
 from tests.failing import raising
 from tests.tasks.two_regions import CONFIGURATION, STEPS, Installation
@@ -144,25 +144,6 @@ def test_a_published_folder_inside_a_private_one_is_wrong(open_installation, aro
         assert found[0][:2] == ("wrong", str(moved))
         (open_installation.folder / "optstream.toml").write_text(text)
         shutil.rmtree(moved)
-
-
-def test_the_reverse_does_not_load_and_the_doctor_says_so(open_installation):
-    for old, new in [
-        ('folder = "trusted"', 'folder = "published/trusted"'),
-        ('folder = "dumps"', 'folder = "published/dumps"'),
-        ("sqlite:///trusted/", "sqlite:///published/"),
-        # nor does anything that would name a seed
-        ("[stream]", "[stream]\nseed = 1"),
-        ("[stream]", '[noise]\nsource = "simulated"\n[stream]'),
-    ]:
-        text = (open_installation.folder / "optstream.toml").read_text()
-        open_installation.configure(old, new)
-        with pytest.raises(ConfigurationError) as caught:
-            _ = open_installation.settings
-        (finding,) = unusable("optstream.toml", caught.value)
-        assert finding.is_bad
-        assert "published" in finding.rule or "seed" in finding.rule or "noise" in finding.rule
-        (open_installation.folder / "optstream.toml").write_text(text)
 
 
 def test_under_an_open_umask_a_run_makes_nothing_that_others_may_write(open_installation):

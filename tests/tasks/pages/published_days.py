@@ -37,11 +37,7 @@ def lay_out_published(
     seed: int = 0,
     tree: AggregationTree | None = None,
 ) -> None:
-    """Publish n_days from the first day on without a night, by half-hours, as OptStream writes them.
-
-    tree: the nation and its twelve regions unless another is given. The figures are simulated load with
-    normal noise of `NOISE_MW`: nothing in them was anybody's.
-    """
+    """Publish n_days without a night, by half-hours, of simulated load with normal noise."""
     tree, calendar = tree or FRANCE, Calendar(30, "Europe/Paris", "elapsed")
     days = [first + timedelta(days=number) for number in range(n_days)]
     at_once = max(1, AT_ONCE * 13 // len(tree.nodes))
@@ -80,9 +76,7 @@ def statement_of(period: date, step_minutes: int = 30, with_noise_column: bool =
 
 
 def _loads(leaves: Sequence[str], calendar: Calendar, day: date, seed: int) -> NDArray[np.float64]:
-    """Return a load of each leaf. Leaves other than the French regions take turns at a region's load, each
-    times a number of its own: a simulated load takes a millisecond, and 10,000 leaves a day ten seconds.
-    """
+    """Return a load of each leaf; other leaves take turns at a French region's, times their own number."""
     names = list(leaves if FRENCH_REGIONS.keys() >= set(leaves) else FRENCH_REGIONS)
     loads: NDArray[np.float64] = np.array(
         [daily_load(region_of(name, None), name, day, calendar, seed) for name in names]

@@ -1,8 +1,4 @@
-"""Both pages in a real browser: nothing is fetched, nothing complains, and they can be read in every way.
-
-Narrow and wide, light and dark. Contrast is computed as WCAG 2.2 says (4.5 for text, 3 for lines); what a
-keyboard reaches is reached with a keyboard.
-"""
+"""Both pages in a real browser: nothing is fetched, nothing complains, and contrast is WCAG 2.2's."""
 
 import re
 from dataclasses import replace

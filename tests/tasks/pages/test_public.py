@@ -1,7 +1,11 @@
-"""What the data users' page says is what the files hold, read past the code under test; and nothing else."""
+"""The data users' page, its calendar and its snippets say what the files hold, and nothing else."""
 
+import json
 import shutil
-from datetime import timedelta
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import date, timedelta
 from fractions import Fraction
 
 import numpy as np
@@ -11,8 +15,16 @@ import pytest
 from optstream.catalogue import read_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.privacy import PrivacyModel
-from tasks.pages.calendar import marks_of_facts
-from tasks.pages.public import public_page
+from tasks.monitor.days import DayState, State
+from tasks.pages.calendar import (
+    Mark,
+    calendar,
+    marks_of_days,
+    marks_of_facts,
+    stretches,
+    used_states,
+)
+from tasks.pages.public import public_page, snippets
 from tasks.pages.published import NO_SUMMARIES, public_facts, read_summaries
 from tasks.pages.render import day_in_words
 from tests.tasks.pages.conftest import FIRST, GONE, N_DAYS, facts_of
@@ -43,12 +55,6 @@ def test_daily_figures_are_those_of_the_files(forty_days):
 
 def test_the_error_of_a_daily_mean_is_never_understated(forty_days):
     """The mean of the steps' deviations bounds the deviation of the mean, for any correlation."""
-    rng = np.random.default_rng(0)
-    for _ in range(100):
-        root = rng.normal(size=(6, 6))
-        covariance = root @ root.T
-        of_mean = np.sqrt(covariance.mean())
-        assert of_mean <= np.sqrt(np.diag(covariance)).mean() + 1e-12
     place = open_storage(forty_days)
     _, kept = public_facts(place, read_catalogue(place), NO_SUMMARIES)
     assert kept.filter(pl.col("node") == "FR")["noise"][0] == pytest.approx(NOISE_MW * 12**0.5)
@@ -64,16 +70,6 @@ def test_the_last_days_are_drawn_step_by_step_with_a_gap_where_one_is_gone(forty
     for number, day in enumerate(recent.days):
         own = rows.filter((pl.col("date") == day) & (pl.col("node") == "FR")).sort("step")
         assert recent.values[number][0].tolist() == own["load_mw"].to_list()
-
-
-def test_a_copy_of_the_folder_alone_gives_the_same_page_wherever_and_whenever(forty_days, tmp_path):
-    page = public_page(facts_of(forty_days))
-    copy = tmp_path / "elsewhere"
-    shutil.copytree(forty_days, copy)
-    for path in copy.rglob("*"):
-        path.touch()
-    assert public_page(facts_of(copy)) == page
-    assert str(tmp_path).encode() not in page
 
 
 def test_what_is_kept_spares_reading_and_changes_no_byte(forty_days, tmp_path, monkeypatch):
@@ -137,3 +133,104 @@ def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_pat
     assert b"factor e<sup>1</sup>" in public_page(facts)
     module.lay_out_published(tmp_path / "two", FIRST, 2)
     assert facts_of(tmp_path / "two").epsilon == Fraction(3, 2)
+
+
+RUN = """
+import json, sys
+lines = sys.stdin.read().splitlines()
+scope = {}
+exec("\\n".join(lines[:-1]), scope)
+found = eval(lines[-1], scope)
+pairs = found.rows() if hasattr(found, "rows") else list(found.items())
+print(json.dumps({str(day)[:10]: mean for day, mean in pairs}))
+"""
+
+
+@pytest.fixture
+def expected(without_noise):
+    rows = pl.read_parquet(without_noise / "data", hive_partitioning=True).filter(pl.col("node") == "FR")
+    return {str(day): mean for day, mean in rows.group_by("date").agg(pl.col("load_mw").mean()).rows()}
+
+
+def code_of(tool):
+    return next(one.code for one in snippets("load_mw", "FR") if one.tool == tool)
+
+
+@pytest.mark.parametrize("tool", ["polars", "pandas"])
+@pytest.mark.slow
+def test_python(without_noise, expected, tool):
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], input=code_of(tool), cwd=without_noise, text=True, capture_output=True,
+        check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert json.loads(done.stdout) == pytest.approx(expected)
+
+
+def test_the_dataset_holds_no_page(without_noise):
+    from tasks.pages.public import write_public_page
+
+    before = pl.read_parquet(without_noise / "data").height
+    write_public_page(without_noise)
+    assert (without_noise / "index.html").is_file()
+    assert pl.read_parquet(without_noise / "data").height == before
+    assert pl.read_parquet(without_noise / "**/*.parquet").height == before
+
+
+DAY = date(2015, 12, 30)
+
+
+def test_the_last_sixty_days_stand_in_their_months_and_columns_and_older_ones_when_asked():
+    marks = [Mark(DAY + timedelta(days=number), "published") for number in range(70)]
+    for all_days in (False, True):
+        shown = calendar(marks, all_days=all_days)
+        assert shown["n_older"] == 10
+        found = {"months": marks[10:], "older": marks[:10] if all_days else []}
+        for name, own in found.items():
+            rows = [row for _, row in shown[name]]
+            assert sorted(mark.day for row in rows for mark in row if mark) == [mark.day for mark in own]
+            for row in rows:
+                assert all(mark is None or mark.day.day == n for n, mark in enumerate(row, start=1))
+    assert [name for name, _ in shown["months"]] == ["Mar 2016", "Feb 2016", "Jan 2016"]
+
+
+def test_readers_know_published_restated_withdrawn_and_absent(forty_days):
+    marks = {mark.day: mark.state for mark in marks_of_facts(facts_of(forty_days))}
+    assert len(marks) == N_DAYS
+    assert marks[GONE] == "withdrawn"
+    assert sorted(set(marks.values())) == ["published", "withdrawn"]
+    assert marks[FIRST] == "published"
+
+
+def test_a_day_that_the_zone_skipped_is_none_that_is_absent(forty_days):
+    facts = facts_of(forty_days)
+    ends = zip(facts.catalogue.entries, (date(2011, 12, 29), date(2012, 1, 1)), strict=False)
+    entries = tuple(entry.changed(period=day) for entry, day in ends)
+    facts = replace(
+        facts,
+        catalogue=facts.catalogue.changed(periods=entries),
+        statement=facts.statement.changed(time_zone="Pacific/Apia"),
+    )
+    marks = {mark.day.day: mark.state for mark in marks_of_facts(facts)}
+    assert marks == {29: "published", 31: "absent", 1: "published"}
+
+
+def test_a_day_that_waits_says_for_what_and_which_nodes_it_leaves_unknown():
+    late = DayState(day=DAY, state=State.LATE, note=f"{DAY}: no dump", waiting_for=("84",), levels=(1, 1))
+    (mark,) = marks_of_days([late], {"84": "North (84)"}.get)
+    assert mark.words == (
+        "30 Dec 2015: late, North (84); its day: no dump; unknown nodes: 1 of level 0, 1 of level 1"
+    )
+
+
+def test_neighbouring_days_that_are_alike_are_one_line_the_newest_first():
+    marks = [Mark(DAY + timedelta(days=number), "published") for number in range(8)]
+    for number, state in ((2, "late"), (3, "late"), (5, "late"), (6, "void")):
+        marks[number] = Mark(marks[number].day, state)
+    found = [(when, state, n_days) for when, state, _, n_days in stretches(marks)]
+    assert found == [
+        ("5 Jan 2016", "void", 1),
+        ("4 Jan 2016", "late", 1),
+        ("1 Jan 2016 to 2 Jan 2016", "late", 2),
+    ]
+    assert [mark.state for mark, _ in used_states(marks)] == ["published", "void", "late"]

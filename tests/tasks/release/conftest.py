@@ -12,9 +12,7 @@ SUMMER_TIME, NONE = "CET-1CEST,M3.5.0,M10.5.0/3", "CET-1"
 
 @pytest.fixture
 def zone(tmp_path_factory, installation):
-    """The stream is of a zone of its own, a new one for each test, for much is kept by a zone's name: make
-    its rule what is given, as if its data were replaced: zone(rule).
-    """
+    """Put the stream into a new zone, and replace that zone's rule: zone(rule)."""
     folder = tmp_path_factory.mktemp("zones")
     name = f"Test/{folder.name}"
     (folder / "Test").mkdir()

@@ -5,10 +5,7 @@ from tests.failing import raising
 
 
 class NoiseMeanwhile:
-    """Secure noise that counts its samples; the first of each draw is thrown away.
-
-    happens: called before the sample of number `at`, or before each; what it returns is kept in `came`.
-    """
+    """Secure noise that counts its samples; the first of each draw is thrown away."""
 
     simulated = False
 

@@ -1,6 +1,7 @@
 """From dumps to published rows, without an orchestrator: the protocol of DESIGN's section 6."""
 
 import stat
+from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
 
@@ -9,16 +10,19 @@ import pytest
 
 from optstream import read_published
 from optstream.catalogue import check_files, read_catalogue
-from optstream.errors import LedgerError, PublicationError
+from optstream.errors import LedgerError, ParameterError, PublicationError
 from optstream.ledger import ReleaseState
 from optstream.noise import simulated_noise
+from optstream.privacy import CappedSpend, StepSpend, worst_window
 from tasks.release import pipeline as chunk
 from tasks.release import publish, statement
 from tasks.release import run as release
+from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
+from tasks.release.run import terms_of
 from tasks.release.stages import Status
 from tests.failing import raising
-from tests.tasks.two_regions import STEPS
+from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, STEPS, Installation, released_by
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 BEFORE_ESTIMATE = STEPS[:6]
@@ -218,3 +222,125 @@ def test_raw_values_stay_out_of_every_value_that_a_step_returns(installation):
         assert "load_mw" not in shown
         assert "shape:" not in shown
     assert isinstance(works[0], release.Ended)
+
+
+DAYS = [date(2016, 3, 25) + timedelta(days=number) for number in range(5)]
+
+
+@pytest.fixture
+def l1(installation):
+    installation.configure('method = "equally_spaced"', 'method = "l1"\nthreshold = "50"')
+    installation.simulate(*DAYS)
+    return installation
+
+
+def statuses(works):
+    return {work.day: work.outcome.status for work in works.values()}
+
+
+@pytest.mark.parametrize(
+    "order",
+    [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [0, 2, 4, 1, 3]],
+    ids=["forwards", "backwards", "late days between others"],
+)
+def test_days_in_any_order_stay_within_epsilon_across_a_clock_change(l1, order):
+    works = l1.release(*[DAYS[number] for number in order])
+    assert set(statuses(works).values()) == {Status.PUBLISHED}, works
+    assert read_published(l1.folder / "published")["date"].n_unique() == 5
+    assert budget_of(l1.settings, l1.ledger).spent <= 1
+    assert l1.ledger.verify() == []
+
+
+def test_the_plan_knows_the_points_of_the_days_around_it(l1):
+    l1.released(DAYS[0])
+    l1.release(DAYS[1], steps=STEPS[:5])
+    reserved = [spend for spend in l1.record(DAYS[1]).spends if isinstance(spend, CappedSpend)]
+    drawn = [
+        spend
+        for spend in l1.record(DAYS[0]).spends
+        if isinstance(spend, StepSpend) and spend.stage == "samples"
+    ]
+    for plan, spend in zip(reserved, drawn, strict=True):
+        measured = [spend.first_step + step for step, weight in enumerate(spend.weights) if weight]
+        assert plan.taken == tuple(measured)
+        assert plan.cap == 10
+
+
+def test_the_draw_uses_the_state_that_was_charged(l1):
+    """Were the rule to look again at draw time, a day could measure what it was not charged for."""
+    l1.released(DAYS[0])
+    (work,) = l1.release(DAYS[1], steps=STEPS[:5]).values()
+    taken = {
+        str(spend.level): list(spend.taken)
+        for spend in l1.record(DAYS[1]).spends
+        if isinstance(spend, CappedSpend)
+    }
+    assert work.memory.state == {"points": taken}
+
+
+def test_the_noise_is_that_of_the_shortest_day_on_every_day(l1):
+    """Otherwise a window that meets a 46-step day would lose more than its plan says."""
+    mechanisms = [mechanism_for(l1.settings, day) for day in DAYS]
+    assert {mechanism.shortest_period for mechanism in mechanisms} == {46}
+    assert {mechanism.epsilon for mechanism in mechanisms} == {mechanisms[0].epsilon}
+    assert mechanisms[0].epsilon <= 1
+    assert mechanisms[2].plan(46)
+    with pytest.raises(ParameterError):
+        mechanisms[2].plan(44)
+
+
+DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+ROAMING = '[stream]\nunit = "roaming"\nleaves_per_step = {}\n'
+TWO, ONE = '84 = "FR"\n11 = "FR"\n', 'ALL = "FR"\n'
+DATED = (
+    TWO
+    + f"""[[hierarchy.changes]]
+valid_from = {NEXT}
+merged = {{ ALL = ["84", "11"] }}
+"""
+)
+OPTSTREAM = CONFIGURATION.replace('"1"\nbounds', '"1"\nresolution = "1"\nbounds')
+MECHANISMS = ("OptStream", "Laplace", "Gaussian", "HistoryInformed", "BudgetAbsorption", "Fast")
+TEXTS = [
+    OPTSTREAM,
+    *(
+        released_by(name, OPTSTREAM, FEW_BLOCKS if name == "HistoryInformed" else "")
+        for name in MECHANISMS[1:]
+    ),
+]
+
+
+def lost_to_all_readings(settings, day):
+    """What a window loses to a device whose readings all move by alpha, also where they lie in one leaf."""
+    plan = mechanism_for(settings, day).plan(settings.calendar.n_steps(day), 0)
+    moved = [replace(spend, leaves_changed=settings.stream.leaves_per_step) for spend in plan]
+    return worst_window(moved, settings.privacy.window).epsilon
+
+
+@pytest.mark.parametrize("leaves", [2, 3])
+@pytest.mark.parametrize("hierarchy", [TWO, ONE, DATED], ids=["two", "one", "dated"])
+@pytest.mark.parametrize("text", TEXTS, ids=MECHANISMS)
+def test_the_noise_of_any_tree_is_for_all_readings_in_one_leaf(load_text, text, hierarchy, leaves):
+    text = text.replace("[stream]\n", ROAMING.format(leaves)).replace(TWO, hierarchy)
+    settings = load_text(text)
+    for day in (DAY, NEXT):
+        assert lost_to_all_readings(settings, day) <= settings.model.budget
+
+
+def test_the_ledger_takes_no_plan_that_is_priced_for_fewer_readings(tmp_path):
+    (tmp_path / "optstream.toml").write_text(OPTSTREAM.replace("[stream]\n", ROAMING.format(2)))
+    installation = Installation(tmp_path)
+    run = installation.run()
+    plan = mechanism_for(run.settings, DAY).plan(48, 0)
+    fewer = [replace(spend, leaves_changed=1) for spend in plan]
+    with pytest.raises(LedgerError, match="priced for another alpha or unit"):
+        run.ledger.reserve(
+            "two-regions",
+            str(DAY),
+            0,
+            fewer,
+            "a run",
+            run.clock(),
+            timedelta(hours=1),
+            terms=terms_of(run.settings),
+        )

@@ -28,9 +28,7 @@ class GivenNoise(SimulatedNoise):
 
 
 def test_each_night_sharpens_the_last_days_and_spends_nothing(learning):
-    """The noise is given: how much days differ is learned from noisy days too, so by chance a later day can
-    make the day before it less sure.
-    """
+    """The noise is given: days' differences are learned from noisy days too."""
     installation, noise = learning, GivenNoise(0)
     assert night(installation, DAYS[0], noise=noise) == {}
     first = read_published(installation.folder / "published")
@@ -62,9 +60,7 @@ def test_each_night_sharpens_the_last_days_and_spends_nothing(learning):
 
 
 def test_days_that_are_filled_in_are_sharpened_wherever_they_lie_by_the_days_after_them_that_count(learning):
-    """Those of a span of two months before the newest are due as soon as they are asked for, each by the two
-    days after it; a night looks at the two days before the newest alone.
-    """
+    """Days of a span two months back are due at once; a night looks at the two days before the newest."""
     old = [date(2016, 3, 29), *(date(2016, 4, 1) + timedelta(days=number) for number in range(5))]
     learning.simulate(*old)
     learning.released(*DAYS[:4])
@@ -97,9 +93,7 @@ def test_the_superseded_file_leaves_and_statement_and_lineage_say_what_it_is(lea
 
 
 def test_a_new_estimate_states_what_its_draw_was_planned_for_whatever_is_configured_since(learning):
-    """The sum of alpha and rounding is as before, and a share is the operator's: neither is an amendment, and
-    readers of the day would be told of half the epsilon, and of changes that its rounded sums do not cover.
-    """
+    """Sum of alpha and rounding as before, and another share, are no amendment."""
     learning.configure('alpha = "1"', 'alpha = "0.5"')
     learning.configure("[input]", '[input]\nsupplier_rounding = "0.5"')
     assert night(learning, DAYS[0]) == {}
@@ -257,9 +251,7 @@ def blocks_before(installation, day):
 
 
 def test_nothing_goes_on_from_noise_that_others_know(learning):
-    """A day that was drawn before the noise of an earlier one became known carries its blocks, and what was
-    learned of them: nothing is remembered across it, neither by a night nor by a new estimate.
-    """
+    """A day drawn before an earlier day's noise became known carries its blocks, and what they taught."""
     learning.configure(FEW_BLOCKS, "scale = 300.0")
     learning.released(*DAYS[:3])
     known = set(range(learning.record(DAYS[0]).first_step, learning.record(DAYS[1]).first_step))

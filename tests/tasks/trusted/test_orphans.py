@@ -1,13 +1,23 @@
-"""Real processes whose starter is killed: they end, busy or not, and also when it died before they began."""
+"""The trusted zone: orphans go, files are private, and nothing spills."""
 
+import errno
 import os
+import resource
+import signal
 import subprocess
 import sys
 import time
 from multiprocessing import Pipe
 from pathlib import Path
+from types import SimpleNamespace
 
+import polars as pl
 import pytest
+
+from tasks.trusted import files as private_files
+from tasks.trusted.covariates import private_zones
+from tasks.trusted.files import DrawingFile, destroy_raw, write_private
+from tests.tasks.conftest import DAY
 
 REPOSITORY = str(Path(__file__).parents[3])
 LONGEST_WAIT = 60.0
@@ -115,3 +125,134 @@ def test_a_pool_s_workers_end_when_its_owner_is_killed(watched):
         for pid in filter(lives, workers):
             os.kill(pid, 9)
         pool.communicate()
+
+
+@pytest.fixture
+def synced(monkeypatch):
+    """What each synced folder held at that moment: what a power cut right after it leaves."""
+    held = []
+    genuine = private_files.sync_folder
+
+    def note(folder):
+        genuine(folder)
+        held.append(sorted(path.name for path in folder.iterdir()))
+
+    monkeypatch.setattr(private_files, "sync_folder", note)
+    return held
+
+
+def test_a_power_cut_does_not_bring_destroyed_raw_state_back(tmp_path, synced):
+    file = DrawingFile(tmp_path / "day", 1)
+    file.preallocate(100, 100)
+    file.fill(b"measured", b"raw state")
+    synced.clear()
+    destroy_raw(tmp_path / "day")
+    assert [name for name in synced[-1] if name.endswith(".raw")] == []
+
+
+def test_a_power_cut_does_not_bring_a_discarded_draw_back(tmp_path, synced):
+    file = DrawingFile(tmp_path / "day", 1)
+    file.preallocate(100, 100)
+    file.fill(b"measured", b"raw state")
+    synced.clear()
+    file.discard()
+    assert synced[-1] == ["1.intact"]
+
+
+def test_a_file_that_a_full_disk_cut_short_gives_its_space_back(tmp_path):
+    """A run after the other would leave its part, and the disk stay full."""
+    write_private(tmp_path / "staged", b"before")
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large") as told:
+            write_private(tmp_path / "staged", bytes(2**20))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert told.value.errno == errno.EFBIG
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"staged": b"before"}
+
+
+def settings_of(folder, population_file=None):
+    return SimpleNamespace(
+        folder=folder,
+        input_folder=folder / "dumps",
+        trusted_folder=folder / "trusted",
+        privacy=SimpleNamespace(population_file=population_file),
+    )
+
+
+def stream(folder, zone="dumps"):
+    """A configuration that says this input folder."""
+    folder.mkdir(parents=True)
+    (folder / "optstream.toml").write_text(f'[input]\nfolder = "{zone}"\n')
+    return folder / "optstream.toml"
+
+
+def zones(settings, place):
+    return {zone.resolve() for zone in private_zones(settings, Path(place)).values()}
+
+
+def test_a_folder_that_is_a_streams_own_is_known_by_the_configuration_in_it(tmp_path):
+    """Its dumps lie beside its configuration, and the covariate is the folder itself."""
+    stream(tmp_path / "gas", ".")
+    assert tmp_path / "gas" in zones(settings_of(tmp_path / "load"), tmp_path / "gas")
+
+
+@pytest.mark.parametrize("damaged", ["no population", "link to itself"])
+def test_one_file_that_is_not_usable_hides_no_other(tmp_path, damaged):
+    bad, gas = tmp_path / "bad.toml", stream(tmp_path / "gas")
+    if damaged == "no population":
+        bad.write_text("streams = 1\n")
+    else:
+        bad.symlink_to(bad)
+    found = zones(settings_of(tmp_path / "load", str(bad)), gas.parent / "weather.csv")
+    assert tmp_path / "gas/dumps" in found
+
+
+READ = """
+import sys
+from datetime import date
+from pathlib import Path
+from tasks.config import load_settings
+from tasks.ingest import discover, ingest
+if "spill" in sys.argv[3:]:
+    from tasks.ingest import formats as files
+    files.forbid_spilling = lambda: None
+settings = load_settings(Path(sys.argv[1]))
+(read,) = ingest(settings, list(discover(settings, [date.fromisoformat(sys.argv[2])]).values()))
+print(read.metrics["rows"].sum())
+"""
+CUSTOMERS = 300
+SHORT = {
+    "POLARS_OOC_MEMORY_BUDGET_MB": "1",
+    "POLARS_OOC_DRIFT_THRESHOLD": "1",
+    "POLARS_OOC_SPILL_MIN_BYTES": "1",
+}
+"""As if the memory were full, whatever this process has read before."""
+
+
+def test_rows_are_spilled_by_polars_and_not_by_us(small, tmp_path):
+    """Who repeats a row is read again by name, with all of the customer's rows."""
+    stream = small(schema="metered")
+    rows = stream.metered("84", 1.0)
+    crowd = pl.concat(
+        rows.with_columns(pl.lit(f"c{number}").alias("customer_id")) for number in range(CUSTOMERS)
+    )
+    stream.write("84", pl.concat([crowd, crowd]))
+    stream.write("11", stream.metered("11", 1.0))
+    spilled = {}
+    for how in ("spill", ""):
+        place = tmp_path / f"place {how}"
+        said = subprocess.run(
+            [sys.executable, "-c", READ, str(stream.settings.file), str(DAY), how],
+            env=os.environ | SHORT | {"POLARS_OOC_SPILL_DIR": str(place)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        assert int(said) > len(crowd)
+        spilled[how] = place.exists()
+    assert spilled == {"spill": True, "": False}

@@ -155,10 +155,7 @@ WHERE = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "other", "listed"), WHERE)
 def test_another_publisher_between_any_two_requests(request, put, monkeypatch, kind, other, listed):
-    """It comes through whole, at each point in turn; what it did is never undone, and nobody loses a day.
-
-    listed: the day is published already.
-    """
+    """It comes through whole, at each point in turn; nothing is undone and no day lost."""
     folder = make_folder(kind, request)
     put(f"{folder.name}/before", NEXT + timedelta(days=9))
     if listed:

@@ -1,8 +1,4 @@
-"""Who may write the published folder swaps its folders for links: nothing outside is changed or removed.
-
-Deterministic: before each call on the file system that an operation makes, in turn, a folder is swapped. And
-with a real second process that swaps as fast as it can.
-"""
+"""Published folders are swapped for links before each call: nothing outside is changed or removed."""
 
 import os
 import shutil

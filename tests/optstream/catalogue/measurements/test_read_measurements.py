@@ -48,9 +48,7 @@ def rows_of(day, release, vintage):
 
 
 def put(folder, mechanism, day, measured, *, later=(), stated=True, change=None):
-    """Publish a day's release with the files beside it; later: what a new estimate is made of; change: what
-    another writer makes of its measurements' footer.
-    """
+    """Publish a day's release with the files beside it, or a new estimate of it, `later`."""
     release = mechanism.revise(measured, [one for _, one in later])
     facts = {"period": day, "revision": 0, "rounding": "nearest", "least_units": 0}
     file = encode_measurements(measured, mechanism, **facts)

@@ -1,8 +1,9 @@
-"""Reading: whole periods through the catalogue, whoever wrote the folder and whatever goes on in it."""
+"""Reading whole periods through the catalogue, some nodes and days, whatever goes on in the folder."""
 
 import json
 import subprocess
 import sys
+from datetime import date, timedelta
 from pathlib import Path
 
 import duckdb
@@ -20,10 +21,13 @@ from optstream.catalogue import (
     read_published,
     stage,
 )
+from optstream.catalogue.about import NodeFacts
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.read import catalogue_reader, rows_of, with_names
 from optstream.catalogue.replicates import read_sum
 from optstream.catalogue.rows import schema
-from optstream.errors import PublicationError
-from tests.optstream.catalogue.folders import DAY, NEXT
+from optstream.errors import ParameterError, PublicationError
+from tests.optstream.catalogue.folders import DAY, NEXT, take_back
 
 
 def expected(rows, *days):
@@ -191,3 +195,48 @@ def test_other_bytes_are_not_a_catalogue(tmp_path, data):
     for reader in (read_published, check_files):
         with pytest.raises(PublicationError, match=r"catalogue\.json"):
             reader(tmp_path)
+
+
+DAYS = [date(2016, 2, 1) + timedelta(days=number) for number in range(3)]
+
+
+@pytest.fixture
+def three_days(tmp_path, put_all):
+    """Three published days."""
+    put_all(tmp_path / "published", *DAYS)
+    return tmp_path / "published"
+
+
+def selected(three_days, *arguments, **options):
+    storage = open_storage(three_days)
+    return rows_of(storage, catalogue_reader(storage, None)(), *arguments, **options)
+
+
+def test_a_selection_is_the_published_rows_and_reads_no_other_day(three_days):
+    (three_days / f"data/date={DAYS[0]}").rename(three_days / "gone")
+    chosen = selected(three_days, ["84"], DAYS[1])
+    (three_days / "gone").rename(three_days / f"data/date={DAYS[0]}")
+    published = read_published(three_days)
+    assert chosen.equals(published.filter((pl.col("node") == "84") & (pl.col("date") > DAYS[0])))
+    assert selected(three_days).equals(published)
+
+
+def test_what_is_not_there_is_said(three_days):
+    with pytest.raises(ParameterError, match="has a node '99'"):
+        selected(three_days, ["84", "99"])
+    take_back(three_days, DAYS[2])
+    with pytest.raises(ParameterError, match="no day of this span is published"):
+        selected(three_days, first=DAYS[2])
+
+
+def test_names_stand_beside_their_nodes(three_days):
+    rows = selected(three_days, first=DAYS[2])
+    named = with_names(
+        rows, {"84": NodeFacts(name="Auvergne"), "FR": NodeFacts(latitude=46.0, longitude=2.0)}
+    )
+    assert named.columns[named.columns.index("node") + 1] == "name"
+    assert dict(named.select("node", "name").unique().iter_rows()) == {
+        node: "Auvergne" if node == "84" else None for node in rows["node"].unique()
+    }
+    assert with_names(rows, {"FR": NodeFacts(latitude=46.0, longitude=2.0)}).equals(rows)
+    assert with_names(named, {"84": NodeFacts(name="another")}).equals(named)

@@ -5,12 +5,24 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 
+import polars as pl
 import pytest
 
-from optstream.catalogue import LongSpan, ReleaseStatement
+from optstream.catalogue import (
+    CountBands,
+    LongSpan,
+    ReleaseStatement,
+    band_columns,
+    publish,
+    read_published,
+    read_staged,
+    stage,
+)
+from optstream.catalogue.statement import Consistency
 from optstream.errors import ParameterError, PublicationError
+from optstream.estimation.estimate import Optimality
 from optstream.privacy import PrivacyModel
-from tests.optstream.catalogue.folders import DAY
+from tests.optstream.catalogue.folders import DAY, NEXT
 
 
 def test_the_document_is_json_and_reads_back(statement):
@@ -178,3 +190,74 @@ def test_presence_is_covered_as_bounds_and_schema_of_the_day_have_it(statement, 
     assert said in stated.terms_in_words
     assert ReleaseStatement.read(json.loads(json.dumps(stated.to_json()))) == stated
     assert set(changes) == {"bounds", "metered"} & set(stated.to_json())
+
+
+def with_bands(rows):
+    low, high = band_columns("load_mw")
+    return rows.with_columns(
+        pl.when(pl.col("step") == 3).then(None).otherwise(0.0).alias(low),
+        pl.when(pl.col("step") == 3).then(None).otherwise(7.0).alias(high),
+    )
+
+
+def put(folder, rows, stated):
+    publish(folder, [(stage(rows, stated), stated)], lambda known: "head-0")
+
+
+def test_a_staged_release_has_the_columns_that_it_states(rows, statement):
+    stated = statement(DAY, bands=CountBands(known="some"))
+    staged = stage(with_bands(rows(DAY)), stated)
+    assert read_staged(staged.data) == (staged, stated)
+    with pytest.raises(PublicationError, match="have the columns"):
+        stage(rows(DAY), stated)
+    with pytest.raises(PublicationError, match="have the columns"):
+        stage(with_bands(rows(DAY)), statement(DAY))
+
+
+def test_a_stream_that_became_one_of_counts_is_read_as_one_frame(tmp_path, rows, statement):
+    """A day without bands, then one with: null where a release has none; each file keeps its own columns."""
+    put(tmp_path, rows(DAY), statement(DAY))
+    assert "load_mw_low" not in read_published(tmp_path).columns
+    bands = statement(NEXT, bands=CountBands(known="some"))
+    put(tmp_path, with_bands(rows(NEXT)), bands)
+    read = read_published(tmp_path, verify=True)
+    assert read.columns[6:11] == [
+        "load_mw", "load_mw_noise_se", "load_mw_se", "load_mw_low", "load_mw_high",
+    ]  # fmt: skip
+    assert read.filter(pl.col("date") == DAY)["load_mw_low"].null_count() == 12
+    assert read.filter(pl.col("date") == NEXT)["load_mw_high"].drop_nulls().to_list() == [7.0] * 9
+
+
+DONE, STOPPED = Optimality(7.7e-24, 1.9e-12, 8, True), Optimality(0.0123, 0.11, 50, False)
+
+
+@pytest.mark.parametrize("found", [DONE, STOPPED])
+def test_a_certificate_is_json_and_reads_back(statement, found):
+    stated = statement(DAY, consistency=Consistency.rounded(found))
+    document = json.loads(json.dumps(stated.to_json(), allow_nan=False))
+    assert ReleaseStatement.read(document) == stated
+    assert ReleaseStatement.read(document).to_json() == document
+
+
+def test_figures_are_rounded_up_and_last_bits_are_left_out():
+    rounded = Consistency.rounded
+    least = Consistency(gap=1e-18, residual=1e-9, rounds=8, converged=True)
+    assert rounded(DONE) == rounded(Optimality(1.6e-28, 7e-15, 8, True)) == least
+    found = rounded(STOPPED)
+    assert found == Consistency(gap=0.02, residual=0.2, rounds=50, converged=False)
+    assert rounded(Optimality(found.gap, found.residual, 50, False)) == found
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("gap", -1.0), ("gap", "much"), ("gap", None), ("residual", float("nan")), ("rounds", 1.5),
+     ("rounds", True), ("rounds", -1), ("converged", 1), ("converged", None)],
+)  # fmt: skip
+def test_another_certificate_is_refused(statement, field, value):
+    document = statement(DAY, consistency=Consistency.rounded(DONE)).to_json()
+    document["consistency"][field] = value
+    with pytest.raises(PublicationError, match="statement"):
+        ReleaseStatement.read(document)
+    del document["consistency"][field]
+    with pytest.raises(PublicationError, match="statement"):
+        ReleaseStatement.read(document)

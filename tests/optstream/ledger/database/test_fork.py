@@ -1,10 +1,9 @@
-"""A fork: SQLite remembers which locks the process holds, and a child inherits the memory and not the locks.
-
-So nothing may be open when a process forks; where something was, the child refuses the file.
-"""
+"""A forked child refuses a file that was open; a process that ends leaves one whole file."""
 
 import os
 import sqlite3
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -130,3 +129,38 @@ def test_a_child_that_only_opens_a_ledger_of_its_own_has_locks(book, sqlite_url)
     path = sqlite_url.removeprefix("sqlite:///")
     rows = sqlite3.connect(path).execute("SELECT count(*) FROM releases").fetchone()[0]
     assert rows == 1 + committed
+
+
+WRITTEN_OVER_THEN_END = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from optstream.errors import LedgerError
+from optstream.ledger import StreamTerms, open_ledger
+from optstream.privacy import PrivacyModel
+
+file = Path(sys.argv[1])
+ledger = open_ledger(f"sqlite:///{file}")
+backup = file.read_bytes()
+terms = StreamTerms("load", "people", PrivacyModel("1", 4, "1", "1"), "tree", "30 min")
+ledger.enrol(terms, datetime(2026, 3, 1, tzinfo=UTC))
+for end in ("-wal", "-shm"):
+    file.with_name(file.name + end).unlink()
+file.write_bytes(backup)
+file.with_name("backup").write_bytes(backup)
+try:
+    ledger.find("load", "day 0")
+except LedgerError as error:
+    assert "written over" in str(error)
+else:
+    raise AssertionError
+"""
+
+
+@pytest.mark.slow
+def test_a_program_that_ends_writes_nothing_into_a_file_that_was_written_over(tmp_path):
+    """SQLite copies the log that it holds into the file when a connection is closed, at the end as well."""
+    file = tmp_path / "ledger.db"
+    subprocess.run([sys.executable, "-c", WRITTEN_OVER_THEN_END, str(file)], check=True, timeout=120)
+    assert file.read_bytes() == (tmp_path / "backup").read_bytes()

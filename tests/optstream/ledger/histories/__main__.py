@@ -1,6 +1,4 @@
-"""The long form: so many histories on SQLite and as many on PostgreSQL.
-
-python -m tests.optstream.ledger.histories --histories 2000 --seed 1 [--currency rho]"""
+"""The long form: `python -m tests.optstream.ledger.histories --histories 2000 --seed 1 [--currency rho]`."""
 
 import argparse
 import sys

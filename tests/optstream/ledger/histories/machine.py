@@ -61,9 +61,7 @@ class Histories(Population):
             )  # fmt: skip
 
     def release(self, stream, day, mechanism, share, fate, draw, kept):
-        """A first release, one that was left reserved, or a restatement; kept: a part of the budget that all
-        restatements of the stream may take.
-        """
+        """A first release, one that was left reserved, or a restatement."""
         period = f"day {day}"
         last = self.ledger.latest(stream, period)
         taken_over = last is not None and last.state is ReleaseState.RESERVED
@@ -174,10 +172,7 @@ class Histories(Population):
 
 
 def run(url, histories, chosen_seed, n_steps=14, currency="epsilon"):
-    """Run so many histories on the ledger at `url`; raise AssertionError for the first broken guarantee.
-
-    Returns how often each thing happened.
-    """
+    """Run so many histories on the ledger at `url`, and count what happened; raise for a broken guarantee."""
     counts = Counter()
     machine = type(
         "Histories", (Histories,), {"ledger": open_ledger(url), "counts": counts, "currency": currency}

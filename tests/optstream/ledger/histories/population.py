@@ -1,8 +1,4 @@
-"""The three streams of one population: what they agree on, what each has of its own, and how both change.
-
-Each may be a product of another quantity, with an alpha, a resolution and a chosen share of its own, and have
-a margin. All of a budget is in one currency.
-"""
+"""The three streams of one population: what they agree on, what each has of its own, how both change."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

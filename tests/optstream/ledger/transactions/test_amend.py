@@ -1,9 +1,10 @@
-"""A guarantee that changes under releases: declared, never for free, judged across the change."""
+"""Guarantees that change under releases, and noise that others know."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
+from random import Random
 from threading import Event
 from time import sleep
 
@@ -13,6 +14,7 @@ from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import ReleaseState, StreamTerms, open_ledger
 from optstream.ledger import terms as amend_module
 from optstream.privacy import PrivacyModel, StepSpend
+from tests.optstream.ledger.brute_force import Charged, broken
 
 
 def changed(kit, alpha="1", stream="load", **more):
@@ -42,19 +44,6 @@ def test_a_change_is_taken_when_it_is_declared(ledger, publish, kit, change):
     with pytest.raises(LedgerError, match="nothing to amend"):
         ledger.amend(terms, "again", kit.now)
     assert ledger.verify() == []
-
-
-@pytest.mark.parametrize("fixed", [{"grant": "fresh"}, {"calendar": "15 min"}])
-def test_whose_and_which_time_is_never_amended(ledger, publish, kit, fixed):
-    publish()
-    before = ledger.terms("load")
-    terms = StreamTerms(
-        "load", fixed.get("grant", before.grant), before.model, "tree",
-        fixed.get("calendar", before.calendar),
-    )  # fmt: skip
-    with pytest.raises(LedgerError, match="cannot be amended"):
-        ledger.amend(terms, "a fresh start", kit.now)
-    assert ledger.terms("load") == before
 
 
 def test_verify_holds_each_guarantee_for_what_is_planned_under_it(ledger, publish, reserve, kit, let_through):
@@ -182,3 +171,74 @@ def test_an_amendment_does_not_wait_for_a_stream_that_waits_for_it(postgresql_ur
         assert beside.result(60).fencing_token == 1
     assert ledger.verify() == []
     ledger.close()
+
+
+@pytest.mark.slow
+def test_a_drawn_release_is_void_and_stays_charged(ledger, drawn, kit):
+    held = drawn()
+    ledger.compromise("load", "day 0", 0, "stolen", kit.now)
+    ledger.compromise("load", "day 0", 0, "stolen", kit.now)
+    found = ledger.find("load", "day 0")
+    assert (found.state, found.compromised) == (ReleaseState.VOID, "stolen")
+    assert ledger.worst("customers").epsilon == math.inf
+    with pytest.raises(LedgerError, match="it is VOID"):
+        ledger.record_staged("load", "day 0", 0, "staged", "release-1.parquet", kit.now, held)
+    assert ledger.verify() == []
+
+
+def test_a_plan_that_was_reserved_before_is_not_drawn(ledger, publish, reserve, kit):
+    publish()
+    near = reserve("day 1", kit.plan(4, "1/4"))
+    far = reserve("day 9", kit.plan(36, "1/4"))
+    ledger.compromise("load", "day 0", 0, "stolen", kit.now)
+    with pytest.raises(
+        BudgetError, match=r"was compromised after.*`optstream withdraw --date day 1 --reason"
+    ):
+        ledger.begin_draw(near, kit.now)
+    assert not ledger.find("load", "day 1").drawing
+    ledger.begin_draw(far, kit.now)
+    assert ledger.verify() == []
+
+
+@pytest.mark.parametrize("charge", ["1/4", "1/8"])
+def test_a_day_whose_draw_died_and_is_compromised_is_refused_with_the_command(ledger, reserve, kit, charge):
+    """Until then each night, under the same plan as under another."""
+    ledger.begin_draw(reserve("2026-02-28", owner="first"), kit.now)
+    reserve("2026-02-28", owner="second", now=kit.now + kit.lease)  # which dies before its draw
+    ledger.compromise("load", "2026-02-28", 0, "stolen", kit.now)
+    third = {"owner": "third", "now": kit.now + 2 * kit.lease}
+    command = r"compromised \(stolen\).*`optstream withdraw --date 2026-02-28 --reason"
+    with pytest.raises(BudgetError, match=command):
+        reserve("2026-02-28", kit.plan(0, charge), **third)
+    ledger.withdraw("load", "2026-02-28", 0, "stolen", third["now"])
+    assert ledger.find("load", "2026-02-28").state is ReleaseState.VOID
+
+
+def test_what_is_not_drawn_after_amendments_is_as_brute_force_finds(ledger, publish, reserve, kit):
+    """What the ledger refuses to reserve beside known noise it also refuses to draw, and nothing else."""
+    refused = []
+    for number in range(40):
+        random, stream = Random(number), f"load {number}"
+        chosen = [kit.terms(stream, f"people {number}", window_length=length) for length in (1, 2, 6, 12)]
+        guarantees, charged = [random.choice(chosen)], {}
+        ledger.enrol(guarantees[0], kit.now)
+        places = random.sample(range(6), 4)
+        for place in places:
+            wanted = random.choice(chosen)
+            if random.random() < 0.5 and wanted != guarantees[-1]:
+                guarantees.append(wanted)
+                ledger.amend(wanted, "another guarantee", kit.now)
+            charged[place] = Charged(kit.plan(4 * place, "1/100"), len(guarantees) - 1)
+            take = publish if place != places[-1] else reserve
+            held = take(f"day {place}", charged[place].spends, stream=stream)
+        known = random.choice(places[:-1])
+        ledger.compromise(stream, f"day {known}", 0, "stolen", kit.now)
+        charged[known] = replace(charged[known], known=True)
+        models, beside = [one.model for one in guarantees], charged[places[-1]]
+        try:
+            ledger.begin_draw(held, kit.now)
+            refused.append(False)
+        except BudgetError:
+            refused.append(True)
+        assert refused[-1] == any(broken(models, list(charged.values()), beside)), number
+    assert sum(refused) in range(10, 30)

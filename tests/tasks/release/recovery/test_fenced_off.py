@@ -1,12 +1,23 @@
-"""Durable measurements outlive whoever drew them: no owner that was fenced off destroys the release."""
+"""A run that lost its lease, a panic, and a forged file change nothing that was published."""
 
+import hashlib
 from datetime import UTC, date, datetime, timedelta
 
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from optstream.catalogue import read_catalogue
+from optstream.catalogue.stage import decode
 from optstream.errors import LedgerError
 from optstream.ledger import open_ledger
+from tasks.ingest import validate
 from tasks.release import draw as draw_module
+from tasks.release import pipeline as steps
+from tasks.release import publish as again
+from tasks.release import run as release
+from tasks.release import statement
 from tasks.release.run import let_go, release_lease
 from tasks.release.stages import Status
 from tasks.trusted import files as private_files
@@ -122,3 +133,86 @@ def test_what_fails_between_the_event_and_the_first_sample_is_no_death(either, m
     assert status(either.release(DAY)) is Status.PUBLISHED
     assert either.record(DAY).redraws == 0
     assert either.ledger.verify() == []
+
+
+OTHER = DAY + timedelta(days=1)
+TEXT = "called `Result::unwrap()` on an `Err` value: 71234.5 of Kq7Zx9"
+
+
+def panics_on(day, real, days_of):
+    def fails(*arguments, **more):
+        if day in days_of(*arguments):
+            raise pl.exceptions.PanicException(TEXT)
+        return real(*arguments, **more)
+
+    return fails
+
+
+STEPS = {
+    "ingest": (steps, "ingest", lambda settings, dumps, *_: [dump.day for dump in dumps]),
+    "validate": (validate, "validate", lambda settings, days, **_: [one.day for one in days]),
+    "estimate": (statement, "published_rows", lambda settings, day, *_: [day]),
+    "look up": (release, "look_up", lambda run, work: [work.day]),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_panic_costs_its_own_day_and_its_text_is_withheld(installation, monkeypatch, step):
+    module, name, days_of = STEPS[step]
+    monkeypatch.setattr(module, name, panics_on(DAY, getattr(module, name), days_of))
+    works = installation.release(DAY, OTHER)
+    assert works[DAY].outcome.status is Status.FAILED
+    assert "unexpected PanicException" in works[DAY].outcome.message
+    assert "71234" not in works[DAY].outcome.message
+    assert works[OTHER].outcome.status is Status.PUBLISHED
+
+
+ABSURD = {
+    "text for values": lambda rows: rows.with_columns(pl.col("load_mw").cast(pl.String)),
+    "no node": lambda rows: rows.drop("node"),
+    "numbers for nodes": lambda rows: rows.with_columns(pl.lit(3).alias("node")),
+    "steps that a node lacks": lambda rows: rows.filter((pl.col("node") != "84") | (pl.col("step") > 3)),
+    "no value": lambda rows: rows.with_columns(pl.lit(None, dtype=pl.Float64).alias("load_mw")),
+    "infinite": lambda rows: rows.with_columns(pl.lit(float("inf")).alias("load_mw")),
+    "nothing": lambda rows: rows.head(0),
+}
+
+
+def forge(installation, change):
+    """Put a consistent file of other rows in the place of the day's, under its own statement."""
+    folder = installation.folder / "published"
+    catalogue = read_catalogue(folder)
+    (entry,) = catalogue.entries
+    data = (folder / entry.file).read_bytes()
+    footer = pq.ParquetFile(pa.BufferReader(data)).metadata.metadata
+    sink = pa.BufferOutputStream()
+    pq.write_table(change(decode(data)[0]).to_arrow().replace_schema_metadata(footer), sink)
+    made = sink.getvalue().to_pybytes()
+    entry = entry.changed(file_hash=hashlib.sha256(made).hexdigest())
+    (folder / entry.file).write_bytes(made)
+    (folder / "catalogue.json").write_bytes(catalogue.changed(periods=(entry,)).to_bytes())
+
+
+@pytest.mark.parametrize("change", ABSURD.values(), ids=list(ABSURD))
+def test_a_page_names_a_forged_file_as_damaged(installation, change):
+    installation.released(DAY)
+    forge(installation, change)
+    written = installation.write_pages()
+    assert (written.problem, written.lost) == (None, (DAY,))
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe{", b"[" * 200_000, b'{"statement": ' + b"1" * 5000 + b"}"])
+def test_a_forged_manifest_is_no_statement(installation, monkeypatch, text):
+    """The file is lost, the staging purged, and the version another one."""
+    installation.release(DAY)
+    folder = installation.folder / "published"
+    (entry,) = read_catalogue(folder).entries
+    (folder / entry.file).unlink()
+    (folder / entry.manifest).write_bytes(text)
+    for path in installation.settings.staging_of(DAY, 0).iterdir():
+        path.unlink()
+    real = again.statement_of
+    monkeypatch.setattr(again, "statement_of", lambda *facts: real(*facts).changed(code_version="9"))
+    (outcome,) = installation.publish_again(DAY)
+    assert outcome.status is Status.FAILED
+    assert "bring trusted/staging or the published file back from a copy" in outcome.message

@@ -97,9 +97,7 @@ def test_a_ledger_restored_to_the_middle_of_a_day(either):
 
 
 def test_a_ledger_restored_while_a_run_draws(either):
-    """The run cannot record its draw and destroys it; nothing is drawn before the newest ledger is back, and
-    then it is as after a death in the draw.
-    """
+    """The run destroys its draw, and nothing is drawn before the newest ledger is back."""
     either.released(FIRST)
     bring_older = back_up(either)
 

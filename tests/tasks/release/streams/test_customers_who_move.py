@@ -1,8 +1,4 @@
-"""Rows of one customer that come, go or change leaf inside one window: what it loses, by what was charged.
-
-Dumps, ingestion, ledger and mechanism are the real ones. Noise is discrete Laplace, whose loss between two
-exact answers is their distance over the scale: with the noise left out of a measurement it can be read off.
-"""
+"""Rows of one customer that come, go or change leaf inside one window: what it loses, by what was charged."""
 
 import re
 import shutil
@@ -27,8 +23,7 @@ REGIONS = 8
 
 @pytest.fixture
 def movers(installation):
-    """movers("Laplace", window=1): metered, bounds [0, alpha], eight leaves; a keeper in each leaf, and rows
-    of one customer."""
+    """movers("Laplace", window=1): eight metered leaves with a keeper each, and rows of one customer."""
 
     def make(mechanism, window, step="3h"):
         path = installation.folder / "optstream.toml"

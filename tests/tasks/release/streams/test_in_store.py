@@ -25,10 +25,7 @@ DAY, NEXT = DAYS
 
 @pytest.fixture(params=["memory", pytest.param("s3", marks=pytest.mark.nightly)])
 def moved(installation, request):
-    """The small installation with its dumps in a store, and its published folder there as well.
-
-    In a server's store by night: the requests are the same.
-    """
+    """The small installation with its dumps in a store, and its published folder there as well."""
     root = (
         f"/{installation.folder.name}" if request.param == "memory" else request.getfixturevalue("s3_bucket")
     )

@@ -1,17 +1,24 @@
-"""Every mechanism through the protocol: the same ledger, lineage and publishing, memory from day to day."""
+"""Every mechanism releases, real load too, in epsilon and in rho."""
 
 import json
 import re
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
 
 import numpy as np
+import polars as pl
 import pytest
 
 from optstream import mechanisms, read_published
+from optstream.catalogue import ReleaseStatement
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from optstream.noise import simulated_noise
+from optstream.privacy.zero_concentrated import largest_rho
+from tasks.config import load_settings
 from tasks.config.schema import MECHANISMS
+from tasks.operate.amend import declare, rehearse
+from tasks.operate.rte import read_load, rte_configuration, write_loads
 from tasks.release import draw
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
@@ -20,6 +27,7 @@ from tasks.trusted.files import read_verified
 from tests.by_night import few
 from tests.failing import Death, raising
 from tests.tasks.release.streams.conftest import DAYS
+from tests.tasks.test_schemas import validator
 from tests.tasks.two_regions import STEPS
 
 OTHERS = [name for name, section in MECHANISMS.items() if "sampling" not in section.tables]
@@ -175,3 +183,92 @@ def test_raw_state_is_destroyed_when_the_stream_turns_to_another_mechanism(with_
     installation.configure('name = "PeGaSus"', 'name = "Laplace"')
     installation.release(DAYS[2])
     assert installation.raw_files() == []
+
+
+def days(first, count):
+    return [first + timedelta(days=number) for number in range(count)]
+
+
+def check_published(folder, root, n_days):
+    rows = read_published(folder / "published", verify=True)
+    value = rows.columns[6]
+    assert rows["date"].n_unique() == n_days
+    assert rows[value].min() >= 0
+    units = rows.with_columns((pl.col(value) * 1000).round().cast(pl.Int64).alias("units"))
+    nation = units.filter(node=root).select("date", "step", "units")
+    regions = units.filter(parent=root).group_by("date", "step").agg(pl.col("units").sum().alias("sum"))
+    joined = nation.join(regions, on=["date", "step"], validate="1:1")
+    assert joined.height == n_days * 48
+    assert (joined["units"] == joined["sum"]).all()
+    return rows
+
+
+def configure(installation, configuration):
+    (installation.folder / "optstream.toml").write_text(configuration(installation.folder / "real"))
+
+
+@pytest.mark.nightly
+def test_february_2016_is_published_whole_and_a_second_run_changes_nothing(installation, real_data):
+    february = days(date(2016, 2, 1), 29)
+    write_loads(
+        [read_load(file) for file in (real_data / "rte_2016_zips").iterdir()], installation.folder / "real"
+    )
+    configure(installation, rte_configuration)
+    works = installation.release(*february)
+    assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
+    rows = check_published(installation.folder, "FR", 29)
+    # 1,392 steps share little noise: a mean that is off by a hundredth is another month, or another unit.
+    month = pl.col("timestamp_local").dt.date().is_between(february[0], february[-1])
+    series = pl.read_parquet(real_data / "rte_regional_load_2013_2016.parquet")
+    true = series.filter(month)["load_mw"].sum() / (29 * 48)
+    assert rows.filter(node="FR")["load_mw"].mean() == pytest.approx(true, rel=0.01)
+    before = installation.files("published")
+    again = installation.release(*february)
+    assert {work.outcome.status for work in again.values()} == {Status.UNCHANGED}
+    assert installation.files("published") == before
+
+
+DELTA = Fraction(1, 10**6)
+RHO = largest_rho(Fraction(1), DELTA)
+
+
+@pytest.fixture
+def released(with_mechanism):
+    """Three days by Gaussian noise."""
+    installation = with_mechanism("Gaussian")
+    installation.released(*DAYS[:3])
+    return installation
+
+
+def test_readers_are_told_epsilon_at_delta_and_rho(released):
+    manifests = [json.loads(data) for _, data in sorted(released.files("published/manifests").items())]
+    assert len(manifests) == 3
+    for manifest in manifests:
+        assert list(validator("optstream.manifest/1").iter_errors(manifest)) == []
+        statement = manifest.get("statement", manifest)
+        assert statement["privacy_model"]["delta"] == str(DELTA)
+        assert Fraction(statement["privacy_model"]["rho"]) == RHO
+        assert Fraction(99, 100) < Fraction(statement["epsilon_plan"]) <= 1
+        assert Fraction(1, 2) < Fraction(statement["epsilon_own"]) <= 1
+        words = statement["privacy_in_words"]
+        assert "by at most delta = 1e-06 added to any probability" in words
+        assert "rho of zero-concentrated privacy: any window has at most 0.024356 of it" in words
+        assert "costs at most c^2 times rho" in words
+        assert {one["law"] for one in statement["noise"]} == {"discrete Gaussian"}
+        assert {span["composed"] for span in statement["long_spans"]} == {"rho"}
+        reread = ReleaseStatement.read(statement)
+        assert reread.to_json() == statement
+
+
+def test_a_stream_does_not_change_its_currency(released):
+    released.configure('delta = "1e-6"\n', "")
+    released.configure('name = "Gaussian"', 'name = "Laplace"')
+    with pytest.raises(LedgerError, match="has releases, made under another delta, rho: "):
+        released.release(DAYS[3])
+    settings = load_settings(released.folder / "optstream.toml")
+    for ask in (
+        rehearse,
+        lambda *given: declare(*given, "another currency", datetime(2016, 7, 1, tzinfo=UTC)),
+    ):
+        with pytest.raises(LedgerError, match=r"currency .* cannot be amended.* a whole window or more"):
+            ask(settings, released.ledger)

@@ -1,0 +1,151 @@
+"""Pages agree with what they describe: papers, findings, the dashboard's metrics, the notebook."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from docs.generate.papers_page import DOCS, PAGE, STATES, papers, papers_page
+from studies.evaluation.findings import FINDINGS
+from tasks.pages.metrics import HELP, metrics_text
+from tasks.pages.snapshot import RunStep, StreamRun
+from tests.tasks.pages.snapshots import AT, settings, snapshot
+
+CHECKOUT = DOCS.parent
+PAPERS = {paper["key"]: paper for paper in papers()}
+ENTRIES = [(key, entry) for key, paper in PAPERS.items() for entry in paper["entry"]]
+NUMBERED = {
+    "optstream": {
+        "Theorem": 13, "Definition": 3, "Lemma": 1, "Algorithm": 4, "Figure": 12, "Table": 2, "Example": 5,
+    },
+    "fast": {"Theorem": 2, "Definition": 5, "Algorithm": 7, "Figure": 18, "Table": 1},
+    "leakage": {
+        "Theorem": 11, "Definition": 9, "Algorithm": 8, "Figure": 9, "Table": 2, "Example": 5, "Corollary": 3,
+    },
+    "pegasus": {"Algorithm": 2, "Figure": 1},
+}  # fmt: skip
+"""How many of each the texts number, from 1; PeGaSus' excerpt begins at Definition 2.6."""
+
+
+def test_the_page_is_current():
+    assert PAGE.read_text(encoding="utf-8") == papers_page(), "python -m docs.generate.papers_page"
+
+
+@pytest.mark.parametrize("key", NUMBERED)
+def test_every_numbered_statement_has_its_row(key):
+    places = " ; ".join(entry["at"] for entry in PAPERS[key]["entry"])
+    for kind, last in NUMBERED[key].items():
+        named = re.findall(rf"{kind}s? (\d+)(?:(?: to |–)(\d+)|(?: and |, )(\d+))?", places)
+        found = {
+            number
+            for first, until, also in named
+            for number in [*range(int(first), int(until or first) + 1), *([int(also)] if also else [])]
+        }
+        assert found >= set(range(1, last + 1)), f"{key}: {kind} {sorted(set(range(1, last + 1)) - found)}"
+
+
+def test_every_entry_has_what_its_state_asks():
+    for key, entry in ENTRIES:
+        told = f"{key}, {entry['at']}"
+        assert set(entry) <= {"at", "what", "state", "code", "tests", "found", "differs", "why"}, told
+        assert entry["state"] in STATES, told
+        assert entry["what"], told
+        if entry["state"] == "left out":
+            assert entry.get("why"), told
+        else:
+            assert entry.get("code"), told
+            assert "why" not in entry, told
+        assert entry["state"] != "built" or entry.get("tests"), told
+        assert entry["state"] != "measured" or re.search(r"\d", entry.get("found", "")), told
+
+
+def test_what_is_named_is_there():
+    known = {}
+    for key, entry in ENTRIES:
+        for path in entry.get("code", ()):
+            assert (CHECKOUT / path).exists(), f"{key}, {entry['at']}: {path}"
+        for test in entry.get("tests", ()):
+            path, name = test.split("::")
+            if path not in known:
+                text = (CHECKOUT / path).read_text(encoding="utf-8")
+                known[path] = set(re.findall(r"^ *def (test_\w+)", text, re.M))
+            assert name in known[path], f"{key}, {entry['at']}: {test}"
+
+
+TEXT = (Path(__file__).parents[2] / "docs/evaluation.md").read_text(encoding="utf-8")
+
+
+def rows_of(number: int) -> dict[str, list[float]]:
+    """The figures of a section's first table, by mechanism."""
+    section = re.split(rf"^## {number}\. .*$", TEXT, flags=re.M)[1]
+    table = re.search(r"(?:^\|.*\n)+", section, re.M)
+    assert table is not None
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table[0].splitlines()[2:]]
+    return {row[0]: [float(cell.replace(",", "")) for cell in row[1:]] for row in cells}
+
+
+def test_the_page_lists_the_findings_that_are_checked():
+    listed = re.findall(r"^\| (\d+) \| (.*?) \| (.*?) \|$", TEXT, re.M)
+    assert {(str(number), asked, found) for number, asked, found, _ in FINDINGS} <= set(listed)
+
+
+@pytest.mark.parametrize(("section", "ours"), [(1, "OptStream ES"), (4, "OptStream ES, no optimisation")])
+def test_tables_say_what_the_findings_say(section, ours):
+    rows = rows_of(section)
+    laplace = rows["Laplace"]
+    assert [one < other for one, other in zip(rows[ours], laplace, strict=True)] == [False, False, True, True]
+
+
+__all__ = ["settings", "snapshot"]
+DASHBOARD = json.loads((Path(__file__).parents[2] / "docs/grafana.json").read_text())
+ASKED = re.compile(r"(optstream_[a-z_]+)(?:\{([^}]*)\})?")
+
+
+def expressions():
+    found = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
+    return found + [
+        one["query"]["query"] for one in DASHBOARD["templating"]["list"] if isinstance(one["query"], dict)
+    ]
+
+
+def test_every_metric_is_shown_and_no_other_asked_for():
+    assert {name for text in expressions() for name, _ in ASKED.findall(text)} == set(HELP)
+
+
+def test_labels_and_legends_are_those_that_a_stream_has(snapshot):
+    run = StreamRun("a", "Completed", AT, AT, (RunStep("draw", AT, AT),))
+    text = metrics_text([snapshot(runs=(run,))], AT).decode()
+    known = {
+        family.name: {label for sample in family.samples for label in sample.labels}
+        for family in text_string_to_metric_families(text)
+    }
+    for panel in DASHBOARD["panels"]:
+        for target in panel["targets"]:
+            ((name, chosen),) = ASKED.findall(target["expr"])
+            labels = set(re.findall(r"(\w+)[!=]", chosen)) | set(
+                re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])
+            )
+            assert labels <= known[name], target
+
+
+NOTEBOOK = Path(__file__).parents[2] / "docs/library.ipynb"
+CELLS = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+
+
+@pytest.mark.slow
+def test_the_notebook_runs(capsys):
+    names: dict[str, object] = {}
+    for cell in CELLS:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)  # the notebook is ours
+    assert names["release"]._repr_html_().startswith("<p>Release of 4 nodes at 48 steps")
+    assert len(names["second"].plot().layer) == 2  # with bands
+    label, noise = capsys.readouterr().out.splitlines()
+    assert "missing: 'west'" in label
+    assert "nothing is released without noise" in noise
+
+
+def test_the_notebook_keeps_no_outputs():
+    assert {(cell.get("execution_count"), *cell.get("outputs", ())) for cell in CELLS} == {(None,)}
