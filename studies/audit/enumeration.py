@@ -120,10 +120,6 @@ class EnumeratedSampler:
         scores = [int(l1_score(series[: step + 1])) for step in range(1, len(series) - 1)]
         return first_above(scores, threshold, float(scales.threshold), float(scales.query))
 
-    def _text(self, outcome: int) -> str:
-        asked = outcome < len(self.base) - 2
-        return f"second point at step {outcome + 1}" if asked else "no score above"
-
     def enumerate(self) -> AuditResult:
         """Audit every change of at most alpha a step, up, down or none."""
         before = self.probabilities(self.base)
@@ -132,7 +128,9 @@ class EnumeratedSampler:
             moved = tuple(value + step for value, step in zip(self.base, change, strict=True))
             found.append((*exact_bound(before, self.probabilities(moved)), change))
         bound, outcome, change = max(found)
-        event = f"{self._text(outcome)} when the readings change by {change}"
+        asked = outcome < len(self.base) - 2
+        what = f"second point at step {outcome + 1}" if asked else "no score above"
+        event = f"{what} when the readings change by {change}"
         return AuditResult.enumerated(self.name, self.neighbours, self.claimed, bound, event)
 
 
