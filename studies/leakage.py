@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optstream.errors import ParameterError
-from optstream.privacy.exact import whole
 
 Floats = NDArray[np.float64]
 ROW_TOLERANCE = 1e-9
@@ -371,11 +370,6 @@ class Budgets:
     first: float
     middle: float
     last: float
-
-    def series(self, n_steps: int) -> Floats:
-        """Return one epsilon a step. Raises ParameterError for fewer than two steps."""
-        whole(n_steps, "n_steps", 2)
-        return np.array([self.first, *[self.middle] * (n_steps - 2), self.last])
 
 
 def constant_budget(alpha: float, *, backward: Known, forward: Known) -> float:

@@ -18,7 +18,8 @@ from flows.cli.options import DEFAULT_CONFIG, Config, Json, asks
 from flows.cli.output import Terminal
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import Ledger, ReleaseState, open_ledger
-from optstream.privacy.spends import CappedSpend, JointSpend, PeriodSpend, Spend, StepSpend
+from optstream.privacy import worst_window
+from optstream.privacy.spends import CappedSpend, GaussianSpend, JointSpend, PeriodSpend, Spend, StepSpend
 from optstream.stream import day_of, days_from, period_from
 from studies.leakage import (
     Floats,
@@ -56,17 +57,12 @@ def step_charges(spend: Spend) -> Floats:
 
 def period_charge(spend: Spend, window_length: int) -> float:
     """Return what the spend loses when all steps of its period change."""
-    match spend:
-        case StepSpend():
-            return float(sum(spend.weights) * spend.unit_charge)
-        case PeriodSpend():
-            return float(spend.charges[-1])
-        case CappedSpend():
-            windows = -(-spend.n_steps // window_length)
-            return float(min(spend.n_steps, windows * spend.cap) * spend.unit_charge)
-        case JointSpend():
-            return float(sum(spend.largest_parts) * spend.unit_charge)
-    raise ParameterError(f"temporal leakage cannot price a {type(spend).__name__}: it is of epsilon alone")
+    if isinstance(spend, GaussianSpend):
+        raise ParameterError("temporal leakage cannot price a GaussianSpend: it is of epsilon alone")
+    if isinstance(spend, CappedSpend):
+        windows = -(-spend.n_steps // window_length)
+        return float(min(spend.n_steps, windows * spend.cap) * spend.unit_charge)
+    return float(worst_window([spend], spend.n_steps).epsilon)
 
 
 def history_of(settings: Settings, ledger: Ledger, by: By) -> tuple[list[date], Floats]:

@@ -24,8 +24,6 @@ from optstream.noise import NoiseSource
 from optstream.privacy import StepSpend
 from optstream.privacy.exact import Bounds, Exact, exact, round_up_to_float, whole
 from optstream.privacy.rules import PUBLICATIONS, Absorption, Halving, PublicationRule, WindowBudget
-from optstream.stream import PrivatePeriod
-from optstream.stream.private_period import open_private_period
 
 CHANCE_UNITS = 2**62
 """Chances are whole multiples of one part of so many."""
@@ -93,16 +91,6 @@ def best_threshold(offers: Sequence[Fraction], sizes: Sequence[int]) -> tuple[Fr
 Integers = NDArray[np.int64]
 
 
-def counts_of(period: PrivatePeriod, step: int, sizes: Sequence[int]) -> Integers:
-    """Return the customers of a step by class and series, (n_classes, n_series): raw.
-
-    A count outside 0 and its class's public size is cut to them, which moves it no further than before.
-    """
-    units = open_private_period(period)[:, step].reshape(len(sizes), -1)
-    cut: Integers = np.clip(units, 0, np.array(sizes, dtype=np.int64)[:, None])
-    return cut
-
-
 def sampled(
     counts: Integers, offers: Sequence[Fraction], threshold: Fraction, noise: NoiseSource
 ) -> Integers:
@@ -154,7 +142,6 @@ class PersonalisedRelease:
     values: NDArray[np.float64]
     published: tuple[int, ...]
     spends: tuple[tuple[StepSpend, StepSpend], ...]
-    simulated: bool
 
 
 @dataclass(frozen=True)
@@ -182,34 +169,33 @@ class Personalised(ABC):
     def release(self, counts: ArrayLike, *, noise: NoiseSource) -> PersonalisedRelease:
         """Release counts, (n_classes, n_series, n_steps); each class loses at most its epsilon in a window.
 
-        What is above n_customers of its class counts as that. Raises ParameterError for another shape.
+        A count outside 0 and its class's public size is cut to them, which moves it no further than before.
+        Raises ParameterError for another shape, and where counts are no integers.
         """
         check_noise(noise)
         array = np.asarray(counts)
         if array.ndim != 3 or len(array) != len(self.classes) or not array.size:
             wanted = f"({len(self.classes)} classes, series, steps)"
             raise ParameterError(f"counts of {self.name} must have the shape {wanted}; got {array.shape}")
-        rows = array.reshape(-1, array.shape[2])
-        period = PrivatePeriod.from_values(rows, resolution=Fraction(1), first_step=0)
-        return self._released(period, array.shape[1], noise)
-
-    def _released(self, period: PrivatePeriod, n_series: int, noise: NoiseSource) -> PersonalisedRelease:
-        sizes = [one.n_customers for one in self.classes]
+        if not np.issubdtype(array.dtype, np.integer):
+            raise ParameterError(f"counts of {self.name} must be integers; got {array.dtype}")
+        sizes, (_, n_series, n_steps) = [one.n_customers for one in self.classes], array.shape
+        cut = np.clip(array.astype(np.int64), 0, np.array(sizes)[:, None, None])
         asking = [one.epsilon * self.distance_share / one.window_length for one in self.classes]
         asked_at, _ = best_threshold(asking, sizes)
-        rules = [self._rule(one, period.n_steps) for one in self.classes]
+        rules = [self._rule(one, n_steps) for one in self.classes]
         last, published = np.zeros(n_series, dtype=np.int64), list[int]()
-        values = np.zeros((n_series, period.n_steps))
-        paid = np.zeros((2, len(rules), period.n_steps), dtype=object)
-        for step in range(period.n_steps):
+        values = np.zeros((n_series, n_steps))
+        paid = np.zeros((2, len(rules), n_steps), dtype=object)
+        for step in range(n_steps):
             grains = [rule.offer(step) for rule in rules]
             if all(grains):
-                counts = counts_of(period, step, sizes)
+                present = cut[:, :, step]
                 offers = self._epsilons(grains, rules)
                 threshold, error = best_threshold(offers, sizes)
                 paid[0, :, step] = [min(own, asked_at) for own in asking]
-                if noisy_distance(counts, last, asking, asked_at, noise) > n_series * error:
-                    last = noisy_counts(counts, offers, threshold, noise)
+                if noisy_distance(present, last, asking, asked_at, noise) > n_series * error:
+                    last = noisy_counts(present, offers, threshold, noise)
                     published.append(step)
                     used = [
                         self._used(*one, threshold) for one in zip(self.classes, grains, rules, strict=True)
@@ -219,7 +205,7 @@ class Personalised(ABC):
                     paid[1, :, step] = self._epsilons(used, rules)
             values[:, step] = last
         spends = tuple((_spend(DISTANCE, a), _spend(PUBLICATIONS, b)) for a, b in zip(*paid, strict=True))
-        return PersonalisedRelease(values, tuple(published), spends, noise.simulated)
+        return PersonalisedRelease(values, tuple(published), spends)
 
     @abstractmethod
     def _rule(self, own: CustomerClass, n_steps: int) -> PublicationRule:

@@ -37,12 +37,7 @@ from optstream.stream.public_days import PublicDays
 from optstream.stream.tree import Number
 from studies.audit import controls
 from studies.audit.attack import ERROR, AuditResult, Progress, audit
-from studies.audit.enumeration import (
-    EnumeratedGaussian,
-    EnumeratedSampler,
-    enumerated_window,
-    small_sigma,
-)
+from studies.audit.enumeration import EnumeratedGaussian, EnumeratedSampler, enumerated_window
 from studies.audit.histories import MechanismSubject, Subject
 from studies.audit.neighbours import worst_cases
 
@@ -334,7 +329,7 @@ def control_cases() -> tuple[Case, ...]:
         controls.scaled_noise(by_raw_mean=True),
         controls.points(raw=True),
         controls.redrawn(),
-        small_sigma(),
+        enumerated_window("Gaussian, sigma a fifth too small", 0.8),
         controls.sum_of_steps(squared=False),
     )
     honest: Sequence[Subject] = (

@@ -134,8 +134,10 @@ class BesideLeaked:
     def _run(self, history: History, noise: NoiseSource) -> list[Seen]:
         measured = release(history, [noise] * LEAKED + [_KnownNoise(self._comparison_scale)])
         shown = [seen(day) for day in measured]
-        if self._day in self._marks_of(measured):
-            shown[LEAKED] = _hidden(*shown[LEAKED])
+        changed_day = self.readings.index(None) * len(DAYS) // len(self.readings)
+        if changed_day in self._marks_of(measured):
+            numbers, answers = shown[LEAKED]
+            shown[LEAKED] = np.full_like(numbers, np.nan), np.full_like(answers, -1)
         return shown
 
     @cached_property
@@ -145,11 +147,6 @@ class BesideLeaked:
         plan = mechanism.plan(period.n_steps, period.first_step)
         (grouper,) = (spend for spend in plan if isinstance(spend, StepSpend) and spend.stage == GROUPER)
         return float(ON_DEVIATION * grouper.scale)
-
-    @property
-    def _day(self) -> int:
-        """On which the streams differ."""
-        return self.readings.index(None) * len(DAYS) // len(self.readings)
 
     def _marks_of(self, measured: Sequence[Measured]) -> frozenset[int]:
         """What is marked hangs on which groups there were, and nothing else."""
@@ -178,10 +175,6 @@ class _KnownNoise:
     def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return 0: PeGaSus draws no joint noise."""
         return np.zeros_like(bounds)
-
-
-def _hidden(numbers: NDArray[np.float64], answers: NDArray[np.int64]) -> Seen:
-    return np.full_like(numbers, np.nan), np.full_like(answers, -1)
 
 
 def marked_by_ledger(measured: Sequence[Measured]) -> frozenset[int]:

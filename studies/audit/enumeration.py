@@ -14,7 +14,6 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.errors import ParameterError
 from optstream.measurement import L1Sampling
 from optstream.mechanisms import Gaussian, OptStream
 from optstream.privacy import PrivacyModel
@@ -92,24 +91,11 @@ def _mass_below(scale: float, limits: NDArray[np.int64]) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class EnumeratedSampler:
-    """The exact distribution of the step that a period's L1 sampler takes as its second point, if any, on
-    every change of a base series.
-    """
+    """The exact law of the second point, if any, of a period's L1 sampler of one node and two points."""
 
     name: str
     mechanism: OptStream
     base: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        sampling, n_steps = self.mechanism.sampling, len(self.base)
-        window = self.mechanism.model.window_length
-        if (
-            not isinstance(sampling, L1Sampling)
-            or len(self.mechanism.tree.nodes) != 1
-            or sampling.points_of_period(n_steps, window) != 2
-            or not 4 <= n_steps <= window
-        ):
-            raise ParameterError("only an L1 sampler of one node that takes two points can be enumerated")
 
     @property
     def neighbours(self) -> str:
@@ -134,10 +120,6 @@ class EnumeratedSampler:
         scores = [int(l1_score(series[: step + 1])) for step in range(1, len(series) - 1)]
         return first_above(scores, threshold, float(scales.threshold), float(scales.query))
 
-    def _text(self, outcome: int) -> str:
-        asked = outcome < len(self.base) - 2
-        return f"second point at step {outcome + 1}" if asked else "no score above"
-
     def enumerate(self) -> AuditResult:
         """Audit every change of at most alpha a step, up, down or none."""
         before = self.probabilities(self.base)
@@ -146,7 +128,9 @@ class EnumeratedSampler:
             moved = tuple(value + step for value, step in zip(self.base, change, strict=True))
             found.append((*exact_bound(before, self.probabilities(moved)), change))
         bound, outcome, change = max(found)
-        event = f"{self._text(outcome)} when the readings change by {change}"
+        asked = outcome < len(self.base) - 2
+        what = f"second point at step {outcome + 1}" if asked else "no score above"
+        event = f"{what} when the readings change by {change}"
         return AuditResult.enumerated(self.name, self.neighbours, self.claimed, bound, event)
 
 
@@ -204,15 +188,7 @@ class EnumeratedGaussian:
         return AuditResult.enumerated(self.name, self.neighbours, self.claimed, low, event, delta)
 
 
-def enumerated_window() -> EnumeratedGaussian:
-    """Return the mechanism that measures every step, where a whole window changes."""
-    sigma = float(Gaussian(MODEL).sigma)
-    return EnumeratedGaussian("Gaussian, window of 4", "all 4 steps", sigma, MODEL.window_length, 1)
-
-
-def small_sigma() -> EnumeratedGaussian:
-    """Return the same with a sigma that is a fifth too small, which is broken."""
-    sigma = 0.8 * float(Gaussian(MODEL).sigma)
-    return EnumeratedGaussian(
-        "Gaussian, sigma a fifth too small", "all 4 steps", sigma, MODEL.window_length, 1
-    )
+def enumerated_window(name: str = "Gaussian, window of 4", factor: float = 1.0) -> EnumeratedGaussian:
+    """Return the mechanism that measures every step, where a whole window changes; sigma times a factor."""
+    sigma = factor * float(Gaussian(MODEL).sigma)
+    return EnumeratedGaussian(name, "all 4 steps", sigma, MODEL.window_length, 1)

@@ -121,7 +121,7 @@ def worst_cases(
     def hump(step: int) -> int:
         return -1 if step in (0, window - 1) else 1
 
-    def pair(name: str, steps: Sequence[int], leaves: Leaves = deep, sign: Sign = _up) -> Neighbours:
+    def pair(name: str, steps: Sequence[int], leaves: Leaves = deep, sign: Sign | None = None) -> Neighbours:
         return make_neighbours(
             name, model, n_leaves=n_leaves, lengths=lengths, steps=steps, leaves=leaves, sign=sign,
             first_step=first_step, base=base,
@@ -139,7 +139,3 @@ def worst_cases(
         start = min(max(0, border - (window + 1) // 2), n_steps - window)
         pairs.append(pair(f"a window across the border at {border}", range(start, start + window)))
     return tuple(pairs)
-
-
-def _up(step: int) -> int:
-    return 1

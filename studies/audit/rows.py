@@ -150,7 +150,8 @@ def _ingested(rows: Rows, days: Sequence[date], changes: Mapping[str, str]) -> H
         for number, day in enumerate(days):
             own = [replace(row, step=row.step % LENGTH) for row in rows if row.step // LENGTH == number]
             for leaf, region in enumerate(LEAVES):
-                table = _table(settings, settings.calendar.utc_times(day), _in(own, leaf))
+                rows_of_leaf = [row for row in own if row.leaf == leaf]
+                table = _table(settings, settings.calendar.utc_times(day), rows_of_leaf)
                 write_dump(Path(name, settings.input.folder), region, day, table)
         found = discover(settings, days)
         dumps = [dump for dump in found.values() if isinstance(dump, Dump)]
@@ -161,10 +162,6 @@ def _ingested(rows: Rows, days: Sequence[date], changes: Mapping[str, str]) -> H
                 "a made-up dump of the audit was refused: the audit is wrong, not the stream"
             )
         return [(mechanism_for(settings, day), period) for day, period in zip(days, sound, strict=True)]
-
-
-def _in(rows: Rows, leaf: int) -> Rows:
-    return [row for row in rows if row.leaf == leaf]
 
 
 def _table(settings: Settings, stamps: Sequence[datetime | None], own: Rows) -> pl.DataFrame:

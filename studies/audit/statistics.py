@@ -89,13 +89,15 @@ def learn(one: Outputs, other: Outputs) -> Statistics:
     spread = spread * _kept(spread, 2.0 / fewest)
     middle, scale = medians.mean(axis=0), np.sqrt(scales.prod(axis=0))
     keys, log_ratios = _patterns(one.answers, other.answers)
-    score = np.abs(gap) / scale + np.abs(spread)
+    of_numbers = np.abs(gap) / scale + np.abs(spread)
+    scores = np.concatenate([of_numbers, _differences(one.answers, other.answers)])
+    telling = np.argsort(-scores, kind="stable")[:MOST_SINGLE]
     return Statistics(
         medians=np.stack([middle - gap / 2, middle + gap / 2]),
         scales=np.stack([scale * np.exp(-spread / 2), scale * np.exp(spread / 2)]),
         keys=keys,
         log_ratios=log_ratios,
-        single=_telling(np.concatenate([score, _differences(one.answers, other.answers)])),
+        single=tuple(int(column) for column in telling if scores[column] > 0),
     )
 
 
@@ -140,11 +142,6 @@ def _differences(one: NDArray[np.int64], other: NDArray[np.int64]) -> Floats:
     scores = np.divide(gap, spread, out=np.where(gap > 0, np.inf, 0.0), where=spread > 0)
     _, first = np.unique(np.concatenate([one, other]), axis=1, return_index=True)
     return np.where(np.isin(np.arange(scores.size), first), scores, 0.0)
-
-
-def _telling(scores: Floats) -> tuple[int, ...]:
-    best = np.argsort(-scores, kind="stable")[:MOST_SINGLE]
-    return tuple(int(column) for column in best if scores[column] > 0)
 
 
 # From counts to a lower bound on epsilon that holds with a stated confidence.

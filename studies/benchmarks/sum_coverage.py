@@ -154,12 +154,6 @@ def run_of(releases: Sequence[Release], case: Case, n_replicates: int) -> Run:
     return Run(np.stack(days, axis=1), np.array(within))
 
 
-def judged(figures: Values) -> list[tuple[float, float]]:
-    """Return the error and the standard error of figures, (2 + R, n): truth, estimate, replicates."""
-    errors = (figures[1] - figures[0]).tolist()
-    return list(zip(errors, figures[2:].std(axis=0, ddof=1).tolist(), strict=True))
-
-
 def figures_of(run: Run, rows: list[int], span: str) -> list[tuple[float, float, int]]:
     """Return error, standard error and stretch of each figure of a kind of these nodes.
 
@@ -177,7 +171,8 @@ def figures_of(run: Run, rows: list[int], span: str) -> list[tuple[float, float,
         firsts = range(0, sums.shape[1] - n_days + 1, max(1, n_days // 4))
         found = np.stack([sums[:, first : first + n_days].sum(axis=1) for first in firsts], axis=1)
     apart = max(1, n_days // 4)
-    return [(*one, at * apart // STRETCH) for at, one in enumerate(judged(found))]
+    judged = zip((found[1] - found[0]).tolist(), found[2:].std(axis=0, ddof=1).tolist(), strict=True)
+    return [(*one, at * apart // STRETCH) for at, one in enumerate(judged)]
 
 
 def released(of: Of, case: Case, epsilon: str, seed: int, n_replicates: int) -> Run:

@@ -92,26 +92,12 @@ def run_cells(cells: Sequence[Cell], run: Run, processes: int) -> Iterator[Path]
     if processes == 1 or len(cells) < 2:
         yield from map(run.keep, cells)
         return
-    with ProcessPoolExecutor(
-        processes, mp_context=get_context("spawn"), initializer=_remember, initargs=(run,)
-    ) as pool:
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         try:
-            for job in as_completed([pool.submit(_in_worker, cell) for cell in cells]):
+            for job in as_completed([pool.submit(run.keep, cell) for cell in cells]):
                 yield job.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-_RUN: list[Run] = []
-"""In a worker: what its pool was started with."""
-
-
-def _remember(run: Run) -> None:
-    _RUN.append(run)
-
-
-def _in_worker(cell: Cell) -> Path:
-    return _RUN[0].keep(cell)
 
 
 def chosen_blocks(only: Sequence[int], short: bool, trials: int | None) -> dict[int, list[Block]]:
