@@ -14,8 +14,7 @@ from typing import Any
 
 from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
-from optstream.noise import secure_noise
-from optstream.noise import secure as secure
+from optstream.noise import secure, secure_noise
 from tasks.operate.amend import declare
 from tasks.operate.compromise import compromise
 from tasks.operate.withdraw import withdraw
