@@ -4,6 +4,8 @@ BIN := .venv/bin
 DEMO := demo
 # where it is set, each process of the tests, and there are hundreds, compiles the project anew
 unexport PYTHONDONTWRITEBYTECODE
+# workers share few cores: threads of linear algebra would wait for each other
+export OPENBLAS_NUM_THREADS = 1
 
 .PHONY: demo test quick nightly-checks mutations histories check docs commands format picture assets coverage audit canary evaluation studies faults fuzz clean process-faults
 
