@@ -104,7 +104,9 @@ def _found(
 ) -> OldErrors:
     """Return the terms of the rows. Raises ValueError or LookupError for rows that are of none."""
     entries = n_terms * (n_steps**2 + n_days) + len(nodes) * n_steps
-    if min(n_terms, n_steps, n_days) < 0 or entries > MOST_ENTRIES or not rows["value"].is_finite().all():
+    if min(n_terms, n_steps, n_days) < 0 or entries > MOST_ENTRIES:
+        raise ValueError
+    if rows["value"].null_count() or not rows["value"].is_finite().all():
         raise ValueError
     places = pl.DataFrame({"node": nodes, "at": np.arange(len(nodes))}, schema_overrides={"node": pl.String})
     if places["node"].n_unique() < len(nodes):

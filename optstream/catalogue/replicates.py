@@ -225,7 +225,8 @@ def read_figure(
         noise alone, in the figure's unit, null where a day does not have them.
 
     Raises:
-        ParameterError: A day of the span is not published; for a URL or key that cannot be one.
+        ParameterError: A day of the span is not published, or the figure is not one number for each of `by`;
+            for a URL or key that cannot be one.
         PublicationError: As for `read_published`, and where a file of replicates is missing or altered.
     """
     days = _read_days(folder, first, last, public_key)
@@ -234,9 +235,13 @@ def read_figure(
     rows = rows if where is None else rows.filter(where)
     if ESTIMATE not in rows.columns:
         rows = rows.with_columns(pl.lit(None, pl.Float64).alias(ESTIMATE))
+    rows = rows.with_columns(pl.col(columns[2:]).cast(pl.Float64))  # sums in float32 lose the errors
     found = rows.group_by(*by).agg(figure(pl.col(name)).alias(name) for name in columns)
+    if any(found[name].dtype.is_nested() for name in columns):
+        raise ParameterError("a figure must be one number for each of `by`, such as value.max()")
     whole, noise = _kinds(days)
-    spread = pl.concat_list(columns[2:]).list.std() if len(columns) > 3 else pl.lit(None, pl.Float64)
+    replicates = pl.col(columns[2:]).cast(pl.Float64)
+    spread = pl.concat_list(replicates).list.std() if len(columns) > 3 else pl.lit(None, pl.Float64)
     nothing = pl.lit(None, pl.Float64)
     errors = [
         (spread if known else nothing).cast(pl.Float64).alias(name)

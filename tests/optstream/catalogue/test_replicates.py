@@ -1,5 +1,6 @@
 """Replicates of published values: their file, figures and their errors, and files of version 0.2."""
 
+import io
 import json
 import tarfile
 from datetime import date, timedelta
@@ -11,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from optstream import read_figure, read_sum
-from optstream.catalogue.old_errors import decode_old_errors
+from optstream.catalogue import replicates as replicates_module
+from optstream.catalogue.old_errors import KEY as OLD_KEY
+from optstream.catalogue.old_errors import SCHEMA, decode_old_errors
 from optstream.catalogue.replicates import (
     KEY,
     Day,
@@ -21,7 +24,7 @@ from optstream.catalogue.replicates import (
     period_sums,
     sum_of_days,
 )
-from optstream.errors import PublicationError
+from optstream.errors import ParameterError, PublicationError
 
 SUNDAY = date(2016, 1, 31)
 DAYS = [SUNDAY + timedelta(days=number) for number in range(3)]
@@ -193,3 +196,37 @@ def test_a_figure_over_days_of_version_02_has_no_error(version_02):
     folder, first = version_02 / "load" / "published", date(2016, 3, 14)
     found = read_figure(folder, lambda value: value.max(), first, first, by=["node"])
     assert found["standard_error"].null_count() == found["noise_standard_error"].null_count() == found.height
+
+
+def test_a_figure_of_large_values_has_its_error_in_float64(monkeypatch):
+    n_steps = 24 * 365
+    random = np.random.default_rng(0)
+    estimate = 5e4 + random.normal(size=(1, n_steps))
+    drawn_rows = Replicates.labelled(
+        SUNDAY, "whole", ["FR"], estimate, estimate + random.normal(size=(100, 1, n_steps))
+    ).rows
+    rows = drawn_rows.with_columns(
+        pl.col("estimate").alias("value"),
+        pl.lit(None, pl.String).alias("parent"),
+        pl.lit(0, pl.Int32).alias("level"),
+    )
+    day = Day(SUNDAY, rows, "whole", noise_is_all=False)
+    monkeypatch.setattr(replicates_module, "_read_days", lambda *_: [day])
+    found = read_figure("", lambda value: value.sum(), SUNDAY, SUNDAY)
+    assert found["standard_error"].item() == pytest.approx(sum_of_days([day], ["FR"]).standard_error)
+    above = read_figure("", lambda value: value.mean() > 5e4, SUNDAY, SUNDAY)
+    assert 0.0 < above["standard_error"].item() < 1.0
+    with pytest.raises(ParameterError, match="one number"):
+        read_figure("", lambda value: value, SUNDAY, SUNDAY)
+
+
+def test_an_old_file_with_a_pair_of_no_value_is_refused():
+    rows = [(0, None, None, 0, 0, None, 1.0), (0, "FR", "FR", None, None, None, None)]
+    table = pl.DataFrame(rows, schema=SCHEMA, orient="row").to_arrow()
+    footer = {"format": "optstream.errors/2", "period": "2016-01-31", "of": "whole"}
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({OLD_KEY: json.dumps(footer | {"nodes": ["FR"], "shape": [1, 1, 0]})})
+    with pytest.raises(PublicationError, match="no file of errors"):
+        decode_old_errors(sink.getvalue())
