@@ -42,6 +42,7 @@ ESTIMATE = "estimate"
 """Column of the values before lower bound and rounding, of which the replicates are."""
 REPLICATE = "replicate_"
 MOST_REPLICATES = 1000
+ROUNDED = 0.01
 LIMITS = Limits(rows=2**26, columns=3 + MOST_REPLICATES, group_rows=2**26, group_bytes=2**34)
 
 
@@ -69,7 +70,10 @@ class Replicates:
         replicates: Floats,
         first_step: int = 0,
     ) -> "Replicates":
-        """Return the rows of an estimate, (n_nodes, n_steps), and its replicates, (R, n_nodes, n_steps)."""
+        """Return the rows of an estimate, (n_nodes, n_steps), and its replicates, (R, n_nodes, n_steps).
+
+        Replicates are float32, or float64 where float32 would round more than `ROUNDED` of an error off.
+        """
         order, n_steps = pl.Series(nodes).arg_sort().to_numpy(), estimate.shape[1]
         figures = {ESTIMATE: estimate} | {f"{REPLICATE}{at}": one for at, one in enumerate(replicates, 1)}
         labels = {
@@ -77,7 +81,10 @@ class Replicates:
             "node": pl.Series(nodes).gather(np.tile(order, n_steps)),
         }
         columns = {name: np.asarray(one)[order].T.ravel() for name, one in figures.items()}
-        floats = [pl.Series(name, one).cast(pl.Float32) for name, one in columns.items() if name != ESTIMATE]
+        spread, rounding = replicates.std(axis=0), np.finfo(np.float32).eps * np.abs(estimate)
+        is_precise = bool(((rounding <= ROUNDED * spread) | (spread == 0)).all())
+        kind = pl.Float32 if is_precise else pl.Float64
+        floats = [pl.Series(name, one).cast(kind) for name, one in columns.items() if name != ESTIMATE]
         return cls(period, of, pl.DataFrame(labels | {ESTIMATE: columns[ESTIMATE]}).hstack(floats))
 
 
@@ -89,11 +96,12 @@ def replicate_columns(frame: pl.DataFrame) -> list[str]:
 def encode_replicates(found: Replicates) -> bytes:
     """Return the Parquet file of replicates; the same arguments give the same bytes.
 
-    Replicates are rounded to float32; another pyarrow may encode differently.
+    Another pyarrow may encode differently.
     """
     columns = replicate_columns(found.rows)
     kinds = {"step": pa.int32(), "node": pa.string(), ESTIMATE: pa.float64()}
-    schema = pa.schema([*kinds.items(), *((name, pa.float32()) for name in columns)])
+    kind = pa.float32() if pl.Float32 in found.rows.dtypes else pa.float64()
+    schema = pa.schema([*kinds.items(), *((name, kind) for name in columns)])
     footer = {"format": FORMAT, "period": found.period.isoformat(), "of": found.of}
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
@@ -120,7 +128,7 @@ def decode_replicates(data: bytes) -> Replicates:
         footer = json.loads(metadata[KEY])
         columns = [f"{REPLICATE}{number}" for number in range(1, rows.width - 2)]
         wanted = {"step": pl.Int32(), "node": pl.String(), ESTIMATE: pl.Float64()}
-        wanted |= {name: pl.Float32() for name in columns}
+        wanted |= dict.fromkeys(columns, pl.Float32() if pl.Float32 in rows.dtypes else pl.Float64())
         figures = rows.select(pl.selectors.float())
         if footer["format"] != FORMAT or footer["of"] not in get_args(ErrorsOf) or rows.schema != wanted:
             raise ValueError

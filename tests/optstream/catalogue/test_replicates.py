@@ -69,6 +69,16 @@ def test_what_is_written_is_read_back_to_float32():
     assert found.rows.equals(found.rows.sort("step", "node"))
 
 
+@pytest.mark.parametrize(("size", "spread"), [(1e8, 1.0), (1e39, 1e30)])
+def test_errors_that_float32_would_lose_are_kept(size, spread):
+    random = np.random.default_rng(0)
+    estimate = np.full((3, 2), size)
+    drawn = estimate + spread * random.normal(size=(50, 3, 2))
+    found = decode_replicates(encode_replicates(Replicates.labelled(SUNDAY, "whole", NODES, estimate, drawn)))
+    values = found.rows.drop("step", "node", "estimate").to_numpy()
+    assert np.std(values - size, axis=1).mean() == pytest.approx(spread, rel=0.2)
+
+
 @pytest.mark.parametrize(
     "change",
     [
