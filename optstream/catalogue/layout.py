@@ -7,7 +7,7 @@
     measurements/date=2016-02-01/revision-0-<hash>.parquet
                                                       the noisy integers a release is made of, if told
     errors/date=2016-02-01/revision-0-vintage-0-<hash>.parquet
-                                                      how the errors of a release's values hang together
+                                                      replicates of a release, for standard errors
     superseded_errors/date=2016-02-01/…               the same of files that were replaced
     signatures/<SHA-256>-<key>.sig                    of catalogues and manifests with this hash, by this key
     about.json                                        publisher, licence, names of nodes, where they are given

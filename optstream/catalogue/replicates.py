@@ -21,7 +21,7 @@ from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import LARGEST_ERRORS, SUPERSEDED_ERRORS, errors_file, folder_of
 from optstream.catalogue.old_errors import OldErrors, decode_old_errors
 from optstream.catalogue.read import catalogue_reader, read_beside, read_rows, read_statement
-from optstream.catalogue.rows import error_columns
+from optstream.catalogue.rows import ESTIMATE, REPLICATE, columns_of_replicates, error_columns
 from optstream.catalogue.signing import GivenKeys
 from optstream.catalogue.statement import ErrorsOf, ReleaseStatement
 from optstream.errors import ParameterError, PublicationError
@@ -38,11 +38,9 @@ Floats = NDArray[np.float64]
 
 FORMAT = "optstream.replicates/1"
 KEY = b"optstream.replicates"
-ESTIMATE = "estimate"
-"""Column of the values before lower bound and rounding, of which the replicates are."""
-REPLICATE = "replicate_"
 MOST_REPLICATES = 1000
 ROUNDED = 0.01
+"""Of an error: the most that float32 may round off."""
 LIMITS = Limits(rows=2**26, columns=3 + MOST_REPLICATES, group_rows=2**26, group_bytes=2**34)
 
 
@@ -126,13 +124,14 @@ def decode_replicates(data: bytes) -> Replicates:
     rows, metadata = decode_table(data, LIMITS, "a file of replicates")
     try:
         footer = json.loads(metadata[KEY])
-        columns = [f"{REPLICATE}{number}" for number in range(1, rows.width - 2)]
-        wanted = {"step": pl.Int32(), "node": pl.String(), ESTIMATE: pl.Float64()}
-        wanted |= dict.fromkeys(columns, pl.Float32() if pl.Float32 in rows.dtypes else pl.Float64())
+        wanted = {one.name: one.type for one in columns_of_replicates(rows.width - 3)}
+        if pl.Float32 not in rows.dtypes:
+            wanted = {name: pl.Float64() if kind == pl.Float32 else kind for name, kind in wanted.items()}
         figures = rows.select(pl.selectors.float())
         if footer["format"] != FORMAT or footer["of"] not in get_args(ErrorsOf) or rows.schema != wanted:
             raise ValueError
-        if not columns or not all(one.is_finite().all() and not one.null_count() for one in figures):
+        are_known = all(one.is_finite().all() and not one.null_count() for one in figures)
+        if not (replicate_columns(rows) and are_known):
             raise ValueError
         return Replicates(period_from(footer["period"]), footer["of"], rows)
     except (ValueError, LookupError, TypeError, RecursionError) as error:

@@ -78,11 +78,15 @@ _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 KEY = ("date", "step", "node")
 
 
+ESTIMATE, REPLICATE = "estimate", "replicate_"
+"""Columns of a file of replicates: the value before bound and rounding; the start of a replicate's name."""
+
+
 def columns_of_replicates(n: int) -> tuple[Column, ...]:
     """Return the columns of a file of n replicates."""
-    estimate = Column("estimate", pl.Float64(), "The value before the lower bound and before rounding.")
+    estimate = Column(ESTIMATE, pl.Float64(), "The value before the lower bound and before rounding.")
     each = "The estimate with another draw of its error."
-    replicates = (Column(f"replicate_{number}", pl.Float32(), each) for number in range(1, n + 1))
+    replicates = (Column(f"{REPLICATE}{number}", pl.Float32(), each) for number in range(1, n + 1))
     labels = (one for one in _BEFORE if one.name in ("step", "node"))
     return (*labels, estimate, *replicates)
 

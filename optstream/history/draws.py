@@ -115,9 +115,13 @@ def _draws(prior: TemporalPrior, leaves: Keys, blocks: Blocks, n: int, part: int
     of_gates = {"always": np.zeros_like(blocks.kinds), "kind": blocks.kinds, "event": blocks.events}
     for number, (one, _, *variances, lengths) in enumerate(prior.parameters):
         gates = of_gates[one.gate]
-        for gate in np.unique(gates[gates > 0] if one.gate == "event" else gates).tolist():
+        open_gates = np.unique(gates[gates > 0] if one.gate == "event" else gates).tolist()
+        if not open_gates:
+            continue
+        every = _waves(prior, number, lengths, n, blocks)
+        for gate in open_gates:
             at = np.flatnonzero(gates == gate)
-            waves = _waves(prior, number, lengths, n, blocks)[:, :, at]
+            waves = every[:, :, at]
             numbers = np.arange(waves.shape[1])
             amplitudes = normals(part, replicates, number, gate, numbers, leaves[:, None])
             found[:, :, at] += np.sqrt(variances[part]) * (amplitudes @ waves)

@@ -480,17 +480,8 @@ def star(n_series: int) -> AggregationTree:
 
 def step_blocks(steps: range, days: PublicDays, events: Iterable[int] = ()) -> Blocks:
     """Return single steps of one period as blocks, given the event days."""
-    running = np.arange(steps.start, steps.stop)
-    return run_blocks(running, np.ones_like(running), days, events)
-
-
-def run_blocks(
-    starts: NDArray[np.int64], lengths: NDArray[np.int64], days: PublicDays, events: Iterable[int] = ()
-) -> Blocks:
-    """Return sums over so many steps from these on, each within a day, as blocks."""
-    clock = days.clock(starts)
-    kinds, numbers = days.kinds(clock), event_numbers(clock, events, days)
-    return Blocks.at(clock, lengths, kinds=kinds, events=numbers)
+    clock = days.clock(np.arange(steps.start, steps.stop))
+    return Blocks.at(clock, kinds=days.kinds(clock), events=event_numbers(clock, events, days))
 
 
 def seen_tree(

@@ -209,8 +209,8 @@ class SpannedRows:
     span: Floats
 
     @classmethod
-    def of(cls, rows: Floats, exact: float = EXACT) -> "SpannedRows":
-        """Return these rows, to `exact` of each one's length, by Gram-Schmidt with the worst row next."""
+    def of(cls, rows: Floats) -> "SpannedRows":
+        """Return these rows, to `EXACT` of each one's length, by Gram-Schmidt with the worst row next."""
         lengths = np.linalg.norm(rows, axis=1)
         lengths[lengths == 0.0] = 1.0
         left = rows / lengths[:, None]
@@ -219,7 +219,7 @@ class SpannedRows:
         for _ in range(min(rows.shape)):
             squares = np.einsum("ij,ij->i", left, left)
             worst = int(np.argmax(squares))
-            if squares[worst] <= exact**2:
+            if squares[worst] <= EXACT**2:
                 break
             one = left[worst].copy()
             for other in found:  # once more, for rounding

@@ -29,6 +29,7 @@ from optstream.history.filter import (
     NEAR_DAYS,
     FilterState,
     Histories,
+    PeriodErrors,
     around,
     fit_tree,
     nothing_measured,
@@ -258,6 +259,11 @@ NOTHING = BlockHistory.empty(0)
 def _left_by(mechanism: InformedMechanism, measured: Measured) -> dict[int, BlockHistory]:
     """Each level's state after a period, cached: all new estimates of a night need that of its newest."""
     return mechanism._histories(measured.state)
+
+
+def _drawn(errors: PeriodErrors, unit: float, n: int) -> NDArray[np.float64]:
+    """Return draws of a period's errors, in the unit of the readings."""
+    return errors.draws(n) * unit
 
 
 def period_and_nearby_blocks(
@@ -864,13 +870,17 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         if self.pattern.counts:
             shared = shared_fit(belief, near, self.tree, self.small_level, steps, scale)
             fit = fit_counts(shared, near, self.tree, self.small_level, steps, scale)
-            draws = partial(count_draws, shared, near, self.tree, self.small_level, steps) if shared else None
-            return published_counts(fit, measured, self.tree, self.lower_bound), draws
-        found = fit_tree(belief, near, self.tree, steps, scale)
+            counted = published_counts(fit, measured, self.tree, self.lower_bound)
+            if shared is None:
+                return counted, None
+            return counted, partial(count_draws, shared, near, self.tree, self.small_level, steps)
+        found, draws = fit_tree(belief, near, self.tree, steps, scale), None
         if found is None:
             values, variances = nothing_measured(self.tree, len(steps), scale)
         else:
-            values, variances = found.series(found.errors(steps))
+            errors = found.errors(steps)
+            values, variances = found.series(errors)
+            draws = partial(_drawn, errors, unit)
         values, variances = values * unit, variances * unit**2
         bound, optimality, unbounded = self.lower_bound, None, None
         if bound is not None and values[self.tree.leaf_indices].min() < bound:
@@ -878,11 +888,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
             # a posterior's leaves inform their parents too, so no parent is fixed
             nearest = consistent(merged, self.tree, [], "variance", bound, "joint")
             values, optimality, unbounded = nearest.values, nearest.optimality, values
-        estimate = Estimate(values, variances, optimality=optimality, unbounded=unbounded)
-        if found is None:
-            return estimate, None
-        errors = found.errors(steps)
-        return estimate, lambda n: errors.draws(n) * unit
+        return Estimate(values, variances, optimality=optimality, unbounded=unbounded), draws
 
     def measured(self, measured: Measured) -> bool:
         """Return whether its parts are block sums at each measured level's nodes of this tree."""
