@@ -323,10 +323,10 @@ def _holds(folder: int, name: str, data: bytes) -> bool:
     return True
 
 
-# An object store: no lock, no rename. A transaction reads the catalogue and its tag, puts files under names
-# that nothing had, and replaces the catalogue on the condition that it still has that tag; the second publisher
-# begins again. No two catalogues of a folder have the same bytes, for what they list of a day only moves
-# forward: so a tag, which goes by the bytes, never comes back.
+# An object store: no lock, no rename. A transaction reads the catalogue and its tag, puts files under
+# names that nothing had, and replaces the catalogue on the condition that it still has that tag; a second
+# publisher begins again. No two catalogues of a folder have the same bytes, for what they list of a day
+# only moves forward: so a tag, which goes by the bytes, never comes back.
 
 PROBE = ".conditional-puts"
 PROBE_TEXT = b"OptStream puts this again before it publishes, to see that the store refuses a second one.\n"
