@@ -13,7 +13,7 @@ from optstream.stream.lattice import BETWEEN
 from tasks.config import Settings
 from tasks.config.fields import LONGEST_COLUMN
 from tasks.ingest.clamping import KINDS, Reading, reading
-from tasks.ingest.formats import SourceFile, facts_of, scan_file
+from tasks.ingest.formats import SourceFile, columns_of, facts_of, scan_file
 
 NO_STEP = {"outside_day": -1, "off_grid": -2, "no_timestamp": -3, "unknown_region": -4}
 """Why a row has no step: a rule of the raw contract, and the negative number in place of the step."""
@@ -21,17 +21,9 @@ ROW = "row of the file".ljust(LONGEST_COLUMN + 1, ".")
 """A name that no configured column can have."""
 
 
-def scan(file: SourceFile) -> pl.LazyFrame:
-    """The file alone, without the statistics that its writer claims: they may be broken, or hide rows."""
-    return scan_file(file.path, use_statistics=False)
-
-
 def scan_numbered(file: SourceFile, settings: Settings) -> pl.LazyFrame:
-    """The needed columns of the file, and its row numbers: a dump may hold other columns of any name."""
-    columns = file.layout
-    needed = [columns.timestamp, columns.value, *([columns.customer] if settings.metered else [])]
-    needed += [one for one in (columns.region, columns.margin) if one is not None]
-    return scan(file).select(needed).with_row_index(ROW)
+    """The needed columns of the file, and its row numbers."""
+    return scan_file(file.path).select(columns_of(file.layout, settings)).with_row_index(ROW)
 
 
 def leaf_of(file: SourceFile) -> pl.Expr:
@@ -131,12 +123,6 @@ def cells_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     return with_days(cells.with_columns(counts).drop("kind"), files)
 
 
-def by_step_of(cells: pl.DataFrame) -> pl.DataFrame:
-    """A row for each (day, leaf, step) found: all counts, and the last of the files."""
-    found = cells.lazy().group_by("day", "leaf", "step").agg(pl.col(pl.Int64).sum(), pl.col("file").max())
-    return found.collect(engine="streaming")  # a third of the time of the other engine, where groups are many
-
-
 def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
     """Files that are read together: many where they are small."""
     plan: list[SourceFile] = []
@@ -160,7 +146,7 @@ def _grouped(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
         found = reading_of(file, settings)
         place = pl.lit(number * n_leaves) + leaf_of(file).cast(pl.Int64)
         key = place * width + (step_of(file) + len(NO_STEP)) * len(KINDS) + found.kind
-        plans.append(scan(file).select(key=key, units=found.units))
+        plans.append(scan_file(file.path).select(key=key, units=found.units))
     cells = pl.concat(plans).group_by("key").agg(pl.len().cast(pl.Int64).alias("rows"), pl.col("units").sum())
     key, numbers = pl.col("key"), pl.Series([file.number for file in files], dtype=pl.UInt32)
     return cells.collect(engine="streaming").select(

@@ -188,7 +188,7 @@ SOUND, TIE, NEAR_TIE = 1.25, 1.0005, 1.00050000000001
 def work(monkeypatch):
     """How many files were scanned for readings, and how many readings were decided exactly."""
     done = {"scans": 0, "exact": 0}
-    scan, quantise = cells.scan, clamping.quantise
+    scan, quantise = cells.scan_file, clamping.quantise
 
     def counted_scan(file):
         done["scans"] += 1
@@ -198,7 +198,7 @@ def work(monkeypatch):
         done["exact"] += len(raw)
         return quantise(raw, resolution)
 
-    monkeypatch.setattr(cells, "scan", counted_scan)
+    monkeypatch.setattr(cells, "scan_file", counted_scan)
     monkeypatch.setattr(clamping, "quantise", counted)
     return done
 
