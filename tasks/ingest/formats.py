@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data_contracts.metrics import LIMITS
-from optstream.storage.parquet import Claims, claims_of
+from optstream.storage.parquet import claims_of
 from optstream.storage.store import Location, StoreUrl, open_store
 from tasks.config import Layout, Settings
 from tasks.ingest.clamping import countable
@@ -114,17 +114,6 @@ def _has_checksums(parquet: pq.ParquetFile, found: IO[bytes], columns: Sequence[
     return False
 
 
-def claims_in(file: Location) -> Claims | None:
-    """What its footer claims; None if that cannot be read."""
-    if isinstance(file, StoreUrl):
-        try:
-            with open_store(file.parent).opened(file.name, cache_type="none") as found:
-                return claims_of(found)
-        except OSError:
-            return None
-    return claims_of(file)
-
-
 @cache
 def forbid_spilling() -> None:
     """Keep rows that Polars holds off the disk from now on, here and in processes that this one starts.
@@ -194,7 +183,13 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
                     return replace(file, broken="other_hash")
     except OSError:
         return replace(file, broken="unreadable")
-    claims = claims_in(file.path)
+    claims = None
+    with suppress(OSError):
+        if isinstance(file.path, StoreUrl):
+            with open_store(file.path.parent).opened(file.path.name, cache_type="none") as stored:
+                claims = claims_of(stored)
+        else:
+            claims = claims_of(file.path)
     if claims is None:
         return replace(file, broken="unreadable")
     if not claims.within(LIMITS):

@@ -73,7 +73,6 @@ def test_of_many_leaves_without_rows_a_run_verdict_and_watch_say_few_lines(small
 
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
-QUIET = Suspect(0.0, 0.0, 0.0)
 
 
 SPAN = [FIRST + timedelta(days=number) for number in range(11)]
