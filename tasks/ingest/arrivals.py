@@ -165,23 +165,18 @@ def dated_folders(settings: Settings) -> Iterator[tuple[date, Location]]:
     """Yield the periods that a region has a folder of, each with it, region by region, rising."""
     for part in settings.dated_hierarchy.leaves() if settings.input.region is None else (EVERY,):
         top = settings.input_folder / top_of(part) if part else settings.input_folder
-        yield from _periods_below(settings, top)
+        names = _names_if_any(top)
+        if settings.stream.period == "hour":
+            names = [f"{name}/{hour}" for name in names for hour in _names_if_any(top / name)]
+        for name in names:
+            with suppress(ValueError):
+                yield period_from_partition(name), top / name
 
 
-def _periods_below(settings: Settings, top: Location) -> list[tuple[date, Location]]:
-    """The periods that have a folder in this one, each with it, rising; what cannot be listed is empty."""
-    found: list[tuple[date, Location]] = []
+def _names_if_any(folder: Location) -> list[str]:
     with suppress(OSError):
-        for name in names_in(top):
-            with suppress(ValueError, OSError):
-                day = period_from_partition(name)
-                if settings.stream.period == "day":
-                    found.append((day, top / name))
-                    continue
-                for below in names_in(top / name):
-                    with suppress(ValueError):
-                        found.append((period_from_partition(f"{name}/{below}"), top / name / below))
-    return sorted(found, key=lambda one: one[0])
+        return sorted(names_in(folder))
+    return []
 
 
 def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | DumpError]:

@@ -49,10 +49,7 @@ def request(settings: Settings, dumps: Sequence[Dump], *, footers: bool = False)
     known = settings.model_dump(mode="json", by_alias=True, exclude={"mechanism", "ledger", "folder", "file"})
     rest = {"mechanism": {"name": settings.mechanism.name}, "ledger": {"url": ""}, "folder": ".", "file": "."}
     days = [
-        {
-            "day": dump.day.isoformat(),
-            "files": [[[str(file), dump.hashes.get(file, "")] for file in own] for own in dump.files],
-        }
+        (dump.day.isoformat(), [[(str(one), dump.hashes.get(one, "")) for one in own] for own in dump.files])
         for dump in dumps
     ]
     return json.dumps({"settings": known | rest, "dumps": days, "footers": footers}).encode()
@@ -62,10 +59,10 @@ def requested(message: bytes) -> tuple[Settings, list[Dump], bool]:
     """What `request` said."""
     given = json.loads(message)
     dumps = []
-    for dump in given["dumps"]:
-        files = tuple(tuple(_located(file) for file, _ in own) for own in dump["files"])
-        hashes = {_located(file): tag for own in dump["files"] for file, tag in own if tag}
-        dumps.append(Dump(period_from(dump["day"]), files, hashes))
+    for day, parts in given["dumps"]:
+        files = tuple(tuple(_located(file) for file, _ in own) for own in parts)
+        hashes = {_located(file): tag for own in parts for file, tag in own if tag}
+        dumps.append(Dump(period_from(day), files, hashes))
     return Settings.model_validate_json(json.dumps(given["settings"])), dumps, given["footers"]
 
 
