@@ -46,19 +46,19 @@ def facts_of(file: Location) -> FileFacts:
     if not isinstance(file, StoreUrl):
         found = file.stat()
         return FileFacts(found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
-    told = open_store(file.parent).facts(file.name)
+    facts = open_store(file.parent).facts(file.name)
     return FileFacts(
-        int(told["size"]), next(filter(None, (_instant(told.get(key)) for key in WRITTEN)), None)
+        int(facts["size"]), next(filter(None, (_instant(facts.get(key)) for key in WRITTEN)), None)
     )
 
 
-def _instant(told: object) -> datetime | None:
+def _instant(stated: object) -> datetime | None:
     """A time as stores tell it: with a zone or in UTC, or in ISO 8601; None for anything else."""
-    if isinstance(told, str):
+    if isinstance(stated, str):
         with suppress(ValueError):
-            told = datetime.fromisoformat(told)
-    if isinstance(told, datetime):
-        return told if told.tzinfo else told.replace(tzinfo=UTC)
+            stated = datetime.fromisoformat(stated)
+    if isinstance(stated, datetime):
+        return stated if stated.tzinfo else stated.replace(tzinfo=UTC)
     return None
 
 

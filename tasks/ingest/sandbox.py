@@ -208,7 +208,7 @@ def reading_apart() -> Iterator[Reader]:
         except (EOFError, OSError):
             raise _DiedError(process.end(), process.late) from None
         except BaseException:
-            # whoever asks it next would be given the answer to this
+            # the next request would be given the answer to this
             process.kill()
             raise
         if process.late:
@@ -283,14 +283,14 @@ class _DiedError(Exception):
         code, late = self.args
         if late or code in (-signal.SIGALRM, -signal.SIGXCPU):
             return (
-                f"reading the dump took longer than input.time_limit, {settings.input.time_limit}, and "
-                "was ended: look at where it came from, and deliver it anew with fewer rows, or set a longer "
+                f"reading the dump took longer than input.time_limit, {settings.input.time_limit}, and was "
+                "ended: look at where it came from, and deliver it again with fewer rows, or set a longer "
                 "limit"
             )
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return (
             f"the process that reads dumps ended over this ({how}): it is damaged, made to do harm, "
-            "or too large for the memory; look at where it came from, and deliver it anew"
+            "or too large for the memory; look at where it came from, and deliver it again"
         )
 
 

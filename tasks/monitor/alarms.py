@@ -269,7 +269,7 @@ def _unknown_regions(settings: Settings, arrival: Arrival) -> Iterator[Said]:
         node, leaf = shown(name), meant[name]
         if settings.input.region is not None:
             leaf = None
-            words = "is there beside the folder of all regions: remove it, or take input.region out"
+            words = "lies next to the folder of all regions: remove it, or take input.region out"
         elif leaf is not None:
             name = settings.called(leaf).removesuffix(f" ({leaf})")
             name = "" if name == leaf else f" ({name})"

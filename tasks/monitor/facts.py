@@ -274,7 +274,7 @@ def last_ended(settings: Settings, now: datetime) -> date:
     return settings.calendar.after(settings.local_period(now), -1)
 
 
-# The published mean of each region of a day beside the median of the days before.
+# The published mean of each region of a day next to the median of the days before.
 
 FACTOR = 10.0
 """Between the published mean of a day and the median of those before."""
