@@ -24,9 +24,9 @@ HEAD = """\
 
 Made by `python -m docs.generate.papers_page` from `docs/papers/*.toml`, which tests check: do not edit.
 
-Every algorithm, definition, theorem, experiment, figure, data set and stated finding of the papers: where it is
-here, what came out, what differs. *Built* (unless another state is named): code and a test, named by file and
-function. *Measured*: run here on data. *Left out*: with the reason.
+Every algorithm, definition, theorem, experiment, figure, data set and stated finding of the papers: where it
+is here, what came out, what differs. *Built* (unless another state is named): code and a test, named by file
+and function. *Measured*: run here on data. *Left out*: with the reason.
 """
 Paper = dict[str, Any]
 
