@@ -99,9 +99,9 @@ def refined(guessed: Sequence[Mapping[str, Any]], histories: Histories) -> dict[
     shares = [_share(one, histories) for one in guessed]
     # the parts of one unit, whose shares add up to 1; a new unit is by itself
     groups = [(one["at"][0], *(one["beside"] if one["parts"] else one["at"])) for one in guessed]
-    wholes = {
-        group: sum(own for own, at in zip(shares, groups, strict=True) if at == group) for group in groups
-    }
+    wholes = dict.fromkeys(groups, 0.0)
+    for group, share in zip(groups, shares, strict=True):
+        wholes[group] += share
     for one, share, group in zip(guessed, shares, groups, strict=True):
         level, row = one["at"]
         if level not in found:

@@ -372,6 +372,11 @@ class TreePosterior:
         return SpannedRows.of(self.loads)
 
     @cached_property
+    def spanned_alone(self) -> SpannedRows:
+        """`alone`, likewise."""
+        return SpannedRows.of(self.alone())
+
+    @cached_property
     def spanned_own_loads(self) -> SpannedRows:
         """The own parts' loads, likewise: all days of an estimate need them."""
         return SpannedRows.of(self.own_loads())
@@ -397,7 +402,7 @@ class TreePosterior:
         return np.asarray(before - self.means_of_pulled(*self.pulled(column[None]), steps)[0] @ times)
 
     def pulled(self, columns: Floats) -> tuple[Floats, Floats]:
-        """Return what covariances are multiplied with for the means of other residuals, of nodes and own parts.
+        """Return what the shared and the own covariances are multiplied with for means of other residuals.
 
         columns: (n_columns, n_nodes, n). The first, in the eigenbasis, is Sigma^-1 times these residuals, 0
         where a node was not measured.

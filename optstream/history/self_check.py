@@ -77,7 +77,7 @@ def _tests(
 ) -> Iterator[tuple[NDArray[np.int64], Floats, Floats]]:
     """Yield nodes, a of each, (n, n_chosen), and C of each, (n, n_chosen, n_chosen)."""
     basis, count = posterior.basis[chosen], int(chosen.sum())
-    alone, loads = SpannedRows.of(posterior.alone()), posterior.spanned_loads
+    alone, loads = posterior.spanned_alone, posterior.spanned_loads
     of_alone = alone.weighed(basis).reshape(-1, count * count)
     of_loads = loads.products(basis, posterior.kept).reshape(-1, count * count)
     a_part = max(1, AT_ONCE // (count * count))
