@@ -13,6 +13,7 @@ from optstream.ledger.database import lease_time
 from optstream.ledger.hash_chain import append, check_contains, move
 from optstream.ledger.records import (
     GuaranteeLoss,
+    Key,
     ReleaseState,
     Reservation,
     StreamTerms,
@@ -23,10 +24,8 @@ from optstream.ledger.records import (
 )
 from optstream.ledger.schema import (
     GrantRow,
-    Key,
     ReleaseRow,
     StreamRow,
-    describe,
     find_row,
     giving_up,
     insert_row,
@@ -49,9 +48,7 @@ REDRAWS_THAT_VOID = 3
 class Request:
     """The arguments of `reserve`, checked."""
 
-    stream: str
-    period: str
-    revision: int
+    key: Key
     plan: tuple[Spend, ...]
     owner: str
     now: datetime
@@ -61,28 +58,17 @@ class Request:
     is_drawn: bool
 
     def __post_init__(self) -> None:
-        check_key(*self.key)
+        check_key(self.key)
         check_name(self.owner, "owner of a release")
         if not self.plan:
             raise ParameterError(
                 "a plan must have at least one spend: a measurement that costs nothing is a mistake"
             )
 
-    @property
-    def key(self) -> Key:
-        """The requested release."""
-        return self.stream, self.period, self.revision
-
-    @property
-    def named(self) -> str:
-        return describe(*self.key)
-
 
 def reserve(
     connection: Connection,
-    stream: str,
-    period: str,
-    revision: int,
+    key: Key,
     spends: Sequence[Spend],
     owner: str,
     now: datetime,
@@ -110,19 +96,17 @@ def reserve(
     the change is durable.
     """
     now = lease_time(connection, now)
-    request = Request(
-        stream, period, revision, tuple(spends), owner, now, lease, terms, restatements_epsilon, is_drawn
-    )
-    row, grant = lock(connection, stream)
+    request = Request(key, tuple(spends), owner, now, lease, terms, restatements_epsilon, is_drawn)
+    row, grant = lock(connection, key.stream)
     check_contains(connection, catalogue_heads)
     check_currency(request.plan, "epsilon" if grant.delta is None else "rho")
     _check_guarantee(connection, row, request)
-    release = find_row(connection, *request.key)
+    release = find_row(connection, request.key)
     if release is None:
         _check_earlier_revision(connection, request)
         return _insert(connection, row, grant, request)
     if release.state != ReleaseState.RESERVED:
-        raise LedgerError(f"{request.named} is {release.state} already: {_advice(release)}")
+        raise LedgerError(f"{request.key} is {release.state} already: {_advice(release)}")
     return _take_over(connection, grant, release, request)
 
 
@@ -143,8 +127,8 @@ def _check_guarantee(connection: Connection, stream: StreamRow, request: Request
     changed = terms_of(connection, stream).differing(request.terms)
     if changed:
         raise LedgerError(
-            f"the {', '.join(changed)} of stream {request.stream!r} changed while this run was under way; "
-            "nothing was reserved: run it again"
+            f"the {', '.join(changed)} of stream {request.key.stream!r} changed while this run was under "
+            "way; nothing was reserved: run it again"
         )
     model = request.terms.model
     for spend in request.plan:
@@ -152,22 +136,22 @@ def _check_guarantee(connection: Connection, stream: StreamRow, request: Request
             continue
         if (spend.alpha_units, spend.leaves_changed) != (model.alpha_units, model.leaves_per_step):
             raise LedgerError(
-                f"the plan of {request.named} is priced for another alpha or unit than its stream"
+                f"the plan of {request.key} is priced for another alpha or unit than its stream"
             )
         if isinstance(spend, JointSpend) and spend.n_nodes > 1 and model.unit == "roaming":
             raise LedgerError(
-                f"the plan of {request.named} has joint noise for {spend.n_nodes} nodes, which is priced for "
+                f"the plan of {request.key} has joint noise for {spend.n_nodes} nodes, which is priced for "
                 "customers who stay in one leaf of a period, and those of its stream may change it"
             )
 
 
 def _check_earlier_revision(connection: Connection, request: Request) -> None:
-    if request.revision == 0:
+    if request.key.revision == 0:
         return
-    earlier = find_row(connection, request.stream, request.period, request.revision - 1)
+    earlier = find_row(connection, request.key._replace(revision=request.key.revision - 1))
     if earlier is None or earlier.state not in (ReleaseState.PUBLISHED, ReleaseState.VOID):
         raise LedgerError(
-            f"{request.named} needs revision {request.revision - 1} to be PUBLISHED or VOID first"
+            f"{request.key} needs revision {request.key.revision - 1} to be PUBLISHED or VOID first"
         )
 
 
@@ -180,11 +164,13 @@ def _insert(connection: Connection, stream: StreamRow, grant: GrantRow, request:
         **_charge(grant, request.plan, generation=1),
         **dict.fromkeys(UNKNOWN_AT_FIRST),
     }
-    key = {"stream_id": stream.id, "period": request.period, "revision": request.revision}
+    key = {"stream_id": stream.id, "period": request.key.period, "revision": request.key.revision}
     release_id = insert_row(connection, ReleaseRow, **key, **columns)
     store(connection, grant, release_id, 1, request.plan)
-    append(connection, stream.id, "reserved", request.now, columns, (request.period, request.revision))
-    return Reservation(*request.key, 1)
+    append(
+        connection, stream.id, "reserved", request.now, columns, (request.key.period, request.key.revision)
+    )
+    return Reservation(request.key, 1)
 
 
 def _take_over(
@@ -193,16 +179,16 @@ def _take_over(
     """Give a RESERVED release to the caller: its owner's lease is over, or it never began to draw."""
     alive = release.lease_until > stamp(request.now)
     if alive and release.owner != request.owner:
-        raise lease_error(release, request.named)
+        raise lease_error(release, request.key)
     if alive and release.drawing:
         # a live owner that reserves again did not die: it raised, and a redraw could depend on the draw
         raise LedgerError(
-            f"{request.named}: this run began its draw and recorded no outcome; {giving_up(request.period)}"
+            f"{request.key}: this run began its draw and recorded no outcome; {giving_up(request.key.period)}"
         )
     if release.compromised is not None:
         raise BudgetError(
-            f"{request.named}: its noise was declared compromised ({release.compromised}), and it is never "
-            f"drawn again; {giving_up(request.period)}"
+            f"{request.key}: its noise was declared compromised ({release.compromised}), and it is never "
+            f"drawn again; {giving_up(request.key.period)}"
         )
     same_plan = (release.spends_hash, release.amendment) == (
         spends_hash(grant.id, request.plan),
@@ -210,19 +196,19 @@ def _take_over(
     )
     if (release.drawing or release.redraws) and not same_plan:
         raise LedgerError(
-            f"{request.named} was being drawn under another plan when its owner died: run it again under the "
-            f"same configuration and history, or {giving_up(request.period)}"
+            f"{request.key} was being drawn under another plan when its owner died: run it again under the "
+            f"same configuration and history, or {giving_up(request.key.period)}"
         )
     if release.drawing and request.is_drawn:
         # its owner died between durable measurements and their record: the draw stays begun, and is the one
         columns = {**_ownership(request, fence=release.fence + 1), "drawing": True}
         move(connection, release, "taken over", request.now, **columns)
-        return Reservation(*request.key, release.fence + 1, release.redraws, True)
+        return Reservation(request.key, release.fence + 1, release.redraws, True)
     redraws = release.redraws + bool(release.drawing)
     if redraws >= REDRAWS_THAT_VOID:
         reason = f"its owner died {redraws} times while drawing"
         give_up(connection, release, reason, request.now, redraws=redraws)
-        return LedgerError(f"{request.named} is VOID and stays charged: {reason}; find out what kills it")
+        return LedgerError(f"{request.key} is VOID and stays charged: {reason}; find out what kills it")
     columns = {**_ownership(request, fence=release.fence + 1), "redraws": redraws}
     if not same_plan:
         # nothing was drawn under the old plan, and its owner is fenced off from drawing
@@ -230,7 +216,7 @@ def _take_over(
         store(connection, grant, release.id, release.generation + 1, request.plan)
         columns |= _charge(grant, request.plan, release.generation + 1)
     move(connection, release, "taken over", request.now, **columns)
-    return Reservation(*request.key, release.fence + 1, redraws)
+    return Reservation(request.key, release.fence + 1, redraws)
 
 
 def _ownership(request: Request, fence: int) -> dict[str, object]:
@@ -255,24 +241,24 @@ def _check_windows(
     """Raise BudgetError if a plan takes a window above a guarantee, or above the restatements' share."""
     if grant.windows == "aligned":
         raise LedgerError(
-            f"{request.named}: privacy budget {grant.name!r} was declared for windows inside one period "
+            f"{request.key}: privacy budget {grant.name!r} was declared for windows inside one period "
             '(windows = "aligned"), under which nothing is released any more: declare one for every window '
             "with `optstream ledger amend`"
         )
     steps = hull(request.plan)
     others = () if without is None else (ReleaseRow.id != without,)
-    if request.revision and request.restatements_epsilon is not None:
+    if request.key.revision and request.restatements_epsilon is not None:
         restated = (ReleaseRow.stream_id == stream_id, ReleaseRow.revision > 0)
         cost = cost_touching(connection, grant, steps, request.plan, *restated, *others)
         if cost.epsilon > request.restatements_epsilon:
             raise BudgetError(
-                f"{request.named}: restatements would cost the window from step {cost.first_step} "
+                f"{request.key}: restatements would cost the window from step {cost.first_step} "
                 f"{_exactly(cost.epsilon)}, and {_exactly(request.restatements_epsilon)} is kept back for "
                 "them. Nothing was reserved: no further restatement fits these windows"
             )
     for kept in losses_with(connection, grant, request.plan, *others):
         if kept.is_broken:
-            raise BudgetError(f"{request.named}: {_broken(grant, kept)}")
+            raise BudgetError(f"{request.key}: {_broken(grant, kept)}")
 
 
 def _broken(grant: GrantRow, kept: GuaranteeLoss) -> str:

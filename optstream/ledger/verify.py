@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from sqlite3 import OperationalError
+from typing import Any
 
 import orjson
 from sqlalchemy import ColumnElement, Connection, Engine, Select, func, or_, select
@@ -21,7 +22,7 @@ from optstream.ledger.accounting import (
 )
 from optstream.ledger.database import reading
 from optstream.ledger.hash_chain import GENESIS, HASHED, PlainEvent, hashes_of
-from optstream.ledger.records import Entries, StreamTerms, continues, trees_of_event
+from optstream.ledger.records import Entries, Key, StreamTerms, continues, trees_of_event
 from optstream.ledger.schema import (
     AmendmentRow,
     EventRow,
@@ -32,7 +33,6 @@ from optstream.ledger.schema import (
     StreamRow,
     VintageRow,
     any_text,
-    describe,
     event_body,
     is_undecodable,
     plain_batches,
@@ -47,11 +47,11 @@ from optstream.ledger.terms import OF_GRANT
 _PLAIN_EVENTS: Select[PlainEvent] = select(*(getattr(EventRow, name) for name in (*HASHED, "hash")))
 EventColumns = dict[str, object]
 """The columns of an event with their new values, of any type, as they were read."""
-Named = tuple[str, int | None]
+Named = tuple[str, Any]
 """Period and revision, as an event has them."""
-Generation = tuple[str, int | None, object]
+Generation = tuple[str, Any, object]
 """Period, revision, generation of its spends."""
-VintageColumns = dict[tuple[str, int | None, object], EventColumns]
+VintageColumns = dict[tuple[str, Any, object], EventColumns]
 """The columns of each vintage by the events, by period, revision and number."""
 EVENTS_AT_ONCE = 200
 NOTHING_RESERVED = -(2**62)
@@ -236,7 +236,7 @@ def _releases(
         found.append((release_id, period, revision, values[GENERATION], values[AMENDMENT]))
         stated = replayed.pop((period, revision), None)
         if stated is None:
-            yield f"{describe(stream.name, period, revision)}: no event tells of it"
+            yield f"{Key(stream.name, period, revision)}: no event tells of it"
             continue
         # events from before there were amendments do not say it
         stated.setdefault("amendment", 0)
@@ -251,10 +251,10 @@ def _releases(
                 for name, value, found_value in zip(REPLAYED, recorded, values, strict=True)
                 if value != found_value
             ]
-            named = describe(stream.name, period, revision)
+            named = Key(stream.name, period, revision)
             yield f"{named}: differs from what its events record in {', '.join(differing)}"
     for key in replayed:
-        yield f"{describe(stream.name, *key)}: its events are there, its row is gone"
+        yield f"{Key(stream.name, *key)}: its events are there, its row is gone"
     return found
 
 
@@ -279,7 +279,7 @@ def _spends(
         account.n_spends += len(plan)
         digest = recorded.pop((period, revision, generation), None)
         if digest != hash_of_lines(grant_id, lines_of(plan)) or not _are_numbered(plan):
-            yield f"{describe(stream.name, period, revision)}: its spends are not those of its events"
+            yield f"{Key(stream.name, period, revision)}: its spends are not those of its events"
             continue
         account.longest = max(account.longest, *map(_n_steps, plan))
         if generation == in_force:
@@ -287,7 +287,7 @@ def _spends(
                 account.history.add(position, first_step, document, amendment)
     for key, digest in recorded.items():
         if digest != nothing:
-            yield f"{describe(stream.name, *key[:2])}: its spends are gone"
+            yield f"{Key(stream.name, *key[:2])}: its spends are gone"
 
 
 def _are_numbered(plan: Sequence[PlainSpend]) -> bool:
@@ -324,7 +324,7 @@ def vintage_problems(connection: Connection, stream: StreamRow, recorded: Vintag
         .order_by(VintageRow.release_id, VintageRow.number)
     )
     for period, revision, number, *values in plain_rows(connection, query):
-        named = f"{describe(stream.name, period, revision)}, vintage {number}"
+        named = f"{Key(stream.name, period, revision)}, vintage {number}"
         stated = left.pop((period, revision, number), None)
         if stated is None:
             yield f"{named}: no event tells of it"
@@ -335,7 +335,7 @@ def vintage_problems(connection: Connection, stream: StreamRow, recorded: Vintag
         if differing:
             yield f"{named}: differs from what its events record in {', '.join(differing)}"
     for key in left:
-        yield f"{describe(stream.name, *key[:2])}, vintage {key[2]}: its events are there, its row is gone"
+        yield f"{Key(stream.name, *key[:2])}, vintage {key[2]}: its events are there, its row is gone"
 
 
 OWNED = (
