@@ -5,10 +5,7 @@ Queries go by these classes; `migrations` alone make and change databases, and a
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import datetime
-from itertools import islice
-from sqlite3 import OperationalError
 from typing import Annotated, Any, TypeVar, cast
 
 from sqlalchemy import (
@@ -235,35 +232,6 @@ def plain_rows(connection: Connection, query: Select[Columns]) -> Iterator[Colum
     """Yield the rows of a long query, of text and integers, as the driver gives them: plain tuples."""
     cursor: Any = connection.execute(query).cursor
     return iter(cursor)
-
-
-def plain_batches(connection: Connection, query: Select[Columns], n_rows: int) -> Iterator[list[Columns]]:
-    """Yield the rows as `plain_rows` does, at most so many at once."""
-    found = plain_rows(connection, query)
-    return iter(lambda: list(islice(found, n_rows)), [])
-
-
-@contextmanager
-def any_text(connection: Connection) -> Iterator[None]:
-    """Make text that is not UTF-8 come as bytes instead of raising. Of SQLite: PostgreSQL keeps none."""
-    driver: Any = connection.connection.dbapi_connection
-    driver.text_factory = _text_or_bytes
-    try:
-        yield
-    finally:
-        driver.text_factory = str
-
-
-def is_undecodable(error: OperationalError | LedgerError) -> bool:
-    """Return whether SQLite's driver raised it for text that is not UTF-8."""
-    return "Could not decode to UTF-8" in str(error)
-
-
-def _text_or_bytes(raw: bytes) -> str | bytes:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return raw
 
 
 # Rows of streams and privacy budgets: found, held to a transaction's end, read as terms and written.

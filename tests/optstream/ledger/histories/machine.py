@@ -15,7 +15,7 @@ from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger import Key, ReleaseState, open_ledger
 from optstream.ledger.database import reading
 from optstream.ledger.schema import GrantRow, StreamRow
-from optstream.ledger.verify import Account, grant_problems, stream_problems
+from optstream.ledger.verify import Account, StreamCheck, grant_problems
 from optstream.mechanisms import HistoryInformedTree, Laplace
 from optstream.noise import simulated_noise
 from tests.optstream.ledger.brute_force import Charged, above, broken, most_charged
@@ -164,7 +164,8 @@ class Histories(Population):
             row = connection.execute(select(GrantRow).where(GrantRow.name == self.grant)).one()
             account = Account()
             members = connection.execute(select(StreamRow).where(StreamRow.grant_id == row.id)).all()
-            said = [line for member in members for line in stream_problems(connection, member, account)]
+            checks = [StreamCheck(connection, member, account) for member in members]
+            said = [line for check in checks for line in check.problems()]
             said += grant_problems(connection, row, account)
         assert not said, said
         self.counts["histories"] += 1
