@@ -1,6 +1,7 @@
 """The tables, as typed rows. Exact numbers are text; spends and events are written once and never changed.
 
-Queries go by these classes; `migrations` alone make and change databases, and a test compares the two.
+Queries go by these classes; `migrations` alone make databases, with keys and constraints. A test compares the
+columns of the two.
 """
 
 import json
@@ -10,11 +11,9 @@ from typing import Annotated, Any, TypeVar, cast
 
 from sqlalchemy import (
     BigInteger,
-    CheckConstraint,
+    BindParameter,
     Column,
     Connection,
-    ForeignKey,
-    Index,
     Integer,
     ScalarSelect,
     Select,
@@ -24,7 +23,6 @@ from sqlalchemy import (
     insert,
     select,
 )
-from sqlalchemy import UniqueConstraint as Unique
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from optstream.errors import HeldError, LedgerError
@@ -45,13 +43,9 @@ SCHEMA = "0006"
 """The newest of `migrations`: numbers of four digits, each one more than the one before."""
 
 # SQLite gives a row number of its own only to a column of exactly this type
-RowId = Annotated[int, mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)]
+NUMBER = BigInteger().with_variant(Integer, "sqlite")
+RowId = Annotated[int, mapped_column(NUMBER)]
 Small = Annotated[int, mapped_column(Integer)]
-GrantId = Annotated[int, mapped_column(ForeignKey("grants.id"))]
-StreamId = Annotated[int, mapped_column(ForeignKey("streams.id"))]
-ReleaseId = Annotated[int, mapped_column(ForeignKey("releases.id"))]
-# the number of a privacy budget's amendment
-Amendment = Annotated[int, mapped_column(Integer, server_default="0")]
 
 
 class Row(DeclarativeBase):
@@ -59,7 +53,7 @@ class Row(DeclarativeBase):
 
     type_annotation_map = {str: Text, int: BigInteger, Unit: Text, Windows: Text}  # noqa: RUF012  # read once
 
-    id: Mapped[RowId]
+    id: Mapped[RowId] = mapped_column(primary_key=True)
 
 
 metadata = Row.metadata
@@ -86,19 +80,18 @@ class GrantRow(GuaranteeColumns, Row):
 
     __tablename__ = "grants"
 
-    name: Mapped[str] = mapped_column(unique=True)
+    name: Mapped[str]
     calendar: Mapped[str]
     longest_spend: Mapped[int]
-    amendment: Mapped[Amendment]
+    amendment: Mapped[Small]
 
 
 class AmendmentRow(GuaranteeColumns, Row):
     """A guarantee of a privacy budget, from its first terms (number 0) on: old spends are repriced."""
 
     __tablename__ = "amendments"
-    __table_args__ = (Unique("grant_id", "number", name="one_amendment"),)
 
-    grant_id: Mapped[GrantId]
+    grant_id: Mapped[RowId]
     number: Mapped[Small]
 
 
@@ -107,14 +100,14 @@ class StreamRow(Row):
 
     __tablename__ = "streams"
 
-    grant_id: Mapped[int] = mapped_column(ForeignKey("grants.id"), index=True)
-    name: Mapped[str] = mapped_column(unique=True)
+    grant_id: Mapped[RowId]
+    name: Mapped[str]
     model: Mapped[str]
     hierarchy_hash: Mapped[str]
     calibration: Mapped[str]
     calendar: Mapped[str]
     document: Mapped[str]
-    hierarchy: Mapped[str] = mapped_column(server_default="[]")
+    hierarchy: Mapped[str]
     head: Mapped[str]
     n_events: Mapped[int]
 
@@ -126,13 +119,8 @@ class ReleaseRow(Row):
     """
 
     __tablename__ = "releases"
-    __table_args__ = (
-        Unique("stream_id", "period", "revision", name="one_release"),
-        Index("releases_by_step", "stream_id", "first_step"),
-        CheckConstraint("state IN ('RESERVED', 'DRAWN', 'PUBLISHED', 'VOID')", name="known_state"),
-    )
 
-    stream_id: Mapped[StreamId]
+    stream_id: Mapped[RowId]
     period: Mapped[str]
     revision: Mapped[Small]
     state: Mapped[str]
@@ -149,7 +137,7 @@ class ReleaseRow(Row):
     staged_hash: Mapped[str | None]
     published_name: Mapped[str | None]
     reason: Mapped[str | None]
-    amendment: Mapped[Amendment]
+    amendment: Mapped[Small]
     withdrawn: Mapped[str | None]
     compromised: Mapped[str | None]
 
@@ -158,9 +146,8 @@ class VintageRow(Row):
     """A new estimate of a published release, from measurements that are charged already: those of `basis`."""
 
     __tablename__ = "vintages"
-    __table_args__ = (Unique("release_id", "number", name="one_vintage"),)
 
-    release_id: Mapped[ReleaseId]
+    release_id: Mapped[RowId]
     number: Mapped[Small]
     basis: Mapped[str]
     staged_hash: Mapped[str]
@@ -172,13 +159,9 @@ class SpendRow(Row):
     """A spend of one of a release's generations, and its place there."""
 
     __tablename__ = "spends"
-    __table_args__ = (
-        Unique("release_id", "generation", "position", name="one_spend"),
-        Index("spends_by_step", "grant_id", "first_step"),
-    )
 
-    grant_id: Mapped[GrantId]
-    release_id: Mapped[ReleaseId]
+    grant_id: Mapped[RowId]
+    release_id: Mapped[RowId]
     generation: Mapped[Small]
     position: Mapped[Small]
     first_step: Mapped[int]
@@ -190,9 +173,8 @@ class EventRow(Row):
     """What happened to a stream, or to the release that period and revision name."""
 
     __tablename__ = "events"
-    __table_args__ = (Unique("stream_id", "number", name="one_event"),)
 
-    stream_id: Mapped[StreamId]
+    stream_id: Mapped[RowId]
     number: Mapped[int]
     at: Mapped[str]
     kind: Mapped[str]
@@ -200,7 +182,7 @@ class EventRow(Row):
     revision: Mapped[int | None] = mapped_column(Integer)
     body: Mapped[str]
     previous: Mapped[str]
-    hash: Mapped[str] = mapped_column(unique=True)
+    hash: Mapped[str]
 
 
 # Rows, typed by their tables: read, inserted, and read as the driver gives them where there are many.
@@ -261,7 +243,7 @@ def find_stream(connection: Connection, stream: str) -> StreamRow | None:
     return one_row(connection, select(StreamRow).where(StreamRow.name == stream))
 
 
-def id_of(stream: str) -> ScalarSelect[int]:
+def id_of(stream: str | BindParameter[str]) -> ScalarSelect[int]:
     """Return the key of a stream, within a query; NULL, which equals nothing, for an unknown one."""
     return select(StreamRow.id).where(StreamRow.name == stream).scalar_subquery()
 
@@ -319,8 +301,7 @@ def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
 # Rows of releases: found, locked, and checked against a reservation and a state.
 
 _RELEASE = select(ReleaseRow).where(
-    ReleaseRow.stream_id
-    == select(StreamRow.id).where(StreamRow.name == bindparam("stream")).scalar_subquery(),
+    ReleaseRow.stream_id == id_of(bindparam("stream")),
     ReleaseRow.period == bindparam("period"),
     ReleaseRow.revision == bindparam("revision"),
 )

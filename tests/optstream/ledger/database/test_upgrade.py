@@ -82,10 +82,14 @@ def description_of(connection):
 
 
 def test_the_migrations_make_the_tables_that_the_queries_go_by(ledger, round_the_library):
+    def differences():
+        columns = {"include_object": lambda _item, _name, kind, *_: kind in ("table", "column")}
+        return compare_metadata(MigrationContext.configure(connection, opts=columns), metadata)
+
     with round_the_library() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        assert differences() == []
         connection.exec_driver_sql("ALTER TABLE releases ADD COLUMN unknown INTEGER")
-        (difference,) = compare_metadata(MigrationContext.configure(connection), metadata)
+        (difference,) = differences()
         assert difference[0] == "remove_column"
 
 
