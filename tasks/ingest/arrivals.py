@@ -115,8 +115,7 @@ LARGEST_LIST = 2**24
 LARGEST_DAY = 2**37
 """Bytes of all files of a day."""
 TABLE_LOG = re.compile(
-    r"_delta_log|_spark_metadata|\.hoodie.*|metadata|_iceberg.*|_(started|committed|vacuum)_.*",
-    re.IGNORECASE,
+    r"_delta_log|_spark_metadata|\.hoodie.*|metadata|_iceberg.*|_(started|committed|vacuum)_.*", re.IGNORECASE
 )
 """Names of the logs of tables: Delta, Spark's streams, Hudi, Iceberg, Databricks' commits."""
 LISTED = re.compile(r"(?:([0-9a-fA-F]{64}) [ *])?(.+)")

@@ -20,14 +20,15 @@ MOST_DIGITS = 38
 """Of a decimal column that polars can read; a schema may have more."""
 LARGEST_DECIMAL = 10**MOST_DIGITS
 """Above the integer of any decimal, and within 128 bits."""
-SOUND, ABSENT, INFINITE, MINUS_INFINITE, ABOVE, BELOW = KINDS = range(6)
+KINDS = ("sound", "absent", "infinite", "out_of_bounds")
 """What a reading is found to be."""
+SOUND, ABSENT, INFINITE, OUT_OF_BOUNDS = range(len(KINDS))
 Bounds = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Expressions over a value column. units: int64, 0 where absent. kind: one of `KINDS`, int64."""
+    """Expressions over a value column. units: int64, 0 where absent. kind: place in `KINDS`, int64."""
 
     units: pl.Expr
     kind: pl.Expr
@@ -92,17 +93,7 @@ def _floats(
     infinite = value.is_infinite().fill_null(False)
     absent = value.is_null() | value.is_nan().fill_null(False)
     sound = value.is_between(least, most).fill_null(False)
-    kind = (
-        pl.when(sound)
-        .then(SOUND)
-        .when(absent)
-        .then(ABSENT)
-        .when(infinite)
-        .then(pl.when(value > most).then(INFINITE).otherwise(MINUS_INFINITE))
-        .when(value > most)
-        .then(ABOVE)
-        .otherwise(BELOW)
-    )
+    kind = pl.when(sound).then(SOUND).when(absent).then(ABSENT).when(infinite).then(INFINITE)
     units = (
         pl.when(absent)
         .then(0)
@@ -114,7 +105,7 @@ def _floats(
         .then(shifted.floor().cast(pl.Int64, strict=False))
         .otherwise(_each(pl.when(sound & ~sure).then(value), count))
     )
-    return Reading(units.cast(pl.Int64), kind.cast(pl.Int64))
+    return Reading(units.cast(pl.Int64), kind.otherwise(OUT_OF_BOUNDS).cast(pl.Int64))
 
 
 def _integers(
@@ -144,10 +135,9 @@ def _integers(
         return pl.Series(values.name, np.where(values.is_null().to_numpy(), 0, units))
 
     is_long = max(-low, high) + 2 >= LARGEST_MANTISSA
-    above, below = whole > pl.lit(high, whole_type), whole < pl.lit(low, whole_type)
-    kind = pl.when(value.is_null()).then(ABSENT).when(above).then(ABOVE).when(below).then(BELOW)
-    units = _each(whole, count_long if is_long else count)
-    return Reading(units, kind.otherwise(SOUND).cast(pl.Int64))
+    sound = whole.is_between(pl.lit(low, whole_type), pl.lit(high, whole_type))
+    kind = pl.when(value.is_null()).then(ABSENT).when(sound).then(SOUND).otherwise(OUT_OF_BOUNDS)
+    return Reading(_each(whole, count_long if is_long else count), kind.cast(pl.Int64))
 
 
 def _each(value: pl.Expr, count: Callable[[pl.Series], pl.Series]) -> pl.Expr:

@@ -21,10 +21,10 @@ from multiprocessing import Pipe, parent_process
 from multiprocessing.connection import Connection as End
 from pathlib import Path
 from threading import Timer
-from typing import Any
 
 import numpy as np
 import polars as pl
+from pydantic import BaseModel
 
 from optstream.errors import DumpError, OptStreamError
 from optstream.storage.store import Location, StoreUrl
@@ -34,7 +34,7 @@ from tasks.config.fields import step_minutes
 from tasks.ingest import Dump, IngestedDay, Reader, discover
 from tasks.ingest.arrivals import parts_of, place_of
 from tasks.ingest.clock import foresee
-from tasks.ingest.days import ReadDay, read_days, read_footers, sealed
+from tasks.ingest.days import Unsealed, read_days, sealed
 from tasks.ingest.formats import UNREADABLE, facts_of
 from tasks.ingest.rows import Place
 from tasks.trusted.files import forbid_core_dumps, is_failure, unexpected
@@ -47,12 +47,7 @@ UNITS = "units"
 def request(settings: Settings, dumps: Sequence[Dump], *, footers: bool = False) -> bytes:
     """The dumps, and of the settings what reading needs: no ledger, no mechanism's keys, no folder."""
     known = settings.model_dump(mode="json", by_alias=True, exclude={"mechanism", "ledger", "folder", "file"})
-    rest = {
-        "mechanism": {"name": settings.mechanism.name},
-        "ledger": {"url": ""},
-        "folder": ".",
-        "file": ".",
-    }
+    rest = {"mechanism": {"name": settings.mechanism.name}, "ledger": {"url": ""}, "folder": ".", "file": "."}
     days = [
         {
             "day": dump.day.isoformat(),
@@ -79,77 +74,76 @@ def _located(text: str) -> Location:
     return StoreUrl(text) if "://" in text else Path(text)
 
 
-def answer(read: Sequence[ReadDay] | str) -> Iterator[bytes]:
+class _Said(BaseModel):
+    day: str
+    sound: bool
+    fits_clock: bool
+    places: list[tuple[str, str, Place]]
+
+
+class _Answer(BaseModel):
+    """What the process says first; each day's metrics follow, and a sound day's raw sums."""
+
+    error: str | None = None
+    days: list[_Said] = []
+
+
+def answer(read: Sequence[Unsealed] | str) -> Iterator[bytes]:
     """The days that were read, or in words why not, in several messages: raw sums are among them."""
     if isinstance(read, str):
-        yield json.dumps({"error": read}).encode()
+        yield _Answer(error=read).model_dump_json().encode()
         return
     days = [
-        {
-            "day": day.day.isoformat(),
-            "sound": day.units is not None,
-            "fits_clock": day.fits_clock,
-            "places": [[*key, place.file, place.step, place.found] for key, place in day.places.items()],
-        }
-        for day in read
+        _Said(
+            day=day.day.isoformat(),
+            sound=units is not None,
+            fits_clock=day.fits_clock,
+            places=[(*key, place) for key, place in day.places.items()],
+        )
+        for day, units in read
     ]
-    yield json.dumps({"days": days}).encode()
-    for day in read:
+    yield _Answer(days=days).model_dump_json().encode()
+    for day, units in read:
         yield _arrow(day.metrics)
-        if day.units is not None:
-            yield _arrow(pl.DataFrame({UNITS: day.units.ravel()}))
+        if units is not None:
+            yield _arrow(pl.DataFrame({UNITS: units.ravel()}))
 
 
-def answered(messages: Iterable[bytes], settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay] | str:
+def answered(messages: Iterable[bytes], settings: Settings, dumps: Sequence[Dump]) -> list[Unsealed] | str:
     """What `answer` said. The process has decoded files that others made, so nothing is taken for granted:
     raises OptStreamError, repeating none of it, where it is no answer to this request.
     """
     source = iter(messages)
     try:
-        given = json.loads(next(source))
-        if "error" in given:
-            return str(given["error"])
-        if [day["day"] for day in given["days"]] != [dump.day.isoformat() for dump in dumps]:
+        given = _Answer.model_validate_json(next(source))
+        if given.error is not None:
+            return given.error
+        if [said.day for said in given.days] != [dump.day.isoformat() for dump in dumps]:
             raise ValueError
-        pairs = zip(dumps, given["days"], strict=True)
+        pairs = zip(dumps, given.days, strict=True)
         return [_day(dump.day, said, source, settings) for dump, said in pairs]
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        StopIteration,
-        RecursionError,
-        *UNREADABLE,
-    ) as error:
-        if isinstance(error, OSError):
-            raise  # it is gone
+    except OSError:
+        raise  # it is gone
+    except (ValueError, KeyError, TypeError, StopIteration, *UNREADABLE):
         raise OptStreamError(
             f"{dumps[0].day}: the process that reads dumps gave no answer to what it was asked; run again"
         ) from None
 
 
-def _day(day: date, said: Any, source: Iterator[bytes], settings: Settings) -> ReadDay:
+def _day(day: date, said: _Said, source: Iterator[bytes], settings: Settings) -> Unsealed:
     leaves = settings.tree_of(day).leaves
     metrics = pl.read_ipc_stream(BytesIO(next(source)))
     if metrics["region"].to_list() != list(leaves):
         raise ValueError
     units = None
-    if said["sound"]:
+    if said.sound:
         shape = (len(leaves), settings.calendar.n_steps(day))
         sums = pl.read_ipc_stream(BytesIO(next(source)))[UNITS]
         if sums.dtype != pl.Int64 or sums.null_count():
             raise ValueError
         units = sums.to_numpy().reshape(shape).astype(np.int64)
-    places = {
-        (str(region), str(rule)): Place(
-            None if file is None else str(file),
-            None if step is None else int(step),
-            tuple(str(name) for name in found),
-        )
-        for region, rule, file, step, found in said["places"]
-    }
-    return ReadDay(day, units, metrics, places, said["fits_clock"] is True)
+    places = {(region, rule): place for region, rule, place in said.places}
+    return IngestedDay(day, None, metrics, places, said.fits_clock), units
 
 
 def _arrow(frame: pl.DataFrame) -> bytes:
@@ -210,7 +204,7 @@ def reading_apart() -> Iterator[Reader]:
     """Give a reader in a process of its own, begun again if it died; DumpError if it dies or is slow."""
     known: list[_Process] = []
 
-    def ask(settings: Settings, dumps: Sequence[Dump], seconds: float) -> list[ReadDay]:
+    def ask(settings: Settings, dumps: Sequence[Dump], seconds: float) -> list[Unsealed]:
         process = known.pop() if known else _idle() or _Process()
         try:
             found = process.ask(settings, dumps, seconds)
@@ -231,7 +225,7 @@ def reading_apart() -> Iterator[Reader]:
     def read(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
         limit = seconds_of(settings)
         try:
-            return [sealed(day, settings) for day in ask(settings, dumps, limit * len(dumps))]
+            return [sealed(*read, settings) for read in ask(settings, dumps, limit * len(dumps))]
         except _DiedError as death:
             first = death
         place, until = str(dumps[0].day), time.monotonic() + limit
@@ -267,7 +261,7 @@ def _footer_fits_clock(settings: Settings, day: date) -> bool:
         return True
     finally:
         process.kill()
-    return isinstance(found, str) or found[0].fits_clock
+    return isinstance(found, str) or found[0][0].fits_clock
 
 
 def seconds_of(settings: Settings) -> float:
@@ -334,7 +328,7 @@ class _Process:
 
     def ask(
         self, settings: Settings, dumps: Sequence[Dump], seconds: float, *, footers: bool = False
-    ) -> list[ReadDay] | str:
+    ) -> list[Unsealed] | str:
         """Return what it read, or why it could not; EOFError, OSError or OptStreamError without an answer."""
         timer = Timer(seconds, self._stop)
         timer.daemon = True
@@ -411,11 +405,11 @@ def serve(end: End) -> None:
             message = end.recv_bytes()
         except EOFError:
             return
-        found: list[ReadDay] | str
+        found: list[Unsealed] | str
         try:
             settings, dumps, footers = requested(message)
             limit(math.ceil(seconds_of(settings) * len(dumps)) + 1, _largest(dumps))
-            found = (read_footers if footers else read_days)(settings, dumps)
+            found = read_days(settings, dumps, footers=footers)
         except BaseException as error:  # a library's text may hold a reading
             if not is_failure(error):
                 raise

@@ -58,15 +58,9 @@ def test_a_leaf_without_rows_and_one_without_a_step_are_named(stream):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (
-            lambda rows: rows.drop("zone"),
-            "columns 'timestamp', 'load' and 'zone': must hold these",
-        ),
+        (lambda rows: rows.drop("zone"), "columns 'timestamp', 'load' and 'zone': must hold these"),
         (lambda rows: rows.with_columns(zone=pl.lit(84.0)), "column 'zone': must be text or whole numbers"),
-        (
-            lambda rows: rows.drop("load"),
-            "columns 'timestamp', 'load' and 'zone': must hold these",
-        ),
+        (lambda rows: rows.drop("load"), "columns 'timestamp', 'load' and 'zone': must hold these"),
     ],
 )
 def test_a_file_that_lacks_a_column_is_named(stream, change, told):

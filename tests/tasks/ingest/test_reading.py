@@ -15,8 +15,7 @@ from optstream.stream.private_period import quantise
 from tasks.config import Layout
 from tasks.ingest import clamping
 from tasks.ingest import rows as cells
-from tasks.ingest.clamping import countable, reading
-from tasks.ingest.rows import COUNTED
+from tasks.ingest.clamping import KINDS, countable, reading
 
 BOUNDS = (Fraction("-2.5"), Fraction("100.0005"))
 AWKWARD = ["0", "0.0005", "-0.0005", "0.0015", "1.0005", "2.675", "0.1", "99.9995", "100.0005", "100.0006"]
@@ -33,7 +32,7 @@ def read(series, bounds=BOUNDS, resolution=RESOLUTIONS[0]):
     found = reading("x", series.dtype, bounds, resolution)
     lazy = pl.DataFrame({"x": series}).lazy().select("x", units=found.units, kind=found.kind)
     return lazy.collect(engine="streaming").with_columns(
-        pl.col("kind").is_in(kinds).alias(name) for name, kinds in COUNTED.items()
+        (pl.col("kind") == kind).alias(name) for kind, name in enumerate(KINDS)
     )
 
 
@@ -189,7 +188,7 @@ SOUND, TIE, NEAR_TIE = 1.25, 1.0005, 1.00050000000001
 def work(monkeypatch):
     """How many files were scanned for readings, and how many readings were decided exactly."""
     done = {"scans": 0, "exact": 0}
-    scan, quantise = cells.scan, clamping.quantise
+    scan, quantise = cells.scan_file, clamping.quantise
 
     def counted_scan(file):
         done["scans"] += 1
@@ -199,7 +198,7 @@ def work(monkeypatch):
         done["exact"] += len(raw)
         return quantise(raw, resolution)
 
-    monkeypatch.setattr(cells, "scan", counted_scan)
+    monkeypatch.setattr(cells, "scan_file", counted_scan)
     monkeypatch.setattr(clamping, "quantise", counted)
     return done
 

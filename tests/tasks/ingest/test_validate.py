@@ -395,11 +395,7 @@ suite = gx.ExpectationSuite(name="any", expectations=[Odd(column="day", max_valu
 
 
 @pytest.mark.parametrize(
-    ("method", "error"),
-    [
-        ("get_validation_dependencies", "ValueError"),
-        ("_validate", "SystemExit"),
-    ],
+    ("method", "error"), [("get_validation_dependencies", "ValueError"), ("_validate", "SystemExit")]
 )
 def test_an_expectation_of_a_user_that_raises_stops_no_day(watched, method, error):
     """Whether it raises may depend on a reading."""
