@@ -132,10 +132,8 @@ MUTATIONS = (
     Mutation(
         "joint noise is no dearer for one who may now change leaves",
         "optstream/privacy/amendment.py",
-        """case JointSpend():
-            if (planned.unit, other.unit) == ("customer", "roaming") and spend.n_nodes > 1:""",
-        """case JointSpend():
-            if False:""",
+        "case JointSpend() if may_now_move and spend.n_nodes > 1:",
+        "case JointSpend() if False:",
     ),
     Mutation(
         "a group is composed as if its smallest part moved",
@@ -205,8 +203,8 @@ MUTATIONS = (
     Mutation(
         "several leaves of a step are charged once",
         "optstream/privacy/spends.py",
-        '"""What a step of weight 1 is charged."""\n        return self.leaves_changed * self.alpha_units',
-        '"""What a step of weight 1 is charged."""\n        return self.alpha_units',
+        "return self.leaves_changed * self.alpha_units",
+        "return self.alpha_units",
     ),
     Mutation(
         "chances are cut off after their first byte",

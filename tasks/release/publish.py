@@ -1,9 +1,8 @@
 """Put staged releases into the published folder, and say so in the ledger."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
-from functools import partial
 from hashlib import sha256
 
 from optstream.catalogue import (
@@ -33,18 +32,11 @@ from optstream.mechanisms import Release
 from optstream.stream import Measured, period_from
 from tasks.operate.keys import signer_of
 from tasks.release import revise
+from tasks.release.mechanism import Mechanism
 from tasks.release.revise import StagedVintage, check_later
 from tasks.release.run import Run
 from tasks.release.stages import Ended, PublishedError, Requested, Staged, Status
-from tasks.release.statement import (
-    FilesBeside,
-    as_drawn,
-    files_beside,
-    meant_otherwise,
-    published_rows,
-    statement_of,
-    with_files,
-)
+from tasks.release.statement import described, meant_otherwise, with_files
 from tasks.release.witness import bear_witness, refuse_older
 from tasks.trusted.files import read_verified
 
@@ -182,48 +174,34 @@ def _newest_vintage(run: Run, record: ReleaseRecord) -> Vintage | None:
 
 def _staged(run: Run, day: date, record: ReleaseRecord, number: int, digest: str) -> StagedStatement:
     """The bytes with this hash, staged or computed again. Raises LedgerError if there are none."""
-    estimated = partial(_estimated, run, day, record, number)
     with suppress(LedgerError, OSError):
         kept, said = read_staged(read_verified(run.settings.staging_of(day, record.revision), digest))
-        return with_files(run, day, kept, said, lambda: estimated()[0]), said
+        return with_files(run, day, kept, said, lambda: _estimated(run, day, record, number)[1]), said
+    gone = (
+        f"the staged file of {day} is gone, so bring trusted/staging or the published file back from a copy"
+    )
     try:
-        release, beside = estimated()
+        mechanism, release, later = _estimated(run, day, record, number)
+        rows, statement, _ = described(run.settings, record, number, mechanism, release, later)
     except OptStreamError as error:
-        raise LedgerError(f"{_gone(day)}: {error}") from error
-    rows = published_rows(run.settings, day, release, record.revision, number)
-    now = statement_of(run.settings, day, release, record.revision, number, beside)
-    tried = ((one, by_node) for one in _statements(run, record, now, digest) for by_node in (True, False))
-    for statement, by_node in tried:
-        with suppress(PublicationError):
-            staged = stage(rows, statement, by_node=by_node)
-            if staged.file_hash == digest:
-                return with_files(run, day, staged, statement, lambda: release), statement
+        raise LedgerError(f"{gone}: {error}") from error
+    with suppress(PublicationError, OSError):  # another version or configuration may have stated it
+        data = open_storage(run.settings.published_folder).read(manifest_file(digest), LARGEST_MANIFEST)
+        statement = Manifest.from_bytes(data).stated
+    with suppress(PublicationError):
+        staged = stage(rows, statement)
+        if staged.file_hash == digest:
+            return with_files(run, day, staged, statement, lambda: release), statement
     raise LedgerError(
-        f"{_gone(day)}: computed again from the stored measurements it has other bytes than were published; "
+        f"{gone}: computed again from the stored measurements it has other bytes than were published; "
         "this version or this configuration is another than at that time"
     )
 
 
-def _gone(day: date) -> str:
-    return (
-        f"the staged file of {day} is gone, so bring trusted/staging or the published file back from a copy"
-    )
-
-
-def _statements(
-    run: Run, record: ReleaseRecord, now: ReleaseStatement, digest: str
-) -> Iterator[ReleaseStatement]:
-    """What the file may have said of itself: only one whose file has the recorded hash is published."""
-    yield now
-    with suppress(PublicationError, OSError):
-        yield as_drawn(run.settings, record, now)
-    with suppress(PublicationError, OSError):
-        data = open_storage(run.settings.published_folder).read(manifest_file(digest), LARGEST_MANIFEST)
-        yield Manifest.from_bytes(data).stated
-
-
-def _estimated(run: Run, day: date, record: ReleaseRecord, number: int) -> tuple[Release, FilesBeside]:
-    """The release as it follows from the stored measurements, and the files beside it: the same each time."""
+def _estimated(
+    run: Run, day: date, record: ReleaseRecord, number: int
+) -> tuple[Mechanism, Release, Sequence[date]]:
+    """The mechanism, its release of the stored measurements, and the later days of a new estimate."""
     if number:
         return revise.estimated_again(run, record, number)
     folder = run.settings.measurements_of(day, record.revision)
@@ -231,8 +209,7 @@ def _estimated(run: Run, day: date, record: ReleaseRecord, number: int) -> tuple
     if otherwise := meant_otherwise(run.settings, day, record):
         raise LedgerError(otherwise)
     mechanism = run.mechanism_of(day, record.revision)
-    release = mechanism.estimate(measured)
-    return release, files_beside(run.settings, day, record.revision, mechanism, release)
+    return mechanism, mechanism.estimate(measured), ()
 
 
 def _published(run: Run, day: date, staged: StagedStatement, days: Collection[date]) -> Publication:

@@ -19,7 +19,7 @@ from tasks.release.estimate import keep_bytes
 from tasks.release.mechanism import Mechanism, rests_on_known_noise
 from tasks.release.run import Run
 from tasks.release.stages import Ended, Estimated, Lease, Stage, Staged, Status
-from tasks.release.statement import FilesBeside, described, files_beside, meant_otherwise, with_files
+from tasks.release.statement import described, meant_otherwise, with_files
 from tasks.trusted.files import read_verified
 
 # Which published days are due a new estimate, by what is measured of them and of the days after.
@@ -285,8 +285,10 @@ def _rests_on(
     return mechanism, own, later
 
 
-def estimated_again(run: Run, record: ReleaseRecord, number: int) -> tuple[Release, FilesBeside]:
-    """Return a vintage that was published before, and its files; LedgerError where its inputs are gone."""
+def estimated_again(
+    run: Run, record: ReleaseRecord, number: int
+) -> tuple[Mechanism, Release, Sequence[date]]:
+    """Return a published vintage, its mechanism and its later days; LedgerError where its inputs are gone."""
     known = run.ledger.vintages_of(record.key)
     (basis,) = (one.basis for one in known if one.number == number)
     due = due_once(run, record, basis)
@@ -294,6 +296,4 @@ def estimated_again(run: Run, record: ReleaseRecord, number: int) -> tuple[Relea
     if isinstance(rests_on, str):
         raise LedgerError(rests_on)
     mechanism, own, later = rests_on
-    release = _estimate(mechanism, own, later)
-    days = _days(due, later)
-    return release, files_beside(run.settings, due.day, due.revision, mechanism, release, days)
+    return mechanism, _estimate(mechanism, own, later), _days(due, later)
