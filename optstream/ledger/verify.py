@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from sqlite3 import OperationalError
-from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Engine, Select, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Engine, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from optstream.errors import LedgerError, OptStreamError
@@ -40,9 +39,9 @@ from optstream.ledger.schema import (
 )
 from optstream.ledger.terms import OF_GRANT
 
-Body = dict[str, Any]
+Body = dict[str, object]
 """The columns of an event with their new values, of any type, as they were read."""
-Place = tuple[Any, ...]
+Place = tuple[object, ...]
 """Period and revision, as an event has them; with a third, the number of a vintage, or of a generation."""
 
 
@@ -50,7 +49,7 @@ def _names(table: type[Row], *without: str) -> list[str]:
     return [column.name for column in table.__table__.columns if column.name not in ("id", *without)]
 
 
-def _columns(table: type[Row], names: Iterable[str]) -> list[InstrumentedAttribute[Any]]:
+def _columns(table: type[Row], names: Iterable[str]) -> list[InstrumentedAttribute[object]]:
     return [getattr(table, name) for name in names]
 
 
@@ -95,10 +94,10 @@ class StreamCheck:
         vintages = named.join(VintageRow, ReleaseRow.id == VintageRow.release_id)
         vintages = vintages.add_columns(VintageRow.number, *_columns(VintageRow, OF_VINTAGE))
         vintages = vintages.order_by(VintageRow.release_id, VintageRow.number)
-        yield from self._rows(vintages, 3, OF_VINTAGE, self.vintages)
+        yield from self._rows(plain_rows(self.connection, vintages), 3, OF_VINTAGE, self.vintages)
         releases = named.add_columns(*_columns(ReleaseRow, OF_RELEASE))
         releases = releases.order_by(ReleaseRow.first_step, ReleaseRow.id)
-        yield from self._rows(releases, 2, OF_RELEASE, self.releases)
+        yield from self._rows(plain_rows(self.connection, releases), 2, OF_RELEASE, self.releases)
         yield from self._spends()
 
     def _chain(self) -> Iterator[str]:
@@ -161,10 +160,14 @@ class StreamCheck:
                 self.spends[period, revision, body.get("generation", 0)] = body["spends_hash"]
 
     def _rows(
-        self, query: Select[Any], n_named: int, names: Sequence[str], recorded: dict[Place, Body]
+        self,
+        rows: Iterator[tuple[object, ...]],
+        n_named: int,
+        names: Sequence[str],
+        recorded: dict[Place, Body],
     ) -> Iterator[str]:
         """Yield what differs between rows, of which `n_named` columns name the row, and their events."""
-        for row in plain_rows(self.connection, query):
+        for row in rows:
             place, values = row[:n_named], row[n_named:]
             stated = recorded.pop(place, None)
             if stated is None:
@@ -178,8 +181,8 @@ class StreamCheck:
         for place in recorded:
             yield f"{self._named(place)}: its events are there, its row is gone"
 
-    def _named(self, place: Sequence[Any]) -> str:
-        return ", vintage ".join([str(Key(self.stream.name, *place[:2])), *map(str, place[2:])])
+    def _named(self, place: Sequence[object]) -> str:
+        return ", vintage ".join([str(Key._make((self.stream.name, *place[:2]))), *map(str, place[2:])])
 
     def _spends(self) -> Iterator[str]:
         """Compare every generation of spends with its recorded hash; charge the one in force if it agrees."""
@@ -277,7 +280,9 @@ def grant_problems(connection: Connection, grant: GrantRow, account: Account) ->
 
 def _guarantees_as_recorded(grant: GrantRow, found: Iterable[AmendmentRow], account: Account) -> bool:
     """Return whether the guarantees that price spends (found: amendments) are those of the events."""
-    kept = {row.number: [getattr(row, name) for name in GUARANTEE_COLUMNS] for row in found}
+    kept: dict[object, object] = {
+        row.number: [getattr(row, name) for name in GUARANTEE_COLUMNS] for row in found
+    }
     recorded = {number: stated for (name, number), stated in account.guarantees.items() if name == grant.name}
     if sorted(row.number for row in found) != list(range(grant.amendment + 1)):
         return False
@@ -345,7 +350,8 @@ def verify(engine: Engine) -> list[str]:
         if "Could not decode to UTF-8" not in str(error):
             raise
     with reading(engine) as connection:
-        driver: Any = connection.connection.dbapi_connection
+        driver = connection.connection.driver_connection
+        assert driver is not None
         driver.text_factory = _text_or_bytes
         try:
             return list(problems(connection))
