@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields
 from datetime import date, datetime, timedelta
 from difflib import SequenceMatcher
 from fractions import Fraction
-from functools import cached_property
 from math import floor, inf, isfinite, log
 from pathlib import Path
 from typing import Literal
@@ -75,46 +74,39 @@ class AuditRecord:
 
 def last_audit(settings: Settings) -> AuditRecord | None:
     """The newest record that can be read; None without any."""
-    try:
-        paths = sorted(settings.audits_folder.glob("*.json"), reverse=True)
-    except OSError:
-        return None
-    for path in paths:
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            record = json.loads(path.read_bytes())
-            if record["format"] == FORMAT:
-                same = record["configuration_hash"] == settings.configuration_hash
-                return AuditRecord(
-                    datetime.fromisoformat(record["at"]), bool(record["audit"]["passed"]), same
-                )
+    with suppress(OSError):
+        for path in sorted(settings.audits_folder.glob("*.json"), reverse=True):
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                record = json.loads(path.read_bytes())
+                if record["format"] == FORMAT:
+                    at, passed = datetime.fromisoformat(record["at"]), bool(record["audit"]["passed"])
+                    return AuditRecord(
+                        at, passed, record["configuration_hash"] == settings.configuration_hash
+                    )
     return None
 
 
 # The newest published day by its stored measurements, which are noisy; no dump is opened.
 
 
-def _newest_published(releases: Mapping[date, ReleaseOutline]) -> date | None:
-    published = (day for day, one in releases.items() if one.state is ReleaseState.PUBLISHED)
-    return max(published, default=None)
-
-
 def _of_newest(
     settings: Settings, releases: Mapping[date, ReleaseOutline]
-) -> tuple[tuple[date, ...], dict[date, tuple[str, ...]]]:
-    """Return what the newest day's self-check found unlike all others, and which covariates it lacked."""
-    day, has_check = _newest_published(releases), settings.mechanism.kind.has_self_check
+) -> tuple[date | None, dict[date, tuple[str, ...]]]:
+    """Return the day if its self-check found it unlike all others, and which covariates it lacked."""
+    published = (day for day, one in releases.items() if one.state is ReleaseState.PUBLISHED)
+    day, has_check = max(published, default=None), settings.mechanism.kind.has_self_check
     if day is None or not (has_check or settings.covariates.given):
-        return (), {}
-    release, unlike = releases[day], tuple[date, ...]()
+        return None, {}
+    release, unlike = releases[day], None
     try:
         folder = settings.measurements_of(day, release.revision)
         measured = Measured.from_bytes(read_verified(folder, release.measurements_hash))
     except (LedgerError, ParameterError, OSError):
-        return (), {}
+        return None, {}
     if has_check:
         with suppress(ParameterError):
             events = mechanism_for(settings, day, release.revision).events(measured)
-            unlike = tuple(ORIGIN + timedelta(days=number) for number in events)
+            unlike = day if day in {ORIGIN + timedelta(days=number) for number in events} else None
     return unlike, _missing_covariates(settings, day, measured)
 
 
@@ -402,7 +394,7 @@ class Facts:
     budget: Budget
     page: BudgetSummary | None
     audit: AuditRecord | None
-    unlike: tuple[date, ...] = ()
+    unlike: date | None = None
     lost: Mapping[date, str] = field(default_factory=dict)
     suspect: Mapping[date, Mapping[str, Suspect]] = field(default_factory=dict, repr=False)
     far: tuple[Comparison, ...] = ()
@@ -411,12 +403,6 @@ class Facts:
     user_suites: Mapping[date, tuple[str, ...]] = field(default_factory=dict, repr=False)
     unsaid_noise: tuple[tuple[str, str], ...] = ()
     clock_ahead: str | None = None
-
-    @cached_property
-    def newest_unlike(self) -> date | None:
-        """The newest published day, if it is one of those that were unlike all others."""
-        newest = _newest_published(self.releases)
-        return newest if newest in self.unlike else None
 
     def days(self, settings: Settings) -> list[date]:
         """Return the days, or hours, to be looked at, first to last."""
