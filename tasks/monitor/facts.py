@@ -23,7 +23,7 @@ from optstream.catalogue.index import DayEntry, day_entries
 from optstream.catalogue.layout import DATA
 from optstream.catalogue.page import check_page
 from optstream.errors import LedgerError, OptStreamError, ParameterError, PublicationError
-from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
+from optstream.ledger import Key, Ledger, ReleaseOutline, ReleaseState
 from optstream.stream import AggregationTree, Measured, day_of, period_from
 from optstream.stream.calendar import ORIGIN
 from optstream.stream.covariate import Covariate
@@ -508,7 +508,7 @@ def _holds(settings: Settings, ledger: Ledger, releases: Mapping[date, ReleaseOu
     stream, found = settings.stream.name, {}
     taken = [ledger.event_times(stream, kind) for kind in _TAKEN] if under_way else []
     for day, one in under_way.items():
-        record = ledger.find(stream, one.period, one.revision)
+        record = ledger.find(Key(stream, one.period, one.revision))
         if record is not None:
             times = (each.get((one.period, one.revision)) for each in taken)
             since = max(filter(None, times), default=record.lease_until)

@@ -32,7 +32,7 @@ from optstream.errors import (
     OptStreamError,
     PublicationError,
 )
-from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
+from optstream.ledger import Key, Ledger, ReleaseOutline, ReleaseState
 from optstream.ledger.records import LONGEST_LEASE
 from optstream.noise import NoiseSource, secure_noise
 from optstream.storage.store import StoreUrl, open_store
@@ -315,7 +315,7 @@ def _clock(settings: Settings, ledger: Ledger, now: datetime) -> Lines:
 def _leases(ledger: Ledger, stream: str, outlines: Iterable[ReleaseOutline], clock: datetime) -> Lines:
     """Leases that end later than any lease can, and days that no run has processed for longer than that."""
     for one in outlines:
-        record = ledger.find(stream, one.period, one.revision) if one.state.is_under_way else None
+        record = ledger.find(Key(stream, one.period, one.revision)) if one.state.is_under_way else None
         if record is None:
             continue
         place, until = f"{one.period} revision {one.revision}", _minute(record.lease_until)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from optstream.errors import PublicationError
-from optstream.ledger import ReleaseEvent, ReleaseRecord, Vintage
+from optstream.ledger import Key, ReleaseEvent, ReleaseRecord, Vintage
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.storage.store import Location
 from optstream.stream import day_of
@@ -83,8 +83,8 @@ def read_day(settings: Settings, day: date) -> DayFacts:
         if ledger is None or newest is None:
             return DayFacts(arrival, files, results, objected)
         revisions = range(newest.revision + 1)
-        records = tuple(filter(None, (ledger.find(stream, period, one) for one in revisions)))
-        vintages = {one: ledger.vintages_of(stream, period, one) for one in revisions}
+        records = tuple(filter(None, (ledger.find(Key(stream, period, one)) for one in revisions)))
+        vintages = {one: ledger.vintages_of(Key(stream, period, one)) for one in revisions}
         events = ledger.events_of(stream, period)
     return DayFacts(arrival, files, results, objected, records, vintages, events, _curve(settings, day))
 

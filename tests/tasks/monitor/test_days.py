@@ -8,6 +8,7 @@ import pytest
 
 from optstream.catalogue import find_catalogue, read_catalogue
 from optstream.errors import LedgerError
+from optstream.ledger import Key
 from optstream.stream import Calendar
 from tasks.ingest.clock import clock_ahead, foresee
 from tasks.monitor.alarms import Severity
@@ -104,8 +105,8 @@ def test_void_withdrawn_and_restated(watched):
     watched.configure('restatement_share = "0"', 'restatement_share = "1/2"')
     watched.released(ONE)
     watched.release(TWO, steps=STEPS[:6])
-    watched.ledger.void("two-regions", str(TWO), 0, "a person said so", watched.now)
-    watched.ledger.withdraw("two-regions", str(ONE), 0, "a wrong meter", watched.now)
+    watched.ledger.void(Key("two-regions", str(TWO)), "a person said so", watched.now)
+    watched.ledger.withdraw(Key("two-regions", str(ONE)), "a wrong meter", watched.now)
     assert watched.states() == {1: "withdrawn", 2: "void"}
     # the ledger alone was told: readers have the day all the same
     assert watched.alarms() == [("withdrawn", 1, None), ("void", 2, None)]

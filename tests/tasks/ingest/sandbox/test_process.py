@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from optstream.errors import DumpError, OptStreamError
-from optstream.ledger import open_ledger
+from optstream.ledger import Key, open_ledger
 from optstream.measurement.sums import open_private_period
 from optstream.noise import secure_noise
 from tasks.ingest import discover, ingest
@@ -250,7 +250,7 @@ def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(meter
         with pytest.raises(DumpError) as refused:
             read(metered.settings, dumps[:1])
         monkeypatch.undo()
-        assert ledger.find("small", DAY.isoformat()) is None
+        assert ledger.find(Key("small", DAY.isoformat())) is None
         assert len(read(metered.settings, dumps[1:])) == 1
     ledger.close()
     told = str(refused.value)
