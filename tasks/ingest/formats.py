@@ -20,7 +20,7 @@ from optstream.storage.parquet import claims_of
 from optstream.storage.store import Location, StoreUrl, open_store
 from tasks.config import Layout, Settings
 from tasks.ingest.clamping import countable
-from tasks.ingest.clock import fits_clock, start_of
+from tasks.ingest.clock import start_of
 
 HASHED_AT_ONCE = 2**23
 """Bytes of one request while an object is read from end to end."""
@@ -223,7 +223,8 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
     if not pages_are_whole(file.path, read):
         return replace(file, broken="damaged_page")
     zoned = stamp.time_zone is not None
-    file = replace(file, fits_clock=fits_clock(settings.calendar, zoned=zoned))
+    # do they name each step once where the clock changes?
+    file = replace(file, fits_clock=zoned == (settings.calendar.day == "elapsed"))
     start = start_of(settings.calendar, day, zoned=zoned)
     if start is None:
         return replace(file, broken="clock")

@@ -242,23 +242,18 @@ def reading_apart() -> Iterator[Reader]:
 
 def clock_before_ingest(settings: Settings, day: date) -> str | None:
     """Return what `foresee` says of a day's timestamps, by the footer of one file, if there is one."""
-    return foresee(settings.calendar, day, _footer_fits_clock(settings, day))
-
-
-def _footer_fits_clock(settings: Settings, day: date) -> bool:
-    dump = discover(settings, [day])[day]
-    if not isinstance(dump, Dump):
-        return True
-    part = next(number for number, own in enumerate(dump.files) if own)
-    files = tuple(own[:1] if number == part else () for number, own in enumerate(dump.files))
-    first, process = replace(dump, files=files, hashes={}), _Process()
-    try:
-        found = process.ask(settings, [first], seconds_of(settings), footers=True)
-    except (EOFError, OSError, OptStreamError):
-        return True
-    finally:
-        process.kill()
-    return isinstance(found, str) or found[0][0].fits_clock
+    fits, dump = True, discover(settings, [day])[day]
+    if isinstance(dump, Dump):
+        part = next(number for number, own in enumerate(dump.files) if own)
+        files = tuple(own[:1] if number == part else () for number, own in enumerate(dump.files))
+        first, process = replace(dump, files=files, hashes={}), _Process()
+        try:
+            with suppress(EOFError, OSError, OptStreamError):
+                found = process.ask(settings, [first], seconds_of(settings), footers=True)
+                fits = isinstance(found, str) or found[0][0].fits_clock
+        finally:
+            process.kill()
+    return foresee(settings.calendar, day, fits)
 
 
 def seconds_of(settings: Settings) -> float:

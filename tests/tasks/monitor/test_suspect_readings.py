@@ -32,8 +32,7 @@ def test_the_newest_verdict_of_the_day_counts_and_others_do_not(small):
     stream = small()
     assert shares(stream, DAY) == {}
     for later, load in ((1, 1e9), (2, 40.0)):
-        for region in ("84", "11"):
-            stream.write(region, stream.rows(load))
+        stream.fill(load)
         judged(stream, NOW + timedelta(minutes=later))
     assert shares(stream, DAY) == {"84": NOTHING, "11": NOTHING}
     assert shares(stream, DAY + timedelta(days=1)) == {}

@@ -68,9 +68,7 @@ def metered(stream):
 
 def spoilt(spoil):
     def make(stream):
-        for day in (DAY, NEXT):
-            for region in ("84", "11"):
-                stream.write(region, stream.rows(1.0, day), day)
+        stream.fill(1.0, DAY, NEXT)
         path = stream.folder("84") / "part-0.parquet"
         path.write_bytes(spoil(path.read_bytes()))
 
@@ -128,8 +126,7 @@ def test_what_is_missing_or_strange_is_told(small, upload):
 
 def test_an_object_that_changes_while_it_is_read_is_refused(small, upload):
     stream = small()
-    for region in ("84", "11"):
-        stream.write(region, stream.rows(1.0))
+    stream.fill(1.0)
     moved = upload(stream)
     dump = found(moved)
     other = stream.write("84", stream.rows(2.0)).read_bytes()
@@ -163,8 +160,7 @@ def test_a_store_that_cannot_be_reached_makes_days_wait(small, s3_server, monkey
 
 def test_names_that_readers_of_urls_mistake_are_refused(small, upload):
     stream = small()
-    for region in ("84", "11"):
-        stream.write(region, stream.rows(1.0))
+    stream.fill(1.0)
     moved = upload(stream)
     moved.filesystem.pipe_file(f"{moved.root}/region=84/date=2025-01-15/a%41.parquet", b"x")
     assert "must have a name without" in str(found(moved))
@@ -172,9 +168,7 @@ def test_names_that_readers_of_urls_mistake_are_refused(small, upload):
 
 def test_a_file_list_is_law(small, upload):
     stream = small(marker='file_list = "_FILES"')
-    for region in ("84", "11"):
-        stream.write(region, stream.rows(1.0))
-        (stream.folder(region) / "_FILES").write_text("part-0.parquet\n")
+    stream.fill(1.0, listed="part-0.parquet\n")
     moved = upload(stream)
     assert not isinstance(found(moved), Exception)
     moved.filesystem.pipe_file(f"{moved.root}/region=84/date=2025-01-15/_FILES", b"part-1.parquet\n")
