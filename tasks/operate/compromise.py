@@ -19,12 +19,12 @@ def compromise(settings: Settings, ledger: Ledger, day: date, reason: str, now: 
     everything, and raw state that is left is destroyed.
     """
     refuse_older(settings, ledger)
-    stream, known = settings.stream.name, dict[tuple[str, int], ReleaseRecord]()
+    known = dict[tuple[str, int], ReleaseRecord]()
     # looked at again after the last mark: a draw that began before a mark is found, one that begins after it
     # is refused, or goes on from nothing (`tasks.release.draw`)
     while more := [one for one in _sharing(settings, ledger, day) if (one.period, one.revision) not in known]:
         for record in more:
-            ledger.compromise(stream, record.period, record.revision, reason, now)
+            ledger.compromise(record.key, reason, now)
             destroy_raw(settings.measurements_of(period_from(record.period), record.revision))
             known[record.period, record.revision] = record
     bear_witness(settings, ledger, "the noise is marked as known, permanently, and ")

@@ -455,7 +455,7 @@ def write_proposal(settings: Settings, keys: Mapping[str, Mapping[str, Any]], pa
     """Write the configuration with other keys to a new file next to it, or ConfigurationError and no file."""
     if path.absolute().parent != settings.file.parent:
         raise ConfigurationError(
-            f"--write {path} must lie in {settings.file.parent}, beside the configuration: its "
+            f"--write {path} must lie in {settings.file.parent}, next to the configuration: its "
             "relative paths start there"
         )
     document = tomlkit.parse(settings.file.read_bytes().decode("utf-8"))
