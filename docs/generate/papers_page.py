@@ -46,7 +46,7 @@ def papers_page() -> str:
         lines += [f"| {paper['title']} | " + " | ".join(str(counts[state]) for state in STATES) + " |"]
     for paper in every:
         lines += ["", f"## {paper['title']}", "", paper["text"], ""]
-        lines += ["| in the text | what | where | found, and what differs |", "| --- " * 4 + "|"]
+        lines += ["| in the text | where | found, and what differs |", "| --- " * 3 + "|"]
         lines += [_row(entry) for entry in paper["entry"]]
     return "\n".join([*lines, ""])
 
@@ -56,7 +56,8 @@ def _row(entry: dict[str, Any]) -> str:
     where += [f"`{test.rsplit('/', 1)[-1]}`" for test in entry.get("tests", ())]
     told = [entry[key] for key in ("found", "differs", "why") if key in entry]
     state = [] if entry["state"] == "built" else [f"*{entry['state']}*"]
-    cells = (entry["at"], entry["what"], ", ".join(state + where), " ".join(told))
+    text = f"**{entry['at']}**: {entry['what']}"
+    cells = (text, ", ".join(state + where), " ".join(told))
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -11,12 +11,12 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.errors import ParameterError
 from optstream.history.blocks import Blocks
 from optstream.history.counts import tree_above, typical_above
 from optstream.history.plan import PlannedBlocks, PlannedNoise, expected_error, expected_level_errors
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
 from optstream.measurement.blocks import DriftingBlocks, drifting_blocks
+from optstream.mechanisms.joint_groups import unplanned_length
 from optstream.noise.joint import LARGEST_GROUP
 from optstream.privacy.rules import Draws, Horizon, cut_evenly, errs_less, worst_of_cycle
 from optstream.privacy.spends import Group
@@ -52,11 +52,7 @@ class BlockGroups:
         Every whole block is in one of them. Privacy: Lemma 16; a public rule.
         """
         if n_steps not in self.period_lengths:
-            listed = ", ".join(map(str, self.period_lengths))
-            raise ParameterError(
-                f"period_lengths are {listed}, and this period has {n_steps} steps: say so in advance, for "
-                'joint noise depends on it; step by step there is noise = "laplace" alone'
-            )
+            raise unplanned_length(n_steps, self.period_lengths)
         return self._cut(first_step, n_steps)
 
     @cached_property

@@ -33,7 +33,7 @@ from optstream.history.posterior import Seen
 from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, Component, constant
 from optstream.measurement.blocks import BLOCKS, DriftingBlocks, drifting_blocks, measure_blocks
 from optstream.measurement.priced import LinearSpend
-from optstream.mechanisms.base import Mechanism, OnlineMechanism, SeriesMechanism, memory_of, own_state
+from optstream.mechanisms.base import Mechanism, SeriesMechanism, memory_of, own_state
 from optstream.mechanisms.blocks import (
     BlockGroups,
     Figures,
@@ -47,10 +47,10 @@ from optstream.mechanisms.blocks import (
 )
 from optstream.mechanisms.hierarchical import NAME as LEVELS
 from optstream.mechanisms.hierarchical import Hierarchical, level_states
-from optstream.mechanisms.joint_groups import JointTerms, Noise
+from optstream.mechanisms.joint_groups import JointMechanism, Noise
 from optstream.mechanisms.period_release import Release
 from optstream.noise import NoiseSource
-from optstream.privacy import JointSpend, PrivacyModel, Spend
+from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.exact import Exact, exact, make_plain, whole
 from optstream.privacy.rules import Horizon, Layer, groups_with_headroom, layers_with_headroom
 from optstream.privacy.spends import (
@@ -298,7 +298,7 @@ def period_and_nearby_blocks(
 
 
 @dataclass(frozen=True)
-class HistoryInformed(InformedMechanism, OnlineMechanism):
+class HistoryInformed(InformedMechanism, JointMechanism):
     """Sums of short blocks with Laplace or joint noise; every step estimated from those of the last weeks.
 
     Measured are `n_blocks` blocks of `block_length` steps in any window, each with all that it may lose, at
@@ -348,7 +348,6 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
     noise_is_known: ClassVar[bool] = False
     takes_covariates: ClassVar[bool] = True
     chooses_shares: ClassVar[bool] = True
-    compares_noise: ClassVar[bool] = True
     tree_class: ClassVar[str | None] = "HistoryInformedTree"
     new_state: ClassVar[Mapping[str, Any]] = {"mechanism": NAME}
 
@@ -424,23 +423,13 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
         return _joint_groups(self)
 
     @property
-    def joint_terms(self) -> JointTerms:
-        """What says whether noise may be joint."""
-        return JointTerms(self.noise, self.period_lengths, self.n_nodes, self.declared_leaves, self.horizon)
+    def is_joint(self) -> bool:
+        """Whether there are groups of joint noise."""
+        return self.joint_groups is not None
 
     @property
-    def epsilon(self) -> Fraction:
-        """What any window costs: m * L steps of it, or the groups that it meets, each alpha / scale."""
-        return self._charges * self.unit_charge
-
-    @property
-    def unit_charge(self) -> Fraction:
-        """What a measured step is charged, or a step of a group's largest part in a window."""
-        return self.alpha_units / self._scale(self.model.pure_epsilon / self._charges)
-
-    @property
-    def _charges(self) -> int:
-        """How many unit charges a window has at most."""
+    def window_charges(self) -> int:
+        """The steps of a window's blocks, or the groups that it meets at most by their largest block."""
         groups = self.joint_groups
         return self.blocks.n_blocks * self.blocks.length if groups is None else groups.worst
 
@@ -465,7 +454,7 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[LinearSpend, ...]:
         """Return one spend: the steps of the blocks, or groups, for which all windows have headroom."""
         groups = self._groups(n_steps, first_step, own_state(state, NAME))
-        return (self._spend(groups, n_steps, first_step),)
+        return (self._grouped_spend(BLOCKS, first_step, n_steps, groups),)
 
     @property
     def figures(self) -> Figures:
@@ -511,22 +500,6 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
             self.model.pure_epsilon,
         )
 
-    def _spend(self, groups: tuple[Group, ...], n_steps: int, first_step: int) -> LinearSpend:
-        joint = self.joint_groups
-        if joint is None:
-            if self.noise == "joint":
-                raise ParameterError(
-                    'n_nodes of HistoryInformed must be given for noise = "joint": a group is priced for the '
-                    "series that it is drawn for; a tree says it for each level"
-                )
-            measured = set(chain.from_iterable(chain.from_iterable(groups)))
-            weights = tuple(int(step in measured) for step in range(n_steps))
-            return self._step_spend(BLOCKS, first_step, weights, self.model.pure_epsilon / self._charges)
-        assert self.n_nodes is not None  # there would be no groups
-        scale = self._scale(self.model.pure_epsilon / joint.worst)
-        alpha, leaves = self.model.alpha_units, self.model.leaves_per_step
-        return JointSpend(0, BLOCKS, first_step, n_steps, groups, scale, alpha, self.n_nodes, leaves)
-
     @property
     def pattern(self) -> "HistoryInformed":
         """Itself."""
@@ -570,7 +543,7 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
                 )
         memory = own_state(self.prepared(state, period.first_step), NAME)
         groups = self._groups(period.n_steps, period.first_step, memory)
-        spend = self._spend(groups, period.n_steps, period.first_step)
+        spend = self._grouped_spend(BLOCKS, period.first_step, period.n_steps, groups)
         belief = self._belief(memory)
         history = BlockHistory.from_document(memory.get("history"), period.n_leaves)
         measured = measure_blocks(period, tuple(chain.from_iterable(groups)), spend, noise)

@@ -154,34 +154,30 @@ def write_dump(
     marker: str | None = "_SUCCESS",
     file_list: str | None = None,
 ) -> bool:
-    """Write one dump and then its marker; return False if the same was there, whole. Raises DumpError
+    """Write one dump, whole with its marker; return False if the same was there. Raises DumpError
     where another lies: real data are never overwritten.
     """
     target = dump_folder(folder, region, day)
     announcement, text = (file_list, f"{PART}\n") if file_list else (marker or "_SUCCESS", "")
-    if not target.exists():
-        staging = target.parent / f".writing-{target.name}-{os.getpid()}"
-        staging.mkdir(parents=True, exist_ok=True)
-        try:
-            rows.write_parquet(staging / PART)
-            staging.rename(target)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-    elif not _holds(target, rows):
-        raise DumpError(
-            f"{target} already holds another dump; nothing is overwritten: write into another folder, "
-            "or remove that one"
-        )
-    elif (target / announcement).exists():
-        return False
-    _write_text(target / announcement, text)
-    return True
-
-
-def _write_text(target: Path, text: str) -> None:
+    if target.exists():
+        if not _holds(target, rows):
+            raise DumpError(
+                f"{target} already holds another dump; nothing is overwritten: write into another folder, "
+                "or remove that one"
+            )
+        if (target / announcement).exists():
+            return False
+        (target / announcement).write_text(text, encoding="utf-8")
+        return True
     staging = target.parent / f".writing-{target.name}-{os.getpid()}"
-    staging.write_text(text, encoding="utf-8")
-    staging.replace(target)
+    staging.mkdir(parents=True, exist_ok=True)
+    try:
+        rows.write_parquet(staging / PART)
+        (staging / announcement).write_text(text, encoding="utf-8")
+        staging.rename(target)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return True
 
 
 def _holds(target: Path, rows: pl.DataFrame) -> bool:

@@ -8,8 +8,8 @@ import pytest
 
 from optstream.stream import Calendar
 from tasks.config import Layout
-from tasks.operate import simulate as write_dumps
 from tasks.operate.simulate import simulate
+from tests.failing import raising
 
 pytestmark = pytest.mark.slow
 
@@ -34,24 +34,19 @@ def test_any_range_and_any_leaves_give_the_same_day(tmp_path: Path) -> None:
     assert read(tmp_path / "short", "53", day).equals(read(tmp_path / "long", "53", day))
 
 
-def test_the_marker_comes_last_and_a_killed_dump_is_completed(
+def test_a_dump_is_whole_or_absent_and_one_without_its_marker_is_completed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "region=84" / f"date={MONDAY}"
-    seen: list[list[str]] = []
-
-    def killed(target: Path, text: str) -> None:
-        seen.append(sorted(path.name for path in folder.iterdir()))
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr(write_dumps, "_write_text", killed)
+        patch.setattr(Path, "rename", raising(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[MONDAY])
-    assert seen == [["part-0.parquet"]]
-    assert not (folder / "_SUCCESS").exists()
-    assert simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[MONDAY]).n_written == 1
-    assert sorted(path.name for path in folder.iterdir()) == ["_SUCCESS", "part-0.parquet"]
+    assert list(folder.parent.iterdir()) == []
+    for _ in range(2):
+        assert simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[MONDAY]).n_written == 1
+        assert sorted(path.name for path in folder.iterdir()) == ["_SUCCESS", "part-0.parquet"]
+        (folder / "_SUCCESS").unlink()
 
 
 @pytest.mark.parametrize(
