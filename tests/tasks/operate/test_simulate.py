@@ -8,7 +8,7 @@ import pytest
 
 from optstream.stream import Calendar
 from tasks.config import Layout
-from tasks.operate.simulate import simulate
+from tasks.operate.simulate import CUSTOMERS, simulate
 from tests.failing import raising
 
 pytestmark = pytest.mark.slow
@@ -44,7 +44,7 @@ def test_a_dump_is_whole_or_absent_and_one_without_its_marker_is_completed(
             simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[MONDAY])
     assert list(folder.parent.iterdir()) == []
     for _ in range(2):
-        assert simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[MONDAY]).n_written == 1
+        assert simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[MONDAY]) == [True]
         assert sorted(path.name for path in folder.iterdir()) == ["_SUCCESS", "part-0.parquet"]
         (folder / "_SUCCESS").unlink()
 
@@ -67,13 +67,12 @@ def test_metered_dumps_have_a_row_a_customer_and_step(tmp_path: Path) -> None:
         calendar=PARIS,
         days=[MONDAY],
         schema="metered",
-        customers_per_leaf=20,
         layout_of=lambda day: Layout("kwh", customer="meter"),
     )
     rows = pl.concat([read(tmp_path, leaf, MONDAY) for leaf in "ab"])
     assert rows.columns == ["meter", "timestamp", "kwh"]
     assert rows.select("meter", "timestamp").is_unique().all()
-    assert rows["meter"].n_unique() == 40
-    assert rows.height == 40 * 48
+    assert rows["meter"].n_unique() == 2 * CUSTOMERS
+    assert rows.height == 2 * CUSTOMERS * 48
     assert rows["kwh"].min() >= 0
     assert 0.3 < rows["kwh"].mean() < 1.0
