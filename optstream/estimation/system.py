@@ -19,6 +19,12 @@ REFINED = 2
 """Rounds of iterative refinement with a margin, for nodes that are known far better than cells."""
 MOST_APART = 2.0**36
 """With a margin, how much larger a cell's variance may be than the least of a node above it."""
+MOST_RATIO = 2.0**20
+"""With a margin, of a cell's variance to the least above it, where weights are not those of the noise: the
+error of what is subtracted grows with its square.
+"""
+SAME = 1e-9
+"""Relative: weights and variances that differ by less are the same."""
 SMALL = 2.0**-80
 """Imaginary part of a precision, relative to the real one, by which a derivative is taken."""
 
@@ -262,17 +268,22 @@ def noise_through(precision: Floats, noise: Floats, tree: AggregationTree) -> Fl
 
     P_n f_n has covariance N_n. With G(P) the covariance of all values given precisions P, their noise is G N
     G' = -dG(P + h N)/dh, and the derivative is the imaginary part of G at an imaginary h: exact, without a
-    difference. nan for problems with a noise that is nan.
+    difference. nan for problems with a noise that is nan, and with a margin where weights are not those of
+    the noise and a cell is hardly known next to its nodes above (`MOST_RATIO`).
     Source: Squire and Trapp 1998, "Using complex variables to estimate derivatives of real functions".
     """
     holders, found = holders_of(tree), np.empty(precision.shape[:-1])
-    seen = precision[..., 0, 0] > 0
-    ratio = diagonal(noise)[seen] / diagonal(precision)[seen]
-    small = SMALL / max(float(np.nanmax(ratio, initial=0.0)), 1e-300)
-    moved = precision + 1j * (small * noise)
+    unknown, seen = np.isnan(noise).any(axis=(0, 2, 3)), precision[..., 0, 0] > 0
+    noise = np.nan_to_num(noise)
+    most = float((diagonal(noise)[seen] / diagonal(precision)[seen]).max(initial=1e-300))
+    moved = precision + 1j * (SMALL / most * noise)
     system = System(holders, moved[holders.above], inverses(moved[holders.leaves]))
-    found[holders.leaves], found[holders.above] = (-part.imag / small for part in system.variances())
-    found[:, np.isnan(noise).any(axis=(0, 2, 3))] = np.nan
+    if holders.n_margin and not np.allclose(noise, precision, rtol=SAME, atol=0.0):
+        largest = np.abs(system.free).max(axis=(0, 2, 3)) * precision[holders.above].max(axis=(0, 2, 3))
+        unknown |= largest > MOST_RATIO
+    of_leaves, of_above = (part.imag * (-most / SMALL) for part in system.variances())
+    found[holders.leaves], found[holders.above] = of_leaves, of_above
+    found[:, unknown] = np.nan
     return np.maximum(found, 0.0)
 
 

@@ -10,12 +10,10 @@ from optstream.errors import ParameterError
 from optstream.estimation.estimate import UNKNOWN
 from optstream.estimation.problem import LeastSquares, least_squares, targets_of
 from optstream.estimation.reconstruct import interpolation_matrix, seen_points
-from optstream.estimation.system import known_enough, noise_through
+from optstream.estimation.system import SAME, known_enough, noise_through
 from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
 
 Floats = NDArray[np.float64]
-SAME = 1e-9
-"""Relative: weights and variances that differ by less are the same."""
 
 
 def noise_variances(
@@ -53,7 +51,8 @@ def reconciled_variances(weights: Floats, own: Floats, tree: AggregationTree) ->
     """Return the variance of each value once the nodes add up, step by step, (n_nodes, n_steps).
 
     `own` is the noise variance of each node's value before, `weights` its weight in the least squares. nan
-    for all nodes of a step where one is not known.
+    for all nodes of a step where one is not known; for a lattice also where a weight is not that of the
+    noise.
     """
     weights = known_enough(weights, tree)
     entering = weights**2 * np.where(weights > 0, own, 0.0)
