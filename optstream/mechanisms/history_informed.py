@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.least_squares import consistent
+from optstream.estimation.least_squares import BoundRule, consistent
+from optstream.estimation.problem import LeastSquares, least_squares
 from optstream.history.blocks import BlockHistory
 from optstream.history.changed_tree import GUESSED, carried_levels, guesses, refined
 from optstream.history.count_draws import count_draws
@@ -889,6 +890,12 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
             nearest = consistent(merged, self.tree, [], "variance", bound, "joint")
             values, optimality, unbounded = nearest.values, nearest.optimality, values
         return Estimate(values, variances, optimality=optimality, unbounded=unbounded), draws
+
+    def program(self, release: Release) -> tuple[LeastSquares, BoundRule]:
+        """Return the least squares of its posterior, each value by its own variance."""
+        assert release.standard_errors is not None
+        merged = release.measured.seen_as(release.unbounded, release.standard_errors**2)
+        return least_squares(merged, self.tree, [], "variance"), "joint"
 
     def measured(self, measured: Measured) -> bool:
         """Return whether its parts are block sums at each measured level's nodes of this tree."""

@@ -23,6 +23,7 @@ from optstream import mechanisms
 from optstream.catalogue.about import LONGEST_LINE, TEXTS, About
 from optstream.catalogue.replicates import MOST_REPLICATES
 from optstream.errors import ParameterError
+from optstream.estimation.constraints import Kind
 from optstream.mechanisms.period_release import REPLICATES
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, TreeChange
@@ -1034,6 +1035,75 @@ def _covariates(covariates: Covariates, mechanism: Mechanism, trees: Trees) -> I
             yield f"{place} nodes must be of the hierarchy, {known}; got {unknown[0]!r:.80}"
 
 
+# [[constraints]]: public facts that estimates keep.
+
+CONSTRAINTS = "[[constraints]]"
+FACTS, WHERE = get_args(Kind), ("nodes", "level", "weights")
+TOTALS = (
+    "the path of a .csv file with columns node, date and total, relative to the configuration file's folder "
+    "or absolute"
+)
+MOST_VALUES = 200_000
+"""Nodes times steps of a day, of which one program is solved in minutes."""
+
+
+class PublicFact(Section):
+    """One constraint: naming it, or its file, asserts that it is public."""
+
+    nodes: Listed[str] = Field((), max_length=1000, description="a list of at most 1000 nodes")
+    level: int | Name | None = Field(None, description="a level, the root's 0, or the name of a margin")
+    weights: dict[str, Number] = Field({}, max_length=1000, description='a table node = "weight in a sum"')
+    at_most: Number | None = Field(None, description='a decimal string such as "5200"')
+    most_change: NotNegative | None = Field(None, description='a decimal string of at least 0, such as "300"')
+    never_falls: bool = Field(False, description="true or false")
+    totals: Text | None = Field(None, pattern=r"\.csv$", description=TOTALS)
+
+    @property
+    def facts(self) -> list[Kind]:
+        """The facts that it states; a configuration that loads has one of each."""
+        return [key for key in FACTS if key in self.model_fields_set and getattr(self, key) is not False]
+
+    def sums_in(self, tree: AggregationTree) -> list[dict[str, float]]:
+        """Return the weighted nodes of each sum that it tells of; of nodes that the tree has."""
+        levels = [k for k in range(tree.n_levels) if self.level in (k, tree.level_name(k))]
+        nodes = [*self.nodes, *(tree.nodes[place] for level in levels for place in tree.levels[level])]
+        weighted = {node: float(weight) for node, weight in self.weights.items()}
+        sums = [weighted] if weighted else [{node: 1.0} for node in nodes]
+        return [one for one in sums if set(one) <= set(tree.nodes)]
+
+
+class Constraints(Section):
+    """All of them, in the file's order."""
+
+    given: Listed[PublicFact] = Field(
+        (), max_length=100, description=f"a list of at most 100 tables, each headed {CONSTRAINTS}"
+    )
+
+
+@rule
+def _constraints(constraints: Constraints, stream: Stream, trees: Trees) -> Iterator[str]:
+    cells = max((len(tree.nodes) for tree in trees), default=1) * (24 * 60 // step_minutes(stream.step))
+    if constraints.given and cells > MOST_VALUES:
+        yield f"{CONSTRAINTS} is for at most {MOST_VALUES:,} nodes times steps of a day; got {cells:,}"
+    for number, one in enumerate(constraints.given, 1):
+        place = f"{CONSTRAINTS} {number}:"
+        facts, where = one.facts, [key for key in WHERE if key in one.model_fields_set]
+        if len(facts) != 1:
+            yield f"{place} must have one of the keys {', '.join(FACTS)}; got {', '.join(facts) or 'none'}"
+        elif len(where) != (one.totals is None) or (one.weights and one.at_most is None):
+            yield (
+                f"{place} must have one of the keys {', '.join(WHERE)}, weights with at_most alone, and none "
+                f"with totals, whose file names nodes; got {', '.join(where) or 'none'} with {facts[0]}"
+            )
+        elif one.totals is not None and stream.period == "hour":
+            yield f'{place} totals is of whole days; leave it out for stream.period "hour"'
+        known = {node for tree in trees for node in tree.nodes}
+        unknown = [node for node in (*one.nodes, *one.weights) if node not in known]
+        if known and (unknown or (one.level is not None and not any(map(one.sums_in, trees)))):
+            got = f"node {unknown[0]!r:.80}" if unknown else f"level {one.level!r:.80}"
+            yield f"{place} must be of the hierarchy, such as {trees[0].leaves[0]!r:.80}; got {got}"
+
+
 @rule
 def _hours(
     stream: Stream, mechanism: Mechanism, release: Release | None = None, covariates: Covariates | None = None
@@ -1078,6 +1148,7 @@ class Tables(Section):
     schedule: Schedule | None = None
     contracts: Contracts | None = None
     covariates: Covariates = Covariates()
+    constraints: Constraints = Constraints()
 
 
 SECTIONS: dict[str, type[Section]] = {
@@ -1085,5 +1156,5 @@ SECTIONS: dict[str, type[Section]] = {
     for name, field in Tables.model_fields.items()
 }
 """By what the file calls them."""
-OPTIONAL = ("watch", "release", "schedule", "contracts", "covariates")
+OPTIONAL = ("watch", "release", "schedule", "contracts", "covariates", "constraints")
 """Tables that are None, or empty, where they are left out."""

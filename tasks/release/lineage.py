@@ -186,6 +186,8 @@ def _estimate_words(statement: ReleaseStatement) -> str:
         words = "revised estimate of measurements that were charged before; nothing more is spent"
     if statement.consistency and not statement.consistency.converged:
         words += f". {statement.consistency.in_words}"
+    if statement.constraints and not statement.constraints.converged:
+        words += f". {statement.constraints.in_words}"
     return words
 
 

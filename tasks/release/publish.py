@@ -33,6 +33,7 @@ from optstream.mechanisms import Release
 from optstream.stream import Measured, period_from
 from tasks.operate.keys import signer_of
 from tasks.release import revise
+from tasks.release.constraints import estimate_of
 from tasks.release.revise import StagedVintage, check_later
 from tasks.release.run import Run
 from tasks.release.stages import Ended, PublishedError, Requested, Staged, Status
@@ -232,7 +233,7 @@ def _estimated(run: Run, day: date, record: ReleaseRecord, number: int) -> tuple
     if otherwise := meant_otherwise(run.settings, day, record):
         raise LedgerError(otherwise)
     mechanism = run.mechanism_of(day, record.revision)
-    release = mechanism.estimate(measured)
+    release = estimate_of(run.settings, day, mechanism, measured)
     return release, files_beside(run.settings, day, record.revision, mechanism, release)
 
 
