@@ -113,7 +113,7 @@ class Constraints(Document):
     @classmethod
     def rounded(cls, facts: Any, kept: Kept, residual: float) -> "Constraints":
         """Round gap and residual up to one digit, so that another processor's last bits change nothing."""
-        gap, residual = (_up(min(max(one, LEAST), MOST)) for one in (kept.gap, residual))
+        gap, residual = (_up(float(f"{min(max(x, LEAST), MOST):.6g}")) for x in (kept.gap, residual))
         return cls(facts=facts, gap=gap, residual=residual, converged=kept.converged)
 
     def _derived(self) -> Mapping[str, Any]:

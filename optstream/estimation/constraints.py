@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from optstream.estimation.bounded import held_from_above
 from optstream.estimation.least_squares import BoundRule
 from optstream.estimation.problem import LeastSquares
-from optstream.estimation.rounding import BITS
 from optstream.stream import AggregationTree
 
 if TYPE_CHECKING:
@@ -68,11 +67,7 @@ class Fact:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Values that keep facts, (n_nodes, n_steps), and the certificate of the program that was solved.
-
-    gap: primal less dual objective, the sum of weights * misfit^2 / 2. converged: whether the solver reached
-    its tolerance.
-    """
+    """Values that keep facts, (n_nodes, n_steps), and the program's primal less dual objective."""
 
     values: Floats
     facts: tuple[Fact, ...]
@@ -96,6 +91,8 @@ def keep(
     values. "held" takes two steps: the facts alone, in the metric of the noise; then with the bound, which is
     paid for below held parents as without facts, for leaves near the bound would move these.
     """
+    from optstream.estimation.rounding import BITS  # loads what settings alone do not need
+
     (problem, rule), start, found = estimate, free, Kept(bounded, tuple(facts))
     if rule == "held":
         if not _hold(facts, free):
@@ -218,30 +215,26 @@ def clash(
     if not asked:
         return (), False
     sums = _sums_of(asked, tree)
-    keys = np.random.default_rng(0).uniform(size=len(asked)) @ sums
+    keys = np.sin(np.arange(1.0, len(asked) + 1)) @ sums  # which no sum of others equals
     _, first, counts = np.unique(keys, return_index=True, return_counts=True)
-    rows, is_total = sums[:, first].toarray(), np.array([fact.kind == "totals" for fact in asked])
+    rows, is_total = sums[:, first], np.array([fact.kind == "totals" for fact in asked])
     figures = np.array([fact.most for fact in asked]) / np.where(is_total, n_steps, 1)
-    sizes = np.abs([*figures, lower_bound])
-    unit = float(min(sizes[sizes > 0], default=1.0))
+    unit = min((abs(one) for one in (*figures.tolist(), lower_bound) if one), default=1.0)
 
     def multipliers(places: Sequence[int], bound: float | None) -> list[int]:
         """Return which of some facts have multipliers; none where they do not clash."""
-        at, total = list(places), is_total[places]
-        one, missed = cvxpy.Variable(len(counts)), cvxpy.Variable(len(at), nonneg=True)
-        beyond = rows[at] @ one - figures[at] / unit
-        limits = [beyond <= missed, cvxpy.multiply(total, -beyond) <= missed]
-        floor = [] if bound is None else [one >= counts * bound / unit]
+        at = np.array(places)
+        values, missed = cvxpy.Variable(len(counts)), cvxpy.Variable(len(at), nonneg=True)
+        beyond = rows[at] @ values - figures[at] / unit
+        limits = [beyond <= missed, cvxpy.multiply(is_total[at], -beyond) <= missed]
+        floor = [] if bound is None else [values >= counts * bound / unit]
         least = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum(missed)), [*limits, *floor])
-        if least.solve(solver=cvxpy.HIGHS) <= CLASHES:
-            return []
-        pulls = sum(np.abs(limit.dual_value) for limit in limits)
-        return [place for place, pull in zip(at, pulls, strict=True) if pull > 0]
+        clashes = least.solve(solver=cvxpy.HIGHS) > CLASHES
+        return at[sum(limit.dual_value != 0 for limit in limits) > 0].tolist() if clashes else []
 
-    found, bound = multipliers(range(len(asked)), lower_bound), None
-    if found and not multipliers(found, None):
-        bound = lower_bound
-    for place in list(found):
+    found = multipliers(range(len(asked)), lower_bound)
+    bound = lower_bound if found and not multipliers(found, None) else None
+    for place in found:
         others = [one for one in found if one != place]
         if others and multipliers(others, bound):
             found = others

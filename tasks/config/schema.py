@@ -1038,38 +1038,48 @@ def _covariates(covariates: Covariates, mechanism: Mechanism, trees: Trees) -> I
 # [[constraints]]: public facts that estimates keep.
 
 CONSTRAINTS = "[[constraints]]"
-FACTS, WHERE = get_args(Kind), ("nodes", "level", "weights")
-TOTALS = (
-    "the path of a .csv file with columns node, date and total, relative to the configuration file's folder "
-    "or absolute"
-)
+FACTS = ("at_most", "most_change", "totals")
 MOST_VALUES = 200_000
-"""Nodes times steps of a day, of which one program is solved in minutes."""
+"""Nodes times steps of a day, of which a program is solved within minutes."""
 
 
 class PublicFact(Section):
     """One constraint: naming it, or its file, asserts that it is public."""
 
-    nodes: Listed[str] = Field((), max_length=1000, description="a list of at most 1000 nodes")
-    level: int | Name | None = Field(None, description="a level, the root's 0, or the name of a margin")
-    weights: dict[str, Number] = Field({}, max_length=1000, description='a table node = "weight in a sum"')
+    nodes: Listed[str] | dict[str, Number] | int | Name = Field(
+        (),
+        description='a list of nodes such as ["84"], a table node = "weight", or a level: its number, the '
+        "root's 0, or the name of a margin",
+    )
     at_most: Number | None = Field(None, description='a decimal string such as "5200"')
-    most_change: NotNegative | None = Field(None, description='a decimal string of at least 0, such as "300"')
-    never_falls: bool = Field(False, description="true or false")
-    totals: Text | None = Field(None, pattern=r"\.csv$", description=TOTALS)
+    most_change: NotNegative | Literal["up"] | None = Field(
+        None, description='a decimal string of at least 0, such as "300", or "up" for what never falls'
+    )
+    totals: Text | None = Field(
+        None, pattern=r"\.csv$", description="the path of a .csv file with columns node, date and total"
+    )
 
     @property
     def facts(self) -> list[Kind]:
         """The facts that it states; a configuration that loads has one of each."""
-        return [key for key in FACTS if key in self.model_fields_set and getattr(self, key) is not False]
+        known: dict[str, Kind | None] = {
+            "at_most": "at_most",
+            "most_change": "never_falls" if self.most_change == "up" else "most_change",
+            "totals": "totals",
+        }
+        return [kind for key, kind in known.items() if kind and getattr(self, key) is not None]
 
     def sums_in(self, tree: AggregationTree) -> list[dict[str, float]]:
-        """Return the weighted nodes of each sum that it tells of; of nodes that the tree has."""
-        levels = [k for k in range(tree.n_levels) if self.level in (k, tree.level_name(k))]
-        nodes = [*self.nodes, *(tree.nodes[place] for level in levels for place in tree.levels[level])]
-        weighted = {node: float(weight) for node, weight in self.weights.items()}
-        sums = [weighted] if weighted else [{node: 1.0} for node in nodes]
-        return [one for one in sums if set(one) <= set(tree.nodes)]
+        """Return the weights of each sum that it tells of, of nodes that the tree has."""
+        nodes, known = self.nodes, set(tree.nodes)
+        if isinstance(nodes, dict):
+            sums = [{node: float(weight) for node, weight in nodes.items()}]
+        elif isinstance(nodes, tuple):
+            sums = [{node: 1.0} for node in nodes]
+        else:
+            levels = [k for k in range(tree.n_levels) if nodes in (k, tree.level_name(k))]
+            sums = [{tree.nodes[place]: 1.0} for level in levels for place in tree.levels[level]]
+        return [one for one in sums if one.keys() <= known]
 
 
 class Constraints(Section):
@@ -1085,23 +1095,24 @@ def _constraints(constraints: Constraints, stream: Stream, trees: Trees) -> Iter
     cells = max((len(tree.nodes) for tree in trees), default=1) * (24 * 60 // step_minutes(stream.step))
     if constraints.given and cells > MOST_VALUES:
         yield f"{CONSTRAINTS} is for at most {MOST_VALUES:,} nodes times steps of a day; got {cells:,}"
+    known = {node for tree in trees for node in tree.nodes}
     for number, one in enumerate(constraints.given, 1):
-        place = f"{CONSTRAINTS} {number}:"
-        facts, where = one.facts, [key for key in WHERE if key in one.model_fields_set]
-        if len(facts) != 1:
-            yield f"{place} must have one of the keys {', '.join(FACTS)}; got {', '.join(facts) or 'none'}"
-        elif len(where) != (one.totals is None) or (one.weights and one.at_most is None):
-            yield (
-                f"{place} must have one of the keys {', '.join(WHERE)}, weights with at_most alone, and none "
-                f"with totals, whose file names nodes; got {', '.join(where) or 'none'} with {facts[0]}"
-            )
+        place, nodes = f"{CONSTRAINTS} {number}:", one.nodes
+        if len(one.facts) != 1:
+            got = ", ".join(one.facts) or "none"
+            yield f"{place} must have one of the keys {', '.join(FACTS)}; got {got}"
+        elif bool(nodes in ((), {})) is (one.totals is None):
+            got = f"{nodes!r:.80} with {one.facts[0]}"
+            yield f"{place} must have nodes, or totals, whose file names them; got {got}"
         elif one.totals is not None and stream.period == "hour":
             yield f'{place} totals is of whole days; leave it out for stream.period "hour"'
-        known = {node for tree in trees for node in tree.nodes}
-        unknown = [node for node in (*one.nodes, *one.weights) if node not in known]
-        if known and (unknown or (one.level is not None and not any(map(one.sums_in, trees)))):
-            got = f"node {unknown[0]!r:.80}" if unknown else f"level {one.level!r:.80}"
-            yield f"{place} must be of the hierarchy, such as {trees[0].leaves[0]!r:.80}; got {got}"
+        if isinstance(nodes, tuple | dict):
+            unknown: list[Any] = [node for node in nodes if node not in known]
+        else:
+            unknown = [nodes] if not any(map(one.sums_in, trees)) else []
+        if known and unknown:
+            got = f"{unknown[0]!r:.80}"
+            yield f"{place} nodes must be of the hierarchy, such as {trees[0].leaves[0]!r:.80}; got {got}"
 
 
 @rule

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from fractions import Fraction
 from hashlib import sha256
 
 import polars as pl
@@ -27,18 +26,19 @@ MOST_NAMED = 12
 def facts_of(settings: Settings, day: date) -> tuple[Fact, ...]:
     """Return the facts of a day, of nodes that its tree has; ConfigurationError where they clash."""
     tree, found, unit = settings.tree_of(day), list[Fact](), settings.privacy.resolution
+    place = {node: number for number, node in enumerate(tree.nodes)}
     for number, one in enumerate(settings.constraints.given, 1):
-        (kind,), most, source = one.facts, one.at_most or one.most_change or Fraction(0), None
-        if one.at_most is not None and not one.weights:
+        (kind,), most, source = one.facts, one.at_most or one.most_change or 0, None
+        if one.at_most is not None and not isinstance(one.nodes, dict):
             # lowered to whole units, as the lower bound is raised to them
             most = math.floor(one.at_most / unit) * unit
-        sums = [(float(most), weights) for weights in one.sums_in(tree)]
+        sums = [(0.0 if most == "up" else float(most), weights) for weights in one.sums_in(tree)]
         if one.totals is not None:
             source, totals = _totals(settings, number, one.totals, day)
-            sums = [(total, {node: 1.0}) for node, total in totals.items() if node in tree.nodes]
+            sums = [(total, {node: 1.0}) for node, total in totals.items() if node in place]
         for limit, weights in sums:
             named = ", ".join(f"{'' if w == 1 else f'{w:g} '}{node!r:.80}" for node, w in weights.items())
-            at = {tree.nodes.index(node): weight for node, weight in weights.items()}
+            at = {place[node]: weight for node, weight in weights.items()}
             found.append(Fact(number, f"{kind} {limit:.15g} of {named}", at, kind, limit, source))
     bound = float(settings.least_units * unit)
     clashing, at_bound = clash(found, tree, settings.calendar.n_steps(day), bound)

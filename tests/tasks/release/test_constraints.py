@@ -11,20 +11,23 @@ import optstream
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.read import read_statement
+from optstream.estimation import constraints
 from tasks.operate.doctor import examine
 from tasks.plan.dry_run import dry_run
 from tasks.release.constraints import estimate_of
 from tasks.release.stages import Status
+from tests.tasks.release.vintage_nights import DAYS as VINTAGES
+from tests.tasks.release.vintage_nights import listed, night
 
 DAYS = DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 FACTS = """[[constraints]]
 nodes = ["84"]
 at_most = "300.00055"
 [[constraints]]
-level = 0
+nodes = 0
 most_change = "150"
 [[constraints]]
-weights = { 84 = 1, 11 = "-1" }
+nodes = { 84 = 1, 11 = "-1" }
 at_most = "50"
 [[constraints]]
 totals = "totals.csv"
@@ -74,8 +77,8 @@ def test_published_values_keep_the_facts_and_say_so(facts, mechanism):
         digest = sha256(TOTALS.encode()).hexdigest()
         assert said.to_json()["facts"] == [
             {"nodes": ["84"], "at_most": "6000011/20000"},
-            {"level": 0, "most_change": "150"},
-            {"weights": {"84": "1", "11": "-1"}, "at_most": "50"},
+            {"nodes": 0, "most_change": "150"},
+            {"nodes": {"84": "1", "11": "-1"}, "at_most": "50"},
             {"totals_sha256": digest},
         ]
         assert stated(facts, day).consistency is None
@@ -147,3 +150,29 @@ def test_a_file_of_totals_that_is_none_draws_nothing_and_is_not_shown(facts, tex
     assert "[[constraints]] 4: totals 'totals.csv' must" in outcome.message
     assert "secret" not in outcome.message
     assert facts.record(DAY) is None
+
+
+def test_new_estimates_keep_the_facts_too(learning):
+    """And a cumulated series, of a level."""
+    fact = '[[constraints]]\nnodes = 1\nmost_change = "up"\n[published]\n'
+    learning.configure("[published]\n", fact)
+    for day in VINTAGES[:3]:
+        night(learning, day)
+    assert listed(learning) == {VINTAGES[0]: 2, VINTAGES[1]: 1, VINTAGES[2]: 0}
+    for day in VINTAGES[:3]:
+        said = stated(learning, day).constraints
+        assert said.residual <= 0.001 + 1e-9  # rounding up and down, one unit of the resolution
+        assert min(np.diff(rows_of(learning, day)[node]).min() for node in ("84", "11")) >= -0.001 - 1e-9
+    learning.assert_sound()
+
+
+def test_what_is_not_solved_to_the_end_is_stated_and_told(facts, monkeypatch):
+    monkeypatch.setattr(constraints, "TOLERANCES", (1e-300,))
+    assert facts.release(DAY)[DAY].outcome.status is Status.PUBLISHED
+    said = stated(facts, DAY).constraints
+    assert not said.converged
+    assert "was not solved to the end" in said.in_words
+    facets = facts.lineage()[-1]["run"]["facets"]["optstream_privacy"]
+    assert said.in_words in facets["estimate"]
+    facts.write_pages()
+    assert said.in_words in (facts.folder / "published/index.html").read_text()
