@@ -55,8 +55,6 @@ TREE = "tree_sha256"
 """In a mechanism's parameters: what identifies the tree of the day, and the list of trees up to it."""
 LEAST = 1e-18
 """Figures below it say no more than that the last digits are exact, and differ between processors."""
-MOST = 1e300
-"""A gap where a solver had no answer."""
 ONE_DIGIT = Context(prec=1, rounding=ROUND_UP)
 DIGITS = 4
 """Significant ones of a long span's amounts: the same on machines whose floats round differently."""
@@ -113,7 +111,7 @@ class Constraints(Document):
     @classmethod
     def rounded(cls, facts: Any, kept: Kept, residual: float) -> "Constraints":
         """Round gap and residual up to one digit, so that another processor's last bits change nothing."""
-        gap, residual = (_up(float(f"{min(max(x, LEAST), MOST):.6g}")) for x in (kept.gap, residual))
+        gap, residual = (_up(float(f"{max(x, LEAST):.6g}")) for x in (kept.gap, residual))
         return cls(facts=facts, gap=gap, residual=residual, converged=kept.converged)
 
     def _derived(self) -> Mapping[str, Any]:

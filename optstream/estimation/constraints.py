@@ -3,8 +3,8 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,6 @@ from optstream.estimation.least_squares import BoundRule
 from optstream.estimation.problem import LeastSquares
 from optstream.stream import AggregationTree
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
 Floats = NDArray[np.float64]
 Kind = Literal["at_most", "most_change", "never_falls", "totals"]
 
@@ -24,10 +21,10 @@ HOLDS = 1e-9
 """Of the largest value: a fact that is missed by less holds."""
 CLASHES = 1e-6
 """Of the facts' smallest figure: what they miss each other by where they clash."""
-TOLERANCES = (1e-12, 1e-8)
-"""Of the solver, tight first; the second is convergence too."""
-NEVER = 1e-14
-"""As exactly the solver would have to show a clash, which is known before: large multipliers look alike."""
+TOLERANCE, NEVER = 1e-10, 1e-14
+"""Of the solver: of an answer, and of a clash, which is known before; large multipliers look like one."""
+NO_ANSWER = 1e300
+"""The gap where the solver had none."""
 LEAST_ROOT = 1e-6
 """Of the median, the least square root of a weight: what is hardly known must not end the solver."""
 
@@ -36,17 +33,16 @@ LEAST_ROOT = 1e-6
 class Fact:
     """One public fact of a period, of the sum of some nodes' values, each times its weight.
 
-    number, words: its place in the configuration, and what it says. weights: by the node's place in
-    `tree.nodes`. at_most: at each step. most_change: from one to the next. never_falls: `most` is 0. totals:
-    over the steps it adds up to `most`. source: SHA-256 of its file.
+    words: for errors. weights: by the node's place in `tree.nodes`. at_most: at each step. most_change: from
+    one to the next. never_falls: `most` is 0. totals: over the steps it adds up to `most`. stated: as the
+    statement has what it is of.
     """
 
-    number: int
     words: str
     weights: Mapping[int, float]
     kind: Kind
     most: float
-    source: str | None = None
+    stated: Mapping[str, Any] = field(default_factory=dict)
 
     def over(self, n_steps: int) -> Floats:
         """Return the rows, (n_rows, n_steps), that times the sum are at most `most`."""
@@ -104,10 +100,8 @@ def keep(
         second = _nearest(facts, tree, problem, start, lower_bound)
         gap, converged = max(found.gap, second.gap), found.converged and second.converged
         found = replace(second, gap=gap, converged=converged)
-    if found.gap == np.inf:
+    if found.gap == NO_ANSWER or found.values is bounded:
         return replace(found, values=bounded)
-    if found.values is bounded:
-        return found
     leaves, sums = np.maximum(found.values[tree.leaf_indices], lower_bound), _sums_of(facts, tree)
     for fact, own in zip(facts, np.split(sums.indices, sums.indptr[1:-1]), strict=True):
         if fact.kind == "at_most" and [*fact.weights.values()] == [1.0]:
@@ -156,22 +150,19 @@ def _nearest(
             left, limit = vstack(rows).tocsr() @ change, np.concatenate(room)
             limits.append(left == limit if is_equal else left <= limit)
     program = cvxpy.Problem(cvxpy.Minimize(0.5 * cvxpy.sum_squares(misses)), limits)
-    for tolerance in TOLERANCES:
-        reached = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
-        reached |= dict.fromkeys(("tol_infeas_abs", "tol_infeas_rel"), NEVER)
-        with warnings.catch_warnings(), suppress(cvxpy.SolverError):
-            warnings.simplefilter("ignore")  # an inexact answer is stated
-            program.solve(solver=cvxpy.CLARABEL, direct_solve_method="qdldl", **reached)
-        if program.status == cvxpy.OPTIMAL:
-            break
+    reached = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), TOLERANCE)
+    reached |= dict.fromkeys(("tol_infeas_abs", "tol_infeas_rel"), NEVER)
+    with warnings.catch_warnings(), suppress(cvxpy.SolverError):
+        warnings.simplefilter("ignore")  # an inexact answer is stated
+        program.solve(solver=cvxpy.CLARABEL, direct_solve_method="qdldl", **reached)
     if change.value is None:
-        return Kept(start, tuple(facts), np.inf, converged=False)
+        return Kept(start, tuple(facts), NO_ANSWER, converged=False)
     gap = sum(float(np.abs(one.dual_value) @ np.abs(one.expr.value)) for one in limits)
     values = start + tree.add_up(change.value.reshape(-1, n_steps) * unit)
     return Kept(values, tuple(facts), gap, program.status == cvxpy.OPTIMAL)
 
 
-def _leaves_below(tree: AggregationTree) -> "csr_array":
+def _leaves_below(tree: AggregationTree) -> Any:
     """Return which leaves each node holds, (n_nodes, n_leaves)."""
     from scipy.sparse import csr_array, eye_array
 
@@ -185,7 +176,7 @@ def _leaves_below(tree: AggregationTree) -> "csr_array":
     return found
 
 
-def _sums_of(facts: Sequence[Fact], tree: AggregationTree) -> "csr_array":
+def _sums_of(facts: Sequence[Fact], tree: AggregationTree) -> Any:
     """Return the weights of the leaves in each fact's sum, (n_facts, n_leaves)."""
     from scipy.sparse import csr_array
 

@@ -23,7 +23,6 @@ from optstream import mechanisms
 from optstream.catalogue.about import LONGEST_LINE, TEXTS, About
 from optstream.catalogue.replicates import MOST_REPLICATES
 from optstream.errors import ParameterError
-from optstream.estimation.constraints import Kind
 from optstream.mechanisms.period_release import REPLICATES
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, TreeChange
@@ -1059,16 +1058,6 @@ class PublicFact(Section):
         None, pattern=r"\.csv$", description="the path of a .csv file with columns node, date and total"
     )
 
-    @property
-    def facts(self) -> list[Kind]:
-        """The facts that it states; a configuration that loads has one of each."""
-        known: dict[str, Kind | None] = {
-            "at_most": "at_most",
-            "most_change": "never_falls" if self.most_change == "up" else "most_change",
-            "totals": "totals",
-        }
-        return [kind for key, kind in known.items() if kind and getattr(self, key) is not None]
-
     def sums_in(self, tree: AggregationTree) -> list[dict[str, float]]:
         """Return the weights of each sum that it tells of, of nodes that the tree has."""
         nodes, known = self.nodes, set(tree.nodes)
@@ -1098,20 +1087,17 @@ def _constraints(constraints: Constraints, stream: Stream, trees: Trees) -> Iter
     known = {node for tree in trees for node in tree.nodes}
     for number, one in enumerate(constraints.given, 1):
         place, nodes = f"{CONSTRAINTS} {number}:", one.nodes
-        if len(one.facts) != 1:
-            got = ", ".join(one.facts) or "none"
-            yield f"{place} must have one of the keys {', '.join(FACTS)}; got {got}"
+        facts = [key for key in FACTS if getattr(one, key) is not None]
+        if len(facts) != 1:
+            yield f"{place} must have one of the keys {', '.join(FACTS)}; got {', '.join(facts) or 'none'}"
         elif bool(nodes in ((), {})) is (one.totals is None):
-            got = f"{nodes!r:.80} with {one.facts[0]}"
+            got = f"{nodes!r:.80} with {facts[0]}"
             yield f"{place} must have nodes, or totals, whose file names them; got {got}"
         elif one.totals is not None and stream.period == "hour":
             yield f'{place} totals is of whole days; leave it out for stream.period "hour"'
-        if isinstance(nodes, tuple | dict):
-            unknown: list[Any] = [node for node in nodes if node not in known]
-        else:
-            unknown = [nodes] if not any(map(one.sums_in, trees)) else []
-        if known and unknown:
-            got = f"{unknown[0]!r:.80}"
+        named = nodes if isinstance(nodes, tuple | dict) else ()
+        if trees and not (known.issuperset(named) if named or one.totals else any(map(one.sums_in, trees))):
+            got = f"{next((node for node in named if node not in known), nodes)!r:.80}"
             yield f"{place} nodes must be of the hierarchy, such as {trees[0].leaves[0]!r:.80}; got {got}"
 
 

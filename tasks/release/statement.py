@@ -424,16 +424,10 @@ def _constraints(settings: Settings, day: date, release: Release) -> Constraints
     """The facts of the day as configured, and by how much the values as published miss them."""
     if release.kept is None:
         return None
-    sources = {fact.number: fact.source for fact in release.kept.facts}
-    given = settings.constraints.given
-    facts = tuple(
-        given[number - 1].model_dump(mode="json", exclude_defaults=True, exclude={"totals"})
-        | ({"totals_sha256": source} if source else {})
-        for number, source in sources.items()
-    )
+    facts = {json.dumps(fact.stated): fact.stated for fact in release.kept.facts}
     values = published_values(settings, day, release)
     missed = max(fact.missed(values) for fact in release.kept.facts)
-    return Constraints.rounded(facts, release.kept, missed)
+    return Constraints.rounded(tuple(facts.values()), release.kept, missed)
 
 
 def _known(errors: NDArray[np.float64]) -> Known:

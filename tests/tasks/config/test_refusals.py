@@ -87,7 +87,7 @@ CASES = {
         ("hierarchy.places.84 = [nan, 4.5]", "latitude: Input should be a finite number"),
         ("hierarchy.places.84 = [45.0]", "hierarchy.places must be a table node ="),
         (FACT.format('nodes = ["84"]'), "must have one of the keys at_most, most_change, totals; got none"),
-        (FACT.format('nodes = ["84"], at_most = "1", most_change = "up"'), "got at_most, never_falls"),
+        (FACT.format('nodes = ["84"], at_most = "1", most_change = "up"'), "got at_most, most_change"),
         (FACT.format('at_most = "5"'), "[[constraints]] 1: must have nodes, or totals, whose file"),
         (FACT.format('nodes = [], at_most = "5"'), "must have nodes, or totals"),
         (FACT.format('nodes = 0, totals = "a.csv"'), "whose file names them; got 0 with totals"),
