@@ -21,12 +21,12 @@ class _OfflineView(DefaultJinjaPageView):
     _template = "data_docs.html"  # by its ending the texts in it are escaped
 
 
-def page_of(result: ExpectationSuiteValidationResult, told: Sequence[str]) -> bytes:
-    """Return the page of a validation result. told: lines above it."""
+def page_of(result: ExpectationSuiteValidationResult, lines: Sequence[str]) -> bytes:
+    """Return the page of a validation result. lines: above it."""
     renderer: Any
     view: Any
     renderer, view = _renderers()
-    text: str = view.render(renderer.render(_shortened(result)), told=told)
+    text: str = view.render(renderer.render(_shortened(result)), lines=lines)
     return text.encode()
 
 

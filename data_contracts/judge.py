@@ -108,19 +108,19 @@ def columns_of(configuration: Any) -> tuple[str, ...]:
 
 def _check_evaluated(contract: Contract, result: ExpectationSuiteValidationResult) -> None:
     """The library drops an expectation that it does not know, and passes an empty suite."""
-    told = f"the contract {contract.name!r} was not judged: "
+    failed = f"the contract {contract.name!r} was not judged: "
     results: Sequence[Any] = result.results
     for one in results:
         if raised(one.exception_info) or not isinstance(one.success, bool):
-            raise ContractError(f"{told}{one.expectation_config.type} could not be evaluated")
+            raise ContractError(f"{failed}{one.expectation_config.type} could not be evaluated")
     if sorted(_identity(one.expectation_config) for one in results) != sorted(contract.identities):
-        raise ContractError(f"{told}its expectations were not all evaluated, each once")
+        raise ContractError(f"{failed}its expectations were not all evaluated, each once")
     stopping = [one.expectation_config for one in results if _stops(one.expectation_config)]
     silent = contract.structural - {column for one in stopping for column in columns_of(one)}
     if silent:
         raise ContractError(
-            f"{told}its suite has no critical expectation of {', '.join(sorted(silent))}; no day is released "
-            "before it has: install the package anew"
+            f"{failed}its suite has no critical expectation of {', '.join(sorted(silent))}; no day is "
+            "released before it has: reinstall the package"
         )
 
 

@@ -221,12 +221,12 @@ def _verify(settings: Settings, terminal: Terminal) -> Done:
     for kind, lines in (("problem", found.problems), ("note", found.notes)):
         for line in lines:
             terminal.say(f"{kind}: {line}")
-    told = (
+    verdict = (
         f"{len(found.problems)} found" if found.problems else "no edit, gap, reordering or difference found"
     )
-    terminal.say(f"{told}: {found.n_releases} releases, {found.n_listed} days in the catalogue")
+    terminal.say(f"{verdict}: {found.n_releases} releases, {found.n_listed} days in the catalogue")
     terminal.document(found)
-    return Done(1 if found.problems else 0, told)
+    return Done(1 if found.problems else 0, verdict)
 
 
 @app.command(epilog=examples("optstream ledger horizon --days 365 --delta 1e-6"))

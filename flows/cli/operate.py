@@ -163,7 +163,7 @@ def _run(settings: Settings, what: str) -> Run:
 
 
 def _finish(run: Run, works: Sequence[Ended], terminal: Terminal) -> list[Ended]:
-    """Write the pages anew, and show what became of each day, and of the pages where they failed."""
+    """Write the pages again, and show what became of each day, and of the pages where they failed."""
     settings, ledger = run.settings, run.ledger
 
     def pages() -> list[Ended]:

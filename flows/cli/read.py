@@ -269,8 +269,8 @@ def verify_published(
     days = f"{len(listed)} days" + (f" up to {max(listed)}" if listed else "")
     number = "unnumbered" if catalogue.sequence is None else f"number {catalogue.sequence}"
     signed = "hashes compared" if not public_key else "hashes and signature compared"
-    told = f"{len(problems)} found" if problems else "nothing is wrong"
-    terminal.say(f"{told}: {days}, catalogue {number}, {signed}")
+    verdict = f"{len(problems)} found" if problems else "nothing is wrong"
+    terminal.say(f"{verdict}: {days}, catalogue {number}, {signed}")
     terminal.document(
         VerifiedDocument(
             stream=catalogue.stream,
@@ -413,10 +413,10 @@ def watch(config: Configs = None, as_json: Json = False) -> None:
         except OptStreamError:
             # its trusted folder is not known; events need no home
             os.environ.update(environment(file.absolute().parent, os.environ))
-            from flows.orchestration.watch import tell_unreadable  # prefect has read its settings now
+            from flows.orchestration.watch import report_unreadable  # prefect has read its settings now
 
             with suppress(Exception):  # the command itself says what is wrong
-                tell_unreadable(file)
+                report_unreadable(file)
     each_stream(config, as_json, _watch)
 
 
@@ -429,8 +429,8 @@ def _watch(settings: Settings, terminal: Terminal) -> Done:
     from flows.orchestration.watch import watch_here  # prefect has read its settings now
 
     watched = watch_here(settings, events=server is not None)
-    for channel, news in watched.told.items():
-        terminal.say(f"told {channel}: {len(news.new)} new, {len(news.over)} over")
+    for channel, news in watched.sent.items():
+        terminal.say(f"sent to {channel}: {len(news.new)} new, {len(news.over)} over")
     if isinstance(watched.view, OptStreamError):
         raise watched.view
     done = _shown(settings, watched.view, terminal)

@@ -176,7 +176,7 @@ IN_GENERAL = "interrupted; nothing is lost: run it again, after 15 minutes at mo
 
 
 @contextmanager
-def told_if_interrupted(settings: Settings, days: Sequence[date], again: str) -> Iterator[None]:
+def report_interruption(settings: Settings, days: Sequence[date], again: str) -> Iterator[None]:
     """Should Ctrl-C end the block: say on standard error what is left of these days, and exit with 130."""
     try:
         yield
@@ -240,7 +240,7 @@ def run(
             return Done(0, "the plan fits") if found.fits else Done(1, "the plan does not fit")
         check_trusted(settings)
         again = with_config(f"optstream run {' '.join(f'--date {one}' for one in days)}", config)
-        with told_if_interrupted(settings, days, again + " --restate" * restate):
+        with report_interruption(settings, days, again + " --restate" * restate):
             works = None
             if not restate:
                 with _asking(settings) as looks:
@@ -326,7 +326,7 @@ def backfill(
             )
         started = monotonic()
         again = with_config(f"optstream backfill --from {span[0]} --to {span[-1]}", config)
-        with told_if_interrupted(settings, days, again):
+        with report_interruption(settings, days, again):
             behind = plan.over and not pages_are_made(settings)
             if behind and not plan.to_run:
                 terminal.say(

@@ -34,7 +34,6 @@ from tasks.plan.advise import (
     Comparison,
     Judged,
     StreamAdvice,
-    advice_document,
     advise_plans,
     write_proposal,
 )
@@ -194,10 +193,10 @@ def advise(
     terminal = Terminal(as_json)
     with terminal.step("compare plans"):
         advice = advise_plans(streams, scales * (len(streams) // len(scales)))
-    if advice.overdrawn is not None:
+    if advice.stream_shares_exceed_epsilon is not None:
         terminal.explain(
-            f"the streams plan with {advice.overdrawn} of epsilon together, which the ledger refuses; "
-            "they are compared at equal shares of it"
+            f"the streams plan with {advice.stream_shares_exceed_epsilon} of epsilon together, which the "
+            "ledger refuses; they are compared at equal shares of it"
         )
     for one in advice.streams:
         _show_stream(one, terminal, alone=len(streams) == 1)
@@ -206,7 +205,7 @@ def advise(
         "has learned: public facts alone, no dump and no ledger was read. What is true of your "
         "readings may differ; trying plans on them would cost privacy that nobody counts."
     )
-    terminal.document(advice_document(advice))
+    terminal.document(advice)
     for settings, one, path in zip(streams, advice.streams, write or (), strict=False):
         write_proposal(settings, one.keys, path)
         terminal.say(f"wrote {path}")
@@ -221,7 +220,7 @@ def _show_stream(advice: StreamAdvice, terminal: Terminal, *, alone: bool) -> No
     terminal.say(f"\n{name}: plans with {share} of {budget}, least expected error first")
     _show_plans(compared, compared.plans, marks, terminal)
     if not alone:
-        terminal.say(f"\n{name}: proposed with {advice.share} of {budget}, errors then")
+        terminal.say(f"\n{name}: proposed with {advice.stream_share} of {budget}, errors then")
         _show_plans(compared, [best], {id(best): "proposed"}, terminal)
     for title, plan in (("as configured", compared.configured), ("proposed", best)):
         for warning in plan.warnings:

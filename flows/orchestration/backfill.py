@@ -192,7 +192,7 @@ def held_by_others(
     days: Sequence[Ended], now: datetime, longest: timedelta
 ) -> tuple[list[Ended], datetime | None]:
     """Return the outcomes, and until when to wait for days of other runs, None for none."""
-    told = []
+    judged = []
     for day in days:
         entry = day.outcome
         if entry.free_at is not None and entry.free_at > now + longest:
@@ -201,8 +201,8 @@ def held_by_others(
                 f"wait; if that run is gone, `optstream ledger release-lease {day.day} --why …` frees the day"
             )
             day = replace(day, outcome=replace(entry, message=words, free_at=None))
-        told.append(day)
-    return told, max((day.outcome.free_at for day in told if day.outcome.free_at), default=None)
+        judged.append(day)
+    return judged, max((day.outcome.free_at for day in judged if day.outcome.free_at), default=None)
 
 
 def begin_worker() -> None:

@@ -1,4 +1,4 @@
-"""The watch: looks at a stream, and tells of each alarm once. Wiring only; no run of a Prefect server."""
+"""The watch: looks at a stream, and sends each alarm once. Wiring only; no run of a Prefect server."""
 
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -61,7 +61,7 @@ class Watched:
 
     view: StreamView | OptStreamError
     alarms: tuple[Alarm, ...]
-    told: Mapping[str, Notification]
+    sent: Mapping[str, Notification]
     failed: tuple[str, ...]
 
 
@@ -69,13 +69,13 @@ def watch_here(settings: Settings, *, events: bool = True) -> Watched:
     """Look at a stream once, and send each channel of [watch] notify what it has not had yet."""
     hasty = {PREFECT_API_REQUEST_TIMEOUT: ANSWER_SECONDS, PREFECT_CLIENT_MAX_RETRIES: 0}
     with temporary_settings(hasty):  # of a server that hangs
-        watched = _look_and_tell(settings, (EVENTS,) * events + settings.watching.notify)
+        watched = _look_and_send(settings, (EVENTS,) * events + settings.watching.notify)
     with suppress(OSError):  # of a full disk: then it is late
         note_end(settings, "watch", datetime.now(UTC))
     return watched
 
 
-def tell_unreadable(config: Path) -> None:
+def report_unreadable(config: Path) -> None:
     """Emit that a configuration cannot be read: its other channels stand in it."""
     words = (
         f"the configuration {config.name} cannot be read: nothing is released, nothing watched; "
@@ -84,7 +84,7 @@ def tell_unreadable(config: Path) -> None:
     _emit(f"optstream.alarm.{Kind.BLIND}", alarm(Kind.BLIND, config.stem, words))
 
 
-def _look_and_tell(settings: Settings, channels: Sequence[str]) -> Watched:
+def _look_and_send(settings: Settings, channels: Sequence[str]) -> Watched:
     now = datetime.now(UTC)
     with ExitStack() as alone:
         with suppress(OSError):  # of that disk, maybe: then it looks and tells without
@@ -104,8 +104,8 @@ def _look_and_tell(settings: Settings, channels: Sequence[str]) -> Watched:
         alarms = tuple(alarm for alarm in found if not alarm.kind.depends_on_readings)
         memory = seen(memory, alarms, (EVENTS, *settings.watching.notify), now)
         logged = log_transitions(settings, before, memory, now)
-        told, failed = _tell_all(settings, memory, channels)
-    return Watched(view, alarms, told, tuple(filter(None, [*failed, logged])))
+        sent, failed = _send_all(settings, memory, channels)
+    return Watched(view, alarms, sent, tuple(filter(None, [*failed, logged])))
 
 
 def _blind(settings: Settings, memory: Memory) -> tuple[Alarm, ...]:
@@ -115,10 +115,10 @@ def _blind(settings: Settings, memory: Memory) -> tuple[Alarm, ...]:
         "says why"
     )
     blind = alarm(Kind.BLIND, settings.stream.name, words)
-    return (*(told.alarm for told in memory.values() if told.lasts and told.alarm.key != blind.key), blind)
+    return (*(one.alarm for one in memory.values() if one.lasts and one.alarm.key != blind.key), blind)
 
 
-def _tell_all(
+def _send_all(
     settings: Settings, memory: Memory, channels: Sequence[str]
 ) -> tuple[dict[str, Notification], list[str]]:
     """Send to each channel and keep that after each; what cannot be kept is sent again."""
@@ -128,34 +128,34 @@ def _tell_all(
             write_told(settings, memory)
         except OSError as error:
             return [
-                f"who was told cannot be noted in {settings.watch_folder / FILE} ({error.strerror}): mend "
-                "that folder or its disk; until then every watch tells all of it again"
+                f"which alarms were sent cannot be recorded in {settings.watch_folder / FILE} "
+                f"({error.strerror}): repair that folder or its disk; until then every watch sends all again"
             ]
         return []
 
-    told, silent, failed = {}, [], note()
+    sent_to, silent, failed = {}, [], note()
     for channel in channels:
         news = news_for(memory, channel)
         if not news:
             continue
         try:
-            _tell(settings, channel, news)
+            _send(settings, channel, news)
         except Exception as error:  # noqa: BLE001 - an address may be a secret: only what it was is said
             silent.append(f"{channel} ({type(error).__name__})")
             continue
-        told[channel] = news
+        sent_to[channel] = news
         memory = heard(memory, channel)
         failed = note()
     if silent:
         failed.append(
-            f"could not be told, and will be by the next watch: {', '.join(silent)}; see that "
+            f"could not be notified, and will be by the next watch: {', '.join(silent)}; see that "
             "PREFECT_API_URL names the server where the block is saved (`prefect block ls`), and that its "
             "address answers"
         )
-    return told, failed
+    return sent_to, failed
 
 
-def _tell(settings: Settings, channel: str, news: Notification) -> None:
+def _send(settings: Settings, channel: str, news: Notification) -> None:
     if channel == EVENTS:
         for name, alarms in (("alarm", news.new), ("resolved", news.over)):
             for alarm in alarms:

@@ -73,10 +73,10 @@ class Guard:
     def _knows(self, header: str) -> bool:
         scheme, _, given = header.partition(" ")
         try:
-            told = base64.b64decode(given, validate=True)
+            secret = base64.b64decode(given, validate=True)
         except (binascii.Error, ValueError):
             return False
-        return scheme.lower() == "basic" and secrets.compare_digest(told, self.secret)
+        return scheme.lower() == "basic" and secrets.compare_digest(secret, self.secret)
 
 
 def _refusal() -> Response:

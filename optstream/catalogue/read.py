@@ -300,8 +300,10 @@ def _read_period(
     return empty_rows(catalogue.value_column)
 
 
-def read_rows(storage: Readable, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
-    """Return the rows of one listed release. Raises PublicationError if its file is missing, or another's."""
+def read_release(
+    storage: Readable, catalogue: Catalogue, entry: Entry, verify: bool
+) -> tuple[pl.DataFrame, ReleaseStatement]:
+    """Return rows and statement of a listed release; PublicationError if its file is missing or another's."""
     inner, footer = decode(read_file(storage, entry, verify))
     stated = ReleaseStatement.read(footer.statement)
     if footer.rows_hash != entry.rows_hash or not is_of(stated, catalogue, entry):
@@ -311,7 +313,12 @@ def read_rows(storage: Readable, catalogue: Catalogue, entry: Entry, verify: boo
         raise PublicationError(
             f"the rows of {entry.file} differ from their hash in the catalogue; restore it"
         )
-    return rows
+    return rows, stated
+
+
+def read_rows(storage: Readable, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
+    """Return the rows of a listed release."""
+    return read_release(storage, catalogue, entry, verify)[0]
 
 
 def is_of(stated: ReleaseStatement, catalogue: Catalogue, entry: Entry) -> bool:

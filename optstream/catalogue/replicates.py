@@ -20,7 +20,7 @@ from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import LARGEST_ERRORS, SUPERSEDED_ERRORS, errors_file, folder_of
 from optstream.catalogue.old_errors import OldErrors, decode_old_errors
-from optstream.catalogue.read import catalogue_reader, read_beside, read_rows, read_statement
+from optstream.catalogue.read import catalogue_reader, read_beside, read_release, read_statement
 from optstream.catalogue.rows import ESTIMATE, REPLICATE, columns_of_replicates, error_columns
 from optstream.catalogue.signing import GivenKeys
 from optstream.catalogue.statement import ErrorsOf, ReleaseStatement
@@ -46,12 +46,9 @@ LIMITS = Limits(rows=2**26, columns=3 + MOST_REPLICATES, group_rows=2**26, group
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """The contents of a file of replicates.
+    """A file of replicates, which err as the values do or as noise alone makes them.
 
-    Attributes:
-        period: The local day, or hour.
-        of: Whether they err as the values do, or as noise alone makes them.
-        rows: Columns step, node, estimate, and replicate_1 to replicate_R; sorted as the release.
+    `rows` have columns step, node, estimate, and replicate_1 to replicate_R, sorted as the release.
     """
 
     period: date
@@ -92,10 +89,7 @@ def replicate_columns(frame: pl.DataFrame) -> list[str]:
 
 
 def encode_replicates(found: Replicates) -> bytes:
-    """Return the Parquet file of replicates; the same arguments give the same bytes.
-
-    Another pyarrow may encode differently.
-    """
+    """Return the Parquet file of replicates; one version of pyarrow gives equal arguments equal bytes."""
     columns = replicate_columns(found.rows)
     kinds = {"step": pa.int32(), "node": pa.string(), ESTIMATE: pa.float64()}
     kind = pa.float32() if pl.Float32 in found.rows.dtypes else pa.float64()
@@ -117,21 +111,17 @@ def encode_replicates(found: Replicates) -> bytes:
 
 
 def decode_replicates(data: bytes) -> Replicates:
-    """Return the contents of a file of replicates, which anyone may have written.
-
-    Raises PublicationError for another file, or one that claims more than `LIMITS`.
-    """
+    """Return the contents of a file of replicates; PublicationError for another, or one beyond `LIMITS`."""
     rows, metadata = decode_table(data, LIMITS, "a file of replicates")
     try:
         footer = json.loads(metadata[KEY])
         wanted = {one.name: one.type for one in columns_of_replicates(rows.width - 3)}
         if pl.Float32 not in rows.dtypes:
             wanted = {name: pl.Float64() if kind == pl.Float32 else kind for name, kind in wanted.items()}
-        figures = rows.select(pl.selectors.float())
         if footer["format"] != FORMAT or footer["of"] not in get_args(ErrorsOf) or rows.schema != wanted:
             raise ValueError
-        are_known = all(one.is_finite().all() and not one.null_count() for one in figures)
-        if not (replicate_columns(rows) and are_known):
+        is_known = pl.selectors.float().is_finite().fill_null(value=False).all()
+        if not (replicate_columns(rows) and all(rows.select(is_known).row(0))):
             raise ValueError
         return Replicates(period_from(footer["period"]), footer["of"], rows)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
@@ -141,18 +131,8 @@ def decode_replicates(data: bytes) -> Replicates:
 def read_replicates(
     storage: Storage, entry: Entry, stated: ReleaseStatement, rows: pl.DataFrame | None = None
 ) -> Replicates | OldErrors | None:
-    """Return the replicates of a listed release; None where it has none.
-
-    The file's hash is compared; it is found also where a newer release has replaced it.
-
-    Args:
-        storage: The published folder.
-        entry: Of the release.
-        stated: Its statement.
-        rows: All rows of the release, to be compared with those of the file.
-
-    Raises:
-        PublicationError: If the file is missing, altered, or of another release, other nodes or steps.
+    """Return the replicates of a listed or just replaced release, None without any; PublicationError if their
+    file is missing, altered, or has other nodes or steps than the release's `rows`.
     """
     if stated.errors is None:
         return None
@@ -187,13 +167,9 @@ def _covers(found: Replicates | OldErrors, rows: pl.DataFrame) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Day:
-    """A published day or hour, with its replicates.
+    """A published day or hour: the rows of its release, the value as `value`, hstacked with its replicates.
 
-    Attributes:
-        rows: The release's, with estimate and replicates where it has them; `value` is the published value.
-        of: Whether the replicates have the whole errors, or those of noise; None without replicates.
-        noise_is_all: Whether the whole errors are those of the noise.
-        old: The errors that an earlier version published; None mostly.
+    `of` are the errors that these have, `noise_is_all` says whether the noise makes all of the whole ones.
     """
 
     period: date
@@ -238,24 +214,35 @@ def read_figure(
     """
     days = _read_days(folder, first, last, public_key)
     rows = pl.concat([day.rows for day in days], how="diagonal")
-    columns = ["value", ESTIMATE, *_common_replicates(days)]
-    rows = rows if where is None else rows.filter(where)
+    replicates = _common_replicates(days)
+    found = _figures(rows if where is None else rows.filter(where), figure, by, replicates)
+    if any(found[name].dtype.is_nested() for name in ("value", ESTIMATE)):
+        raise ParameterError("a figure must be one number for each of `by`, such as value.max()")
+    spread, nothing = pl.col("spread"), pl.lit(None, pl.Float64)
+    errors = [
+        (spread if known else nothing).alias(name)
+        for name, known in zip(("standard_error", "noise_standard_error"), _kinds(days), strict=True)
+    ]
+    labels = [name for name in found.columns if name not in ("value", ESTIMATE, "spread")]
+    return found.select(*labels, "value", ESTIMATE, *errors).sort(labels)
+
+
+def _figures(
+    rows: pl.DataFrame,
+    figure: Callable[[pl.Expr], pl.Expr],
+    by: Sequence[str | pl.Expr],
+    replicates: Sequence[str],
+) -> pl.DataFrame:
+    """Return by `by` the figure of values and estimates, and its standard deviation over replicates."""
     if ESTIMATE not in rows.columns:
         rows = rows.with_columns(pl.lit(None, pl.Float64).alias(ESTIMATE))
-    rows = rows.with_columns(pl.col(columns[2:]).cast(pl.Float64))  # sums in float32 lose the errors
+    rows = rows.with_columns(pl.col(replicates).cast(pl.Float64))  # sums in float32 lose the errors
+    columns = ("value", ESTIMATE, *replicates)
     found = rows.group_by(*by).agg(figure(pl.col(name)).alias(name) for name in columns)
-    if any(found[name].dtype.is_nested() for name in columns):
-        raise ParameterError("a figure must be one number for each of `by`, such as value.max()")
-    whole, noise = _kinds(days)
-    replicates = pl.col(columns[2:]).cast(pl.Float64)
-    spread = pl.concat_list(replicates).list.std() if len(columns) > 3 else pl.lit(None, pl.Float64)
-    nothing = pl.lit(None, pl.Float64)
-    errors = [
-        (spread if known else nothing).cast(pl.Float64).alias(name)
-        for name, known in (("standard_error", whole), ("noise_standard_error", noise))
-    ]
-    labels = [name for name in found.columns if name not in columns]
-    return found.select(*labels, "value", ESTIMATE, *errors).sort(labels)
+    if len(replicates) < 2 or found["value"].dtype.is_nested():
+        return found.drop(replicates).with_columns(pl.lit(None, pl.Float64).alias("spread"))
+    spread = pl.concat_list(pl.col(replicates).cast(pl.Float64)).list.std()
+    return found.with_columns(spread.alias("spread")).drop(replicates)
 
 
 def read_sum(
@@ -303,12 +290,9 @@ def _read_days(folder: Location | str, first: date, last: date, public_key: Give
     wanted = _calendar_of(storage, listed).periods(first, last)
     entries = [listed[one] for one in wanted if one in listed]
     if not wanted or len(entries) < len(wanted):
-        of_days = (
-            f"; {len(entries)} of their {len(wanted)} hours"
-            if listed and isinstance(next(iter(listed)), Hour)
-            else f"; {len(entries)} of them"
-        )
-        raise ParameterError(f"every day from {first} to {last} must be published{of_days} are")
+        by_hour = listed and isinstance(next(iter(listed)), Hour)
+        of_days = f"{len(entries)} of {f'their {len(wanted)} hours' if by_hour else 'them'}"
+        raise ParameterError(f"every day from {first} to {last} must be published; {of_days} are")
     return [read_day(storage, catalogue, entry, verify=public_key is not None) for entry in entries]
 
 
@@ -321,22 +305,20 @@ def _calendar_of(storage: Storage, listed: Mapping[date, Entry]) -> Calendar:
 
 
 def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bool) -> Day:
-    """Return a listed period with its replicates; verify: compare the hash of its file, too.
-
-    Raises PublicationError where a file is missing, altered, or of another day.
-    """
-    rows = read_rows(storage, catalogue, entry, verify)
-    found = read_replicates(storage, entry, read_statement(storage, entry), rows)
+    """Return a listed period with its replicates. Raises PublicationError as `read_release` and as these."""
+    rows, stated = read_release(storage, catalogue, entry, verify)
+    found = read_replicates(storage, entry, stated, rows)
     noise, _ = error_columns(catalogue.value_column)
     noise_is_all = noise in rows.columns and bool(rows[noise].is_not_null().any())
     rows = rows.rename({catalogue.value_column: "value"})
     if isinstance(found, Replicates):
         rows = rows.hstack(found.rows.drop("step", "node"))
     elif isinstance(found, OldErrors):
+        shape = found.added.shape
         added = pl.DataFrame(
             {
-                "node": np.repeat(found.nodes, found.added.shape[1]),
-                "step": np.tile(np.arange(found.added.shape[1], dtype=np.int32), len(found.nodes)),
+                "node": np.repeat(found.nodes, shape[1]),
+                "step": np.tile(np.arange(shape[1], dtype=np.int32), shape[0]),
                 ESTIMATE: found.added.ravel(),
             }
         ).with_columns(pl.col("step") + rows["step"].min())
@@ -364,10 +346,7 @@ def sum_of_days(
     nodes: Collection[str] | Mapping[str, float],
     steps: Collection[int] | None = None,
 ) -> SumOfValues:
-    """Return the sum over some days of nodes and steps as for `read_sum`.
-
-    Raises ParameterError where a node is not there or lies in another one, or a day has not the steps.
-    """
+    """Return the sum over some days of nodes and steps, and raise ParameterError, as `read_sum`."""
     weights = dict(nodes) if isinstance(nodes, Mapping) else dict.fromkeys(nodes, 1.0)
     if not weights:
         raise ParameterError("a sum must be of at least one node")
@@ -378,46 +357,38 @@ def sum_of_days(
     if not isinstance(nodes, Mapping) or any(day.old and day.old.members.height for day in days):
         _check_apart(days[-1].rows, weights)
     _check_steps(days, steps)
-    for day in days:
-        known = set(day.rows["node"])
+    chosen = [day.rows.filter(pl.col("node").is_in(list(weights))) for day in days]
+    for day, rows in zip(days, chosen, strict=True):
+        known = set(rows["node"].unique())
         if unknown := [name for name in weights if name not in known]:
             raise ParameterError(f"{day.period} has no node {unknown[0]!r:.80}; names are as in the files")
-    old = [day for day in days if day.old is not None]
-    fresh = [day for day in days if day.old is None]
-    columns = ["value", ESTIMATE, *(_common_replicates(fresh) if fresh else ())]
+    rows = pl.concat(chosen, how="diagonal")
+    rows = rows if steps is None else rows.filter(pl.col("step").is_in(list(steps)))
     weight = pl.col("node").replace_strict({name: float(one) for name, one in weights.items()})
-    total: dict[str, float] = dict.fromkeys(columns, 0.0)
-    for day in days:
-        rows = day.rows.filter(pl.col("node").is_in(list(weights)))
-        rows = rows if steps is None else rows.filter(pl.col("step").is_in(list(steps)))
-        own = [name for name in columns if name in rows.columns]
-        sums = rows.select((pl.col(own).cast(pl.Float64) * weight).sum()).row(0, named=True)
-        for name in own:
-            total[name] += sums[name]
+    fresh = [day for day in days if day.old is None]
+    replicates = _common_replicates(fresh) if fresh else []
+    by = [pl.lit(0).alias("all")]
+    (found,) = _figures(rows, lambda value: (value * weight).sum(), by, replicates).iter_rows(named=True)
     whole, noise = _kinds(days)
     if not (whole or noise):
-        return SumOfValues(total["value"], None, None, total["value"])
-    variance = float(np.var([total[name] for name in columns[2:]], ddof=1)) if len(columns) > 3 else 0.0
-    variance += _old_variance([day.old for day in old if day.old], weights, steps)
+        return SumOfValues(found["value"], None, None, found["value"])
+    variance = (found["spread"] or 0.0) ** 2
+    variance += _old_variance([day.old for day in days if day.old], weights, steps)
     error = float(np.sqrt(max(variance, 0.0)))
-    return SumOfValues(total["value"], error if whole else None, error if noise else None, total[ESTIMATE])
+    return SumOfValues(found["value"], error if whole else None, error if noise else None, found[ESTIMATE])
 
 
 def _old_variance(
     days: Sequence[OldErrors], weights: Mapping[str, float], steps: Collection[int] | None
 ) -> float:
     """Return the variance that days of earlier versions add to a sum."""
-    chosen = {
-        one.period: np.array(
-            [steps is None or step in set(steps) for step in range(one.steps.shape[1])], float
-        )
-        for one in days
-    }
-    shares = {period: float(own.mean()) for period, own in chosen.items()}
-    found = 0.0
+    shares, found = dict[date, float](), 0.0
     for one in days:
+        all_steps = np.arange(one.steps.shape[1])
+        chosen = np.isin(all_steps, all_steps if steps is None else [*steps]).astype(float)
+        shares[one.period] = float(chosen.mean())
         own = np.array([[float(weights.get(name, 0.0)) for name in one.nodes]])
-        found += float(one.variances(own, chosen[one.period], shares)[0])
+        found += float(one.variances(own, chosen, shares)[0])  # with the days before, not after
     return found
 
 
@@ -435,9 +406,8 @@ def _check_steps(days: Sequence[Day], steps: Collection[int] | None) -> None:
 
 def _check_apart(rows: pl.DataFrame, nodes: Iterable[str]) -> None:
     """Raise ParameterError for a node that lies in another of them."""
-    labels = rows.select("node", "parent", "level").unique("node")
-    parents = dict(zip(labels["node"], labels["parent"], strict=True))
-    levels = dict(zip(labels["node"], labels["level"], strict=True))
+    labels = list(rows.select("node", "parent", "level").unique("node").iter_rows())
+    parents, levels = ({row[0]: row[place] for row in labels} for place in (1, 2))
     named = set(nodes)
     margin = sorted(
         name for name in named if (up := parents.get(name)) is not None and levels[name] > levels[up] + 1
@@ -467,10 +437,8 @@ _BEGINS = {"day": "1d", "week": "1w", "month": "1mo"}
 def daily_replicates(
     storage: Storage, catalogue: Catalogue, days: Iterable[date]
 ) -> Iterator[tuple[date, str, pl.DataFrame]]:
-    """Yield for each listed period of some days with replicates its day, their kind, and sums over its steps.
-
-    The sums have a row for each node: its number of steps, estimate and replicates. Raises PublicationError
-    as `read_replicates`.
+    """Yield for each listed period of some days with replicates its day, their kind, and by node its number
+    of steps `n` and the sums over them. Raises PublicationError as `read_replicates`.
     """
     wanted = set(days)
     for entry in catalogue.listed:
@@ -485,22 +453,14 @@ def daily_replicates(
 def period_sums(
     rows: pl.DataFrame, value: str, period: Period, replicates: Iterable[tuple[date, str, pl.DataFrame]]
 ) -> pl.DataFrame:
-    """Return a row for each period and node, with the sum of its published days and its standard errors.
+    """Return the sum of each period's published days by node, with its standard errors.
 
-    Args:
-        rows: As `rows_of` returns them.
-        value: Name of the published values.
-        period: Of each sum.
-        replicates: Of the days, as `daily_replicates` yields them.
-
-    Returns:
-        Columns date (the first published day of the period), last_date, node, parent, level, days (how many
-        of the period's are there), steps, the value's `_sum` and `_mean`, `_sum_estimate`, `_sum_noise_se`
-        and `_sum_se` (null where a day has no such replicates), revision and vintage (the highest); sorted by
-        date and node.
+    Takes rows as `rows_of` returns them, and the days' replicates as `daily_replicates` yields them. Of the
+    columns, date is the period's first published day; `days` and `steps` count what is there; the value's
+    `_sum_estimate`, `_sum_noise_se` and `_sum_se` are null where a day has no such replicates.
     """
     begins = pl.col("date").dt.truncate(_BEGINS[period]).alias("begins")
-    noise, whole = error_columns(value)
+    noise, _ = error_columns(value)
     summed = rows.group_by(begins, "node").agg(
         pl.col("date").min(),
         pl.col("date").max().alias("last_date"),
@@ -509,46 +469,29 @@ def period_sums(
         pl.len().cast(pl.Int64).alias("steps"),
         pl.col(value).sum().alias(f"{value}_sum"),
         pl.col(value).mean().alias(f"{value}_mean"),
-        (pl.col(noise).is_not_null().all() if noise in rows.columns else pl.lit(value=False)).alias(
-            "noise_is_all"
-        ),
+        pl.col(noise).is_not_null().all().alias("noise_is_all"),
         pl.col("revision", "vintage").max(),
     )
     parts = [
-        sums.with_columns(
-            pl.lit(day).alias("date"), pl.when(pl.lit(of == "whole")).then("n").otherwise(0).alias("n_whole")
-        )
+        sums.with_columns(pl.lit(day).alias("date"), (pl.col("n") * int(of == "whole")).alias("n_whole"))
         for day, of, sums in replicates
     ]
-    known = (
-        pl.concat(parts, how="diagonal")
-        if parts
-        else pl.DataFrame(schema={"date": pl.Date, "node": pl.String})
-    )
     common = min((replicate_columns(part) for part in parts), key=len, default=[])
-    figures = [name for name in ("n", "n_whole", ESTIMATE, *common) if name in known.columns]
-    known = known.group_by(begins, "node").agg(pl.col(figures).sum())
+    figures = ("n", "n_whole", ESTIMATE, *common)
+    none = pl.DataFrame(schema={"date": pl.Date, "node": pl.String, **dict.fromkeys(figures, pl.Float64)})
+    known = pl.concat([none, *parts], how="diagonal_relaxed").group_by(begins, "node")
+    found = summed.join(known.agg(pl.col(figures).sum()), on=["begins", "node"], how="left")
     spread = pl.concat_list(common).list.std() if common else pl.lit(None, pl.Float64)
-    found = summed.join(known, on=["begins", "node"], how="left")
-    missing = [name for name in ("n", "n_whole", ESTIMATE) if name not in found.columns]
-    found = found.with_columns(pl.lit(None, pl.Float64).alias(name) for name in missing)
-    is_whole = pl.col("n_whole") == pl.col("steps")
-    is_noise = (pl.col("n") == pl.col("steps")) & ((pl.col("n_whole") == 0) | pl.col("noise_is_all"))
-    of_sum = [f"{value}_sum{name.removeprefix(value)}" for name in (noise, whole)]
-    found = found.with_columns(
-        pl.when(pl.col("n") == pl.col("steps")).then(ESTIMATE).alias(f"{value}_sum_estimate"),
-        pl.when(is_noise).then(spread).cast(pl.Float64).alias(of_sum[0]),
-        pl.when(is_whole).then(spread).cast(pl.Float64).alias(of_sum[1]),
-    )
-    labels = [
-        "date",
-        "last_date",
-        "node",
-        "parent",
-        "level",
-        "days",
-        "steps",
-        f"{value}_sum",
-        f"{value}_mean",
+    is_whole, is_known = (pl.col(name) == pl.col("steps") for name in ("n_whole", "n"))
+    is_noise = is_known & ((pl.col("n_whole") == 0) | pl.col("noise_is_all"))
+    errors = [
+        pl.when(known).then(figure).cast(pl.Float64).alias(f"{value}_sum_{name}")
+        for known, figure, name in (
+            (is_known, ESTIMATE, "estimate"),
+            (is_noise, spread, "noise_se"),
+            (is_whole, spread, "se"),
+        )
     ]
-    return found.select(*labels, f"{value}_sum_estimate", *of_sum, "revision", "vintage").sort("date", "node")
+    labels = ("date", "last_date", "node", "parent", "level", "days", "steps")
+    figures = (f"{value}_sum", f"{value}_mean")
+    return found.select(*labels, *figures, *errors, "revision", "vintage").sort("date", "node")

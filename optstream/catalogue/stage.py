@@ -41,11 +41,11 @@ class Footer:
     statement: dict[str, Any]
 
 
-def encode(rows: pl.DataFrame, footer: Footer, by_node: bool = True) -> bytes:
+def encode(rows: pl.DataFrame, footer: Footer) -> bytes:
     """Return the rows without `date` as Parquet; the same rows and footer give the same bytes."""
     text = json.dumps(footer.statement, separators=(",", ":"), sort_keys=True, allow_nan=False)
     metadata, order = {ROWS_KEY: footer.rows_hash.encode(), STATEMENT_KEY: text.encode()}, None
-    if by_node and rows.height > GROUP_ROWS and is_ordered(rows):
+    if rows.height > GROUP_ROWS and is_ordered(rows):
         n_steps = rows["step"].n_unique()
         order = np.arange(rows.height).reshape(n_steps, -1).T.ravel()
     return encode_table(rows.drop("date"), metadata, order)
@@ -84,17 +84,17 @@ class StagedRelease:
     beside: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
 
-def stage(rows: pl.DataFrame, statement: ReleaseStatement, *, by_node: bool = True) -> StagedRelease:
+def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
     """Return the file of the rows of one period, a row for each node at each step, under their statement.
 
-    The same rows and statement give the same bytes; `by_node=False` gives those of earlier versions. Raises
-    PublicationError, naming the column and the rule, where the rows are not a whole period.
+    The same rows and statement give the same bytes. Raises PublicationError, naming the column and the rule,
+    where the rows are not a whole period.
     """
     stated = {"date": day_of(statement.period), "revision": statement.revision, "vintage": statement.vintage}
     has = statement.standard_errors is not None, statement.bands is not None
     ordered = ordered_rows(rows, statement.value_column, stated, *has)
     rows_hash = hash_rows(ordered)
-    return _named(encode(ordered, Footer(rows_hash, statement.to_json()), by_node), rows_hash)
+    return _named(encode(ordered, Footer(rows_hash, statement.to_json())), rows_hash)
 
 
 def read_staged(data: bytes) -> tuple[StagedRelease, ReleaseStatement]:

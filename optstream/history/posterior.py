@@ -3,7 +3,6 @@
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +14,12 @@ from optstream.history.blocks import Blocks
 from optstream.history.prior import NUGGET, TemporalPrior
 from optstream.stream import AggregationTree, Lattice
 
-if TYPE_CHECKING:
-    pass
-
-# Independent leaves of a tree, sums of them measured with noise: exact in two passes.
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 AT_ONCE = 2**18
 """Entries, of nodes and modes, of one pass, for the memory of its intermediate results."""
+MOST_ENTRIES = 2**24
+"""Of the systems of modes of a lattice that are solved side by side: 128 MiB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,18 +44,19 @@ def pass_over_tree(
 
     Leaves x_i ~ N(0, leaf_variances[i]), a node is the sum of its leaves, y_p = x_p + N(0, noise[p]), each
     mode (column) by itself. leaf_variances: (n_leaves, n_modes), above 0. noise: (n_nodes,), inf where a node
-    was not measured. seen: right-hand sides y, (n_nodes, n_modes) each, 0 where a node was not measured.
-    Upwards a node's sum is joined with its own measurement, downwards the difference is shared among its
-    children by variance: `least_squares.reconcile` with proper priors. Differences of nearly equal numbers
-    are avoided, so that it holds for noise far below the leaves. Time linear in nodes, modes and sides.
+    was not measured. seen: right-hand sides y, (n_nodes, n_modes) each, 0 where a node was not measured. Time
+    linear in nodes, modes and sides.
     """
     shape = len(tree.nodes), leaf_variances.shape[1]
     means, pulls = (tuple(np.empty(shape) for _ in seen) for _ in range(2))
     variances, prior, log_density = np.empty(shape), np.empty(shape), 0.0
-    width = max(AT_ONCE // shape[0], 1)
-    for first in range(0, shape[1], width):
-        at = np.s_[:, first : first + width]
-        part = _pass_over_modes(tree, leaf_variances[at], noise, tuple(side[at] for side in seen))
+    width = AT_ONCE // shape[0]
+    if isinstance(tree, Lattice):
+        width = MOST_ENTRIES // (shape[0] - len(tree.leaves)) ** 2
+    for first in range(0, shape[1], max(width, 1)):
+        at = np.s_[:, first : first + max(width, 1)]
+        given = leaf_variances[at], noise, tuple(side[at] for side in seen)
+        part = _over_lattice(tree, *given) if isinstance(tree, Lattice) else _over_levels(tree, *given)
         for whole, own in zip((*means, *pulls), (*part.means, *part.pulls), strict=True):
             whole[at] = own
         variances[at], prior[at] = part.variances, part.prior
@@ -67,10 +64,15 @@ def pass_over_tree(
     return Passed(means, pulls, variances, prior, log_density)
 
 
-def _pass_over_modes(
+def _over_levels(
     tree: AggregationTree, leaf_variances: Floats, noise: Floats, seen: tuple[Floats, ...]
 ) -> Passed:
-    """Do what `pass_over_tree` does, for some of the modes."""
+    """Do it for some of the modes in two passes: `least_squares.reconcile` with proper priors.
+
+    Upwards a node's sum is joined with its own measurement, downwards the difference is shared among its
+    children by variance. Differences of nearly equal numbers are avoided, so that it holds for noise far
+    below the leaves.
+    """
     n_nodes, n_modes = len(tree.nodes), leaf_variances.shape[1]
     measured = np.isfinite(noise)[:, None]
     below = np.zeros((n_nodes, n_modes))
@@ -78,6 +80,7 @@ def _pass_over_modes(
     # 1 / spread is the weight of a surprise; 0 where nothing was measured
     weight, above = np.empty((n_nodes, n_modes)), np.empty((n_nodes, n_modes))
     sums = np.zeros((len(seen), n_nodes, n_modes))
+    # shifts: the measurements' moves of a node away from its children's sum
     surprises, shifts = np.empty_like(sums), np.empty_like(sums)
     values, log_density = np.stack(seen), 0.0
     for number in reversed(range(tree.n_levels)):
@@ -96,71 +99,27 @@ def _pass_over_modes(
             below[up] += parts @ above[at]
             for total, shift in zip(sums, shifts, strict=True):
                 total[up] += parts @ (total[at] + shift[at])
-    return _downwards(tree, below, above, weight, (sums, surprises, shifts), log_density, leaf_variances)
-
-
-def _downwards(
-    tree: AggregationTree,
-    below: Floats,
-    above: Floats,
-    weight: Floats,
-    sides: tuple[Floats, Floats, Floats],
-    log_density: float,
-    leaf_variances: Floats,
-) -> Passed:
-    """Pass from the root to the leaves.
-
-    The last of `sides`, shifts, are the measurements' moves of a node away from its children's sum.
-    """
-    sums, surprises, shifts = sides
     parents, variances, pulls = np.array(tree.parents), above.copy(), weight * surprises
     for level in tree.levels[1:]:
         at = slice(level.start, level.stop)
-        up = parents[at]
-        of_parent, shift = below[up], shifts[:, up]
+        of_parent, shift = below[parents[at]], shifts[:, parents[at]]
         share = above[at] / of_parent
-        variances[at] += share**2 * (variances[up] - of_parent)
+        variances[at] += share**2 * (variances[parents[at]] - of_parent)
         shifts[:, at] += share * shift
         # the share over the noise, the noise divided out
         pulls[:, at] -= below[at] * weight[at] / of_parent * shift
-    means = sums + shifts
-    return Passed(tuple(means), tuple(pulls), variances, tree.add_up(leaf_variances), log_density)
+    prior = tree.add_up(leaf_variances)
+    return Passed(tuple(sums + shifts), tuple(pulls), variances, prior, log_density)
 
 
-# Independent cells of a lattice, sums of them measured with noise both ways: exact by one small system.
-
-
-MOST_ENTRIES = 2**24
-"""Of the systems of modes that are solved side by side: 128 MiB."""
-
-
-def pass_over_lattice(
-    lattice: Lattice, cell_variances: Floats, noise: Floats, seen: tuple[Floats, ...]
-) -> Passed:
-    """Condition independent Gaussian cells, and their sums, on noisy values of nodes: `pass_over_tree`.
+def _over_lattice(lattice: Lattice, own: Floats, noise: Floats, seen: tuple[Floats, ...]) -> Passed:
+    """Do it for some of the modes of a lattice, exact by one small system.
 
     A cell with its own measurement is N(u, D): D = d r / (d + r) and u = d y / (d + r), with d its prior
     variance and r its noise. The nodes above see A z, of covariance K = V + A D A' (`System`): their
     multipliers are mu = K^-1 (y - A u), and a cell is u + D A' mu. Time linear in cells and modes.
     """
-    n_modes, values = cell_variances.shape[1], np.stack(seen, axis=-1)
-    at_once = max(1, MOST_ENTRIES // (len(lattice.nodes) - len(lattice.leaves)) ** 2)
-    means, pulls = np.empty_like(values), np.empty_like(values)
-    variances, log_density = np.empty(values.shape[:2]), 0.0
-    for first in range(0, n_modes, at_once):
-        modes = slice(first, first + at_once)
-        found = _pass(lattice, cell_variances[:, modes], noise, values[:, modes])
-        means[:, modes], pulls[:, modes], variances[:, modes] = found[:3]
-        log_density += found[3]
-    of_means, of_pulls = (tuple(np.moveaxis(part, -1, 0)) for part in (means, pulls))
-    return Passed(of_means, of_pulls, variances, lattice.add_up(cell_variances), log_density)
-
-
-def _pass(
-    lattice: Lattice, own: Floats, noise: Floats, values: Floats
-) -> tuple[Floats, Floats, Floats, float]:
-    """Return means, pulls, variances and the density. own: d, (n_leaves, b). values: (n_nodes, b, c)."""
-    parts, measured = parts_of(lattice), np.isfinite(noise)
+    values, parts, measured = np.stack(seen, axis=-1), parts_of(lattice), np.isfinite(noise)
     at, above = measured[parts.leaves], measured[parts.above]
     noises = np.where(measured, noise, 0.0)[:, None]
     weight = np.where(at[:, None], 1.0 / (own + noises[parts.leaves]), 0.0)
@@ -185,10 +144,8 @@ def _pass(
     rest = noise[parts.above][parts.n_families :]
     spread += own.shape[1] * float(np.log(rest[np.isfinite(rest)]).sum())
     through = noise_through_lattice(precision, precision, lattice)[..., 0]
-    return means, pulls, through, -0.5 * (surprise + spread)
-
-
-# Many rows that are alike: each a sum of few, so that products with a matrix take those few rows alone.
+    of_means, of_pulls = (tuple(np.moveaxis(part, -1, 0)) for part in (means, pulls))
+    return Passed(of_means, of_pulls, through, lattice.add_up(own), -0.5 * (surprise + spread))
 
 
 EXACT = 1e-10
@@ -334,9 +291,9 @@ class TreePosterior:
 
     With x_i = s_i (f + g_i) at the blocks, f ~ N(0, F), g_i ~ N(0, G) and measurements of leaves and of sums
     of leaves: in the eigenbasis of G the g_i of different modes are independent, and so is the noise, for all
-    nodes were measured at the same blocks. Given f each mode is a tree of scalars (`pass_over_tree`, or
-    `pass_over_lattice`); f itself takes one n x n solve. Nothing is approximated. Time O(n^3 + nodes n),
-    memory O(n^2 + nodes n). Raises numpy.linalg.LinAlgError only for a prior that is no covariance.
+    nodes were measured at the same blocks. Given f each mode is a tree of scalars (`pass_over_tree`); f
+    itself takes one n x n solve. Nothing is approximated. Time O(n^3 + nodes n), memory O(n^2 + nodes n).
+    Raises numpy.linalg.LinAlgError only for a prior that is no covariance.
     """
 
     def __init__(self, prior: TemporalPrior, seen: Seen, rotation: "Rotation | None" = None) -> None:
@@ -347,24 +304,10 @@ class TreePosterior:
         known = np.isfinite(seen.noise)[:, None]
         rotated = np.where(known, seen.residuals, 0.0) @ self.basis
         loading = np.broadcast_to(np.where(known, self.weights, 0.0), rotated.shape)
-        self.passed: Passed = self._passed((rotated, loading))
+        self.passed = self._passed((rotated, loading))
         self.predictions: dict[int, tuple[Floats, Floats]] = {}
         """The results of `self_check.left_out`."""
-        self._join_shared()
-
-    def _passed(self, sides: tuple[Floats, ...]) -> Passed:
-        """Return what each side says of all nodes, the modes of the own parts being independent."""
-        tree, variances = self.seen.tree, self.seen.sizes[:, None] ** 2 * self.spectrum
-        if isinstance(tree, Lattice):
-            return pass_over_lattice(tree, variances, self.seen.noise, sides)
-        return pass_over_tree(tree, variances, self.seen.noise, sides)
-
-    def revalued(self, residuals: Floats, noise: Floats) -> "TreePosterior":
-        """Return the posterior of other values with other noise at the same blocks."""
-        return TreePosterior(self.prior, replace(self.seen, residuals=residuals, noise=noise), self.rotation)
-
-    def _join_shared(self) -> None:
-        """The shared part's posterior: precision P and pull q from the tree, in the eigenbasis."""
+        # the shared part's posterior: precision P and pull q from the tree
         (residual, load), (pull, self.loads) = self.passed.means, self.passed.pulls
         self.precision = (self.weights * self.loads).sum(axis=0)
         first = (self.weights * pull).sum(axis=0)
@@ -374,16 +317,25 @@ class TreePosterior:
         half, _ = dpotri(factor, lower=1)  # the lower half of the product's inverse; its diagonal is above 0
         inverse = half + np.tril(half, -1).T
         self.kept = (np.eye(n) - inverse) / root[:, None] / root[None, :]
-        self.factor_mean = self.kept @ first
+        factor_mean = self.kept @ first
         self.log_likelihood = float(
-            self.passed.log_density + 0.5 * first @ self.factor_mean - np.sum(np.log(np.diag(factor)))
+            self.passed.log_density + 0.5 * first @ factor_mean - np.sum(np.log(np.diag(factor)))
         )
         # in place: nothing else reads them, and of 10,000 nodes each is 27 MB
-        pull -= self.loads * self.factor_mean
-        residual -= load * self.factor_mean
+        pull -= self.loads * factor_mean
+        residual -= load * factor_mean
         self.pulls = pull
         """Sigma^-1 times the residuals, in the eigenbasis, (n_nodes, n)."""
         self.own_means = residual
+
+    def _passed(self, sides: tuple[Floats, ...]) -> Passed:
+        """Return the pass over the tree of the modes of the own parts, which are independent."""
+        variances = self.seen.sizes[:, None] ** 2 * self.spectrum
+        return pass_over_tree(self.seen.tree, variances, self.seen.noise, sides)
+
+    def revalued(self, residuals: Floats, noise: Floats) -> "TreePosterior":
+        """Return the posterior of other values with other noise at the same blocks."""
+        return TreePosterior(self.prior, replace(self.seen, residuals=residuals, noise=noise), self.rotation)
 
     @cached_property
     def shared_pull(self) -> Floats:
@@ -408,11 +360,6 @@ class TreePosterior:
         """The own precision given the shared part, (n_nodes, n)."""
         return np.asarray((self.passed.prior - self.passed.variances) / self.spectrum**2)
 
-    @cached_property
-    def spanned_loads(self) -> SpannedRows:
-        """The loads, as sums of few."""
-        return SpannedRows.of(self.loads)
-
     def alone(self) -> Floats:
         """Return the diagonal of Sigma^-1 in the eigenbasis, given the shared part; 0 where not measured."""
         known = np.isfinite(self.seen.noise)[:, None]
@@ -420,8 +367,13 @@ class TreePosterior:
         return np.where(known, np.maximum(noise - self.passed.variances, 0.0) / noise**2, 0.0)
 
     @cached_property
+    def spanned_loads(self) -> SpannedRows:
+        """The loads, as sums of few."""
+        return SpannedRows.of(self.loads)
+
+    @cached_property
     def spanned_alone(self) -> SpannedRows:
-        """The same, as sums of few."""
+        """`alone`, likewise."""
         return SpannedRows.of(self.alone())
 
     @cached_property
@@ -449,15 +401,12 @@ class TreePosterior:
         before = weights[:, 0] * (times @ of_shared @ times) + squares[:, 0] * (times @ of_own @ times)
         return np.asarray(before - self.means_of_pulled(*self.pulled(column[None]), steps)[0] @ times)
 
-    def responses(self, columns: Floats, steps: Blocks) -> tuple[Floats, Floats]:
-        """Return, linear in other residuals (n_columns, n_nodes, n), their `means`, (n_columns, n_nodes,
-        n_steps), and Sigma^-1 times them, in the eigenbasis and 0 where a node was not measured.
-        """
-        pulls, own_pulls = self.pulled(columns)
-        return self.means_of_pulled(pulls, own_pulls, steps), pulls
-
     def pulled(self, columns: Floats) -> tuple[Floats, Floats]:
-        """Return what covariances are multiplied with for the means of other residuals, as `responses`."""
+        """Return what the shared and the own covariances are multiplied with for means of other residuals.
+
+        columns: (n_columns, n_nodes, n). The first, in the eigenbasis, is Sigma^-1 times these residuals, 0
+        where a node was not measured.
+        """
         known = np.isfinite(self.seen.noise)[:, None]
         rotated = np.where(known, columns, 0.0) @ self.basis
         passed = self._passed(tuple(rotated))

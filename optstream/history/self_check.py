@@ -22,12 +22,8 @@ def left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
     others on both sides, it is the mean of them all, which takes no n x n product. Results are kept with the
     posterior.
     """
-    if exact_for not in posterior.predictions:
-        posterior.predictions[exact_for] = _left_out(posterior, exact_for)
-    return posterior.predictions[exact_for]
-
-
-def _left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
+    if exact_for in posterior.predictions:
+        return posterior.predictions[exact_for]
     known = np.isfinite(posterior.seen.noise)
     n, last = posterior.spectrum.size, min(exact_for, posterior.spectrum.size)
     alone = posterior.alone()
@@ -37,7 +33,9 @@ def _left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]
     diagonal[:, : n - last] = mean[:, None]
     diagonal[:, n - last :] = alone @ (rows**2).T - posterior.spanned_loads.squares(rows, posterior.kept)
     diagonal[~known] = 1.0
-    return np.asarray((posterior.pulls @ posterior.basis.T) / diagonal), 1.0 / diagonal
+    found = np.asarray((posterior.pulls @ posterior.basis.T) / diagonal), 1.0 / diagonal
+    posterior.predictions[exact_for] = found
+    return found
 
 
 def day_squares(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:

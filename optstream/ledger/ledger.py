@@ -92,8 +92,6 @@ class Ledger:
     the release is VOID, or the connection to PostgreSQL broke during the commit, which may then have been
     made. The methods are functions of this package, without their first argument. They share:
 
-    - `stream`, `period` and `revision` name a release: a stream, the key of a period such as "2016-02-01",
-      and 0 for the first release of the period, from 1 on for restatements.
     - `now`: the caller's time, with a time zone. `lease`: greater than 0, a day at most.
     - `owner`: a name unique to the run. `reason`: text without any value.
     - `reservation`: the newest one of its release; where it may be None, the caller is not checked.

@@ -14,6 +14,7 @@ from optstream.ledger.accounting import COLUMNS, charged_to_release, guarantees_
 from optstream.ledger.hash_chain import check_contains
 from optstream.ledger.records import (
     Entries,
+    Key,
     ReleaseEvent,
     ReleaseOutline,
     ReleaseRecord,
@@ -43,11 +44,11 @@ ROWS_AT_ONCE = 10_000
 _OUTLINES = select(*(getattr(ReleaseRow, name) for name in ReleaseOutline.__dataclass_fields__))
 
 
-def find(connection: Connection, stream: str, period: str, revision: int = 0) -> ReleaseRecord | None:
+def find(connection: Connection, key: Key) -> ReleaseRecord | None:
     """Return one release; None where there is none."""
-    check_key(stream, period, revision)
-    release = find_row(connection, stream, period, revision)
-    return None if release is None else _record(connection, stream, release)
+    check_key(key)
+    release = find_row(connection, key)
+    return None if release is None else _record(connection, key.stream, release)
 
 
 def releases(connection: Connection, stream: str) -> tuple[ReleaseRecord, ...]:
@@ -59,7 +60,7 @@ def releases(connection: Connection, stream: str) -> tuple[ReleaseRecord, ...]:
 
 def latest(connection: Connection, stream: str, period: str) -> ReleaseRecord | None:
     """Return the release of a period that has the highest revision; None where the period has none."""
-    check_key(stream, period, 0)
+    check_key(Key(stream, period))
     query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(stream), ReleaseRow.period == period)
     release = one_row(connection, query.order_by(ReleaseRow.revision.desc()).limit(1))
     return None if release is None else _record(connection, stream, release)
@@ -80,10 +81,10 @@ def drawn_before(connection: Connection, stream: str, first_step: int) -> Releas
     return None if release is None else _record(connection, stream, release)
 
 
-def vintages_of(connection: Connection, stream: str, period: str, revision: int) -> tuple[Vintage, ...]:
+def vintages_of(connection: Connection, key: Key) -> tuple[Vintage, ...]:
     """Return the new estimates of one release by number; none for an unknown release."""
-    check_key(stream, period, revision)
-    release = find_row(connection, stream, period, revision)
+    check_key(key)
+    release = find_row(connection, key)
     return () if release is None else tuple(revisions.of_release(connection, release.id))
 
 

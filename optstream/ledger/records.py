@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
 from itertools import pairwise
+from typing import NamedTuple
 
 from optstream.errors import ParameterError
 from optstream.privacy import PrivacyModel, Spend
@@ -70,6 +71,17 @@ def trees_of_event(body: Mapping[str, object]) -> Entries:
     if not isinstance(given, list | tuple):
         raise TypeError("a list of trees is a list")
     return trees_from_list(given, str(body["hierarchy_hash"]))
+
+
+class Key(NamedTuple):
+    """A release: its stream, the key of its period, such as "2016-02-01", and from 1 on which restatement."""
+
+    stream: str
+    period: str
+    revision: int = 0
+
+    def __str__(self) -> str:
+        return f"stream {self.stream!r}, period {self.period!r}, revision {self.revision}"
 
 
 class ReleaseState(StrEnum):
@@ -180,9 +192,7 @@ class Reservation:
     `is_drawn`: an earlier owner's draw is whole and is used, so that nothing is drawn again.
     """
 
-    stream: str
-    period: str
-    revision: int
+    key: Key
     fencing_token: int
     redraws: int = 0
     is_drawn: bool = False
@@ -232,6 +242,11 @@ class ReleaseRecord(ReleaseOutline):
     redraws: int
     spends: tuple[Spend, ...]
 
+    @property
+    def key(self) -> Key:
+        """What the ledger's methods name the release by."""
+        return Key(self.stream, self.period, self.revision)
+
 
 @dataclass(frozen=True)
 class ReleaseEvent:
@@ -280,10 +295,11 @@ def check_name(value: object, name: str) -> None:
         raise ParameterError(f"{name} must be printable text of 1 to {LONGEST_NAME} characters")
 
 
-def check_key(stream: object, period: object, revision: object) -> None:
-    """Raise ParameterError unless these name a release."""
-    check_name(stream, "stream of a release")
-    check_name(period, "period of a release")
+def check_key(key: Key) -> None:
+    """Raise ParameterError unless the key can be a release's."""
+    check_name(key.stream, "stream of a release")
+    check_name(key.period, "period of a release")
+    revision: object = key.revision
     if isinstance(revision, bool) or not isinstance(revision, int) or revision < 0:
         raise ParameterError(f"revision of a release must be an integer of at least 0; got {revision!r}")
 

@@ -44,7 +44,6 @@ class Mechanism(ABC):
         one_leaf_a_period: Whether, for unit "customer", it is priced for customers whose readings of a period
             lie in so many leaves as its `leaves_per_period`, 1 where it has none.
         takes_covariates: Whether public covariates shape its estimates.
-        compares_noise: Whether it chooses between joint and Laplace noise by default.
         chooses_shares: Whether its class on a tree chooses the levels' shares, from a public `scale`.
         takes_margin: Whether it may stand on a hierarchy with a margin, which is measured as one more level.
         serves_hours: Whether periods may be hours: it cuts or transforms no day as a whole.
@@ -62,7 +61,6 @@ class Mechanism(ABC):
     noise_is_known: ClassVar[bool] = True
     one_leaf_a_period: ClassVar[bool] = False
     takes_covariates: ClassVar[bool] = False
-    compares_noise: ClassVar[bool] = False
     chooses_shares: ClassVar[bool] = False
     takes_margin: ClassVar[bool] = False
     serves_hours: ClassVar[bool] = True

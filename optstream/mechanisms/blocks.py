@@ -11,12 +11,12 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.errors import ParameterError
 from optstream.history.blocks import Blocks
 from optstream.history.counts import tree_above, typical_above
 from optstream.history.plan import PlannedBlocks, PlannedNoise, expected_error, expected_level_errors
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
 from optstream.measurement.blocks import DriftingBlocks, drifting_blocks
+from optstream.mechanisms.joint_groups import unplanned_length
 from optstream.noise.joint import LARGEST_GROUP
 from optstream.privacy.rules import Draws, Horizon, cut_evenly, errs_less, worst_of_cycle
 from optstream.privacy.spends import Group
@@ -52,11 +52,7 @@ class BlockGroups:
         Every whole block is in one of them. Privacy: Lemma 16; a public rule.
         """
         if n_steps not in self.period_lengths:
-            listed = ", ".join(map(str, self.period_lengths))
-            raise ParameterError(
-                f"period_lengths are {listed}, and this period has {n_steps} steps: say so in advance, for "
-                'joint noise depends on it; step by step there is noise = "laplace" alone'
-            )
+            raise unplanned_length(n_steps, self.period_lengths)
         return self._cut(first_step, n_steps)
 
     @cached_property
@@ -362,11 +358,6 @@ def small_blocks(window_length: int) -> tuple[int, int]:
     return SMALL_BLOCKS, min(SMALL_LENGTH, window_length)
 
 
-def tree_of_common_blocks(tree: AggregationTree, small: int | None) -> AggregationTree:
-    """Return the tree of the levels that are measured at common blocks: all, or those above `small`."""
-    return tree if small is None else tree_above(tree, small)
-
-
 def figures_above(public: Figures, tree: AggregationTree, above: AggregationTree) -> Figures:
     """Return the figures of the levels above, with the relative noise of a leaf of `above`."""
     leaf = typical_above(tree, above, 1.0)
@@ -459,7 +450,7 @@ def expected_error_of(tree: AggregationTree, public: Figures, shares: Shares, bl
 
 def choose_plan_blocks(tree: AggregationTree, public: Figures, shares: Shares) -> Layout:
     """Return (m, L) of the levels that are measured at common blocks, as `choose_tree_blocks`."""
-    above = tree_of_common_blocks(tree, small_leaf_level(tree, public, shares))
+    above = tree_above(tree, small_leaf_level(tree, public, shares))
     return choose_tree_blocks(above, figures_above(public, tree, above), shares[: above.n_levels])
 
 
@@ -467,7 +458,7 @@ def choose_plan_blocks(tree: AggregationTree, public: Figures, shares: Shares) -
 def expected_level_misses(tree: AggregationTree, public: Figures, shares: Shares, blocks: Layout) -> Floats:
     """Return the errors of `expected_error_of` by level, (n_levels,), blocks being those of shared levels."""
     small = small_leaf_level(tree, public, shares)
-    above = tree_of_common_blocks(tree, small)
+    above = tree_above(tree, small)
     figures = figures_above(public, tree, above)
     errors = _posterior_errors(above, figures, shares[: above.n_levels], blocks)
     if small is None:

@@ -40,15 +40,15 @@ def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Nodes | None, list
         return None, [f"hierarchy must have one of the keys parents, file; got {given}"]
     if section.parents is not None:
         key, pairs = "hierarchy.parents", list(section.parents.items())
-        told = list(_from_tables(section))
+        rows = list(_from_tables(section))
     else:
         key = "hierarchy.file"
         table = _read_file(folder / str(section.file))
         if isinstance(table, str):
             return None, [f"hierarchy.file {section.file!r} {table}"]
         pairs = list(table.select("node", "parent").iter_rows())
-        told = list(table.iter_rows(named=True))
-        told += _from_tables(section)
+        rows = list(table.iter_rows(named=True))
+        rows += _from_tables(section)
         of_file = {node for node, _ in pairs}
         if any(node in of_file for node in (*section.names, *section.places)):
             return None, [
@@ -75,7 +75,7 @@ def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Nodes | None, list
     codes = {*parents, *(code for change in section.tree_changes for code in change.beginning)}
     if (margin := section.margin) is not None:
         codes |= {*margin.nodes, *(cell for leaf in parents for cell in margin.cells_of(leaf))}
-    facts, problems = _facts_of(told, codes)
+    facts, problems = _facts_of(rows, codes)
     respelled = {
         new
         for change in section.tree_changes

@@ -645,7 +645,7 @@ Bounds = tuple[Fraction, Fraction]
 
 
 class Change(Section):
-    """What is other in the dumps from a day on; what is not given stays as it was before."""
+    """What changes in the dumps from a date on; keys that are not given keep their value."""
 
     valid_from: Day = Field(description='the first day that is laid out so, such as "2015-07-01"')
     timestamp: Column | None = Field(None, description=COLUMN)
@@ -749,7 +749,7 @@ def _layouts(source: Input) -> Iterator[str]:
         if replace(now, valid_from=before.valid_from) == before:
             yield (
                 f"{named} must change something: from {change.valid_from} on dumps are laid out as before; "
-                "remove it, or give what is other"
+                "remove it, or give a key that changes"
             )
         yield from _columns(f"{named} timestamp, value, customer and region", source, now)
 
@@ -1117,7 +1117,7 @@ def _hours(
     if release is not None and release.revise_days:
         yield (
             'release.revise_days must be 0 or left out for stream.period "hour": each hour would estimate '
-            f"all hours of these days anew; got {release.revise_days}"
+            f"all hours of these days again; got {release.revise_days}"
         )
     if covariates is not None and covariates.given:
         yield 'covariates is for stream.period "day"; leave it out, or publish by the day'

@@ -285,7 +285,7 @@ class Settings(Tables):
         return None if facts is None else facts.name
 
     def called(self, node: str) -> str:
-        """Return what a person is told of a node: "Bretagne (53)", or the code alone if it has no name."""
+        """Return how people read the name of a node: "Bretagne (53)", or the code alone if it has no name."""
         return called(node, self.node_facts)
 
     # What the stream promises, to which tree its epsilon goes, and in which shares.

@@ -5,22 +5,22 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cache
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data_contracts.metrics import LIMITS
-from optstream.storage.parquet import Claims, claims_of
+from optstream.storage.parquet import claims_of
 from optstream.storage.store import Location, StoreUrl, open_store
 from tasks.config import Layout, Settings
 from tasks.ingest.clamping import countable
-from tasks.ingest.clock import fits_clock, start_of
+from tasks.ingest.clock import start_of
 
 HASHED_AT_ONCE = 2**23
 """Bytes of one request while an object is read from end to end."""
@@ -34,9 +34,8 @@ _FOUR_NUMBERS = re.compile(rb"(?:\x15[\x80-\xff]*[\x00-\x7f]){4}", re.DOTALL)
 Identity = tuple[object, ...] | None
 
 
-@dataclass(frozen=True)
-class FileFacts:
-    """What is said of a file: size in bytes, and when it was last written, None where that is not said."""
+class FileFacts(NamedTuple):
+    """Size of a file in bytes, and when it was last written, None where the store does not say."""
 
     size: int
     written: datetime | None
@@ -47,22 +46,20 @@ def facts_of(file: Location) -> FileFacts:
     if not isinstance(file, StoreUrl):
         found = file.stat()
         return FileFacts(found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
-    told = open_store(file.parent).facts(file.name)
+    facts = open_store(file.parent).facts(file.name)
     return FileFacts(
-        int(told["size"]), next(filter(None, (_instant(told.get(key)) for key in WRITTEN)), None)
+        int(facts["size"]), next(filter(None, (_instant(facts.get(key)) for key in WRITTEN)), None)
     )
 
 
-def _instant(told: object) -> datetime | None:
+def _instant(stated: object) -> datetime | None:
     """A time as stores tell it: with a zone or in UTC, or in ISO 8601; None for anything else."""
-    if isinstance(told, str):
-        try:
-            told = datetime.fromisoformat(told)
-        except ValueError:
-            return None
-    if not isinstance(told, datetime):
-        return None
-    return told if told.tzinfo else told.replace(tzinfo=UTC)
+    if isinstance(stated, str):
+        with suppress(ValueError):
+            stated = datetime.fromisoformat(stated)
+    if isinstance(stated, datetime):
+        return stated if stated.tzinfo else stated.replace(tzinfo=UTC)
+    return None
 
 
 def identity_of(file: Location) -> Identity:
@@ -117,17 +114,6 @@ def _has_checksums(parquet: pq.ParquetFile, found: IO[bytes], columns: Sequence[
     return False
 
 
-def claims_in(file: Location) -> Claims | None:
-    """What its footer claims; None if that cannot be read."""
-    if isinstance(file, StoreUrl):
-        try:
-            with open_store(file.parent).opened(file.name, cache_type="none") as found:
-                return claims_of(found)
-        except OSError:
-            return None
-    return claims_of(file)
-
-
 @cache
 def forbid_spilling() -> None:
     """Keep rows that Polars holds off the disk from now on, here and in processes that this one starts.
@@ -138,14 +124,16 @@ def forbid_spilling() -> None:
     pl.Config.load(json.dumps({"environment": {"POLARS_OOC_SPILL_MIN_BYTES": str(2**63 - 1)}}))
 
 
-def scan_file(file: Location, **how: Any) -> pl.LazyFrame:
-    """The file alone as a lazy frame, whatever its name looks like: the one way to rows of a dump."""
+def scan_file(file: Location) -> pl.LazyFrame:
+    """The file alone as a lazy frame, whatever its name looks like: the one way to rows of a dump.
+
+    The statistics that its writer claims are not used: they may be broken, or hide rows.
+    """
     forbid_spilling()
+    source: dict[str, Any] = {"source": file}
     if isinstance(file, StoreUrl):
-        return pl.scan_parquet(
-            **open_store(file.parent).for_polars(file.name), glob=False, hive_partitioning=False, **how
-        )
-    return pl.scan_parquet(file, glob=False, hive_partitioning=False, **how)
+        source = open_store(file.parent).for_polars(file.name)
+    return pl.scan_parquet(**source, glob=False, hive_partitioning=False, use_statistics=False)
 
 
 # What a Parquet file's footer must say before a row of it is read.
@@ -195,7 +183,13 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
                     return replace(file, broken="other_hash")
     except OSError:
         return replace(file, broken="unreadable")
-    claims = claims_in(file.path)
+    claims = None
+    with suppress(OSError):
+        if isinstance(file.path, StoreUrl):
+            with open_store(file.path.parent).opened(file.path.name, cache_type="none") as stored:
+                claims = claims_of(stored)
+        else:
+            claims = claims_of(file.path)
     if claims is None:
         return replace(file, broken="unreadable")
     if not claims.within(LIMITS):
@@ -204,7 +198,7 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
         schema = scan_file(file.path).collect_schema()
     except UNREADABLE:
         return replace(file, broken="unreadable")
-    columns = file.layout
+    columns, read = file.layout, columns_of(file.layout, settings)
     of_leaf = [one for one in (columns.region, columns.margin) if one is not None]
     if {columns.timestamp, columns.value, *of_leaf} - {*schema}:
         return replace(file, broken="columns", found=_few(schema))
@@ -226,11 +220,11 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
         return replace(file, broken="customer_type")
     if not all(_names(schema[one], settings.metered) for one in of_leaf):
         return replace(file, broken="region_type")
-    read = [columns.timestamp, columns.value, *([columns.customer] if settings.metered else []), *of_leaf]
     if not pages_are_whole(file.path, read):
         return replace(file, broken="damaged_page")
     zoned = stamp.time_zone is not None
-    file = replace(file, fits_clock=fits_clock(settings.calendar, zoned=zoned))
+    # do they name each step once where the clock changes?
+    file = replace(file, fits_clock=zoned == (settings.calendar.day == "elapsed"))
     start = start_of(settings.calendar, day, zoned=zoned)
     if start is None:
         return replace(file, broken="clock")
@@ -244,6 +238,13 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
         rows=claims.rows,
         floats=frozenset(one for one in read if schema[one].is_float()) - {columns.value},
     )
+
+
+def columns_of(layout: Layout, settings: Settings) -> list[str]:
+    """The columns that are read: a dump may hold others of any name."""
+    customer = layout.customer if settings.metered else None
+    known = layout.timestamp, layout.value, customer, layout.region, layout.margin
+    return [column for column in known if column is not None]
 
 
 def _few(schema: pl.Schema) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The rows of one file as expressions: which step they fall on, and what they count."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -11,28 +12,13 @@ from data_contracts.metrics import FILE_FAULTS, raw_columns
 from optstream.stream.lattice import BETWEEN
 from tasks.config import Settings
 from tasks.config.fields import LONGEST_COLUMN
-from tasks.ingest import clamping as kinds
 from tasks.ingest.clamping import KINDS, Reading, reading
 from tasks.ingest.formats import SourceFile, facts_of, scan_file
 
-OUTSIDE, OFF_GRID, NO_TIMESTAMP, NO_LEAF = -1, -2, -3, -4
-NO_STEP = 4
-"""How many negative steps there are, each a reason why a row has none."""
+NO_STEP = {"outside_day": -1, "off_grid": -2, "no_timestamp": -3, "unknown_region": -4}
+"""Why a row has no step: a rule of the raw contract, and the negative number in place of the step."""
 ROW = "row of the file".ljust(LONGEST_COLUMN + 1, ".")
 """A name that no configured column can have."""
-
-
-def scan(file: SourceFile) -> pl.LazyFrame:
-    """The file alone, without the statistics that its writer claims: they may be broken, or hide rows."""
-    return scan_file(file.path, use_statistics=False)
-
-
-def scan_numbered(file: SourceFile, settings: Settings) -> pl.LazyFrame:
-    """The needed columns of the file, and its row numbers: a dump may hold other columns of any name."""
-    columns = file.layout
-    needed = [columns.timestamp, columns.value, *([columns.customer] if settings.metered else [])]
-    needed += [one for one in (columns.region, columns.margin) if one is not None]
-    return scan(file).select(needed).with_row_index(ROW)
 
 
 def leaf_of(file: SourceFile) -> pl.Expr:
@@ -70,13 +56,13 @@ def step_of(file: SourceFile) -> pl.Expr:
     known = pl.lit(True) if file.layout.region is None else _named_leaf(file).is_not_null()
     return (
         pl.when(~known)
-        .then(NO_LEAF)
+        .then(NO_STEP["unknown_region"])
         .when(stamp.is_null())
-        .then(NO_TIMESTAMP)
+        .then(NO_STEP["no_timestamp"])
         .when((step < 0) | (step >= file.n_steps))
-        .then(OUTSIDE)
+        .then(NO_STEP["outside_day"])
         .when(stamp != step * file.length)
-        .then(OFF_GRID)
+        .then(NO_STEP["off_grid"])
         .otherwise(step)
     )
 
@@ -118,28 +104,18 @@ BYTES_A_PLAN = 2**23
 KEY = {"file": pl.UInt32, "leaf": pl.UInt32, "step": pl.Int32}
 """Of a cell."""
 CELLS = {**KEY, "kind": pl.Int8, "rows": pl.Int64, "units": pl.Int64}
-COUNTED = {
-    "absent": [kinds.ABSENT],
-    "infinite": [kinds.INFINITE, kinds.MINUS_INFINITE],
-    "out_of_bounds": [kinds.ABOVE, kinds.BELOW],
-}
 
 
 def cells_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     """A row for each (file, leaf, step, kind of reading): counts, sum of units. Raises polars' errors."""
     found = [_grouped(plan, settings) for plan in _plans(files)]
     counts = [
-        pl.when(pl.col("kind").is_in(of)).then("rows").otherwise(0).alias(name)
-        for name, of in COUNTED.items()
+        pl.when(pl.col("kind") == kind).then("rows").otherwise(0).alias(name)
+        for kind, name in enumerate(KINDS)
+        if name != "sound"
     ]
     cells = pl.concat([pl.DataFrame(schema=CELLS), *found])
     return with_days(cells.with_columns(counts).drop("kind"), files)
-
-
-def by_step_of(cells: pl.DataFrame) -> pl.DataFrame:
-    """A row for each (day, leaf, step) found: all counts, and the last of the files."""
-    found = cells.lazy().group_by("day", "leaf", "step").agg(pl.col(pl.Int64).sum(), pl.col("file").max())
-    return found.collect(engine="streaming")  # a third of the time of the other engine, where groups are many
 
 
 def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
@@ -158,20 +134,20 @@ def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
 
 def _grouped(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     """A row for each (file, leaf, step, kind of reading), by one integer key, and the sum of its units."""
-    width = (NO_STEP + max(file.n_steps for file in files)) * len(KINDS)
+    width = (len(NO_STEP) + max(file.n_steps for file in files)) * len(KINDS)
     n_leaves = max(len(file.leaves) for file in files)
     plans = []
     for number, file in enumerate(files):
         found = reading_of(file, settings)
         place = pl.lit(number * n_leaves) + leaf_of(file).cast(pl.Int64)
-        key = place * width + (step_of(file) + NO_STEP) * len(KINDS) + found.kind
-        plans.append(scan(file).select(key=key, units=found.units))
+        key = place * width + (step_of(file) + len(NO_STEP)) * len(KINDS) + found.kind
+        plans.append(scan_file(file.path).select(key=key, units=found.units))
     cells = pl.concat(plans).group_by("key").agg(pl.len().cast(pl.Int64).alias("rows"), pl.col("units").sum())
     key, numbers = pl.col("key"), pl.Series([file.number for file in files], dtype=pl.UInt32)
     return cells.collect(engine="streaming").select(
         file=pl.lit(numbers).gather(key // width // n_leaves),
         leaf=(key // width % n_leaves).cast(pl.UInt32),
-        step=(key % width // len(KINDS) - NO_STEP).cast(pl.Int32),
+        step=(key % width // len(KINDS) - len(NO_STEP)).cast(pl.Int32),
         kind=(key % len(KINDS)).cast(pl.Int8),
         rows="rows",
         units="units",
@@ -187,17 +163,9 @@ def with_days(frame: pl.DataFrame, files: Sequence[SourceFile]) -> pl.DataFrame:
 
 # The raw frame, which the raw contract judges: a row for each (day, region).
 
-CELL_RULES = {
-    "unknown_region": pl.col("step") == NO_LEAF,
-    "no_timestamp": pl.col("step") == NO_TIMESTAMP,
-    "outside_day": pl.col("step") == OUTSIDE,
-    "off_grid": pl.col("step") == OFF_GRID,
-    "absent": (pl.col("absent") > 0) & (pl.col("step") >= 0),
-    "infinite": (pl.col("infinite") > 0) & (pl.col("step") >= 0),
-    "out_of_bounds": (pl.col("out_of_bounds") > 0) & (pl.col("step") >= 0),
+CELL_RULES = {name: pl.col("step") == step for name, step in NO_STEP.items()} | {
+    name: (pl.col(name) > 0) & (pl.col("step") >= 0) for name in KINDS[1:]
 }
-
-
 DROPPED_RULES = ("no_customer", "duplicates", "two_leaves")
 """Why metered rows of a step do not count."""
 
@@ -219,10 +187,12 @@ def metrics_of(
         )
         for number, day in enumerate(days)
     )
-    counted = _cell_counts(by_step)
-    own = [counted.drop("duplicates"), _dropped_counts(files, dropped)]
-    for counts in own if settings.metered else [counted]:
-        grid = grid.join(counts, on=["day", "leaf"], how="left", maintain_order="left")
+    counted = [_cell_counts(by_step)]
+    if settings.metered:
+        counts = [pl.col("rows").filter(pl.col("rule") == name).sum().alias(name) for name in DROPPED_RULES]
+        counted = [counted[0].drop("duplicates"), dropped.group_by("day", "leaf").agg(counts)]
+    for own in counted:
+        grid = grid.join(own, on=["day", "leaf"], how="left", maintain_order="left")
     grid = grid.with_columns(pl.all().exclude("region").fill_null(0))
     grid = grid.join(_file_faults(files), on=["day", "leaf"], how="left", maintain_order="left")
     return grid.select("leaf", *raw_columns(metered=settings.metered))
@@ -247,15 +217,8 @@ def _cell_counts(by_step: pl.DataFrame) -> pl.DataFrame:
         (pl.col("rows").filter(inside) - 1).sum().alias("duplicates"),
     ]
     for name, broken in CELL_RULES.items():
-        counted = pl.col(name) if name in ("absent", "infinite", "out_of_bounds") else pl.col("rows")
-        counts.append(counted.filter(broken).sum().alias(name))
+        counts.append(pl.col("rows" if name in NO_STEP else name).filter(broken).sum().alias(name))
     return by_step.lazy().group_by("day", "leaf").agg(counts).collect(engine="streaming")
-
-
-def _dropped_counts(files: Sequence[SourceFile], dropped: pl.DataFrame) -> pl.DataFrame:
-    rows = with_days(dropped, files)
-    counts = [pl.col("rows").filter(pl.col("rule") == name).sum().alias(name) for name in DROPPED_RULES]
-    return rows.group_by("day", "leaf").agg(counts)
 
 
 # Where each rule of the raw contract first broke: file and step, for messages that a person can act on.
@@ -280,48 +243,28 @@ def places_of(
     dropped: pl.DataFrame,
     metrics: pl.DataFrame,
     settings: Settings,
-) -> dict[int, Places]:
+) -> Mapping[int, Places]:
     """For each day (index) the first place of each (region, rule) that broke."""
-    found: dict[int, dict[tuple[str, str], Place]] = {}
-    names = {file.number: file.name for file in files}
-    leaves = {file.day: file.leaves for file in files}
+    found: defaultdict[int, dict[tuple[str, str], Place]] = defaultdict(dict)
     for file in files:
         if file.broken is not None:
-            region = file.leaves[file.leaf]
-            found.setdefault(file.day, {}).setdefault(
-                (region, file.broken), Place(file.name, found=file.found)
-            )
-    for rule, frame in _broken_cells(files, cells, by_step, dropped, metrics, settings):
-        if frame.is_empty():
-            continue
-        first = frame.sort("step", "file").group_by("day", "leaf", maintain_order=True).first()
-        for row in first.iter_rows(named=True):
-            step = row["step"] if row["step"] >= 0 else None
-            place = Place(names.get(row["file"]), step)
-            found.setdefault(row["day"], {})[leaves[row["day"]][row["leaf"]], rule] = place
-    return dict(found)
-
-
-def _broken_cells(
-    files: Sequence[SourceFile],
-    cells: pl.DataFrame,
-    by_step: pl.DataFrame,
-    dropped: pl.DataFrame,
-    metrics: pl.DataFrame,
-    settings: Settings,
-) -> Iterator[tuple[str, pl.DataFrame]]:
-    """For each rule about rows the cells that break it: day, leaf, file (null if none), step."""
-    key = ["day", "leaf", "file", "step"]
-    suspect = cells.filter(pl.any_horizontal(*CELL_RULES.values()))
-    for rule, broken in CELL_RULES.items() if suspect.height else ():
-        yield rule, suspect.filter(broken).select(key)
+            place = Place(file.name, found=file.found)
+            found[file.day].setdefault((file.leaves[file.leaf], file.broken), place)
     inside = by_step.filter(pl.col("step") >= 0)
-    yield "duplicates", inside.filter(pl.col("rows") > 1).select(key)
-    for rule in DROPPED_RULES:
-        own = with_days(dropped.filter(pl.col("rule") == rule), files).select(key)
-        if not own.is_empty():
-            yield rule, own
-    yield "steps_found", _missing(files, metrics, inside, settings).select(key)
+    suspect = cells.filter(pl.any_horizontal(*CELL_RULES.values()))
+    broken = {rule: suspect.filter(is_broken) for rule, is_broken in CELL_RULES.items()}
+    if settings.metered:
+        broken |= {rule: dropped.filter(pl.col("rule") == rule) for rule in DROPPED_RULES}
+    else:
+        broken["duplicates"] = inside.filter(pl.col("rows") > 1)
+    broken["steps_found"] = _missing(files, metrics, inside, settings)
+    names, leaves = {file.number: file.name for file in files}, {file.day: file.leaves for file in files}
+    for rule, frame in broken.items():
+        first = frame.sort("step", "file").group_by("day", "leaf", maintain_order=True).first()
+        for day, leaf, file, step in first.select("day", "leaf", "file", "step").iter_rows():
+            place = Place(names.get(file), step if step >= 0 else None)
+            found[day][leaves[day][leaf], rule] = place
+    return found
 
 
 def _missing(

@@ -21,10 +21,10 @@ from multiprocessing import Pipe, parent_process
 from multiprocessing.connection import Connection as End
 from pathlib import Path
 from threading import Timer
-from typing import Any
 
 import numpy as np
 import polars as pl
+from pydantic import BaseModel
 
 from optstream.errors import DumpError, OptStreamError
 from optstream.storage.store import Location, StoreUrl
@@ -34,7 +34,7 @@ from tasks.config.fields import step_minutes
 from tasks.ingest import Dump, IngestedDay, Reader, discover
 from tasks.ingest.arrivals import parts_of, place_of
 from tasks.ingest.clock import foresee
-from tasks.ingest.days import ReadDay, read_days, read_footers, sealed
+from tasks.ingest.days import Unsealed, read_days, sealed
 from tasks.ingest.formats import UNREADABLE, facts_of
 from tasks.ingest.rows import Place
 from tasks.trusted.files import forbid_core_dumps, is_failure, unexpected
@@ -47,17 +47,9 @@ UNITS = "units"
 def request(settings: Settings, dumps: Sequence[Dump], *, footers: bool = False) -> bytes:
     """The dumps, and of the settings what reading needs: no ledger, no mechanism's keys, no folder."""
     known = settings.model_dump(mode="json", by_alias=True, exclude={"mechanism", "ledger", "folder", "file"})
-    rest = {
-        "mechanism": {"name": settings.mechanism.name},
-        "ledger": {"url": ""},
-        "folder": ".",
-        "file": ".",
-    }
+    rest = {"mechanism": {"name": settings.mechanism.name}, "ledger": {"url": ""}, "folder": ".", "file": "."}
     days = [
-        {
-            "day": dump.day.isoformat(),
-            "files": [[[str(file), dump.hashes.get(file, "")] for file in own] for own in dump.files],
-        }
+        (dump.day.isoformat(), [[(str(one), dump.hashes.get(one, "")) for one in own] for own in dump.files])
         for dump in dumps
     ]
     return json.dumps({"settings": known | rest, "dumps": days, "footers": footers}).encode()
@@ -67,10 +59,10 @@ def requested(message: bytes) -> tuple[Settings, list[Dump], bool]:
     """What `request` said."""
     given = json.loads(message)
     dumps = []
-    for dump in given["dumps"]:
-        files = tuple(tuple(_located(file) for file, _ in own) for own in dump["files"])
-        hashes = {_located(file): tag for own in dump["files"] for file, tag in own if tag}
-        dumps.append(Dump(period_from(dump["day"]), files, hashes))
+    for day, parts in given["dumps"]:
+        files = tuple(tuple(_located(file) for file, _ in own) for own in parts)
+        hashes = {_located(file): tag for own in parts for file, tag in own if tag}
+        dumps.append(Dump(period_from(day), files, hashes))
     return Settings.model_validate_json(json.dumps(given["settings"])), dumps, given["footers"]
 
 
@@ -79,77 +71,76 @@ def _located(text: str) -> Location:
     return StoreUrl(text) if "://" in text else Path(text)
 
 
-def answer(read: Sequence[ReadDay] | str) -> Iterator[bytes]:
+class _Said(BaseModel):
+    day: str
+    sound: bool
+    fits_clock: bool
+    places: list[tuple[str, str, Place]]
+
+
+class _Answer(BaseModel):
+    """What the process says first; each day's metrics follow, and a sound day's raw sums."""
+
+    error: str | None = None
+    days: list[_Said] = []
+
+
+def answer(read: Sequence[Unsealed] | str) -> Iterator[bytes]:
     """The days that were read, or in words why not, in several messages: raw sums are among them."""
     if isinstance(read, str):
-        yield json.dumps({"error": read}).encode()
+        yield _Answer(error=read).model_dump_json().encode()
         return
     days = [
-        {
-            "day": day.day.isoformat(),
-            "sound": day.units is not None,
-            "fits_clock": day.fits_clock,
-            "places": [[*key, place.file, place.step, place.found] for key, place in day.places.items()],
-        }
-        for day in read
+        _Said(
+            day=day.day.isoformat(),
+            sound=units is not None,
+            fits_clock=day.fits_clock,
+            places=[(*key, place) for key, place in day.places.items()],
+        )
+        for day, units in read
     ]
-    yield json.dumps({"days": days}).encode()
-    for day in read:
+    yield _Answer(days=days).model_dump_json().encode()
+    for day, units in read:
         yield _arrow(day.metrics)
-        if day.units is not None:
-            yield _arrow(pl.DataFrame({UNITS: day.units.ravel()}))
+        if units is not None:
+            yield _arrow(pl.DataFrame({UNITS: units.ravel()}))
 
 
-def answered(messages: Iterable[bytes], settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay] | str:
+def answered(messages: Iterable[bytes], settings: Settings, dumps: Sequence[Dump]) -> list[Unsealed] | str:
     """What `answer` said. The process has decoded files that others made, so nothing is taken for granted:
     raises OptStreamError, repeating none of it, where it is no answer to this request.
     """
     source = iter(messages)
     try:
-        given = json.loads(next(source))
-        if "error" in given:
-            return str(given["error"])
-        if [day["day"] for day in given["days"]] != [dump.day.isoformat() for dump in dumps]:
+        given = _Answer.model_validate_json(next(source))
+        if given.error is not None:
+            return given.error
+        if [said.day for said in given.days] != [dump.day.isoformat() for dump in dumps]:
             raise ValueError
-        pairs = zip(dumps, given["days"], strict=True)
+        pairs = zip(dumps, given.days, strict=True)
         return [_day(dump.day, said, source, settings) for dump, said in pairs]
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        StopIteration,
-        RecursionError,
-        *UNREADABLE,
-    ) as error:
-        if isinstance(error, OSError):
-            raise  # it is gone
+    except OSError:
+        raise  # it is gone
+    except (ValueError, KeyError, TypeError, StopIteration, *UNREADABLE):
         raise OptStreamError(
             f"{dumps[0].day}: the process that reads dumps gave no answer to what it was asked; run again"
         ) from None
 
 
-def _day(day: date, said: Any, source: Iterator[bytes], settings: Settings) -> ReadDay:
+def _day(day: date, said: _Said, source: Iterator[bytes], settings: Settings) -> Unsealed:
     leaves = settings.tree_of(day).leaves
     metrics = pl.read_ipc_stream(BytesIO(next(source)))
     if metrics["region"].to_list() != list(leaves):
         raise ValueError
     units = None
-    if said["sound"]:
+    if said.sound:
         shape = (len(leaves), settings.calendar.n_steps(day))
         sums = pl.read_ipc_stream(BytesIO(next(source)))[UNITS]
         if sums.dtype != pl.Int64 or sums.null_count():
             raise ValueError
         units = sums.to_numpy().reshape(shape).astype(np.int64)
-    places = {
-        (str(region), str(rule)): Place(
-            None if file is None else str(file),
-            None if step is None else int(step),
-            tuple(str(name) for name in found),
-        )
-        for region, rule, file, step, found in said["places"]
-    }
-    return ReadDay(day, units, metrics, places, said["fits_clock"] is True)
+    places = {(region, rule): place for region, rule, place in said.places}
+    return IngestedDay(day, None, metrics, places, said.fits_clock), units
 
 
 def _arrow(frame: pl.DataFrame) -> bytes:
@@ -210,14 +201,14 @@ def reading_apart() -> Iterator[Reader]:
     """Give a reader in a process of its own, begun again if it died; DumpError if it dies or is slow."""
     known: list[_Process] = []
 
-    def ask(settings: Settings, dumps: Sequence[Dump], seconds: float) -> list[ReadDay]:
+    def ask(settings: Settings, dumps: Sequence[Dump], seconds: float) -> list[Unsealed]:
         process = known.pop() if known else _idle() or _Process()
         try:
             found = process.ask(settings, dumps, seconds)
         except (EOFError, OSError):
             raise _DiedError(process.end(), process.late) from None
         except BaseException:
-            # whoever asks it next would be given the answer to this
+            # the next request would be given the answer to this
             process.kill()
             raise
         if process.late:
@@ -231,7 +222,7 @@ def reading_apart() -> Iterator[Reader]:
     def read(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
         limit = seconds_of(settings)
         try:
-            return [sealed(day, settings) for day in ask(settings, dumps, limit * len(dumps))]
+            return [sealed(*read, settings) for read in ask(settings, dumps, limit * len(dumps))]
         except _DiedError as death:
             first = death
         place, until = str(dumps[0].day), time.monotonic() + limit
@@ -251,23 +242,18 @@ def reading_apart() -> Iterator[Reader]:
 
 def clock_before_ingest(settings: Settings, day: date) -> str | None:
     """Return what `foresee` says of a day's timestamps, by the footer of one file, if there is one."""
-    return foresee(settings.calendar, day, _footer_fits_clock(settings, day))
-
-
-def _footer_fits_clock(settings: Settings, day: date) -> bool:
-    dump = discover(settings, [day])[day]
-    if not isinstance(dump, Dump):
-        return True
-    part = next(number for number, own in enumerate(dump.files) if own)
-    files = tuple(own[:1] if number == part else () for number, own in enumerate(dump.files))
-    first, process = replace(dump, files=files, hashes={}), _Process()
-    try:
-        found = process.ask(settings, [first], seconds_of(settings), footers=True)
-    except (EOFError, OSError, OptStreamError):
-        return True
-    finally:
-        process.kill()
-    return isinstance(found, str) or found[0].fits_clock
+    fits, dump = True, discover(settings, [day])[day]
+    if isinstance(dump, Dump):
+        part = next(number for number, own in enumerate(dump.files) if own)
+        files = tuple(own[:1] if number == part else () for number, own in enumerate(dump.files))
+        first, process = replace(dump, files=files, hashes={}), _Process()
+        try:
+            with suppress(EOFError, OSError, OptStreamError):
+                found = process.ask(settings, [first], seconds_of(settings), footers=True)
+                fits = isinstance(found, str) or found[0][0].fits_clock
+        finally:
+            process.kill()
+    return foresee(settings.calendar, day, fits)
 
 
 def seconds_of(settings: Settings) -> float:
@@ -292,14 +278,14 @@ class _DiedError(Exception):
         code, late = self.args
         if late or code in (-signal.SIGALRM, -signal.SIGXCPU):
             return (
-                f"reading the dump took longer than input.time_limit, {settings.input.time_limit}, and "
-                "was ended: look at where it came from, and deliver it anew with fewer rows, or set a longer "
+                f"reading the dump took longer than input.time_limit, {settings.input.time_limit}, and was "
+                "ended: look at where it came from, and deliver it again with fewer rows, or set a longer "
                 "limit"
             )
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return (
             f"the process that reads dumps ended over this ({how}): it is damaged, made to do harm, "
-            "or too large for the memory; look at where it came from, and deliver it anew"
+            "or too large for the memory; look at where it came from, and deliver it again"
         )
 
 
@@ -334,7 +320,7 @@ class _Process:
 
     def ask(
         self, settings: Settings, dumps: Sequence[Dump], seconds: float, *, footers: bool = False
-    ) -> list[ReadDay] | str:
+    ) -> list[Unsealed] | str:
         """Return what it read, or why it could not; EOFError, OSError or OptStreamError without an answer."""
         timer = Timer(seconds, self._stop)
         timer.daemon = True
@@ -411,11 +397,11 @@ def serve(end: End) -> None:
             message = end.recv_bytes()
         except EOFError:
             return
-        found: list[ReadDay] | str
+        found: list[Unsealed] | str
         try:
             settings, dumps, footers = requested(message)
             limit(math.ceil(seconds_of(settings) * len(dumps)) + 1, _largest(dumps))
-            found = (read_footers if footers else read_days)(settings, dumps)
+            found = read_days(settings, dumps, footers=footers)
         except BaseException as error:  # a library's text may hold a reading
             if not is_failure(error):
                 raise

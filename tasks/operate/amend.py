@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 from datetime import date, datetime
+from itertools import accumulate, islice, repeat
 
 from optstream.ledger import GuaranteeLoss, Ledger
-from optstream.privacy import Spend
 from optstream.stream import Hour
 from tasks.config import Settings
 from tasks.ledger.show import guarantee_changed, in_words
-from tasks.plan.backfill import planned
+from tasks.plan.backfill import priced
 from tasks.release.run import terms_of
 from tasks.release.witness import bear_witness, refuse_older
 
@@ -46,20 +46,16 @@ def rehearse(settings: Settings, ledger: Ledger) -> Waits:
     last = ledger.last_release(stream)
     if terms is None or last is None:
         return Waits(tuple(changed), (), None)
+    refused, first = list[tuple[date, GuaranteeLoss]](), None
     day = calendar.period_from_step(last.first_step)
-    refused, recent, first = list[tuple[date, GuaranteeLoss]](), list[Spend](), None
-    while True:
-        day = calendar.after(day)
-        start = calendar.first_step(day)
-        recent = [one for one in recent if one.first_step + one.n_steps > start - settings.privacy.window]
-        plan = planned(settings, ledger, day, recent, amended)
-        judged = ledger.judge_plan(terms.grant, [*recent, *plan], amended)
+    later = accumulate(repeat(day), lambda day, _: calendar.after(day))
+    for day, plan, judged in priced(settings, ledger, islice(later, 1, None), terms.grant, amended):
         broken = next((one for one in judged if one.is_broken), None)
         if broken is not None:
             refused.append((day, broken))
         else:
-            recent = [*recent, *plan]
             first = first or day
         # with the guarantee in force alone in reach, every later day is judged as this one
         if len(ledger.judge_plan(terms.grant, plan, amended)) == 1:
-            return Waits(tuple(changed), tuple(refused), first)
+            break
+    return Waits(tuple(changed), tuple(refused), first)

@@ -28,12 +28,11 @@ from optstream.catalogue.backends import check_conditions
 from optstream.errors import (
     ConfigurationError,
     DumpError,
-    LedgerError,
     NoiseError,
     OptStreamError,
     PublicationError,
 )
-from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
+from optstream.ledger import Key, Ledger, ReleaseOutline, ReleaseState
 from optstream.ledger.records import LONGEST_LEASE
 from optstream.noise import NoiseSource, secure_noise
 from optstream.storage.store import StoreUrl, open_store
@@ -214,16 +213,13 @@ def _lacking(folder: Path) -> list[str]:
 
 def _network_file_system(folder: Path) -> str | None:
     """The kind of the mount that holds the folder, if it is one over a network. Linux only."""
-    try:
-        mounts = MOUNTS.read_text().splitlines()
-    except OSError:
-        return None
     holding = {}
-    for line in mounts:
-        before, _, after = line.partition(" - ")
-        point = before.split()[4].encode().decode("unicode_escape")
-        if folder.resolve().is_relative_to(point):
-            holding[point] = after.split()[0]
+    with suppress(OSError):
+        for line in MOUNTS.read_text().splitlines():
+            before, _, after = line.partition(" - ")
+            point = before.split()[4].encode().decode("unicode_escape")
+            if folder.resolve().is_relative_to(point):
+                holding[point] = after.split()[0]
     kind = holding[max(holding, key=len)] if holding else ""
     return kind if kind.startswith(("nfs", "cifs", "smb", "9p", "fuse.sshfs", "ceph", "glusterfs")) else None
 
@@ -265,15 +261,14 @@ NEWEST_DAYS = 31
 def record(case: Case) -> Lines:
     """What was recorded, published and delivered: what needs the ledger."""
     settings = case.settings
+    place: object = settings.published_folder
+    remedy = "restore the catalogue from a copy"
     try:
         catalogue = find_catalogue(settings.published_folder)
-    except OptStreamError as error:
-        yield WRONG, settings.published_folder, str(error), "restore the catalogue from a copy"
-        return
-    try:
+        place, remedy = "ledger.url", "see that the database is there and answers"
         ledger = find_ledger(settings)
-    except LedgerError as error:
-        yield WRONG, "ledger.url", str(error), "see that the database is there and answers"
+    except OptStreamError as error:
+        yield WRONG, place, str(error), remedy
         return
     yield from _clock_ahead(settings, ledger)
     if ledger is None:
@@ -322,7 +317,7 @@ def _clock(settings: Settings, ledger: Ledger, now: datetime) -> Lines:
 def _leases(ledger: Ledger, stream: str, outlines: Iterable[ReleaseOutline], clock: datetime) -> Lines:
     """Leases that end later than any lease can, and days that no run has processed for longer than that."""
     for one in outlines:
-        record = ledger.find(stream, one.period, one.revision) if one.state.is_under_way else None
+        record = ledger.find(Key(stream, one.period, one.revision)) if one.state.is_under_way else None
         if record is None:
             continue
         place, until = f"{one.period} revision {one.revision}", _minute(record.lease_until)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import tomlkit
 from numpy.typing import NDArray
+from pydantic import Field, InstanceOf
 
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.history.blocks import Blocks
@@ -170,21 +171,20 @@ NO_SCALE = (
 )
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A plan and its expected errors, root first, in the readings' unit; `joint_levels` have joint noise."""
+class Judged(Printed):
+    """A plan and its expected errors, root first, in the readings' unit; `joint_levels` have joint noise.
 
-    choice: Choice
-    level_shares: tuple[Fraction, ...]
-    joint_levels: tuple[int, ...]
+    relative: the geometric mean over levels of error by size, by which level shares are chosen.
+    """
+
+    choice: InstanceOf[Choice] = Field(exclude=True)
+    label: str
+    mechanism: str
+    level_shares: tuple[Exact, ...]
+    joint_levels: tuple[int, ...] = Field(serialization_alias="levels_with_joint_noise")
     expected: tuple[Expected, ...]
+    relative: float = Field(serialization_alias="relative_error")
     warnings: tuple[str, ...]
-
-    @property
-    def relative(self) -> float:
-        """The geometric mean over levels of error by size, the measure by which level shares are chosen."""
-        parts = [one.error / one.size for one in self.expected if one.size]
-        return float(np.exp(np.mean(np.log(parts))))
 
 
 class Judge:
@@ -245,8 +245,17 @@ class Judge:
         joint = {
             spend.level for spend in mechanism.plan(n_steps, first_step) if isinstance(spend, JointSpend)
         }
-        warnings = warnings_of(settings, mechanism, expected)
-        return Judged(choice, settings.level_shares, tuple(sorted(joint)), expected, warnings)
+        relative = [one.error / one.size for one in expected if one.size]
+        return Judged(
+            choice=choice,
+            label=choice.label,
+            mechanism=settings.mechanism.name,
+            level_shares=settings.level_shares,
+            joint_levels=tuple(sorted(joint)),
+            expected=expected,
+            relative=float(np.exp(np.mean(np.log(relative)))),
+            warnings=warnings_of(settings, mechanism, expected),
+        )
 
     def fitting(self, choices: Iterable[Choice]) -> Iterator[Judged]:
         """Judge the choices, but for those that do not fit the stream."""
@@ -367,48 +376,39 @@ def total_of(streams: Sequence[Settings]) -> Fraction:
     return min(sum((one.budget.stream_share for one in streams), Fraction(0)), Fraction(1))
 
 
-@dataclass(frozen=True)
-class StreamAdvice:
-    """Advice for one stream: `written` is the share in its file, `share` the one that it would plan with."""
+class StreamAdvice(Printed):
+    """Advice for one stream; `gain` is the part by which the error becomes smaller than as configured.
 
-    compared: Comparison
-    written: Fraction
-    share: Fraction
+    stream_share: what it would plan with. keys: what to write into the configuration, by table.
+    """
+
+    compared: InstanceOf[Comparison] = Field(exclude=True)
+    stream: str
+    stream_share: Exact
+    levels: tuple[str, ...]
     proposed: Judged
-
-    @property
-    def gain(self) -> float:
-        """By which part the error becomes smaller than that of the configured plan."""
-        return 1.0 - self.proposed.relative / self.compared.configured.relative
-
-    @property
-    def keys(self) -> dict[str, dict[str, Any]]:
-        """What to write into the configuration, by table."""
-        keys = {table: dict(entries) for table, entries in self.proposed.choice.keys.items()}
-        if self.share != self.written:
-            keys.setdefault("budget", {})["stream_share"] = str(self.share)
-        return keys
+    keys: dict[str, dict[str, Any]]
+    gain: float
+    configured: Judged
+    plans: tuple[Judged, ...]
 
 
-@dataclass(frozen=True)
-class PlanAdvice:
-    """The advice for all streams. overdrawn: the sum of their present shares, where that is more than 1."""
+class AdviceDocument(Printed):
+    """`optstream advise --json`: stream_shares_exceed_epsilon is the sum of shares, if more than 1."""
 
+    format: Literal["optstream.plan-advice/1"] = "optstream.plan-advice/1"
+    stream_shares_exceed_epsilon: Exact | None
     streams: tuple[StreamAdvice, ...]
-    overdrawn: Fraction | None
 
 
-def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) -> PlanAdvice:
+def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) -> AdviceDocument:
     """Propose mechanism, noise and shares from public facts alone: no dump, no ledger; costs no privacy."""
     total = total_of(streams)
     written = [one.budget.stream_share for one in streams]
-    planned = sum(written, Fraction(0))
-    if planned > 1:
+    overdrawn = sum(written, Fraction(0)) if sum(written) > 1 else None
+    if overdrawn is not None:
         streams = [with_stream_share(one, total / len(streams)) for one in streams]
     compared = [compare_plans(one, scale) for one, scale in zip(streams, scales, strict=True)]
-    if len(streams) == 1:
-        (one,) = compared
-        return PlanAdvice((StreamAdvice(one, written[0], written[0], one.best),), None)
 
     def at(one: Comparison, share: Fraction) -> Judged:
         choice = one.best.choice
@@ -417,74 +417,31 @@ def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) ->
     def error(one: Comparison, share: Fraction) -> float:
         return at(one, share).relative
 
-    shares = choose_stream_shares([partial(error, one) for one in compared], total)
-    found = (
-        StreamAdvice(one, own, share, at(one, share))
-        for one, own, share in zip(compared, written, shares, strict=True)
-    )
-    return PlanAdvice(tuple(found), planned if planned > 1 else None)
+    if len(streams) == 1:
+        found = [_advice(compared[0], compared[0].best, written[0], written[0])]
+    else:
+        shares = choose_stream_shares([partial(error, one) for one in compared], total)
+        found = [
+            _advice(one, at(one, share), own, share)
+            for one, own, share in zip(compared, written, shares, strict=True)
+        ]
+    return AdviceDocument(stream_shares_exceed_epsilon=overdrawn, streams=tuple(found))
 
 
-class PlanDocument(Printed):
-    """A plan and its expected errors."""
-
-    label: str
-    mechanism: str
-    level_shares: tuple[Exact, ...]
-    levels_with_joint_noise: tuple[int, ...]
-    expected: tuple[Expected, ...]
-    relative_error: float
-    warnings: tuple[str, ...]
-
-
-class AdviceOfStream(Printed):
-    """What is proposed for one stream."""
-
-    stream: str
-    stream_share: Exact
-    levels: tuple[str, ...]
-    proposed: PlanDocument
-    keys: dict[str, dict[str, Any]]
-    gain: float
-    configured: PlanDocument
-    plans: tuple[PlanDocument, ...]
-
-
-class AdviceDocument(Printed):
-    """`optstream advise --json`."""
-
-    format: Literal["optstream.plan-advice/1"] = "optstream.plan-advice/1"
-    stream_shares_exceed_epsilon: Exact | None
-    streams: tuple[AdviceOfStream, ...]
-
-
-def advice_document(advice: PlanAdvice) -> AdviceDocument:
-    """Return the document of an advice."""
-    streams = tuple(
-        AdviceOfStream(
-            stream=one.compared.settings.stream.name,
-            stream_share=one.share,
-            levels=one.compared.levels,
-            proposed=_plan_document(one.proposed),
-            keys=one.keys,
-            gain=one.gain,
-            configured=_plan_document(one.compared.configured),
-            plans=tuple(map(_plan_document, one.compared.plans)),
-        )
-        for one in advice.streams
-    )
-    return AdviceDocument(stream_shares_exceed_epsilon=advice.overdrawn, streams=streams)
-
-
-def _plan_document(plan: Judged) -> PlanDocument:
-    return PlanDocument(
-        label=plan.choice.label,
-        mechanism=plan.choice.settings.mechanism.name,
-        level_shares=plan.level_shares,
-        levels_with_joint_noise=plan.joint_levels,
-        expected=plan.expected,
-        relative_error=plan.relative,
-        warnings=plan.warnings,
+def _advice(compared: Comparison, proposed: Judged, written: Fraction, share: Fraction) -> StreamAdvice:
+    keys = {table: dict(entries) for table, entries in proposed.choice.keys.items()}
+    if share != written:
+        keys.setdefault("budget", {})["stream_share"] = str(share)
+    return StreamAdvice(
+        compared=compared,
+        stream=compared.settings.stream.name,
+        stream_share=share,
+        levels=compared.levels,
+        proposed=proposed,
+        keys=keys,
+        gain=1.0 - proposed.relative / compared.configured.relative,
+        configured=compared.configured,
+        plans=compared.plans,
     )
 
 
@@ -495,7 +452,7 @@ def write_proposal(settings: Settings, keys: Mapping[str, Mapping[str, Any]], pa
     """Write the configuration with other keys to a new file next to it, or ConfigurationError and no file."""
     if path.absolute().parent != settings.file.parent:
         raise ConfigurationError(
-            f"--write {path} must lie in {settings.file.parent}, beside the configuration: its "
+            f"--write {path} must lie in {settings.file.parent}, next to the configuration: its "
             "relative paths start there"
         )
     document = tomlkit.parse(settings.file.read_bytes().decode("utf-8"))

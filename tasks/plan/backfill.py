@@ -1,7 +1,7 @@
 """Which days of a span are missing: from the ledger's outline and the names of the dumps' folders."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
@@ -17,7 +17,7 @@ from optstream.catalogue.layout import PAGE
 from optstream.catalogue.metadata import check_metadata
 from optstream.catalogue.page import check_page
 from optstream.errors import LedgerError, PublicationError
-from optstream.ledger import GuaranteeLoss, Ledger, WindowLoss
+from optstream.ledger import GuaranteeLoss, Key, Ledger, WindowLoss
 from optstream.ledger.terms import difference
 from optstream.privacy import PrivacyModel, Spend, worst_window
 from optstream.stream import period_from
@@ -42,10 +42,7 @@ class Span(Printed):
 
 
 class BackfillPlan(Span):
-    """The days of a span, each in one of these; all rising.
-
-    missing: never reserved, and a dump lies there. begun: reserved or drawn by an earlier run.
-    """
+    """Rising days: never reserved, with a dump (missing), or reserved or drawn by an earlier run (begun)."""
 
     missing: tuple[Period, ...]
     begun: tuple[Period, ...]
@@ -114,46 +111,50 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
         )
     grant, model, calendar = settings.privacy.population, settings.model, settings.calendar
     is_known = any(terms.grant == grant for terms in map(ledger.terms, ledger.streams()) if terms)
-
-    def judged(plan: Sequence[Spend]) -> list[GuaranteeLoss]:
-        if is_known:
-            return ledger.judge_plan(grant, plan)
-        cost = worst_window(plan, model.window_length)
-        return [GuaranteeLoss(0, model, WindowLoss(cost.epsilon, cost.first_step))]
-
     before: Fraction | float = Fraction(0)
     if is_known and days:
         first, last = calendar.first_step(days[0]), calendar.first_step(days[-1]) + calendar.n_steps(days[-1])
-        before = ledger.window_spent(grant, first, last - first).epsilon
-    after, refused, recent = before, [], list[Spend]()
-    for day in days:
-        start = calendar.first_step(day)
-        recent = [spend for spend in recent if spend.first_step + spend.n_steps > start - model.window_length]
-        plan = planned(settings, ledger, day, recent)
-        losses = judged([*recent, *plan])
+        before = ledger.window_spent(grant, range(first, last)).epsilon
+    after, refused = before, []
+    for day, _, losses in priced(settings, ledger, days, grant if is_known else None):
         if any(one.is_broken for one in losses):
             refused.append(day)
         else:
-            after, recent = max(after, losses[0].loss.epsilon), [*recent, *plan]
+            after = max(after, losses[0].loss.epsilon)
     return BackfillCost(model.budget, before, after, tuple(refused))
 
 
-def planned(
+def priced(
     settings: Settings,
     ledger: Ledger,
-    day: date,
-    recent: Sequence[Spend],
+    days: Iterable[date],
+    grant: str | None,
     amended: PrivacyModel | None = None,
-) -> tuple[Spend, ...]:
-    """The plan of a day after the charged spends, as an amendment would price them, and the recent ones."""
-    first_step, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
-    mechanism: Mechanism = mechanism_for(settings, day)
-    state = None
-    if mechanism.reads_spends:
-        period = (day.isoformat(), 0, first_step, n_steps)
-        near = ledger.charged_near(settings.stream.name, *period, amended=amended)
-        state = mechanism.recall([*near, *recent])
-    return mechanism.plan(n_steps, first_step, state)
+) -> Iterator[tuple[date, tuple[Spend, ...], list[GuaranteeLoss]]]:
+    """Yield each day's plan and what it loses after the ledger's charges and the days before that fit.
+
+    grant: None where the ledger has charged nothing. amended: the model under which charges are priced.
+    """
+    calendar, window = settings.calendar, settings.privacy.window
+    recent = list[Spend]()
+    for day in days:
+        first_step, n_steps = calendar.first_step(day), calendar.n_steps(day)
+        recent = [spend for spend in recent if spend.first_step + spend.n_steps > first_step - window]
+        mechanism: Mechanism = mechanism_for(settings, day)
+        state = None
+        if mechanism.reads_spends:
+            key, steps = Key(settings.stream.name, day.isoformat()), range(first_step, first_step + n_steps)
+            near = ledger.charged_near(key, steps, amended)
+            state = mechanism.recall([*near, *recent])
+        plan = mechanism.plan(n_steps, first_step, state)
+        if grant is not None:
+            losses = ledger.judge_plan(grant, [*recent, *plan], amended)
+        else:
+            cost = worst_window([*recent, *plan], window)
+            losses = [GuaranteeLoss(0, settings.model, WindowLoss(cost.epsilon, cost.first_step))]
+        if not any(one.is_broken for one in losses):
+            recent += plan
+        yield day, plan, losses
 
 
 class PlanDocument(BackfillPlan):

@@ -354,19 +354,6 @@ class SharedBudget(Printed):
         serialization_alias="streams"
     )
 
-    @classmethod
-    def of(cls, population: str, products: tuple[DryRun, ...]) -> "SharedBudget":
-        """Return the budget of these streams."""
-        grant, epsilon = products[0].grant, sum((one.epsilon for one in products), Fraction(0))
-        return cls(
-            population=population,
-            currency=products[0].currency,
-            grant=grant,
-            epsilon=epsilon,
-            fits=epsilon <= grant,
-            products=products,
-        )
-
 
 class DryRuns(Printed):
     """`optstream run --dry-run --json` of several streams."""
@@ -382,10 +369,14 @@ def price_products(streams: Sequence[Settings], days: Sequence[Sequence[date]]) 
         members.setdefault(settings.privacy.population, {})[number] = settings
     for several in members.values():
         check_population([*several.values()])
-    return tuple(
-        SharedBudget.of(population, tuple(dry_run(own, days[number]) for number, own in several.items()))
-        for population, several in members.items()
-    )
+    found = []
+    for population, several in members.items():
+        priced = tuple(dry_run(own, days[number]) for number, own in several.items())
+        currency, grant = priced[0].currency, priced[0].grant
+        epsilon = sum((one.epsilon for one in priced), Fraction(0))
+        shared = {"grant": grant, "epsilon": epsilon, "fits": epsilon <= grant, "products": priced}
+        found.append(SharedBudget(population=population, currency=currency, **shared))
+    return tuple(found)
 
 
 def check_population(streams: Sequence[Settings]) -> None:

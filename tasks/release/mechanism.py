@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from optstream.errors import LedgerError, ParameterError
-from optstream.ledger import Ledger, ReleaseRecord
+from optstream.ledger import Key, Ledger, ReleaseRecord
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import Hierarchical, OptStream, on_tree
 from optstream.privacy import Spend
@@ -85,8 +85,8 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
         return Memory()
     spends: tuple[Spend, ...] = ()
     if mechanism.reads_spends:
-        steps = first_step, settings.calendar.n_steps(day)
-        spends = ledger.charged_near(settings.stream.name, day.isoformat(), revision, *steps)
+        steps = range(first_step, first_step + settings.calendar.n_steps(day))
+        spends = ledger.charged_near(Key(settings.stream.name, day.isoformat(), revision), steps)
     if earlier is None:
         return Memory(mechanism.recall(spends))
     folder = settings.measurements_of(period_from(earlier.period), earlier.revision)

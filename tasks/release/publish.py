@@ -1,9 +1,8 @@
 """Put staged releases into the published folder, and say so in the ledger."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
-from functools import partial
 from hashlib import sha256
 
 from optstream.catalogue import (
@@ -34,18 +33,11 @@ from optstream.stream import Measured, period_from
 from tasks.operate.keys import signer_of
 from tasks.release import revise
 from tasks.release.constraints import estimate_of
+from tasks.release.mechanism import Mechanism
 from tasks.release.revise import StagedVintage, check_later
 from tasks.release.run import Run
 from tasks.release.stages import Ended, PublishedError, Requested, Staged, Status
-from tasks.release.statement import (
-    FilesBeside,
-    as_drawn,
-    files_beside,
-    meant_otherwise,
-    published_rows,
-    statement_of,
-    with_files,
-)
+from tasks.release.statement import described, meant_otherwise, with_files
 from tasks.release.witness import bear_witness, refuse_older
 from tasks.trusted.files import read_verified
 
@@ -92,13 +84,13 @@ def record_published(run: Run, day: Staged, publication: Publication) -> Ended:
         run.ledger.record_vintage_published(day.reservation, day.number, run.clock())
         told = f"revised estimate, vintage {day.number}, {entry.file_hash[:12]}; nothing was spent"
         return day.ended(Status.PUBLISHED, told, entry.file)
-    run.ledger.record_published(run.stream, day.day.isoformat(), day.revision, run.clock(), day.reservation)
+    run.ledger.record_published(run.key(day.day, day.revision), run.clock(), day.reservation)
     return day.ended(Status.PUBLISHED, f"revision {day.revision}, release {entry.file_hash[:12]}", entry.file)
 
 
 def _check_may_be_listed(run: Run, day: Staged) -> None:
     """Raise LedgerError unless the ledger has these bytes of the day, DRAWN or, told before, PUBLISHED."""
-    record = run.ledger.find(run.stream, day.day.isoformat(), day.revision)
+    record = run.ledger.find(run.key(day.day, day.revision))
     state = record.state if record else "not in it"
     if record is None or record.withdrawn or state not in (ReleaseState.DRAWN, ReleaseState.PUBLISHED):
         found = "withdrawn" if record and record.withdrawn else state
@@ -111,9 +103,8 @@ def _check_may_be_listed(run: Run, day: Staged) -> None:
 
 def _check_may_be_revised(run: Run, day: StagedVintage) -> None:
     """Raise LedgerError unless these bytes are the newest vintage of a published day that this run holds."""
-    period = day.day.isoformat()
-    record = run.ledger.find(run.stream, period, day.revision)
-    known = run.ledger.vintages_of(run.stream, period, day.revision)
+    key = run.key(day.day, day.revision)
+    record, known = run.ledger.find(key), run.ledger.vintages_of(key)
     if record is None or record.state is not ReleaseState.PUBLISHED or record.withdrawn or record.compromised:
         raise LedgerError(f"{day.day} is not published any more: its new estimate is not shown")
     if record.fencing_token != day.reservation.fencing_token:
@@ -161,7 +152,7 @@ def _recorded(run: Run, day: date) -> tuple[ReleaseRecord, int, str]:
     if not out:
         state = str(known[-1].state) if known else "not in the ledger"
         raise LedgerError(f"{day} is {state}, not published: `optstream run --date {period}` takes it up")
-    record = run.ledger.find(run.stream, period, max(out))
+    record = run.ledger.find(run.key(day, max(out)))
     assert record is not None
     if record.withdrawn is not None:
         raise LedgerError(f"{day} was withdrawn ({record.withdrawn}): it is not published again")
@@ -177,55 +168,41 @@ def _newest_vintage(run: Run, record: ReleaseRecord) -> Vintage | None:
     """The last new estimate that readers had: recorded as published, or listed by a run that died after."""
     catalogue = find_catalogue(run.settings.published_folder)
     listed = {} if catalogue is None else {one.period.isoformat(): one.file_hash for one in catalogue.entries}
-    known = run.ledger.vintages_of(run.stream, record.period, record.revision)
+    known = run.ledger.vintages_of(record.key)
     out = [one for one in known if one.published or one.staged_hash == listed.get(record.period)]
     return out[-1] if out else None
 
 
 def _staged(run: Run, day: date, record: ReleaseRecord, number: int, digest: str) -> StagedStatement:
     """The bytes with this hash, staged or computed again. Raises LedgerError if there are none."""
-    estimated = partial(_estimated, run, day, record, number)
     with suppress(LedgerError, OSError):
         kept, said = read_staged(read_verified(run.settings.staging_of(day, record.revision), digest))
-        return with_files(run, day, kept, said, lambda: estimated()[0]), said
+        return with_files(run, day, kept, said, lambda: _estimated(run, day, record, number)[1]), said
+    gone = (
+        f"the staged file of {day} is gone, so bring trusted/staging or the published file back from a copy"
+    )
     try:
-        release, beside = estimated()
+        mechanism, release, later = _estimated(run, day, record, number)
+        rows, statement, _ = described(run.settings, record, number, mechanism, release, later)
     except OptStreamError as error:
-        raise LedgerError(f"{_gone(day)}: {error}") from error
-    rows = published_rows(run.settings, day, release, record.revision, number)
-    now = statement_of(run.settings, day, release, record.revision, number, beside)
-    tried = ((one, by_node) for one in _statements(run, record, now, digest) for by_node in (True, False))
-    for statement, by_node in tried:
-        with suppress(PublicationError):
-            staged = stage(rows, statement, by_node=by_node)
-            if staged.file_hash == digest:
-                return with_files(run, day, staged, statement, lambda: release), statement
+        raise LedgerError(f"{gone}: {error}") from error
+    with suppress(PublicationError, OSError):  # another version or configuration may have stated it
+        data = open_storage(run.settings.published_folder).read(manifest_file(digest), LARGEST_MANIFEST)
+        statement = Manifest.from_bytes(data).stated
+    with suppress(PublicationError):
+        staged = stage(rows, statement)
+        if staged.file_hash == digest:
+            return with_files(run, day, staged, statement, lambda: release), statement
     raise LedgerError(
-        f"{_gone(day)}: computed again from the stored measurements it has other bytes than were published; "
+        f"{gone}: computed again from the stored measurements it has other bytes than were published; "
         "this version or this configuration is another than at that time"
     )
 
 
-def _gone(day: date) -> str:
-    return (
-        f"the staged file of {day} is gone, so bring trusted/staging or the published file back from a copy"
-    )
-
-
-def _statements(
-    run: Run, record: ReleaseRecord, now: ReleaseStatement, digest: str
-) -> Iterator[ReleaseStatement]:
-    """What the file may have said of itself: only one whose file has the recorded hash is published."""
-    yield now
-    with suppress(PublicationError, OSError):
-        yield as_drawn(run.settings, record, now)
-    with suppress(PublicationError, OSError):
-        data = open_storage(run.settings.published_folder).read(manifest_file(digest), LARGEST_MANIFEST)
-        yield Manifest.from_bytes(data).stated
-
-
-def _estimated(run: Run, day: date, record: ReleaseRecord, number: int) -> tuple[Release, FilesBeside]:
-    """The release as it follows from the stored measurements, and the files beside it: the same each time."""
+def _estimated(
+    run: Run, day: date, record: ReleaseRecord, number: int
+) -> tuple[Mechanism, Release, Sequence[date]]:
+    """The mechanism, its release of the stored measurements, and the later days of a new estimate."""
     if number:
         return revise.estimated_again(run, record, number)
     folder = run.settings.measurements_of(day, record.revision)
@@ -233,8 +210,7 @@ def _estimated(run: Run, day: date, record: ReleaseRecord, number: int) -> tuple
     if otherwise := meant_otherwise(run.settings, day, record):
         raise LedgerError(otherwise)
     mechanism = run.mechanism_of(day, record.revision)
-    release = estimate_of(run.settings, day, mechanism, measured)
-    return release, files_beside(run.settings, day, record.revision, mechanism, release)
+    return mechanism, estimate_of(run.settings, day, mechanism, measured), ()
 
 
 def _published(run: Run, day: date, staged: StagedStatement, days: Collection[date]) -> Publication:

@@ -190,7 +190,7 @@ def take_over_whole(run: Run, fresh: Unreleased, shown: Callable[[], Shown]) -> 
     day, revision = fresh.day, fresh.revision
     if whole_draw(run.settings.measurements_of(day, revision)) is None:
         return fresh
-    record = run.ledger.find(run.stream, day.isoformat(), revision)
+    record = run.ledger.find(run.key(day, revision))
     if record is None or not record.drawing or not _is_drawn(run, fresh, shown()):
         return fresh
     lease = _reserved(run, fresh, shown(), record.spends, True)
@@ -201,9 +201,7 @@ def take_over_whole(run: Run, fresh: Unreleased, shown: Callable[[], Shown]) -> 
 def _reserved(run: Run, day: Stage, shown: Shown, plan: Sequence[Spend], is_drawn: bool) -> Lease:
     settings, now = run.settings, run.clock()
     reservation = run.ledger.reserve(
-        run.stream,
-        day.day.isoformat(),
-        day.revision,
+        run.key(day.day, day.revision),
         plan,
         run.owner,
         now,
@@ -225,7 +223,7 @@ def _is_drawn(run: Run, stage: Stage, shown: Shown) -> bool:
     # files first: whoever wrote them had told the ledger before
     token, found = newest_token(folder), whole_draw(folder)
     is_staged = staging.is_dir() and any(staging.iterdir())
-    record = run.ledger.find(run.stream, day.isoformat(), revision)
+    record = run.ledger.find(run.key(day, revision))
     if record is not None and record.state is not ReleaseState.RESERVED:
         return False  # as the ledger will say
     is_begun = record is not None and (record.drawing or record.redraws > 0)

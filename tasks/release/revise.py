@@ -12,7 +12,7 @@ from itertools import takewhile
 from optstream.catalogue import find_catalogue, finish_listing, read_staged
 from optstream.errors import HeldError, LedgerError, OptStreamError, PublicationError
 from optstream.history.filter import NEAR_DAYS
-from optstream.ledger import ReleaseOutline, ReleaseRecord, ReleaseState, Vintage
+from optstream.ledger import Key, ReleaseOutline, ReleaseRecord, ReleaseState, Vintage
 from optstream.mechanisms import Release
 from optstream.stream import Measured, day_of, period_from
 from tasks.release.constraints import estimate_of
@@ -20,7 +20,7 @@ from tasks.release.estimate import keep_bytes
 from tasks.release.mechanism import Mechanism, rests_on_known_noise
 from tasks.release.run import Run
 from tasks.release.stages import Ended, Estimated, Lease, Stage, Staged, Status
-from tasks.release.statement import FilesBeside, described, files_beside, meant_otherwise, with_files
+from tasks.release.statement import described, meant_otherwise, with_files
 from tasks.trusted.files import read_verified
 
 # Which published days are due a new estimate, by what is measured of them and of the days after.
@@ -187,7 +187,7 @@ def record_listed(run: Run) -> None:
                 continue
             # held by a live run, which tells by itself; or no more what readers have
             with suppress(LedgerError, PublicationError, OSError):
-                held = run.ledger.revise(run.stream, period, revision, run.owner, run.clock(), run.lease)
+                held = run.ledger.revise(Key(run.stream, period, revision), run.owner, run.clock(), run.lease)
                 finish_listing(run.settings.published_folder, one_day)
                 run.ledger.record_vintage_published(held, one.number, run.clock())
 
@@ -206,14 +206,14 @@ def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ende
     """Hold the day and estimate it anew; or take up what was staged of it before. Draws and costs nothing."""
     settings, day, revision, now = run.settings, due.day, due.revision, run.clock()
     try:
-        held = run.ledger.revise(run.stream, day.isoformat(), revision, run.owner, now, run.lease)
+        held = run.ledger.revise(run.key(day, revision), run.owner, now, run.lease)
     except HeldError:
         return due.ended(Status.UNCHANGED, "another run estimates it anew")
-    known = run.ledger.vintages_of(run.stream, day.isoformat(), revision)
+    known = run.ledger.vintages_of(run.key(day, revision))
     same = bool(known) and known[-1].basis == due.basis
     if same and known[-1].published:
         return due.ended(Status.UNCHANGED, "estimated anew by another run")
-    record = run.ledger.find(run.stream, day.isoformat(), revision)
+    record = run.ledger.find(run.key(day, revision))
     rests_on = _rests_on(run, stored, due, record)
     if isinstance(rests_on, str):
         return due.ended(Status.UNCHANGED, rests_on)
@@ -242,7 +242,7 @@ def changes_any(run: Run, waiting: Iterable[Due]) -> bool:
     """Return whether a run would give one of these days a new estimate, or tell why it cannot."""
     stored = measurements_of(run)
     try:
-        records = ((one, run.ledger.find(run.stream, one.day.isoformat(), one.revision)) for one in waiting)
+        records = ((one, run.ledger.find(run.key(one.day, one.revision))) for one in waiting)
         return any(not isinstance(_rests_on(run, stored, *one), str) for one in records)
     except (OptStreamError, OSError):  # the run meets it too, and tells it
         return True
@@ -282,9 +282,11 @@ def _rests_on(
     return mechanism, own, later
 
 
-def estimated_again(run: Run, record: ReleaseRecord, number: int) -> tuple[Release, FilesBeside]:
-    """Return a vintage that was published before, and its files; LedgerError where its inputs are gone."""
-    known = run.ledger.vintages_of(run.stream, record.period, record.revision)
+def estimated_again(
+    run: Run, record: ReleaseRecord, number: int
+) -> tuple[Mechanism, Release, Sequence[date]]:
+    """Return a published vintage, its mechanism and its later days; LedgerError where its inputs are gone."""
+    known = run.ledger.vintages_of(record.key)
     (basis,) = (one.basis for one in known if one.number == number)
     due = due_once(run, record, basis)
     rests_on = _rests_on(run, measurements_of(run), due, record)
@@ -292,5 +294,4 @@ def estimated_again(run: Run, record: ReleaseRecord, number: int) -> tuple[Relea
         raise LedgerError(rests_on)
     mechanism, own, later = rests_on
     release = estimate_of(run.settings, due.day, mechanism, own, later)
-    days = _days(due, later)
-    return release, files_beside(run.settings, due.day, due.revision, mechanism, release, days)
+    return mechanism, release, _days(due, later)

@@ -182,7 +182,7 @@ def with_files(
             found[digest] = read_verified(folder, digest)
             continue
         if statement.measurements and digest == statement.measurements.file_hash:
-            record = run.ledger.find(run.stream, day.isoformat(), revision)
+            record = run.ledger.find(run.key(day, revision))
             drawn = record.measurements_hash if record else None
             measured = Measured.from_bytes(read_verified(run.settings.measurements_of(day, revision), drawn))
             data = _measurements(run.settings, day, revision, run.mechanism_of(day, revision), measured)

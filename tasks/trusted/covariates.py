@@ -37,7 +37,7 @@ from tasks.trusted.files import is_failure
 
 # A covariate's files, read: a value a day for each node of the hierarchy; nothing private is read here.
 #
-# Whoever may deliver a file may deliver any file: what is read is bounded, and runs in a process of its own
+# Who may deliver a file may deliver any file: what is read is bounded, and runs in a process of its own
 # (`tasks.trusted.covariates`).
 
 LARGEST_FILE = 2**26
@@ -119,7 +119,7 @@ def _bytes_of(asked: Asked) -> bytes:
     with os.fdopen(descriptor, "rb") as opened:
         _check_public(file.resolve(), path, asked)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise DumpError(f"{path} must be a regular file: deliver it anew")
+            raise DumpError(f"{path} must be a regular file: deliver it again")
         data = opened.read(LARGEST_FILE + 1)
     if len(data) > LARGEST_FILE:
         raise DumpError(
@@ -313,7 +313,7 @@ def _read_apart(asked: Asked) -> Covariate:
             raise
         raise DumpError(
             f"{asked.given.path} cannot be read: the process that reads it ended over it or took longer than "
-            f"{MOST_SECONDS} seconds; it is damaged, made to do harm, or too large: deliver it anew"
+            f"{MOST_SECONDS} seconds; it is damaged, made to do harm, or too large: deliver it again"
         ) from None
     if isinstance(found, str):
         raise DumpError(found)
@@ -363,7 +363,7 @@ def read_here(asked: Asked) -> Covariate:
         said = error.strerror if isinstance(error, OSError) else None
         why = f" ({said})" if said else " as a table"
         raise DumpError(
-            f"{asked.given.path} cannot be read{why}: mend it, or have it delivered anew"
+            f"{asked.given.path} cannot be read{why}: repair it, or have it delivered again"
         ) from None
 
 

@@ -46,14 +46,14 @@ def keep(
     }
     kept: Any = result
     kept.meta = meta
-    told = [f"Stream {settings.stream.name}, days {first} to {last}, suite {suite}."]
-    told += [
+    lines = [f"Stream {settings.stream.name}, days {first} to {last}, suite {suite}."]
+    lines += [
         *meta["stopped"].values(),
         *(line for own in meta["alarms"].values() for line in own),
     ]
     place = folder_of(settings) / name_of(first, last, now, suite)
     target = place.with_name(f"{place.name}.json")
-    write_private(place.with_name(f"{place.name}.html"), page_of(result, told))
+    write_private(place.with_name(f"{place.name}.html"), page_of(result, lines))
     document = kept.to_json_dict()
     document["meta"]["metrics"] = {} if metrics is None else metrics.to_dict(as_series=False)
     write_private(target, json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode())

@@ -9,7 +9,7 @@ import typer
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.cli import release as run_days
-from flows.cli.release import told_if_interrupted, with_config
+from flows.cli.release import report_interruption, with_config
 from tests.failing import raising
 from tests.flows.command import invoke
 from tests.tasks.products import POPULATION, two_products
@@ -101,7 +101,7 @@ def here(tmp_path, monkeypatch):
 
 def test_what_ctrl_c_left_is_said_on_standard_error(here, capsys):
     here.release(DAY, steps=STEPS[:6])
-    with pytest.raises(typer.Exit) as ended, told_if_interrupted(here.settings, [DAY], "optstream run …"):
+    with pytest.raises(typer.Exit) as ended, report_interruption(here.settings, [DAY], "optstream run …"):
         raise KeyboardInterrupt
     assert ended.value.exit_code == 130
     assert "1 are under way and 0 were not begun" in (told := capsys.readouterr().err)

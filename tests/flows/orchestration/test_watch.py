@@ -19,7 +19,7 @@ from prefect.blocks.abstract import NotificationBlock
 
 from flows.orchestration.release import released
 from flows.orchestration.serve import watching
-from flows.orchestration.watch import Block, _look_and_tell, _tell
+from flows.orchestration.watch import Block, _look_and_send, _send
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings
@@ -135,7 +135,7 @@ def test_a_renamed_region_and_a_skipped_day_are_told_once_and_then_over(here, to
     assert renaming["payload"]["suggestion"] == "84"
 
     # an hour later nothing is new, and nobody is told again
-    assert watch(settings).told == {}
+    assert watch(settings).sent == {}
     assert len(told.messages) == 1
 
     shutil.rmtree(dumps / f"region=84/date={renamed}", ignore_errors=True)
@@ -158,10 +158,10 @@ def test_a_webhook_that_does_not_answer_is_told_by_the_next_watch_and_its_addres
     (why,) = watched.failed
     assert "custom-webhook/watch-test (HTTPStatusError)" in why
     assert "secret-token" not in why
-    assert list(watched.told) == ["events"]
+    assert list(watched.sent) == ["events"]
     assert told.messages == []
     told.status = 200
-    assert list(watch(settings).told) == ["custom-webhook/watch-test"]
+    assert list(watch(settings).sent) == ["custom-webhook/watch-test"]
     assert len(told.messages) == 1
 
 
@@ -177,7 +177,7 @@ def test_an_alarm_arrives_by_mail_through_apprise(here, prefect_api):
         text = (here / "optstream.toml").read_text()
         slug = "apprise-url/watch-mail"
         (here / "optstream.toml").write_text(text.replace("custom-webhook/watch-test", slug))
-        assert list(watch(settings).told) == ["events", slug]
+        assert list(watch(settings).sent) == ["events", slug]
     (mail_text,) = mail.messages
     mail = message_from_string(mail_text)
     assert mail["subject"] == f"optstream {STREAM}: 1 alarm"
@@ -212,7 +212,7 @@ def test_what_depends_on_readings_reaches_no_channel(here, told, monkeypatch):
     monkeypatch.setattr(facts, "suspect_readings", lambda _settings, days: dict.fromkeys(days, clamped))
     watched = watch(settings)
     assert {alarm.kind for alarm in watched.view.alarms} == {"suspect-readings"}
-    assert (watched.alarms, watched.told) == ((), {})
+    assert (watched.alarms, watched.sent) == ((), {})
     assert told.messages == []
     kept = (settings.watch_folder / "told.json").read_text()
     assert "clamped" not in kept
@@ -241,8 +241,8 @@ def test_who_cannot_note_who_was_told_tells_all_the_same(here, told):
     (settings.watch_folder / "told.json").rmdir()
     (settings.watch_folder / ".lock").unlink()
     (settings.watch_folder / ".lock").mkdir()  # nor can it have the lock
-    assert "custom-webhook/watch-test" in watch(settings).told
-    assert watch(settings).told == {}
+    assert "custom-webhook/watch-test" in watch(settings).sent
+    assert watch(settings).sent == {}
 
 
 @pytest.mark.nightly
@@ -292,7 +292,7 @@ def test_a_server_that_is_stopped_keeps_no_watch_from_looking(here, told, monkey
     assert "alarm: missing:" in done.stdout
     assert "error: no server answers at PREFECT_API_URL" in done.stderr
     assert last_end(settings, "watch") is not None
-    assert set(watch(settings).told) == {"events", "custom-webhook/watch-test"}
+    assert set(watch(settings).sent) == {"events", "custom-webhook/watch-test"}
 
 
 def test_a_block_whose_notify_is_a_coroutine_is_heard(monkeypatch):
@@ -306,7 +306,7 @@ def test_a_block_whose_notify_is_a_coroutine_is_heard(monkeypatch):
 
     monkeypatch.setattr(Block, "load", lambda channel: Pager())
     settings = SimpleNamespace(stream=SimpleNamespace(name="two-regions"))
-    _tell(settings, "pager/night", Notification((alarm(Kind.MISSING, "two-regions", "no dump came"),), ()))
+    _send(settings, "pager/night", Notification((alarm(Kind.MISSING, "two-regions", "no dump came"),), ()))
     ((subject, body),) = said
     assert subject == "optstream two-regions: 1 alarm"
     assert "no dump came" in body
@@ -317,12 +317,12 @@ def test_the_event_log_has_a_line_a_transition_and_says_when_it_cannot(tmp_path)
     file.write_text(CONFIGURATION + '[watch]\nlog = "trusted/log/events.jsonl"\n')
     settings = load_settings(file)
     for _ in range(2):
-        assert _look_and_tell(settings, ()).failed == ()
+        assert _look_and_send(settings, ()).failed == ()
     (line,) = settings.event_log_file.read_text().splitlines()
     (record,) = json.loads(line)["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
     assert record["eventName"] == "optstream.alarm.not-begun"
     settings.event_log_file.unlink()
     settings.event_log_file.mkdir()
     settings.watch_folder.joinpath("told.json").unlink()
-    (failed,) = _look_and_tell(settings, ()).failed
+    (failed,) = _look_and_send(settings, ()).failed
     assert failed.startswith("[watch] log cannot be written (Is a directory)")

@@ -111,7 +111,7 @@ def test_shares_add_days_of_their_own_only_where_the_noise_lets_them_show():
     lengths, parent = np.full(starts.size, 4), np.zeros(51, dtype=np.int64)
     blocks = LeafBlocks(starts, lengths, noisy, 128.0, parent, above, np.array([1.0]))
     asked = range(54 * 24, 55 * 24)
-    found = estimate_leaves(blocks, parents, 0, asked, TemporalPrior.broad(24), days, 1.0)
+    found = estimate_leaves(blocks, parents, 0, asked, TemporalPrior.broad(24), days)
     here = truth[:, asked.start : asked.stop]
     assert found.means.min() >= 0
     assert np.abs(found.means - here)[:50].mean() < 0.2

@@ -4,12 +4,7 @@ import json
 from datetime import date
 
 from tasks.monitor.alarms import Kind
-from tasks.monitor.notify import (
-    LOGGED,
-    append_lines,
-    line_of,
-    log_transitions,
-)
+from tasks.monitor.notify import LOGGED, append_lines, line_of, log_transitions
 from tests.tasks.pages.snapshots import AT, FIRST, alarm
 
 LATE, VOID = alarm(node="84"), alarm(Kind.VOID)

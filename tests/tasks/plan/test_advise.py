@@ -15,7 +15,6 @@ from tasks.config import load_settings
 from tasks.plan.advise import (
     Choice,
     Judge,
-    advice_document,
     advise_plans,
     choose_stream_shares,
     compare_plans,
@@ -172,7 +171,7 @@ def test_a_proposal_with_a_margin_is_written(settings, advice):
     proposed = load_settings(folder / "proposed.toml")
     assert proposed.level_shares == tuple(map(Fraction, ("1/8", "1/8", "1/4", "1/2")))
     assert 'margins = { sector = "1/2" }' in as_toml(keys)
-    assert advice_document(advice).streams[0].levels[-1] == "sector"
+    assert advice.to_json()["streams"][0]["levels"][-1] == "sector"
 
 
 def test_a_floor_moves_shares_to_the_one_that_needs_it_more():
