@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from optstream.history.blocks import Blocks
 from optstream.history.counts import tree_above, typical_above
-from optstream.history.plan import PlannedBlocks, PlannedNoise, expected_error, expected_level_errors
+from optstream.history.plan import PlannedBlocks, PlannedNoise, expected_level_errors
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
 from optstream.measurement.blocks import DriftingBlocks, drifting_blocks
 from optstream.mechanisms.joint_groups import unplanned_length
@@ -305,7 +305,8 @@ def best_blocks(error: Callable[[int, int], float], public: Figures) -> Layout:
 def _expected(public: Figures, count: int, long: int) -> float:
     """Return the root mean square error of the last window's steps, after as much past as is looked at."""
     (noise,) = public.noises((count, long), (1.0,))
-    return expected_error(planned_blocks(public, count, long), noise)
+    single = AggregationTree(("series",), (-1,))
+    return float(expected_level_errors(planned_blocks(public, count, long), single, (noise,))[0])
 
 
 def planned_blocks(public: Figures, count: int, long: int) -> PlannedBlocks:

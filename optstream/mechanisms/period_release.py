@@ -77,20 +77,14 @@ class Release:
     def noise_standard_errors(self) -> NDArray[np.float64] | None:
         """The standard deviation of the noise in each value before the bound, of the values' shape and unit.
 
-        From noise scales and positions alone, through the linear estimate, given which points, blocks or
-        groups were chosen. The estimate's error between measurements is not in it, so these are no error
-        bands. nan where it is not known or no noise enters, None if that is so everywhere: where the estimate
-        is not linear (medians, learned parameters).
+        The estimate's error between measurements is not in it, so these are no error bands. nan where it is
+        not known or no noise enters, None if that is so everywhere (medians, learned parameters).
         """
         return self.noise_of() if self.noise_of else None
 
     @cached_property
     def unbounded(self) -> NDArray[np.float64]:
-        """The values before their lower bound, of the values' shape and unit, of which standard errors are.
-
-        Of noisy values near the bound those that it lifts are too high on average, and their sums with them;
-        these are not.
-        """
+        """The values before their lower bound, which has no part in standard errors and biases no sum."""
         return self.unbounded_of() if self.unbounded_of else self.values
 
     def replicates(

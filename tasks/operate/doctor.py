@@ -97,8 +97,6 @@ class DoctorDocument(Printed):
 
 Lines = Iterator[tuple[Severity, object, str, str]]
 """The fields of findings."""
-Ask = Callable[[str], Mapping[str, Any] | None]
-"""A server's settings, requested without credentials at its API's address; None if it gives none."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,6 @@ class Case:
     settings: Settings
     environment: Mapping[str, str]
     now: datetime
-    ask: Ask
 
 
 # Folders, files and stores: who may open them, what lies in what, what file systems and stores can do.
@@ -466,7 +463,7 @@ def named_server(case: Case) -> Lines:
         return
     if not near and url.scheme != "https":
         yield WRONG, name, f"what is said to {host} goes over the network in clear", "use https"
-    answer = case.ask(url.geturl())
+    answer = ask_server(url.geturl())
     if answer is None:
         return
     if not near or listens_beyond_loopback(url.port or DEFAULT_PORT):
@@ -521,7 +518,7 @@ def listens_beyond_loopback(port: int) -> bool:
 
 
 def ask_server(url: str) -> Mapping[str, Any] | None:
-    """Ask for the settings, past the proxy for loopback, without credentials."""
+    """The server's settings, past the proxy for loopback, without credentials; None if it gives none."""
     opener = build_opener(ProxyHandler({})) if is_loopback(urlsplit(url).hostname or "") else build_opener()
     try:
         with opener.open(f"{url}/admin/settings", timeout=SECONDS) as answer:
@@ -560,11 +557,9 @@ probe that publishing puts there as well.
 """
 
 
-def examine(
-    settings: Settings, environment: Mapping[str, str], now: datetime, ask: Ask = ask_server
-) -> list[Finding]:
+def examine(settings: Settings, environment: Mapping[str, str], now: datetime) -> list[Finding]:
     """Return what is wrong around a stream, the worst first; no ledger is made."""
-    case = Case(settings, environment, now, ask)
+    case = Case(settings, environment, now)
     found = [Finding(line[0], str(line[1]), *line[2:]) for check in CHECKS for line in check(case)]
     return sorted(found, key=lambda finding: [*Severity].index(finding.severity))
 
