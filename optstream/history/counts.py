@@ -800,9 +800,8 @@ def _leaf_draws(
         )
         drawn = scale * prior_draws(own_prior, keys[at], one.blocks, n) + noise
         answer = scale**2 / (scale**2 * one.spectrum + variance)
-        own = (
-            scale * prior_draws(own_prior, keys[at], asked, n) - (answer * (drawn @ one.basis)) @ one.across.T
-        )
+        bent = (answer * (drawn @ one.basis)) @ one.across.T
+        own = scale * prior_draws(own_prior, keys[at], asked, n) - bent
         found[:, at] = (of_sizes[:, :, None] + own) * leaves.shape[parent]
     return float(np.sqrt(leaves.factor)) * found
 

@@ -149,7 +149,6 @@ class CovariateEffect:
     """
 
     covariates: tuple[Covariate, ...]
-    steps_per_day: int
     without: TreePosterior
     columns: Floats
     strengths: Floats
@@ -185,24 +184,22 @@ class CovariateEffect:
 
     def _at(self, steps: Blocks) -> Floats:
         seen = self.without.seen
-        found, _ = columns_of(self.covariates, seen.tree, seen.sizes, steps, self.steps_per_day)
+        found, _ = columns_of(self.covariates, seen.tree, seen.sizes, steps, self.without.prior.steps_per_day)
         return self.strengths[:, None, None] * found
 
     def _expected(self, columns: Floats) -> Floats:
         return np.asarray(np.tensordot(self.coefficients, columns, axes=1))
 
 
-def effect_of(
-    posterior: TreePosterior, covariates: Sequence[Covariate], steps_per_day: int
-) -> CovariateEffect | None:
+def effect_of(posterior: TreePosterior, covariates: Sequence[Covariate]) -> CovariateEffect | None:
     """Return the effect of the covariates, given the measurements; None where they can have none.
 
     With y = x + H b + noise, x of the prior of `posterior` and b standard normal: given y, b has covariance
     (1 + H' S^-1 H)^-1 = C and mean C H' S^-1 y, S the covariance without the covariates. A covariate's
     columns are multiplied with the strength that makes y most likely, the others given.
     """
-    seen = posterior.seen
-    found, groups = columns_of(covariates, seen.tree, seen.sizes, seen.blocks, steps_per_day)
+    seen, a_day = posterior.seen, posterior.prior.steps_per_day
+    found, groups = columns_of(covariates, seen.tree, seen.sizes, seen.blocks, a_day)
     if not found.any():
         return None
     known, pulls = np.isfinite(seen.noise)[:, None], posterior.pulled(found)[0].reshape(len(found), -1)
@@ -214,7 +211,7 @@ def effect_of(
         return None
     fitted = _conditioned(gram, pulled, strengths)[:2]
     columns = strengths[:, None, None] * found
-    return CovariateEffect(tuple(covariates), steps_per_day, posterior, columns, strengths, *fitted)
+    return CovariateEffect(tuple(covariates), posterior, columns, strengths, *fitted)
 
 
 def _strengths(gram: Floats, pulled: Floats, groups: NDArray[np.int64]) -> Floats:

@@ -114,7 +114,6 @@ class Question:
 
     prior: TemporalPrior
     seen: Seen
-    days: PublicDays
     today: tuple[int, ...]
     watch: bool
     covariates: tuple[Covariate, ...] = ()
@@ -123,7 +122,7 @@ class Question:
     def key(self) -> bytes:
         """A digest of all of it."""
         known = [one.key for one in self.covariates]
-        plain = (self.days, self.today, self.watch, self.prior.components, known)
+        plain = (self.prior.steps_per_day, self.today, self.watch, self.prior.components, known)
         digest = hashlib.sha256(repr(plain).encode())
         digest.update(self.prior.logs.tobytes() + self.seen.key)
         return digest.digest()
@@ -142,15 +141,15 @@ def fit(question: Question) -> Fitted:
     A day is called an event if its blocks alarm (`is_unlike`) and the event makes all blocks more likely;
     then it has a part that it shares with no other day: wider priors, for that day alone.
     """
-    days, known = question.days, conditioned(replace(question, today=(), watch=False))
+    known, a_day = conditioned(replace(question, today=(), watch=False)), question.prior.steps_per_day
     posterior, seen = known.posterior, known.posterior.seen
     clock, events = seen.blocks.clock, seen.blocks.events
-    chosen = np.isin(clock // days.steps_per_day, question.today)
+    chosen = np.isin(clock // a_day, question.today)
     ordinary = not events[chosen].any()
     if not (question.watch and ordinary and is_unlike(posterior, chosen, known.factor)):
         return known
-    named = np.unique(clock[chosen | (events > 0)] // days.steps_per_day)
-    wider = replace(seen, blocks=replace(seen.blocks, events=event_numbers(clock, named, days)))
+    named = np.unique(clock[chosen | (events > 0)] // a_day)
+    wider = replace(seen, blocks=replace(seen.blocks, events=event_numbers(clock, named, a_day)))
     found = TreePosterior(posterior.prior, wider)
     if found.log_likelihood < posterior.log_likelihood + LEAST_GAIN:
         return known
@@ -160,7 +159,7 @@ def fit(question: Question) -> Fitted:
 @last_answer
 def conditioned(question: Question) -> Fitted:
     """Condition the prior on a question's measurements, whatever its days."""
-    posterior, effect = explained(question.prior, question.seen, question.covariates, question.days)
+    posterior, effect = explained(question.prior, question.seen, question.covariates)
     return Fitted(posterior, variance_factor(posterior), effect)
 
 
@@ -176,7 +175,7 @@ def with_own_noise(posterior: TreePosterior) -> TreePosterior:
 
 
 def explained(
-    prior: TemporalPrior, seen: Seen, covariates: Sequence[Covariate], days: PublicDays
+    prior: TemporalPrior, seen: Seen, covariates: Sequence[Covariate]
 ) -> tuple[TreePosterior, CovariateEffect | None]:
     """Return the posterior of the part that covariates leave unexplained, and their effect, if any.
 
@@ -188,16 +187,16 @@ def explained(
     try:
         posterior = TreePosterior(prior, seen)
     except (ValueError, ArithmeticError):
-        prior = TemporalPrior.broad(days.steps_per_day, prior.components)
+        prior = TemporalPrior.broad(prior.steps_per_day, prior.components)
         posterior = TreePosterior(prior, seen)
     if not covariates:
         return posterior, None
     try:
-        first = effect_of(posterior, covariates, days.steps_per_day)
+        first = effect_of(posterior, covariates)
         moved = 0.0 if first is None else first.explained
         known = with_own_noise(posterior.revalued(seen.residuals - moved, seen.noise)).seen
         again = posterior.revalued(known.residuals + moved, known.noise)
-        effect = effect_of(again, covariates, days.steps_per_day)
+        effect = effect_of(again, covariates)
     except (ValueError, ArithmeticError, LookupError):
         effect = None
     if effect is None:
@@ -205,7 +204,7 @@ def explained(
     return posterior.revalued(seen.residuals - effect.explained, seen.noise), effect
 
 
-def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicDays) -> NDArray[np.int64]:
+def event_numbers(clock: NDArray[np.int64], events: Iterable[int], steps_per_day: int) -> NDArray[np.int64]:
     """Return for each clock place the event that its day belongs to, 1 + its first day; 0 for none.
 
     Days that follow each other are one event. Its number, and so its draws, do not depend on other events.
@@ -215,8 +214,8 @@ def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicD
     if named.size:
         is_first = np.diff(named, prepend=named[0] - 2) > 1
         firsts = named[is_first][np.cumsum(is_first) - 1]
-        place = np.searchsorted(named, clock // days.steps_per_day)
-        inside = np.isin(clock // days.steps_per_day, named)
+        place = np.searchsorted(named, clock // steps_per_day)
+        inside = np.isin(clock // steps_per_day, named)
         numbers[inside] = 1 + firsts[place[inside]]
     return numbers
 
@@ -311,7 +310,7 @@ class FilterState:
         seen = look(_latest_of(histories, MOST_LEARNED), judged.events)
         if seen is None:
             return judged
-        left = explained(self.prior, seen, self.covariates, self.days)[0].seen
+        left = explained(self.prior, seen, self.covariates)[0].seen
         return replace(judged, prior=learn(self.prior, left), learned=self.day_of(first_step))
 
     def _judged(self, look: Look, histories: Histories, first_step: int) -> "FilterState":
@@ -336,7 +335,7 @@ class FilterState:
         return found, tuple(sorted({*self.events, *(today if found.unlike else ())}))
 
     def _question(self, seen: Seen, today: tuple[int, ...], watch: bool) -> Question:
-        return Question(self.prior, seen, self.days, today, watch, self.covariates)
+        return Question(self.prior, seen, today, watch, self.covariates)
 
     def day_of(self, step: int) -> int:
         """Return the day of a running step."""
@@ -403,7 +402,7 @@ def star(n_series: int) -> AggregationTree:
 def step_blocks(steps: range, days: PublicDays, events: Iterable[int] = ()) -> Blocks:
     """Return single steps of one period as blocks, given the event days."""
     clock = days.clock(np.arange(steps.start, steps.stop))
-    return Blocks.at(clock, kinds=days.kinds(clock), events=event_numbers(clock, events, days))
+    return Blocks.at(clock, kinds=days.kinds(clock), events=event_numbers(clock, events, days.steps_per_day))
 
 
 def seen_tree(
@@ -447,7 +446,7 @@ def seen_tree(
         if (history.group_sizes > 1).any():
             groups, group_sizes[at] = history.groups, history.group_sizes
     clock = days.clock(first.starts)
-    numbers = event_numbers(clock, events, days)
+    numbers = event_numbers(clock, events, days.steps_per_day)
     blocks = Blocks.at(clock, first.lengths, kinds=days.kinds(clock), events=numbers, weight=weight)
     leaves = tree.leaf_indices
     residuals = values - tree.add_up(means[leaves, None]) * (blocks.lengths * blocks.weight)

@@ -59,12 +59,6 @@ class PlannedBlocks:
         return cls(prior, blocks, Rotation.of(prior, blocks), judged)
 
 
-def expected_error(plan: PlannedBlocks, noise: PlannedNoise | None) -> float:
-    """Return the root mean square error of a step of a single series, relative to its size."""
-    single = AggregationTree(("series",), (-1,))
-    return float(expected_level_errors(plan, single, (noise,))[0])
-
-
 def expected_level_errors(
     plan: PlannedBlocks, tree: AggregationTree, noise: Sequence[PlannedNoise | None]
 ) -> NDArray[np.float64]:

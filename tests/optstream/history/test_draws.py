@@ -14,7 +14,6 @@ from optstream.history.filter import event_numbers
 from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, TemporalPrior
 from optstream.stream import AggregationTree
-from optstream.stream.public_days import PublicDays
 from tests.optstream.history.dense import Dense, by_hand
 from tests.optstream.history.test_tree_posterior import NOISES, SLOTS, TREES, case
 from tests.optstream.monte_carlo import agree
@@ -90,10 +89,12 @@ def test_waves_are_summed_over_blocks_step_by_step():
 
 
 def test_an_event_keeps_its_draws_when_another_one_is_forgotten():
-    days, prior = PublicDays(SLOTS), prior_of(PRIORS["event"], "medians")
+    prior = prior_of(PRIORS["event"], "medians")
     clock = np.arange(0, 30 * SLOTS, 5)
     drawn = {
-        known: prior_draws(prior, keys_of("a"), Blocks.at(clock, events=event_numbers(clock, known, days)), 8)
+        known: prior_draws(
+            prior, keys_of("a"), Blocks.at(clock, events=event_numbers(clock, known, SLOTS)), 8
+        )
         for known in ((3, 10, 11), (10, 11), (10,))
     }
     both, later = drawn[3, 10, 11], drawn[10, 11]
