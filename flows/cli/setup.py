@@ -95,8 +95,9 @@ def simulate(
     They are calibrated on public means of the French regions; dumps that are there are kept.
     """
     settings = load_settings(config)
-    made = [
-        write_dumps(
+    written = list[bool]()
+    for tree, days in groupby(days_between(first, last), settings.tree_of):
+        written += write_dumps(
             settings.input_folder,
             leaves=tree.leaves,
             calendar=settings.calendar,
@@ -107,10 +108,8 @@ def simulate(
             counts=settings.privacy.counts,
             cells=tree.cells if isinstance(tree, Lattice) else {},
         )
-        for tree, days in groupby(days_between(first, last), settings.tree_of)
-    ]
-    n_written, n_kept = sum(one.n_written for one in made), sum(one.n_kept for one in made)
-    print(f"{n_written} dumps written, {n_kept} were there already, in {settings.input_folder}")
+    n_kept = written.count(False)
+    print(f"{sum(written)} dumps written, {n_kept} were there already, in {settings.input_folder}")
 
 
 def _import(folder: Path, terminal: Terminal) -> str:

@@ -277,7 +277,7 @@ def _dumps(
     for part in () if arrival is None else parts:
         assert arrival is not None
         region, known = called(part) if part else "all", facts.files.get(part, ())
-        shares = suspect[part].shares if part in suspect else ()
+        shares = suspect[part]._asdict().items() if part in suspect else ()
         replaced = ", ".join(f"{share_in_percent(share)} {kind}" for kind, share in shares if share)
         replaced = replaced or ("none" if shares else "")
         if part in arrival.files:

@@ -42,10 +42,7 @@ class Span(Printed):
 
 
 class BackfillPlan(Span):
-    """The days of a span, each in one of these; all rising.
-
-    missing: never reserved, and a dump lies there. begun: reserved or drawn by an earlier run.
-    """
+    """Rising days: never reserved, with a dump (missing), or reserved or drawn by an earlier run (begun)."""
 
     missing: tuple[Period, ...]
     begun: tuple[Period, ...]

@@ -41,6 +41,12 @@ def dumps_of(stream, *days):
     return list(discover(stream.settings, days).values())
 
 
+def run_of(stream):
+    run = Run(stream.settings, open_ledger(stream.settings.ledger_url), secure_noise(), "owner", lambda: NOW)
+    enrol(run)
+    return run
+
+
 def spoil(path):
     """One bit of a page's header: the 48 values of it (96, for a sign's sake) become -49."""
     data = bytearray(path.read_bytes())
@@ -86,14 +92,12 @@ def test_a_file_that_ends_its_reader_costs_its_own_day(metered):
         capture_output=True,
     )
     assert alone.returncode < 0, "polars ends no process for this any more: look for another fault"
-    ledger = open_ledger(metered.settings.ledger_url)
-    run = Run(metered.settings, ledger, secure_noise(), "owner", lambda: NOW)
-    enrol(run)
+    run = run_of(metered)
     works = [Requested(DAY), Requested(NEXT)]
     with reading_apart() as read:
         for step in READING:
             works = step(replace(run, read=read), works)
-    ledger.close()
+    run.ledger.close()
     refused, sound = works
     assert refused.outcome.status is Status.REFUSED
     assert "region=11/date=2025-01-15/'part-7.parquet': the process that reads" in refused.outcome.message
@@ -239,9 +243,7 @@ def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(meter
     dumps = dumps_of(metered, DAY, NEXT)
     path.unlink()
     os.mkfifo(path)
-    ledger = open_ledger(metered.settings.ledger_url)
-    run = Run(metered.settings, ledger, secure_noise(), "owner", lambda: NOW)
-    enrol(run)
+    ledger = run_of(metered).ledger
     with reading_apart() as read:
         read(metered.settings, dumps[1:])
         monkeypatch.setattr(process, "seconds_of", lambda settings: 0.5)
