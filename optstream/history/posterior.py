@@ -26,8 +26,8 @@ MOST_ENTRIES = 2**24
 class Passed:
     """The result of a pass for each right-hand side y.
 
-    means: E[x | y] of every node, and pulls, Sigma^-1 y of every measured one, (n_nodes, n_modes). variances:
-    Var[x | y]; prior: Var[x]. log_density: of the first y, constants left out.
+    means: E[x | y] of every node, and pulls, Sigma^-1 y, (n_nodes, n_modes). variances: Var[x | y]; prior:
+    Var[x]. log_density: of the first y, constants left out.
     """
 
     means: tuple[Floats, ...]
@@ -154,8 +154,8 @@ NEGLIGIBLE = 1e-13
 class SpannedRows:
     """Rows as `weights` (n_rows, r) times `span` (r, n).
 
-    A node's motion with a mode is a smooth function of the mode's variance, whatever the node: a tree of
-    10,000 nodes has a dozen rows that span all, for which alone quadratic work in n is done.
+    A node's motion with a mode is a smooth function of the mode's variance: a dozen rows span those of 10,000
+    nodes, and quadratic work in n is done for these alone.
     """
 
     weights: Floats
@@ -185,16 +185,12 @@ class SpannedRows:
 
     @property
     def pairs(self) -> Floats:
-        """Return what each row counts a pair of the span for, each pair once, (n_rows, r (r + 1) / 2)."""
+        """What each row counts a pair of the span for, each pair once, (n_rows, r (r + 1) / 2)."""
         first, second = np.triu_indices(len(self.span))
         return np.asarray(self.weights[:, first] * self.weights[:, second])
 
     def squares(self, ends: Floats, matrix: Floats) -> Floats:
-        """Return (row * end)' matrix (row * end) of every row and end, (n_rows, n_ends), `matrix` symmetric.
-
-        Pairs of the span that no row counts for more than `NEGLIGIBLE` are left out. Time r n_ends n^2 for
-        the other r.
-        """
+        """Return (row * end)' M (row * end) of each row and end, (n_rows, n_ends), M symmetric."""
         lengths = np.linalg.norm(self.weights, axis=1, keepdims=True)
         major = (np.abs(self.weights) > np.sqrt(NEGLIGIBLE) * lengths).any(axis=0)
         moved = self.span * ends[:, None, :]
@@ -222,10 +218,8 @@ class SpannedRows:
 
 @dataclass(frozen=True, eq=False)
 class NoiseGroups:
-    """The groups of blocks that share joint noise.
-
-    numbers: (n,), the same for blocks of one group. sizes: (n_nodes, n), blocks of the group, some of which
-    may be no longer known; 1 for Laplace noise.
+    """The groups of blocks that share joint noise: (n,) numbers, and sizes, (n_nodes, n), 1 for Laplace
+    noise.
     """
 
     numbers: NDArray[np.int64]
@@ -234,11 +228,11 @@ class NoiseGroups:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Measurements, relative to prior means.
+    """Measurements, relative to prior means, of n blocks that are the same at every node.
 
-    blocks: n of them, the same at every node. residuals: (n_nodes, n), measured minus prior mean; anything
-    where a node was not measured. noise: (n_nodes,), variance of each entry of a row; inf where it was not.
-    sizes: (n_leaves,), s_i. groups: of the noise; None where all of it is Laplace noise.
+    residuals: (n_nodes, n), measured minus prior mean; anything where a node was not measured. noise:
+    (n_nodes,), variance of each entry of a row; inf where it was not. sizes: (n_leaves,), s_i. groups: of the
+    noise; None where all of it is Laplace noise.
     """
 
     tree: AggregationTree
@@ -384,9 +378,8 @@ class TreePosterior:
         return np.asarray(self.weights * joint + self.own_pull() @ (own @ self.basis).T)
 
     def covariance_with_root(self, steps: Blocks, times: Floats) -> Floats:
-        """Return the posterior covariance of every node with the root, of a sum over steps, (n_nodes,).
-
-        times: (n_steps,), the weights of the sum.
+        """Return the posterior covariance of every node with the root, of a sum with weights `times`,
+        (n_nodes,).
         """
         squares, blocks = self.seen.tree.add_up(self.seen.sizes[:, None] ** 2), self.seen.blocks
         weights = self.weights * self.weights[0]
@@ -423,9 +416,8 @@ class TreePosterior:
     def variances(
         self, steps: Blocks, nodes: NDArray[np.int64] | None = None, times: Floats | None = None
     ) -> Floats:
-        """Return posterior variances of every node at these steps, or of some of them, (n_nodes, n_steps).
-
-        With `times`, (n_sums, n_steps), of weighted sums over the steps, (n_nodes, n_sums).
+        """Return posterior variances of (some) nodes at these steps, or of sums with weights `times`,
+        (n_sums, n_steps).
         """
         chosen = slice(None) if nodes is None else nodes
         shared, own = (part @ self.basis for part in self.prior.covariances(steps, self.seen.blocks))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -93,6 +94,13 @@ class SmallStream:
         stamps = pl.Series(self.settings.calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
         series = values if isinstance(values, pl.Series) else pl.Series(np.resize(values, len(stamps)))
         return pl.DataFrame({"timestamp": stamps, "load": series}).with_columns(**columns)
+
+    def fill(self, values, *days: date, listed: str = "") -> None:
+        """The same rows for both leaves on some days. listed: the text of the list of files."""
+        for day, region in product(days or [DAY], ("84", "11")):
+            path = self.write(region, self.rows(values, day), day)
+            if listed:
+                (path.parent / "_FILES").write_text(listed)
 
     def metered(self, customer: str, values, day: date = DAY) -> pl.DataFrame:
         return self.rows(values, day, customer_id=pl.lit(customer))

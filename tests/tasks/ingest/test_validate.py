@@ -242,9 +242,7 @@ def test_rows_of_a_customer_never_stop_a_metered_day(small, folders, alone):
 
 def test_files_that_are_not_parquet_stop_their_days_only(small, days):
     stream, whole_days = small(), days(5)
-    for day in whole_days:
-        for region in ("84", "11"):
-            stream.write(region, stream.rows(PLANTED, day), day)
+    stream.fill(PLANTED, *whole_days)
     whole = (stream.folder("84") / "part-0.parquet").read_bytes()
     # the third keeps the footer: only reading the pages tells
     spoilt = (b"", whole[: len(whole) // 2], whole[:4] + b"\xff" * 200 + whole[204:], b"secret")
@@ -404,8 +402,7 @@ def test_each_day_is_judged_by_itself_and_users_aggregates_are_of_one_day(small,
     stream.settings = load_settings(file)
     add(file.parent, {"raw": ("absent", {"max_value": 0})})
     for number, day in enumerate(days(2)):
-        for region in ("84", "11"):
-            stream.write(region, stream.rows(1e9 if number else 1.0, day), day)
+        stream.fill(1e9 if number else 1.0, day)
     place = file.parent / "contracts/raw/odd.json"
     mean = {"type": "expect_column_mean_to_be_between", "kwargs": {"column": "out_of_bounds", "max_value": 0}}
     place.write_text(json.dumps({"name": "x", "expectations": [mean]}))
