@@ -282,8 +282,8 @@ MUTATIONS = (
     Mutation(
         "levels are measured under the whole epsilon each",
         "optstream/mechanisms/hierarchical.py",
-        "model.with_budget(whole.model.budget * share)",
-        "model.with_budget(whole.model.budget)",
+        "model.with_budget(model.budget * share)",
+        "model.with_budget(model.budget)",
     ),
     Mutation(
         "a level's plan is charged to another level",

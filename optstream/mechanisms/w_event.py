@@ -52,13 +52,6 @@ class PublishByDistance(OnlineMechanism):
 
     Which steps are published, and their price, is decided once for the whole vector of series. State and
     spends run on across periods. Subclasses define the rule that divides the publications' part among steps.
-
-    Args:
-        model: The privacy guarantee.
-        distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
-
-    Raises:
-        ParameterError: For a share outside its range, or noise that would outgrow the integers.
     """
 
     model: PrivacyModel
@@ -154,9 +147,6 @@ class PublishByDistance(OnlineMechanism):
         )  # fmt: skip
 
 
-# Budget Absorption: a publication takes the shares of the steps that were held before it.
-
-
 @dataclass(frozen=True)
 class BudgetAbsorption(PublishByDistance):
     """Every step has an equal share, and one that is published takes those that were not used before it.
@@ -198,8 +188,6 @@ class BudgetAbsorption(PublishByDistance):
         assert isinstance(rule, Absorption)
         return {"absorbing_from": rule.absorbing_from}
 
-
-# Budget Distribution: half of a window's remaining budget for every publication.
 
 GRAINS = 2**16
 """The parts of a publication budget: sixteen halvings in a row, as many as any window will see of use."""

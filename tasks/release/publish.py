@@ -32,6 +32,7 @@ from optstream.mechanisms import Release
 from optstream.stream import Measured, period_from
 from tasks.operate.keys import signer_of
 from tasks.release import revise
+from tasks.release.constraints import estimate_of
 from tasks.release.mechanism import Mechanism
 from tasks.release.revise import StagedVintage, check_later
 from tasks.release.run import Run
@@ -209,7 +210,7 @@ def _estimated(
     if otherwise := meant_otherwise(run.settings, day, record):
         raise LedgerError(otherwise)
     mechanism = run.mechanism_of(day, record.revision)
-    return mechanism, mechanism.estimate(measured), ()
+    return mechanism, estimate_of(run.settings, day, mechanism, measured), ()
 
 
 def _published(run: Run, day: date, staged: StagedStatement, days: Collection[date]) -> Publication:
