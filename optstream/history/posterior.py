@@ -218,9 +218,7 @@ class SpannedRows:
 
 @dataclass(frozen=True, eq=False)
 class NoiseGroups:
-    """The groups of blocks that share joint noise: (n,) numbers, and sizes, (n_nodes, n), 1 for Laplace
-    noise.
-    """
+    """Groups of blocks that share joint noise: (n,) numbers, (n_nodes, n) sizes, 1 for Laplace noise."""
 
     numbers: NDArray[np.int64]
     sizes: NDArray[np.int64]
@@ -260,7 +258,7 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Rotation:
-    """The own part's eigenbasis at the blocks, (n, n), its spectrum, (n,); the shared covariance in it."""
+    """The own part's eigenbasis at the blocks, its spectrum, and the shared covariance in it."""
 
     basis: Floats
     spectrum: Floats
@@ -378,9 +376,7 @@ class TreePosterior:
         return np.asarray(self.weights * joint + self.own_pull() @ (own @ self.basis).T)
 
     def covariance_with_root(self, steps: Blocks, times: Floats) -> Floats:
-        """Return the posterior covariance of every node with the root, of a sum with weights `times`,
-        (n_nodes,).
-        """
+        """Return every node's posterior covariance with the root, of a sum with these weights."""
         squares, blocks = self.seen.tree.add_up(self.seen.sizes[:, None] ** 2), self.seen.blocks
         weights = self.weights * self.weights[0]
         (shared, own), (of_shared, of_own) = (
@@ -416,9 +412,7 @@ class TreePosterior:
     def variances(
         self, steps: Blocks, nodes: NDArray[np.int64] | None = None, times: Floats | None = None
     ) -> Floats:
-        """Return posterior variances of (some) nodes at these steps, or of sums with weights `times`,
-        (n_sums, n_steps).
-        """
+        """Return posterior variances of nodes at these steps, or of sums with weights (n_sums, n_steps)."""
         chosen = slice(None) if nodes is None else nodes
         shared, own = (part @ self.basis for part in self.prior.covariances(steps, self.seen.blocks))
         of_shared, of_own = self.prior.variances(steps)
