@@ -21,8 +21,8 @@ HOLDS = 1e-9
 """Of the largest value: a fact that is missed by less holds."""
 CLASHES = 1e-6
 """Of the facts' smallest figure: what they miss each other by where they clash."""
-TOLERANCE, NEVER = 1e-10, 1e-14
-"""Of the solver: of an answer, and of a clash, which is known before; large multipliers look like one."""
+TOLERANCES, NEVER = (1e-12, 1e-10), 1e-14
+"""Of the solver: of an answer, tight first; of a clash, known before, for large multipliers look like one."""
 NO_ANSWER = 1e300
 """The gap where the solver had none."""
 LEAST_ROOT = 1e-6
@@ -150,11 +150,13 @@ def _nearest(
             left, limit = vstack(rows).tocsr() @ change, np.concatenate(room)
             limits.append(left == limit if is_equal else left <= limit)
     program = cvxpy.Problem(cvxpy.Minimize(0.5 * cvxpy.sum_squares(misses)), limits)
-    reached = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), TOLERANCE)
-    reached |= dict.fromkeys(("tol_infeas_abs", "tol_infeas_rel"), NEVER)
-    with warnings.catch_warnings(), suppress(cvxpy.SolverError):
-        warnings.simplefilter("ignore")  # an inexact answer is stated
-        program.solve(solver=cvxpy.CLARABEL, direct_solve_method="qdldl", **reached)
+    for tolerance in TOLERANCES:
+        reached = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
+        reached |= dict.fromkeys(("tol_infeas_abs", "tol_infeas_rel"), NEVER)
+        with warnings.catch_warnings(), suppress(cvxpy.SolverError):
+            warnings.simplefilter("ignore")  # an inexact answer is stated
+            if program.status != cvxpy.OPTIMAL:
+                program.solve(solver=cvxpy.CLARABEL, direct_solve_method="qdldl", **reached)
     if change.value is None:
         return Kept(start, tuple(facts), NO_ANSWER, converged=False)
     gap = sum(float(np.abs(one.dual_value) @ np.abs(one.expr.value)) for one in limits)
