@@ -23,6 +23,8 @@ CLASHES = 1e-6
 """Of the facts' smallest figure: what they miss each other by where they clash."""
 TOLERANCES, NEVER = (1e-12, 1e-10), 1e-14
 """Of the solver: of an answer, tight first; of a clash, known before, for large multipliers look like one."""
+MOST_TRIED = 100
+"""Facts that clash of which each is tried; more take minutes, and an error names few."""
 NO_ANSWER = 1e300
 """The gap where the solver had none."""
 LEAST_ROOT = 1e-6
@@ -200,7 +202,8 @@ def clash(
     are one variable.
 
     A linear program finds the least by which the facts are missed; where that is above 0, the facts with
-    multipliers clash (Farkas). Of these each is left out without which the others still do.
+    multipliers clash (Farkas). Of these, if they are at most `MOST_TRIED`, each is left out without which the
+    others still do.
     """
     import cvxpy
 
@@ -227,7 +230,7 @@ def clash(
 
     found = multipliers(range(len(asked)), lower_bound)
     bound = lower_bound if found and not multipliers(found, None) else None
-    for place in found:
+    for place in found if len(found) <= MOST_TRIED else ():
         others = [one for one in found if one != place]
         if others and multipliers(others, bound):
             found = others
