@@ -52,7 +52,7 @@ def publish(run: Run, days: Sequence[Staged]) -> list[Publication]:
                 _check_may_be_revised(run, day)
             else:
                 _check_may_be_listed(run, day)
-        return run.ledger.head_after(run.stream, known)
+        return run.ledger.head(run.stream, known)
 
     bear_witness(run.settings, run.ledger)
     staged = [(day.staged, day.statement) for day in days]
@@ -224,7 +224,7 @@ def _published(run: Run, day: date, staged: StagedStatement, days: Collection[da
             raise LedgerError(
                 f"revision {record.revision} of {day} was published meanwhile: publish it again"
             )
-        return run.ledger.head_after(run.stream, known)
+        return run.ledger.head(run.stream, known)
 
     def attempt() -> Publication:
         (done,) = publish_releases(folder, [staged], head, signer)
