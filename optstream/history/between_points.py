@@ -122,13 +122,10 @@ def _groups(
 def _contrasts(
     seen_by: Floats, positions: NDArray[np.int64], points: NDArray[np.intp], sums: NDArray[np.intp]
 ) -> Floats:
-    """Return, as weights of measurements, each point less the line through the others, each sum less the
-    line's.
-    """
+    """Return, as weights of measurements, points less the line through the others, sums less the line's."""
     n_measurements, n_steps = seen_by.shape
-    found = np.zeros((0, n_measurements))
     if points.size < 2:
-        return found
+        return np.zeros((0, n_measurements))
     rows = []
     for number, point in enumerate(points):
         near = np.r_[points[max(number - 1, 0) : number], points[number + 1 : number + 2]]
