@@ -134,7 +134,7 @@ def _import(folder: Path, terminal: Terminal) -> str:
     with terminal.step("write the dumps"):
         done = write_loads(loads, into)
     terminal.say(
-        f"{done.n_files} files, {len(done.regions)} regions: {done.n_written} dumps written in {into}, "
+        f"{len(files)} files, {len(done.regions)} regions: {done.n_written} dumps written in {into}, "
         f"{done.n_kept} were there already, {done.n_incomplete} of them incomplete (the contract refuses "
         f"their days); {done.n_empty} days of a region without any reading were left out"
     )

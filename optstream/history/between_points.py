@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.estimate import UNKNOWN
-from optstream.estimation.problem import least_squares
-from optstream.estimation.reconstruct import interpolation_matrix
+from optstream.estimation.problem import interpolation_matrix, least_squares
 from optstream.estimation.variances import known_variances, target_maps
 from optstream.history.blocks import Blocks
 from optstream.history.prior import TemporalPrior
@@ -122,13 +121,10 @@ def _groups(
 def _contrasts(
     seen_by: Floats, positions: NDArray[np.int64], points: NDArray[np.intp], sums: NDArray[np.intp]
 ) -> Floats:
-    """Return, as weights of measurements, each point less the line through the others, each sum less the
-    line's.
-    """
+    """Return, as weights of measurements, points less the line through the others, sums less the line's."""
     n_measurements, n_steps = seen_by.shape
-    found = np.zeros((0, n_measurements))
     if points.size < 2:
-        return found
+        return np.zeros((0, n_measurements))
     rows = []
     for number, point in enumerate(points):
         near = np.r_[points[max(number - 1, 0) : number], points[number + 1 : number + 2]]

@@ -672,9 +672,7 @@ class SharedFit:
     def leaf_blocks(
         self, tree: AggregationTree, small: int, history: BlockHistory, steps: range
     ) -> tuple[LeafBlocks, Floats, int] | None:
-        """Return small leaves' blocks, with the noise of the latest, and their parents' counts from a step
-        on.
-        """
+        """Return small leaves' blocks of the latest noise, and their parents' counts from a step on."""
         history = history.chosen(np.abs(history.scales / history.scales[-1:] - 1.0) < SAME)
         if not history.n_blocks:
             return None

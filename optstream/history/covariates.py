@@ -68,9 +68,7 @@ def columns_of(
 
 
 def _functions(values: Floats) -> tuple[Floats, Floats]:
-    """Return functions of the covariate, (n_functions, n_leaves, n_days), of mean 0: of all leaves, of
-    groups.
-    """
+    """Return functions of the covariate, (n_functions, n_leaves, n_days), of mean 0: all leaves', groups'."""
     applies = np.asarray(np.isfinite(values).any(axis=1))
     shown = applies[:, None]
     if not applies.any():
@@ -120,9 +118,7 @@ def _at_blocks(
 
 
 def _groups(tree: AggregationTree, level: int | None) -> Floats:
-    """Return the leaves below each node of the level with responses of its own, (n_groups, n_leaves); maybe
-    none.
-    """
+    """Return the leaves below each node with a response of its own, (n_groups, n_leaves), maybe none."""
     if level is None:
         few = [number for number, nodes in enumerate(tree.levels) if 1 < len(nodes) <= MOST_GROUPS]
         level = few[-1] if few else None
@@ -144,9 +140,7 @@ MOST_STEPS = 512
 
 @dataclass(frozen=True, eq=False)
 class CovariateEffect:
-    """The posterior of the covariates' coefficients; `without` knows no covariate, `columns` are of its
-    blocks.
-    """
+    """The posterior of the coefficients; `without` knows no covariate, `columns` are of its blocks."""
 
     covariates: tuple[Covariate, ...]
     without: TreePosterior

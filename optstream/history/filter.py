@@ -81,18 +81,14 @@ class Fitted:
         return self._with_effect(self.posterior.means(steps), steps)
 
     def series(self, steps: Blocks, times: Floats | None = None) -> tuple[Floats, Floats]:
-        """Return the `means` of the published posterior, and variances; of sums with weights `times`,
-        (n_sums, n_steps).
-        """
+        """Return the published posterior's `means`, and variances; of sums with weights (n_sums, n_steps)."""
         variances = self.published.variances(steps, times=times)
         if self.effect is not None:
             variances = variances + self.effect.variances(steps, times)
         return self._with_effect(self.published.means(steps), steps), self.factor * variances
 
     def draws(self, n: int, steps: Blocks) -> tuple[Floats, Floats]:
-        """Return n draws of the leaves' errors as `ErrorDraws`, those of covariates included, factor left
-        out.
-        """
+        """Return n draws of the leaves' errors as `ErrorDraws`, covariates included, factor left out."""
         of_prior, of_noise = self._draws.setdefault(n, ErrorDraws(self.published, n)).at(steps)
         return of_prior, of_noise if self.effect is None else of_noise + self.effect.draws(steps, n)
 
@@ -563,9 +559,7 @@ class PeriodErrors:
 def fit_tree(
     belief: FilterState, histories: Histories, tree: AggregationTree, steps: range, scale: float | None
 ) -> tuple[Floats, PeriodErrors] | None:
-    """Return prior means of every node, (n_nodes, 1), and the errors of one period; None where nothing was
-    measured.
-    """
+    """Return prior means of every node, and the errors of a period; None where nothing was measured."""
     known = seen_tree(histories, tree, belief.days, scale, belief.events)
     if known is None:
         return None

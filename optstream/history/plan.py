@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from optstream.history.blocks import Blocks
 from optstream.history.posterior import Rotation, Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
-from optstream.history.robust import known_information
+from optstream.history.robust import joint_information
 from optstream.stream import AggregationTree
 
 MOST_LOOKED_AT = 4
@@ -19,9 +19,7 @@ ROUNDS = 2
 
 @dataclass(frozen=True)
 class PlannedNoise:
-    """The noise of a block's mean, relative to a series' size; `sizes`: of groups, and the part of blocks in
-    such.
-    """
+    """The noise of a block's mean, relative to a series' size; sizes of groups, their part of the blocks."""
 
     scale: float
     sizes: tuple[tuple[int, float], ...] = ((1, 1.0),)
@@ -34,7 +32,7 @@ class PlannedNoise:
     def noise_variance(self, model_variance: float) -> float:
         """Return the variance of normal noise with the same information, at this variance of the model."""
         information = sum(
-            part * known_information(model_variance, self.scale, size) for size, part in self.sizes
+            part * joint_information(model_variance, self.scale, size) for size, part in self.sizes
         )
         least = 1.0 / sum(part / (size * self.scale**2) for size, part in self.sizes)
         return float(np.clip(1.0 / information - model_variance, least, self.variance))

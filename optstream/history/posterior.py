@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, eigh
 from scipy.linalg.lapack import dpotri
 
-from optstream.estimation.lattice import System, noise_through_lattice, parts_of
+from optstream.estimation.system import System, holders_of
 from optstream.history.blocks import Blocks
 from optstream.history.prior import NUGGET, TemporalPrior
 from optstream.stream import AggregationTree, Lattice
@@ -67,7 +67,7 @@ def pass_over_tree(
 def _over_levels(
     tree: AggregationTree, leaf_variances: Floats, noise: Floats, seen: tuple[Floats, ...]
 ) -> Passed:
-    """Do it for some of the modes in two passes: `least_squares.reconcile` with proper priors.
+    """Do it for some of the modes in two passes: `estimation.system.System` with proper priors.
 
     Upwards a node's sum is joined with its own measurement, downwards the difference is shared among its
     children by variance. Differences of nearly equal numbers are avoided, so that it holds for noise far
@@ -119,33 +119,29 @@ def _over_lattice(lattice: Lattice, own: Floats, noise: Floats, seen: tuple[Floa
     variance and r its noise. The nodes above see A z, of covariance K = V + A D A' (`System`): their
     multipliers are mu = K^-1 (y - A u), and a cell is u + D A' mu. Time linear in cells and modes.
     """
-    values, parts, measured = np.stack(seen, axis=-1), parts_of(lattice), np.isfinite(noise)
-    at, above = measured[parts.leaves], measured[parts.above]
+    values, holders, measured = np.stack(seen, axis=-1), holders_of(lattice), np.isfinite(noise)
+    leaves, nodes, prior = holders.leaves, holders.above, lattice.add_up(own)
+    own, at, above = prior[leaves], measured[leaves], measured[nodes]
     noises = np.where(measured, noise, 0.0)[:, None]
-    weight = np.where(at[:, None], 1.0 / (own + noises[parts.leaves]), 0.0)
-    free = np.where(at[:, None], own * noises[parts.leaves] * weight, own)
-    precision = np.empty((len(lattice.nodes), own.shape[1], 1, 1))
-    precision[parts.leaves, :, 0, 0] = 1.0 / free
-    precision[parts.above, :, 0, 0] = np.where(above, 1.0 / noise[parts.above], 0.0)[:, None]
-    system = System(parts, precision[parts.above], free[..., None, None])
-    known = (own * weight)[..., None] * values[parts.leaves]
-    right = np.where(above[:, None, None], values[parts.above] - parts.sums(known), 0.0)
-    variances = np.broadcast_to(noises[parts.above][..., None, None], (*right.shape[:2], 1, 1))
-    mu = system.refined(right[:, :, None], variances)[:, :, 0]
-    pulled = parts.pulled(mu)
-    means, pulls = np.empty_like(values), np.empty_like(values)
-    means[parts.leaves] = known + free[..., None] * pulled
-    means[parts.above] = parts.sums(means[parts.leaves])
-    pulls[parts.leaves] = weight[..., None] * (values[parts.leaves] - own[..., None] * pulled)
-    pulls[parts.above] = mu
-    surprise = float((weight * values[parts.leaves, :, 0] ** 2).sum() + (right[..., 0] * mu[..., 0]).sum())
-    spread = -float(np.log(weight[at]).sum() + np.log(system.gain[:, above[: parts.n_families]]).sum())
-    spread += float(np.linalg.slogdet(system.matrix)[1].sum())
-    rest = noise[parts.above][parts.n_families :]
-    spread += own.shape[1] * float(np.log(rest[np.isfinite(rest)]).sum())
-    through = noise_through_lattice(precision, precision, lattice)[..., 0]
+    weight = np.where(at[:, None], 1.0 / (own + noises[leaves]), 0.0)
+    free = np.where(at[:, None], own * noises[leaves] * weight, own)
+    precision = np.where(above, 1.0 / noise[nodes], 0.0)[:, None, None, None]
+    shape = len(nodes), own.shape[1], 1, 1
+    system = System(holders, np.broadcast_to(precision, shape), free[..., None, None])
+    known = (own * weight)[..., None] * values[leaves]
+    right = np.where(above[:, None, None], values[nodes] - holders.sums(known), 0.0)
+    mu, pulled = (part[:, :, 0] for part in system.refined(right[:, :, None]))
+    means, pulls, variances = np.empty_like(values), np.empty_like(values), np.empty_like(prior)
+    means[leaves] = known + free[..., None] * pulled
+    means[nodes] = holders.sums(means[leaves])
+    pulls[leaves] = weight[..., None] * (values[leaves] - own[..., None] * pulled)
+    pulls[nodes] = mu
+    variances[leaves], variances[nodes] = (part[..., 0] for part in system.variances())
+    surprise = float((weight * values[leaves, :, 0] ** 2).sum() + (right[..., 0] * mu[..., 0]).sum())
+    spread = -float(np.log(weight[at]).sum() + np.log(system.gain[above[: len(system.gain)]]).sum())
+    spread += float(np.linalg.slogdet(system.factor)[1].sum())
     of_means, of_pulls = (tuple(np.moveaxis(part, -1, 0)) for part in (means, pulls))
-    return Passed(of_means, of_pulls, through, lattice.add_up(own), -0.5 * (surprise + spread))
+    return Passed(of_means, of_pulls, variances, prior, -0.5 * (surprise + spread))
 
 
 EXACT = 1e-10
@@ -222,9 +218,7 @@ class SpannedRows:
 
 @dataclass(frozen=True, eq=False)
 class NoiseGroups:
-    """The groups of blocks that share joint noise: (n,) numbers, and sizes, (n_nodes, n), 1 for Laplace
-    noise.
-    """
+    """Groups of blocks that share joint noise: (n,) numbers, (n_nodes, n) sizes, 1 for Laplace noise."""
 
     numbers: NDArray[np.int64]
     sizes: NDArray[np.int64]
@@ -264,7 +258,7 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Rotation:
-    """The own part's eigenbasis at the blocks, (n, n), its spectrum, (n,); the shared covariance in it."""
+    """The own part's eigenbasis at the blocks, its spectrum, and the shared covariance in it."""
 
     basis: Floats
     spectrum: Floats
@@ -382,9 +376,7 @@ class TreePosterior:
         return np.asarray(self.weights * joint + self.own_pull() @ (own @ self.basis).T)
 
     def covariance_with_root(self, steps: Blocks, times: Floats) -> Floats:
-        """Return the posterior covariance of every node with the root, of a sum with weights `times`,
-        (n_nodes,).
-        """
+        """Return every node's posterior covariance with the root, of a sum with these weights."""
         squares, blocks = self.seen.tree.add_up(self.seen.sizes[:, None] ** 2), self.seen.blocks
         weights = self.weights * self.weights[0]
         (shared, own), (of_shared, of_own) = (
@@ -420,9 +412,7 @@ class TreePosterior:
     def variances(
         self, steps: Blocks, nodes: NDArray[np.int64] | None = None, times: Floats | None = None
     ) -> Floats:
-        """Return posterior variances of (some) nodes at these steps, or of sums with weights `times`,
-        (n_sums, n_steps).
-        """
+        """Return posterior variances of nodes at these steps, or of sums with weights (n_sums, n_steps)."""
         chosen = slice(None) if nodes is None else nodes
         shared, own = (part @ self.basis for part in self.prior.covariances(steps, self.seen.blocks))
         of_shared, of_own = self.prior.variances(steps)

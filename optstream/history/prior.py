@@ -101,9 +101,7 @@ NUGGET = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class TemporalPrior:
-    """Covariances of blocks under components with parameters `logs`: logarithms of shared, own, lengths in a
-    row.
-    """
+    """Covariances of blocks; `logs`: logarithms of all components' shared, own and lengths in a row."""
 
     logs: Floats
     steps_per_day: int

@@ -186,15 +186,13 @@ def joint_score(surprise: Floats, normal_variance: float, scale: float, size: in
     return np.asarray(np.sign(surprise) * means / scale)
 
 
-def known_information(normal_variance: float, scale: float, size: int) -> float:
-    """Return `joint_information`, or that of Laplace noise for a size of 1."""
-    if size > 1:
-        return joint_information(normal_variance, scale, size)
-    return laplace_information(normal_variance, scale)
-
-
 def joint_information(normal_variance: float, scale: float, size: int) -> float:
-    """Return E[joint_score^2] by a fixed sequence of points that fill the cube; to some percent."""
+    """Return E[joint_score^2] by a fixed sequence of points that fill the cube; to some percent.
+
+    That of Laplace noise for a size of 1.
+    """
+    if size == 1:
+        return laplace_information(normal_variance, scale)
     place = np.log(max(normal_variance / scale**2, LEAST_DEVIATION**2)) / LOG_STEP
     low = int(np.floor(place))
     left, right = (_log_noise_variance(number, size) for number in (low, low + 1))

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation import Estimate
-from optstream.estimation.least_squares import consistent
+from optstream.estimation.least_squares import BoundRule, consistent
+from optstream.estimation.problem import LeastSquares, least_squares
 from optstream.estimation.variances import reconciled_variances
 from optstream.measurement.sums import combined, level_period
 from optstream.mechanisms.base import (
@@ -20,6 +21,7 @@ from optstream.mechanisms.base import (
     memory_of,
     own_state,
 )
+from optstream.mechanisms.period_release import Release
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.exact import Exact, plain
@@ -158,6 +160,10 @@ class Hierarchical(OnlineMechanism):
             nodes = slice(self.tree.levels[level].start, self.tree.levels[level].stop)
             weights[nodes], noise[nodes] = 1.0 / own.variances, own.noise_variances
         return reconciled_variances(weights, noise, self.tree)
+
+    def program(self, release: Release) -> tuple[LeastSquares, BoundRule]:
+        """Return the least squares of its estimate, and how that meets the lower bound."""
+        return least_squares(self.merged(release.measured), self.tree, [], "variance"), "held"
 
     def misses_only_noise(self, measured: Measured) -> bool:
         """Return whether it is so at every measured level."""

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.least_squares import consistent
+from optstream.estimation.least_squares import BoundRule, consistent
+from optstream.estimation.problem import LeastSquares, least_squares
 from optstream.history.blocks import BlockHistory
 from optstream.history.changed_tree import GUESSED, carried_levels, guesses, refined
 from optstream.history.counts import fit_counts, published_counts, seen_counts, tree_above, typical_above
@@ -763,6 +764,12 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
 
     def _states(self, state: State | None) -> Mapping[str, Any]:
         return level_states(state or None)
+
+    def program(self, release: Release) -> tuple[LeastSquares, BoundRule]:
+        """Return the least squares of its posterior, each value by its own variance."""
+        assert release.standard_errors is not None
+        merged = release.measured.seen_as(release.unbounded, release.standard_errors**2)
+        return least_squares(merged, self.tree, [], "variance"), "joint"
 
     def measured(self, measured: Measured) -> bool:
         """Return whether its parts are block sums at each measured level's nodes of this tree."""

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import reconstruct
-from optstream.estimation.least_squares import Consistent, consistent
-from optstream.estimation.reconstruct import with_unmeasured_leaves
+from optstream.estimation.least_squares import BoundRule, Consistent, consistent
+from optstream.estimation.problem import LeastSquares, least_squares, with_unmeasured_leaves
 from optstream.estimation.variances import interpolated_variances, noise_variances
 from optstream.history.between_points import missed_variances
 from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums
@@ -536,6 +536,12 @@ class OptStream(Mechanism):
         if not self.post_processing:
             return interpolated_variances(measured)
         return noise_variances(self._as_weighed(measured), self.tree, self.features, self.weights)
+
+    def program(self, release: Release) -> tuple[LeastSquares, BoundRule]:
+        """Return the least squares of its estimate, and how that meets the lower bound."""
+        seen = self._as_weighed(release.measured)
+        rule: BoundRule = "joint" if self.weights == "paper" else "held"
+        return least_squares(seen, self.tree, self.features, self.weights), rule
 
     def _as_weighed(self, measured: Measured) -> Measured:
         return with_unmeasured_leaves(measured, self.tree) if self.reads_spends else measured

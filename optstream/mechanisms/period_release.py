@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
+from optstream.estimation.constraints import Kept
 from optstream.estimation.estimate import BAND, Optimality, SumOfValues
 from optstream.estimation.replicates import n_replicates
 from optstream.privacy.spends import Spend
@@ -51,6 +52,7 @@ class Release:
         noise_errors_of: Draws errors as the noise alone makes them, (n, n_nodes, n_steps), for `replicates`.
         errors_of: Draws whole errors; None where these are not known.
         tree: Whose nodes the values are of; None over plain series.
+        kept: The public facts that the values keep, and how exactly; None without facts.
     """
 
     values: NDArray[np.float64]
@@ -69,6 +71,7 @@ class Release:
     noise_errors_of: Callable[[int], NDArray[np.float64] | None] | None = field(default=None, repr=False)
     errors_of: Callable[[int], NDArray[np.float64] | None] | None = field(default=None, repr=False)
     tree: AggregationTree | None = field(default=None, repr=False)
+    kept: Kept | None = field(default=None, repr=False)
 
     @cached_property
     def noise_standard_errors(self) -> NDArray[np.float64] | None:

@@ -39,6 +39,7 @@ from optstream.storage.store import StoreUrl, open_store
 from optstream.stream import Measured, period_from
 from tasks.config import Layout, Settings
 from tasks.config.fields import ledger_database, lies_within
+from tasks.config.schema import CONSTRAINTS
 from tasks.ingest.arrivals import (
     MOST_FILES,
     LateDumpError,
@@ -52,6 +53,7 @@ from tasks.ingest.sandbox import clock_before_ingest
 from tasks.ledger.open import find_ledger
 from tasks.operate.permissions import OTHERS, exposed, mode_of, quoted, writable
 from tasks.operate.purge import release_folders
+from tasks.release.constraints import clashes
 from tasks.release.draw import make_ready
 from tasks.release.lineage import told_releases
 from tasks.release.outcomes import Printed
@@ -538,10 +540,17 @@ def noise_library(source: NoiseSource) -> Lines:
         yield WRONG, "the library of the noise", str(error), remedy
 
 
+def public_facts(case: Case) -> Lines:
+    """Of the days that nights release."""
+    today, n_days = case.settings.local_day(case.now), case.settings.scheduling.catch_up_days
+    for problem in clashes(case.settings, [today - timedelta(days=n) for n in range(n_days + 1)]):
+        yield WRONG, CONSTRAINTS, problem, "no such day is drawn before that"
+
+
 CHECKS: tuple[Callable[[Case], Lines], ...] = (
     exposed_files, nested_folders, writable_public, readable_dumps, configuration_file, file_systems, stores,
     telemetry, prefect_home, own_server, named_server, ledger_url, markers, files_from_the_future, record,
-    lambda case: noise_library(secure_noise()),
+    public_facts, lambda case: noise_library(secure_noise()),
 )  # fmt: skip
 """Each looks and changes nothing, but for a probe file that it removes again, and in an object store the
 probe that publishing puts there as well.
