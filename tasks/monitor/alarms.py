@@ -316,7 +316,7 @@ def _of_release(settings: Settings, facts: Facts, day: DayState) -> Iterator[Sai
             "the ledger has it as published and the published folder does not list it: "
             f"`optstream publish {day.day}` puts it back, or restore the folder from a copy",
         )
-    if day.day == facts.unlike:
+    if day.day == facts.newest_unlike:
         yield (
             Kind.UNLIKE,
             "its noisy measurements contradict the stream's habits by more than noise can: it was estimated "

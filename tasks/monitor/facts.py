@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from difflib import SequenceMatcher
 from fractions import Fraction
+from functools import cached_property
 from math import floor, inf, isfinite, log
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -91,22 +92,22 @@ def last_audit(settings: Settings) -> AuditRecord | None:
 
 def _of_newest(
     settings: Settings, releases: Mapping[date, ReleaseOutline]
-) -> tuple[date | None, dict[date, tuple[str, ...]]]:
-    """Return the day if its self-check found it unlike all others, and which covariates it lacked."""
+) -> tuple[tuple[date, ...], dict[date, tuple[str, ...]]]:
+    """Return what the newest day's self-check found unlike all others, and which covariates it lacked."""
     published = (day for day, one in releases.items() if one.state is ReleaseState.PUBLISHED)
     day, has_check = max(published, default=None), settings.mechanism.kind.has_self_check
     if day is None or not (has_check or settings.covariates.given):
-        return None, {}
-    release, unlike = releases[day], None
+        return (), {}
+    release, unlike = releases[day], tuple[date, ...]()
     try:
         folder = settings.measurements_of(day, release.revision)
         measured = Measured.from_bytes(read_verified(folder, release.measurements_hash))
     except (LedgerError, ParameterError, OSError):
-        return None, {}
+        return (), {}
     if has_check:
         with suppress(ParameterError):
             events = mechanism_for(settings, day, release.revision).events(measured)
-            unlike = day if day in {ORIGIN + timedelta(days=number) for number in events} else None
+            unlike = tuple(ORIGIN + timedelta(days=number) for number in events)
     return unlike, _missing_covariates(settings, day, measured)
 
 
@@ -388,7 +389,7 @@ class Facts:
     budget: Budget
     page: BudgetSummary | None
     audit: AuditRecord | None
-    unlike: date | None = None
+    unlike: tuple[date, ...] = ()
     lost: Mapping[date, str] = field(default_factory=dict)
     suspect: Mapping[date, Mapping[str, Suspect]] = field(default_factory=dict, repr=False)
     far: tuple[Comparison, ...] = ()
@@ -397,6 +398,13 @@ class Facts:
     user_suites: Mapping[date, tuple[str, ...]] = field(default_factory=dict, repr=False)
     unsaid_noise: tuple[tuple[str, str], ...] = ()
     clock_ahead: str | None = None
+
+    @cached_property
+    def newest_unlike(self) -> date | None:
+        """The newest published day, if it is one of those that were unlike all others."""
+        published = (day for day, one in self.releases.items() if one.state is ReleaseState.PUBLISHED)
+        newest = max(published, default=None)
+        return newest if newest in self.unlike else None
 
     def days(self, settings: Settings) -> list[date]:
         """Return the days, or hours, to be looked at, first to last."""
