@@ -25,8 +25,7 @@ from optstream.catalogue.layout import (
     measurements_name,
     release_name,
 )
-from optstream.catalogue.metadata import LARGEST_METADATA, check_metadata
-from optstream.catalogue.page import check_page
+from optstream.catalogue.metadata import LARGEST_METADATA, check_metadata, check_page
 from optstream.catalogue.read import is_of, listed_errors, lost, read_beside, read_day, read_file, read_rows
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
 from optstream.catalogue.stage import decode
