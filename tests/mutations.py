@@ -132,10 +132,8 @@ MUTATIONS = (
     Mutation(
         "joint noise is no dearer for one who may now change leaves",
         "optstream/privacy/amendment.py",
-        """case JointSpend():
-            if (planned.unit, other.unit) == ("customer", "roaming") and spend.n_nodes > 1:""",
-        """case JointSpend():
-            if False:""",
+        "case JointSpend() if may_now_move and spend.n_nodes > 1:",
+        "case JointSpend() if False:",
     ),
     Mutation(
         "a group is composed as if its smallest part moved",
@@ -205,8 +203,8 @@ MUTATIONS = (
     Mutation(
         "several leaves of a step are charged once",
         "optstream/privacy/spends.py",
-        '"""What a step of weight 1 is charged."""\n        return self.leaves_changed * self.alpha_units',
-        '"""What a step of weight 1 is charged."""\n        return self.alpha_units',
+        "return self.leaves_changed * self.alpha_units",
+        "return self.alpha_units",
     ),
     Mutation(
         "chances are cut off after their first byte",
@@ -246,9 +244,9 @@ MUTATIONS = (
     ),
     Mutation(
         "every step may spend a window's epsilon twice",
-        "optstream/mechanisms/laplace.py",
-        "self.model.pure_epsilon / self.model.window_length",
-        "2 * self.model.pure_epsilon / self.model.window_length",
+        "optstream/mechanisms/joint_groups.py",
+        "a_charge = self.model.pure_epsilon / self.window_charges",
+        "a_charge = 2 * self.model.pure_epsilon / self.window_charges",
     ),
     Mutation(
         "Gaussian noise of a window is charged for half of its steps",
@@ -284,8 +282,8 @@ MUTATIONS = (
     Mutation(
         "levels are measured under the whole epsilon each",
         "optstream/mechanisms/hierarchical.py",
-        "model.with_budget(whole.model.budget * share)",
-        "model.with_budget(whole.model.budget)",
+        "model.with_budget(model.budget * share)",
+        "model.with_budget(model.budget)",
     ),
     Mutation(
         "a level's plan is charged to another level",

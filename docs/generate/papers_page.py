@@ -24,10 +24,9 @@ HEAD = """\
 
 Made by `python -m docs.generate.papers_page` from `docs/papers/*.toml`, which tests check: do not edit.
 
-Every algorithm, definition, theorem, extension, experiment, figure, data set and stated finding of the papers
-(OptStream in two versions): where it is here, what came out, what differs. *Built*: the code does it, and a
-test says so. *Measured*: run here on data, with numbers. *Left out*: with the reason. Tests are named by file
-and function.
+Every algorithm, definition, theorem, experiment, figure, data set and stated finding of the papers: where it
+is here, what came out, what differs. *Built* (unless another state is named): code and a test, named by file
+and function. *Measured*: run here on data. *Left out*: with the reason.
 """
 Paper = dict[str, Any]
 
@@ -47,7 +46,7 @@ def papers_page() -> str:
         lines += [f"| {paper['title']} | " + " | ".join(str(counts[state]) for state in STATES) + " |"]
     for paper in every:
         lines += ["", f"## {paper['title']}", "", paper["text"], ""]
-        lines += ["| in the text | what | state | where | found, and what differs |", "| --- " * 5 + "|"]
+        lines += ["| in the text | where | found, and what differs |", "| --- " * 3 + "|"]
         lines += [_row(entry) for entry in paper["entry"]]
     return "\n".join([*lines, ""])
 
@@ -56,7 +55,9 @@ def _row(entry: dict[str, Any]) -> str:
     where = [f"`{path}`" for path in entry.get("code", ())]
     where += [f"`{test.rsplit('/', 1)[-1]}`" for test in entry.get("tests", ())]
     told = [entry[key] for key in ("found", "differs", "why") if key in entry]
-    cells = (entry["at"], entry["what"], entry["state"], ", ".join(where), " ".join(told))
+    state = [] if entry["state"] == "built" else [f"*{entry['state']}*"]
+    text = f"**{entry['at']}**: {entry['what']}"
+    cells = (text, ", ".join(state + where), " ".join(told))
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -97,8 +97,10 @@ def rows_as_of(
 
 
 def _day_as_of(rows: pl.DataFrame, made: Sequence[Made], value: str) -> pl.DataFrame:
-    schema = {"as_of": pl.String, "above": pl.String, "depth": pl.Int32, "node": pl.List(pl.String)}
-    sources = pl.DataFrame(made, schema=schema, orient="row")
+    columns = pl.Schema(
+        {"as_of": pl.String(), "above": pl.String(), "depth": pl.Int32(), "node": pl.List(pl.String())}
+    )
+    sources = pl.DataFrame(made, schema=columns, orient="row")
     joined = sources.with_columns(pl.col("node").list.len().alias("n")).explode("node").join(rows, on="node")
     errors = {*error_columns(value), *band_columns(value)} & {*rows.columns}
     summed = joined.group_by("as_of", "step", maintain_order=True).agg(

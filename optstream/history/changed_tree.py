@@ -21,7 +21,7 @@ from optstream.stream import AggregationTree
 from optstream.stream.changes import TreeMap
 
 GUESSED = "guessed"
-"""In a state: the leaves whose share of the days before was not measured, and since when each is."""
+"""Key of a state: the leaves whose share of the days before was not measured, and since when each is."""
 SPLIT_DEVIATION, ADDED_DEVIATION = 0.5, 1.0
 """How far, relative, the share of a part may lie from the public one; of a new unit from a typical one's."""
 
@@ -51,32 +51,40 @@ def guesses(between: TreeMap, first_step: int) -> list[dict[str, Any]]:
     Of each its level and row, and of those that it has a share of, together with the share, its uncertainty,
     and the rows above that lack it.
     """
-    tree = between.after
+    tree, found = between.after, []
     level_of, row_of = _places(tree)
-    parts_of: dict[str, list[str]] = {}
-    found = []
+    # of single parts alone: what was merged with a neighbour since has a row that holds more than its share
+    single = {
+        leaf: next(iter(parts.items()))
+        for leaf, parts in zip(tree.leaves, between.leaves, strict=True)
+        if len(parts) == 1
+    }
+    shares = {leaf: (old, float(share)) for leaf, (old, share) in single.items() if share < 1}
     for leaf, parts in zip(tree.leaves, between.leaves, strict=True):
-        # a part that was merged with a neighbour since has a row that holds more than its share
-        for old, share in parts.items() if len(parts) == 1 else ():
-            if share < 1:
-                parts_of.setdefault(old, []).append(leaf)
-    for leaf, parts in zip(tree.leaves, between.leaves, strict=True):
-        own = {"at": [level_of[leaf], row_of[leaf]], "since": first_step}
+        above, share = [], 1.0
         if not parts:
-            siblings = _siblings(between, leaf, level_of)
-            if siblings:
-                above = [[level_of[node], row_of[node]] for node in _above(tree, leaf)]
-                rows = [row_of[one] for one in siblings]
-                guess = {"share": 1.0 / len(rows), "doubt": ADDED_DEVIATION, "parts": False, "above": above}
-                found.append({**own, "beside": rows, **guess})
-        elif len(parts) == 1 and next(iter(parts.values())) < 1:
-            ((old, share),) = parts.items()
-            siblings = [one for one in parts_of[old] if level_of[one] == level_of[leaf]]
-            whole = sum(float(between.leaves[tree.leaves.index(one)].get(old, 0)) for one in siblings)
-            if len(siblings) > 1:
-                rows = [row_of[one] for one in siblings]
-                guess = {"share": float(share) / whole, "doubt": SPLIT_DEVIATION, "parts": True, "above": []}
-                found.append({**own, "beside": rows, **guess})
+            above = _above(tree, leaf)
+            siblings = _siblings(between, leaf, above, level_of)
+            share = 1.0 / max(len(siblings), 1)
+        elif leaf in shares:
+            old, own = shares[leaf]
+            alike = [one for one, (other, _) in shares.items() if other == old]
+            siblings = [one for one in alike if level_of[one] == level_of[leaf]]
+            share = own / sum(shares[one][1] for one in siblings)
+        else:
+            continue
+        if len(siblings) > bool(parts):
+            found.append(
+                {
+                    "at": [level_of[leaf], row_of[leaf]],
+                    "since": first_step,
+                    "beside": [row_of[one] for one in siblings],
+                    "share": share,
+                    "doubt": SPLIT_DEVIATION if parts else ADDED_DEVIATION,
+                    "parts": bool(parts),
+                    "above": [[level_of[node], row_of[node]] for node in above],
+                }
+            )
     return found
 
 
@@ -89,15 +97,17 @@ def refined(guessed: Sequence[Mapping[str, Any]], histories: Histories) -> dict[
         return dict(histories)
     found = {level: replace(one, sums=one.sums.astype(np.float64)) for level, one in histories.items()}
     shares = [_share(one, histories) for one in guessed]
-    groups: dict[tuple[Any, ...], float] = {}
-    for one, share in zip(guessed, shares, strict=True):
-        groups[_group(one)] = groups.get(_group(one), 0.0) + share
-    for one, share in zip(guessed, shares, strict=True):
+    # the parts of one unit, whose shares add up to 1; a new unit is by itself
+    groups = [(one["at"][0], *(one["beside"] if one["parts"] else one["at"])) for one in guessed]
+    wholes = dict.fromkeys(groups, 0.0)
+    for group, share in zip(groups, shares, strict=True):
+        wholes[group] += share
+    for one, share, group in zip(guessed, shares, groups, strict=True):
         level, row = one["at"]
         if level not in found:
             continue
-        whole = groups[_group(one)]
         # where noise leaves no part anything, or readings are negative, the guesses stand: they add up to 1
+        whole = wholes[group]
         of_all = share if not one["parts"] else share / whole if whole > 0 else float(one["share"])
         was = histories[level].starts < one["since"]
         sums = of_all * histories[level].sums[one["beside"]][:, was].sum(axis=0)
@@ -108,25 +118,18 @@ def refined(guessed: Sequence[Mapping[str, Any]], histories: Histories) -> dict[
     return found
 
 
-def _group(one: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The parts of one unit, whose shares add up to 1; a new unit is by itself."""
-    return (one["at"][0], *(one["beside"] if one["parts"] else one["at"]))
-
-
 def _share(one: Mapping[str, Any], histories: Histories) -> float:
-    """The share of a leaf in its siblings, by the blocks since the change, joined with the guess."""
+    """Return the share of a leaf in its siblings, by the blocks since the change, joined with the guess."""
     level, row = one["at"]
     guess = float(one["share"])
     if level not in histories:
         return guess
     history = histories[level]
     since = history.starts >= one["since"]
-    if not since.any():
-        return guess
     weight = 1.0 / history.scales[since] ** 2
     own, siblings = history.sums[row, since], history.sums[one["beside"]][:, since].sum(axis=0)
     whole = float(siblings @ weight)
-    if whole == 0:
+    if whole == 0:  # nothing was measured, or nothing was there
         return guess
     measured = float(own @ weight) / whole
     # noise of own and of its siblings, over the siblings' sum
@@ -135,21 +138,20 @@ def _share(one: Mapping[str, Any], histories: Histories) -> float:
     return max((measured / noise + guess / variance) / (1.0 / noise + 1.0 / variance), 0.0)
 
 
-def _siblings(between: TreeMap, leaf: str, level_of: Mapping[str, int]) -> list[str]:
-    """The leaves with a past that stand nearest to a new one, on its level."""
+def _siblings(between: TreeMap, leaf: str, above: Sequence[str], level_of: Mapping[str, int]) -> list[str]:
+    """Return the leaves with a past that stand nearest to a new one, on its level."""
     tree = between.after
     past = {one for one, parts in zip(tree.leaves, between.leaves, strict=True) if parts}
-    for node in _above(tree, leaf):
-        below = tree.leaves_in([node])
-        found = [one for one, inside in zip(tree.leaves, below.tolist(), strict=True) if inside]
-        found = [one for one in found if one in past and level_of[one] == level_of[leaf]]
+    for node in above:
+        below = zip(tree.leaves, tree.leaves_in([node]).tolist(), strict=True)
+        found = [one for one, inside in below if inside and one in past and level_of[one] == level_of[leaf]]
         if found:
             return found
     return []
 
 
 def _above(tree: AggregationTree, leaf: str) -> list[str]:
-    """The nodes above a leaf, the nearest first."""
+    """Return the nodes above a leaf, the nearest first."""
     found, at = [], tree.parents[tree.nodes.index(leaf)]
     while at >= 0:
         found.append(tree.nodes[at])
@@ -158,13 +160,13 @@ def _above(tree: AggregationTree, leaf: str) -> list[str]:
 
 
 def _places(tree: AggregationTree) -> tuple[dict[str, int], dict[str, int]]:
-    """The level of each node, and its row within that."""
+    """Return the level of each node, and its row within that."""
     levels = dict(zip(tree.nodes, tree.depths.tolist(), strict=True))
     return levels, {tree.nodes[index]: row for level in tree.levels for row, index in enumerate(level)}
 
 
 def _carried(histories: Histories, level: int, between: TreeMap) -> BlockHistory | None:
-    """One level's blocks at the current nodes; None where they do not follow from the old ones."""
+    """Return one level's blocks at the current nodes; None where they do not follow from the old ones."""
     before, after = between.before, between.after
     if level >= after.n_levels:
         return None
@@ -183,7 +185,7 @@ def _carried(histories: Histories, level: int, between: TreeMap) -> BlockHistory
 def _made_of(
     between: TreeMap, node: str, measured: set[int], level_of: Mapping[str, int]
 ) -> dict[str, float]:
-    """The old nodes whose sums add up to a current node, each with its weight."""
+    """Return the old nodes whose sums add up to a current node, each with its weight."""
     below = between.after.leaves_in([node])
     weights: dict[str, float] = {}
     for inside, parts in zip(below.tolist(), between.leaves, strict=True):
@@ -197,7 +199,7 @@ def _made_of(
         if inside:
             weights[old] = weights.get(old, 0.0) - 1.0
     rest = {old: weight for old, weight in weights.items() if abs(weight) > 1e-12}
-    return {same: 1.0, **rest} if same not in rest else {same: 1.0 + rest.pop(same), **rest}
+    return {same: 1.0 + rest.pop(same, 0.0), **rest}
 
 
 def _same_blocks(one: BlockHistory, other: BlockHistory) -> bool:

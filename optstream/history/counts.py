@@ -1,8 +1,8 @@
 """Counts at every node of a tree: levels above by one posterior, small leaves as shares of their parents."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,95 +11,72 @@ from scipy.special import betainc, log_ndtr, nbdtrik, ndtr, ndtri
 from optstream.estimation.estimate import UNKNOWN, Estimate
 from optstream.estimation.least_squares import consistent, project
 from optstream.estimation.problem import LeastSquares
+from optstream.estimation.replicates import keys_of, normals
 from optstream.history.blocks import BlockHistory, Blocks
+from optstream.history.draws import prior_draws
 from optstream.history.filter import (
     SAME,
     SCALE_DEVIATION,
     FilterState,
     Fitted,
+    Histories,
     common_blocks,
     nothing_measured,
     seen_tree,
-    series_of,
     step_blocks,
 )
 from optstream.history.posterior import Seen, TreePosterior, pass_over_tree
 from optstream.history.prior import TemporalPrior
-from optstream.history.self_check import (
-    ALIKE,
-    EXACT_LATEST,
-    LARGEST_FACTOR,
-    fitted_factor,
-    left_out,
-)
+from optstream.history.self_check import ALIKE, EXACT_LATEST, LARGEST_FACTOR, fitted_factor, left_out
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays
 
 # How large the nodes of a level are, learned from noisy measurements of all of them: empirical Bayes.
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 GRID_POINTS = 80
 LEAST_RATIO, LARGEST_RATIO = 1e-3, 1e3
 """Ratios of a node's size to the mean of its siblings in the mixture, in addition to 0."""
 WIDTH = 0.1
-"""Standard deviation of what an atom stands for, relative to it: half the way to its neighbours."""
+"""Standard deviation of an atom's sizes, relative to it: half the way to its neighbours."""
 ROUNDS = 300
 BELIEF = 2.0
 """Weight, in nodes, of the prior that all ratios of the grid are equally likely."""
 FINE = 20.0
-"""Cells for each standard error, and for each factor e of a typical size: nodes that fall in one are one."""
+"""Cells for each standard error, and each factor e of a typical size: nodes in one cell are one."""
 
 
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """A distribution of a node's size relative to the mean of its siblings.
+def sizes_by_mixture(observed: Floats, variances: Floats, typical: Floats) -> tuple[Floats, Floats]:
+    """Return posterior means, at least 0, and variances of sizes under the ratios that make them most likely.
 
-    Attributes:
-        atoms: (n_atoms,), ratios; each stands for normal ones around it, as wide as the grid is fine.
-        weights: (n_atoms,), their probabilities.
+    Maximum likelihood without a form, on a grid, by EM, joined with a few nodes' weight of an even
+    distribution, so that a level of few nodes does not fit its own noise. observed, variances: (n,), noisy
+    sizes, and of their noise. typical: (n,), the mean of each node's siblings, itself included, by its
+    parent.
+
+    Source: Kiefer and Wolfowitz 1956; Jiang and Zhang 2009, "General maximum likelihood empirical Bayes
+    estimation of normal means".
     """
-
-    atoms: Floats
-    weights: Floats
-
-    @classmethod
-    def learned(cls, observed: Floats, variances: Floats, typical: Floats) -> "Mixture":
-        """Return the distribution of ratios under which the observations are most likely.
-
-        Maximum likelihood without a form, on a grid, by EM; joined with a few nodes' weight of a distribution
-        that is even on the logarithm, so that a level of few nodes does not fit its own noise. Busy and empty
-        nodes are separate atoms: an empty one's observation is taken for noise, a busy one's is not.
-
-        observed, variances: (n,), noisy sizes in any unit, and of their noise, above 0. typical: (n,), above
-        0: the mean of each node's siblings, itself included, by its parent.
-
-        Source: Kiefer and Wolfowitz 1956; Jiang and Zhang 2009, "General maximum likelihood empirical Bayes
-        estimation of normal means".
-        """
-        atoms = np.concatenate([[0.0], np.geomspace(LEAST_RATIO, LARGEST_RATIO, GRID_POINTS)])
-        deviation = np.sqrt(variances)
-        cells = np.rint(FINE * np.stack([observed / deviation, np.log(typical / deviation)], axis=1))
-        cells, counts = np.unique(cells, axis=0, return_counts=True)
-        likely = _likelihood(cells[:, 0] / FINE, np.exp(cells[:, 1] / FINE), atoms)
-        weights = np.full(atoms.size, 1.0 / atoms.size)
-        for _ in range(ROUNDS):
-            shares = likely * weights
-            weights = (counts / shares.sum(axis=1)) @ shares + BELIEF / atoms.size
-            weights /= weights.sum()
-        return cls(atoms, weights)
-
-    def posterior(self, observed: Floats, variances: Floats, typical: Floats) -> tuple[Floats, Floats]:
-        """Return posterior means, at least 0, and variances of sizes, with the arguments of `learned`."""
-        deviation = np.sqrt(variances)
-        seen, unit = (observed / deviation)[:, None], (typical / deviation)[:, None]
-        shares = _likelihood(seen[:, 0], unit[:, 0], self.atoms) * self.weights
-        shares /= shares.sum(axis=1, keepdims=True)
-        wide = (WIDTH * unit * self.atoms) ** 2
-        own = (unit * self.atoms + wide * seen) / (1.0 + wide)
-        means = (shares * own).sum(axis=1)
-        spread = (shares * ((own - means[:, None]) ** 2 + wide / (1.0 + wide))).sum(axis=1)
-        return np.maximum(means, 0.0) * deviation, spread * variances
+    atoms = np.concatenate([[0.0], np.geomspace(LEAST_RATIO, LARGEST_RATIO, GRID_POINTS)])
+    deviation = np.sqrt(variances)
+    cells = np.rint(FINE * np.stack([observed / deviation, np.log(typical / deviation)], axis=1))
+    cells, counts = np.unique(cells, axis=0, return_counts=True)
+    likely = _likelihood(cells[:, 0] / FINE, np.exp(cells[:, 1] / FINE), atoms)
+    weights = np.full(atoms.size, 1.0 / atoms.size)
+    for _ in range(ROUNDS):
+        shares = likely * weights
+        weights = (counts / shares.sum(axis=1)) @ shares + BELIEF / atoms.size
+        weights /= weights.sum()
+    seen, unit = (observed / deviation)[:, None], (typical / deviation)[:, None]
+    shares = _likelihood(seen[:, 0], unit[:, 0], atoms) * weights
+    shares /= shares.sum(axis=1, keepdims=True)
+    wide = (WIDTH * unit * atoms) ** 2
+    own = (unit * atoms + wide * seen) / (1.0 + wide)
+    means = (shares * own).sum(axis=1)
+    spread = (shares * ((own - means[:, None]) ** 2 + wide / (1.0 + wide))).sum(axis=1)
+    return np.maximum(means, 0.0) * deviation, spread * variances
 
 
 def _likelihood(observed: Floats, typical: Floats, atoms: Floats) -> Floats:
@@ -110,8 +87,6 @@ def _likelihood(observed: Floats, typical: Floats, atoms: Floats) -> Floats:
 
 
 # Sizes of small leaves, joined with those of the nodes above them.
-
-Integers = NDArray[np.int64]
 
 
 def joined_sizes(
@@ -124,10 +99,9 @@ def joined_sizes(
 ) -> tuple[Floats, Floats, Floats]:
     """Return leaves' sizes joined with those of the nodes above: sizes, variances and u, (n_leaves,) each.
 
-    Hundreds of small sizes would add up to the noise of all, on every day alike, where a city is known by its
-    own blocks. By least squares: with D the sum of siblings' variances d, and v that of their parent's mean
-    by all else, their sum takes D / (D + v) of its deficit, each leaf in proportion to d. Their covariance is
-    then diag(d) - u u', u = d / sqrt(D + v).
+    By least squares: with D the sum of siblings' variances d, and v that of their parent's mean by all else,
+    their sum takes D / (D + v) of its deficit, each leaf in proportion to d. Their covariance is then diag(d)
+    - u u', u = d / sqrt(D + v).
     """
     total, spread = (
         np.asarray(np.bincount(parents, one, len(means)), float) for one in (sizes, size_variances)
@@ -173,23 +147,17 @@ def _by_all_else(
 STRENGTHS = np.geomspace(0.25, 16.0, 13)
 """Of leaves' own parts, relative to those of their parents, that are tried."""
 STRENGTH_DEVIATION = 1.0
-"""Standard deviation of the logarithm of that, around 0."""
+"""Of the logarithm of that, around 0."""
 LEAST_SHAPE = 0.05
 """Least part of a parent's mean at a step, so that no step's leaves are all known to be 0."""
 
 
 @dataclass(frozen=True, eq=False)
 class LeafBlocks:
-    """Noisy sums of the leaves over the same blocks.
+    """Noisy sums of the leaves over the same blocks, (n_leaves, n_blocks), each of variance `noise`.
 
-    Attributes:
-        starts: (n_blocks,), running steps.
-        lengths: (n_blocks,), steps.
-        sums: (n_leaves, n_blocks).
-        noise: The variance of each sum.
-        parents: (n_leaves,), rows of the parents' series.
-        above: The tree of these series.
-        mean_variances: (n_parents,), variances of the parents' mean values.
+    parents: (n_leaves,), rows of the parents' series. above: the tree of these series, with the variances of
+    their mean values.
     """
 
     starts: Integers
@@ -202,22 +170,32 @@ class LeafBlocks:
 
 
 @dataclass(frozen=True, eq=False)
+class Family:
+    """Leaves of one parent, in the eigenbasis of their blocks' own parts.
+
+    spectrum: (n_blocks,), variances of the modes. residuals: (m, n_blocks), the sums less the sizes' part.
+    across: (n_steps, n_blocks), covariance of the target steps with each mode.
+    """
+
+    leaves: Integers
+    blocks: Blocks
+    spectrum: Floats
+    basis: Floats
+    residuals: Floats
+    across: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class LeafEstimate:
     """The leaves, estimated from blocks and parents.
 
-    Attributes:
-        means: (n_leaves, n_steps), at least 0.
-        variances: The same shape: of the leaves' expected values, widened by `factor`, without the variation
-            of counts around them.
-        sizes: (n_leaves,), mean values.
-        size_variances: (n_leaves,), variances of these.
-        joined: (n_leaves,), u of `joined_sizes`: sizes of siblings have the covariance -u u'.
-        measured: (n_leaves,), variances of sizes by each leaf's own blocks alone.
-        noise: (n_leaves,), the variance of each block, variation of counts included.
-        factor: By how much measurements show the model's variances, counts included, to be short.
-        strength: Of the leaves' own parts, relative to their parents'.
+    means, variances: (n_leaves, n_steps), of the leaves' expected values. sizes: (n_leaves,), mean values.
+    joined: u of `joined_sizes`. measured: variances of sizes by each leaf's own blocks alone. noise: of each
+    block, variation of counts included. factor: by how much the model's variances fall short. strength: of
+    the leaves' own parts. shape: (n_parents, n_steps), the parents' series over their means.
     """
 
+    blocks: LeafBlocks
     means: Floats
     variances: Floats
     sizes: Floats
@@ -227,95 +205,57 @@ class LeafEstimate:
     noise: Floats
     factor: float
     strength: float
+    shape: Floats
+    families: list[Family]
 
-
-@dataclass(frozen=True, eq=False)
-class Family:
-    """Leaves of one parent, in the eigenbasis of their blocks' own parts.
-
-    Attributes:
-        leaves: (m,), their rows.
-        spectrum: (n_blocks,), variances of the modes.
-        residuals: (m, n_blocks), the sums less the sizes' part.
-        across: (n_steps, n_blocks), covariance of the target steps with each mode.
-        alone: (n_steps,), the target steps' variance without blocks.
-        basis: (n_blocks, n_blocks), the modes.
-    """
-
-    leaves: Integers
-    spectrum: Floats
-    residuals: Floats
-    across: Floats
-    alone: Floats
-    basis: Floats
+    @property
+    def shares(self) -> Floats:
+        """The expected share of each leaf in its parent's counts of a period, (n_leaves, n_parents)."""
+        parents = self.blocks.parents
+        of_leaves = np.zeros((len(parents), len(self.shape)))
+        of_leaves[np.arange(len(parents)), parents] = self.means.sum(axis=1)
+        return np.asarray(of_leaves / np.maximum(of_leaves.sum(axis=0), 1e-300))
 
 
 def estimate_leaves(
-    blocks: LeafBlocks,
-    parents: Floats,
-    first: int,
-    targets: range,
-    prior: TemporalPrior,
-    days: PublicDays,
-    count: float,
+    blocks: LeafBlocks, parents: Floats, first: int, targets: range, prior: TemporalPrior, days: PublicDays
 ) -> LeafEstimate:
     """Estimate the leaves at the target steps from their blocks and their parents' posterior means.
 
     A leaf is s_i q_p(t) (1 + a g_i(t)): q_p its parent's series over its mean; s_i its size, by least squares
-    of its blocks on q_p, `Mixture` and `joined_sizes`; g_i its own part, with the prior's own components but
-    for the size, and a their strength, the most likely one for all leaves. So a leaf hidden by noise is
-    small, and a busy one has days of its own. But for sizes parents are taken as known: they are measured far
-    better than leaves, or the leaves would be part of their tree's posterior. Time n_blocks^3 for each parent
-    and leaves times n_blocks^2.
-
-    parents: (n_parents, n_all), posterior means from running step `first` on, over all blocks and `targets`.
-    count: the variance of a count of mean 1; 0 for readings that are no counts.
+    of its blocks on q_p, `sizes_by_mixture` and `joined_sizes`; g_i its own part, with the prior's own
+    components but for the size, and a their strength, the most likely one for all leaves. But for sizes
+    parents are taken as known: they are measured far better than leaves. Time n_blocks^3 for each parent and
+    leaves times n_blocks^2. parents: (n_parents, n_all), posterior means from running step `first` on.
     """
-    means, shape = shapes_of(parents)
-    own = blocks.parents
-    cover = block_sums(shape, blocks, first)
+    means = np.maximum(parents.mean(axis=1), 1e-12)
+    shape, own = np.maximum(parents / means[:, None], LEAST_SHAPE), blocks.parents
+    running = np.concatenate([np.zeros((len(shape), 1)), np.cumsum(shape, axis=1)], axis=1)
+    start = blocks.starts - first
+    cover = running[:, start + blocks.lengths] - running[:, start]
     info = (cover**2).sum(axis=1)
     observed, spread = (blocks.sums * cover[own]).sum(axis=1) / info[own], blocks.noise / info[own]
     typical = (means / np.maximum(np.bincount(own, minlength=len(means)), 1))[own]
-    alone = Mixture.learned(observed, spread, typical).posterior(observed, spread, typical)
+    alone = sizes_by_mixture(observed, spread, typical)
     sizes, size_variances, joined = joined_sizes(*alone, own, blocks.above, means, blocks.mean_variances)
     left = blocks.sums - sizes[:, None] * cover[own]
-    families = families_of(blocks, cover, left, targets, prior, days)
-    noise = blocks.noise + count * sizes * cover.mean(axis=1)[own]
-    strength = _strength(families, sizes, noise)
+    noise = blocks.noise + sizes * cover.mean(axis=1)[own]
+    own_prior, asked = own_parts(prior), step_blocks(targets, days)
+    families = _families(blocks, cover, left, asked, own_prior, days)
+    strength, before = _strength(families, sizes, noise), own_prior.variances(asked)[1]
     bent, own_variances = np.zeros((len(sizes), len(targets))), np.zeros((len(sizes), len(targets)))
     for one in families:
         power = (strength * sizes[one.leaves, None]) ** 2
         seen = power * one.spectrum + noise[one.leaves, None]
         bent[one.leaves] = (power * one.residuals / seen) @ one.across.T
-        own_variances[one.leaves] = power * np.maximum(one.alone - (power / seen) @ (one.across**2).T, 0.0)
+        own_variances[one.leaves] = power * np.maximum(before - (power / seen) @ (one.across**2).T, 0.0)
     model_variance = (size_variances[:, None] + own_variances.mean(axis=1, keepdims=True)) * cover[own] ** 2
     factor = fitted_factor(left**2, blocks.noise, model_variance + (noise - blocks.noise)[:, None])
-    now = shape[:, targets.start - first : targets.stop - first][own]
-    found = np.maximum((sizes[:, None] + bent) * now, 0.0)
-    variances = factor * (size_variances[:, None] + own_variances) * now**2
-    measured = noise / info[own]
-    return LeafEstimate(found, variances, sizes, size_variances, joined, measured, noise, factor, strength)
-
-
-def shares_of_parents(estimate: LeafEstimate, parents: Integers, n_parents: int) -> Floats:
-    """Return the expected share of each leaf in its parent's counts of a period, (n_leaves, n_parents)."""
-    of_leaves = np.zeros((len(parents), n_parents))
-    of_leaves[np.arange(len(parents)), parents] = estimate.means.sum(axis=1)
-    return np.asarray(of_leaves / np.maximum(of_leaves.sum(axis=0), 1e-300))
-
-
-def shapes_of(parents: Floats) -> tuple[Floats, Floats]:
-    """Return the parents' means, (n_parents,), and their series over these."""
-    means = np.maximum(parents.mean(axis=1), 1e-12)
-    return means, np.maximum(parents / means[:, None], LEAST_SHAPE)
-
-
-def block_sums(series: Floats, blocks: LeafBlocks, first: int) -> Floats:
-    """Return sums of (n, n_all) over the blocks, (n, n_blocks)."""
-    running = np.concatenate([np.zeros((len(series), 1)), np.cumsum(series, axis=1)], axis=1)
-    start = blocks.starts - first
-    return np.asarray(running[:, start + blocks.lengths] - running[:, start])
+    shape = shape[:, targets.start - first : targets.stop - first]
+    found = np.maximum((sizes[:, None] + bent) * shape[own], 0.0)
+    variances = factor * (size_variances[:, None] + own_variances) * shape[own] ** 2
+    of_sizes = sizes, size_variances, joined, noise / info[own]
+    return LeafEstimate(blocks, found, variances, *of_sizes, noise, factor, strength, shape, families)
 
 
 def own_parts(prior: TemporalPrior) -> TemporalPrior:
@@ -325,22 +265,18 @@ def own_parts(prior: TemporalPrior) -> TemporalPrior:
     return replace(prior, logs=logs)
 
 
-def families_of(
-    blocks: LeafBlocks, cover: Floats, left: Floats, targets: range, prior: TemporalPrior, days: PublicDays
+def _families(
+    blocks: LeafBlocks, cover: Floats, left: Floats, asked: Blocks, prior: TemporalPrior, days: PublicDays
 ) -> list[Family]:
-    """Return the families at the target steps."""
-    own = own_parts(prior)
-    clock, steps = days.clock(blocks.starts), days.clock(np.arange(targets.start, targets.stop))
-    single = Blocks.at(steps, kinds=days.kinds(steps))
-    alone, found = own.variances(single)[1], []
+    """Return the families at the target steps. cover: (n_parents, n_blocks), sums of the parents' shapes."""
+    clock, found = days.clock(blocks.starts), []
     for parent in np.unique(blocks.parents):
-        leaves = np.flatnonzero(blocks.parents == parent)
-        seen = Blocks.at(
-            clock, blocks.lengths, kinds=days.kinds(clock), weight=cover[parent] / blocks.lengths
-        )
-        spectrum, basis = np.linalg.eigh(own.covariances(seen, seen)[1])
-        across = own.covariances(single, seen)[1] @ basis
-        found.append(Family(leaves, np.maximum(spectrum, 0.0), left[leaves] @ basis, across, alone, basis))
+        leaves, weight = np.flatnonzero(blocks.parents == parent), cover[parent] / blocks.lengths
+        seen = Blocks.at(clock, blocks.lengths, kinds=days.kinds(clock), weight=weight)
+        spectrum, basis = np.linalg.eigh(prior.covariances(seen, seen)[1])
+        across = prior.covariances(asked, seen)[1] @ basis
+        spectrum = np.maximum(spectrum, 0.0)
+        found.append(Family(leaves, seen, spectrum, basis, left[leaves] @ basis, across))
     return found
 
 
@@ -358,15 +294,15 @@ def _strength(families: list[Family], sizes: Floats, noise: Floats) -> float:
 
 
 NOT_MEASURED = 1e12
-"""Times the variance by all else: that of a node that was not measured, so that no other digit moves."""
+"""Times the variance by all else: that of a node that was not measured."""
 SURE = 1e-9
-"""Of the noise's variance: the least that a size is doubted by."""
+"""Of the noise's variance: the least variance of a size."""
 LEAST_SIZE, LEAST_SHARE = 1e-6, 1e-4
 """Of a leaf, in counts, and of all leaves together: a size of 0 would be known to stay 0."""
 
 
 def seen_counts(
-    histories: Mapping[int, BlockHistory],
+    histories: Histories,
     tree: AggregationTree,
     days: PublicDays,
     scale: float | None,
@@ -374,10 +310,9 @@ def seen_counts(
 ) -> tuple[Seen, Floats, Floats, Floats] | None:
     """Return `seen_tree` of a tree of counts, the leaves' sizes, and variances of all nodes' sizes, or None.
 
-    A leaf's prior mean is its size, and the noise of a block includes the variation of counts: a variance
-    that grows with the mean. Nodes that share leaves share that too; here it is taken as independent. The
-    last variances are of each node by itself, without the nodes below it (`NOT_MEASURED` times as much where
-    it was not measured).
+    A leaf's prior mean is its size, and the noise of a block includes the variation of counts, taken as
+    independent at each node: a variance that grows with the mean. The last variances are of each node by
+    itself, without the nodes below it.
     """
     known = seen_tree(histories, tree, days, scale, events)
     if known is None:
@@ -399,12 +334,11 @@ def seen_counts(
 def node_sizes(
     tree: AggregationTree, observed: Floats, variances: Floats, scale: float | None
 ) -> tuple[Floats, Floats]:
-    """Return the leaves' sizes, above 0, and the variances of all nodes' sizes, from noisy means of all
-    nodes.
+    """Return the leaves' sizes, above 0, and the variances of all nodes' sizes, from noisy means of nodes.
 
-    Each leaf's size relative to the mean of its siblings, by their parent, comes from one `Mixture` for its
-    level; then leaves and inner nodes are joined by least squares. variances: (n_nodes,), of the noise; inf
-    where a node was not measured. scale: the public size of a typical leaf.
+    Each leaf's size relative to the mean of its siblings comes from one mixture for its level; then leaves
+    and inner nodes are joined by least squares. variances: (n_nodes,), of the noise; inf where a node was not
+    measured.
     """
     leaves, parents = tree.leaf_indices, np.array(tree.parents)
     if len(tree.nodes) == 1:
@@ -416,8 +350,9 @@ def node_sizes(
     depths = tree.depths[leaves]
     for depth in np.unique(depths):
         at = depths == depth
-        given = observed[leaves[at]], variances[leaves[at]], typical[at]
-        sizes[at], size_variances[at] = Mixture.learned(*given).posterior(*given)
+        sizes[at], size_variances[at] = sizes_by_mixture(
+            observed[leaves[at]], variances[leaves[at]], typical[at]
+        )
     size_variances = np.maximum(size_variances, SURE * variances[leaves])
     measured[leaves], precision[leaves] = sizes, 1.0 / size_variances
     found = _joined(tree, measured, precision)[leaves]
@@ -452,7 +387,7 @@ def _typical(tree: AggregationTree, means: Floats, precision: Floats, scale: flo
 # The variation of counts around their expectations, by their own measurements.
 
 LEAST_EXPECTED = 1e-9
-"""Counts: an expectation of a leaf below it is taken for this."""
+"""Counts: least expectation of a leaf."""
 MOST_TOLD = 1.0 - 1e-12
 """Nothing is known to the last digit: errors are divided by the residual variance."""
 
@@ -461,32 +396,23 @@ MOST_TOLD = 1.0 - 1e-12
 class Variation:
     """The variation of counts, by the blocks that hold them.
 
-    Attributes:
-        moved: (n_nodes, n_steps), estimated counts less their expectation; it adds up.
-        known: (n_nodes, n_steps), the known part of a count's variation, from 0 to below 1.
-        known_expected: The same shape: the part by which an expectation is less uncertain for it; 0 in blocks
-            of some steps, of whose differences the block says nothing.
-        tree: Of levels that are measured at the same blocks.
-        noise: (n_nodes,), variances of their noise; inf where a node was not measured.
-        counted: (n_leaves, n_blocks), variances of leaves' counts over blocks.
-        cover: (n_steps, n_blocks), whether a step lies in a block.
-        parts: (n_leaves, n_steps), the expected part of a leaf's counts in its block at a step; 0 where no
-            block covers it.
+    moved: (n_nodes, n_steps), estimated counts less their expectation; it adds up. known: the known part of a
+    count's variation, below 1. known_expected: the part by which an expectation is less uncertain for it; 0
+    in blocks of some steps. noise: (n_nodes,), inf where not measured. counted: (n_leaves, n_blocks),
+    variances of leaves' counts. cover: (n_steps, n_blocks), whether a step lies in a block. parts: (n_leaves,
+    n_steps), a step's expected part of its block.
     """
 
     moved: Floats
     known: Floats
     known_expected: Floats
-    tree: AggregationTree
     noise: Floats
     counted: Floats
     cover: NDArray[np.bool_]
     parts: Floats
 
 
-def count_variation(
-    tree: AggregationTree, expected: Floats, histories: Mapping[int, BlockHistory], steps: range
-) -> Variation:
+def count_variation(tree: AggregationTree, expected: Floats, histories: Histories, steps: range) -> Variation:
     """Return the variation of counts, given their expectations, (n_nodes, n_steps), and all levels' blocks.
 
     A count is its expectation x plus p, of variance x and mean 0, independent from step to step and from leaf
@@ -520,15 +446,10 @@ def count_variation(
     parts = every / np.where(of_blocks > 0.0, of_blocks, np.inf)
     of_leaves = parts[tree.leaf_indices]
     known_of_steps = explained @ cover.T * parts
+    of_single = cover[:, blocks.lengths == 1].any(axis=1)
+    every_moved = tree.add_up(moved[tree.leaf_indices] @ cover.T * of_leaves)
     return Variation(
-        tree.add_up(moved[tree.leaf_indices] @ cover.T * of_leaves),
-        known_of_steps,
-        known_of_steps * cover[:, blocks.lengths == 1].any(axis=1),
-        tree,
-        noise,
-        counted,
-        cover,
-        of_leaves,
+        every_moved, known_of_steps, known_of_steps * of_single, noise, counted, cover, of_leaves
     )
 
 
@@ -542,54 +463,39 @@ BELIEVED, HELD_BELIEF = 1.1, 10.0
 """The prior factor, and its weight in surprises."""
 HELD_GRID_POINTS = 60
 NORMAL_PARTS = np.linspace(0.005, 0.995, 34)
-"""Of a variance, the rest that of Laplace noise: where the bands of the sum of both are worked out."""
+"""Of a variance, the rest that of Laplace noise: where bands of the sum of both are computed."""
 HALVINGS = 40
 
 
 def level_factors(posterior: TreePosterior) -> Floats:
-    """Return for each node the factor of its level's variances under which bands have their coverage,
-    (n_nodes,).
+    """Return for each node the factor of its level's variances under which bands have their coverage.
 
-    Between `LEAST_FACTOR` and `LARGEST_FACTOR`; 1 at a level that was not measured. A band around the
-    prediction by all other blocks should hold a measured value as often as its level. The factor is the one
-    under which the mean coverage over `SHARES` is right, each value weighted by the share of its variance
-    that is not noise, joined with a prior. A measured value errs by Laplace noise and by a normal part: the
-    more of it is Laplace noise, the more lies near 0, which normal bands would take for a smaller variance.
-    By coverage and not by mean squares: a few wild days widen no others.
+    A band around the prediction by all other blocks should hold a measured value as often as its level: the
+    factor is the one under which the mean coverage over `SHARES` is right, each value weighted by the share
+    of its variance that is not noise, joined with a prior; 1 at a level that was not measured. A value errs
+    by Laplace noise and by a normal part, the variation of counts and all joint noise: the more of it is
+    Laplace noise, the more lies near 0. By coverage and not by mean squares: a few wild days widen no others.
     """
     seen = posterior.seen
     surprise, spread = left_out(posterior, EXACT_LATEST)
     ordinary = seen.blocks.events == 0
     ordinary[:-EXACT_LATEST] = False
-    found, counted = np.ones(len(seen.noise)), _of_counts(posterior)
+    varied = np.mean(seen.blocks.lengths * seen.blocks.weight**2) * posterior.weights[:, 0]
+    found, counted = np.ones(len(seen.noise)), np.minimum(varied, seen.noise)
+    if seen.groups is not None:
+        counted = np.where((seen.groups.sizes > 1).any(axis=1), seen.noise, counted)
     for level in seen.tree.levels:
         at = slice(level.start, level.stop)
         noise = seen.noise[at, None]
         if np.isfinite(noise).all() and ordinary.any():
             model_variance = np.maximum(spread[at][:, ordinary] - noise, 0.0)
-            found[at] = level_factor(
-                np.abs(surprise[at][:, ordinary]), noise, counted[at, None], model_variance
-            )
+            missed = np.abs(surprise[at][:, ordinary])
+            found[at] = _level_factor(missed, noise, counted[at, None], model_variance)
     return found
 
 
-def _of_counts(posterior: TreePosterior) -> Floats:
-    """Return how much of each node's noise is normal: what counts vary; all of it where noise is joint."""
-    seen = posterior.seen
-    counted = np.mean(seen.blocks.lengths * seen.blocks.weight**2) * posterior.weights[:, 0]
-    alone = np.minimum(counted, seen.noise)
-    if seen.groups is None:
-        return alone
-    return np.where((seen.groups.sizes > 1).any(axis=1), seen.noise, alone)
-
-
-def level_factor(surprise: Floats, noise: Floats, counted: Floats, model_variance: Floats) -> float:
-    """Return the factor of one level, as `level_factors`.
-
-    surprise: (n_nodes, n), at least 0: distances of measured values from their predictions. noise: (n_nodes,
-    1), variances of the noise. counted: (n_nodes, 1), the normal part of it, the variation of counts.
-    model_variance: (n_nodes, n), a value's variance less the noise.
-    """
+def _level_factor(surprise: Floats, noise: Floats, counted: Floats, model_variance: Floats) -> float:
+    """Return the factor of one level; `counted` is the normal part of the noise."""
     logs = np.linspace(np.log(LEAST_FACTOR), np.log(LARGEST_FACTOR), HELD_GRID_POINTS)
     shares = model_variance / (noise + model_variance)
     weight, usual = float(shares.sum()), model_variance.mean(axis=1, keepdims=True)
@@ -606,8 +512,7 @@ def level_factor(surprise: Floats, noise: Floats, counted: Floats, model_varianc
 
 def band_edges(normal: Floats) -> Floats:
     """Return the edges of bands of `SHARES`, in standard deviations, by the normal part of the variance."""
-    table = _edges()
-    return np.stack([np.interp(normal, NORMAL_PARTS, row) for row in table])
+    return np.stack([np.interp(normal, NORMAL_PARTS, row) for row in _edges()])
 
 
 @lru_cache(maxsize=1)
@@ -617,18 +522,21 @@ def _edges() -> Floats:
     high = np.full_like(low, 8.0)
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        less = share_within(middle, NORMAL_PARTS) < SHARES[:, None]
+        less = _share_within(middle, NORMAL_PARTS) < SHARES[:, None]
         low, high = np.where(less, middle, low), np.where(less, high, middle)
     return 0.5 * (low + high)
 
 
-def share_within(edges: Floats, normal: Floats) -> Floats:
+def _share_within(edges: Floats, normal: Floats) -> Floats:
     """Return the probability of a normal plus a Laplace value, of total variance 1, within edges."""
     deviation, scale = np.sqrt(normal), np.sqrt((1.0 - normal) / 2.0)
     ratio, at = deviation / scale, edges / deviation
     near = np.exp(0.5 * ratio**2 - edges / scale + log_ndtr(at - ratio))
     far = np.exp(0.5 * ratio**2 + edges / scale + log_ndtr(-at - ratio))
     return np.asarray(1.0 - 2.0 * ndtr(-at) - near + far)
+
+
+# Every node's counts at the steps of a period, and draws of their errors.
 
 
 SHARED_VARIANCE = 0.02
@@ -640,12 +548,11 @@ LEAST_VARIANCE = 1e-9
 class CountsFit:
     """Every node's expected counts, before they add up.
 
-    Attributes:
-        means: (n_nodes, n_steps), expected counts, plus their estimated variation.
-        variances: The same shape: of the expectations.
-        given: The same shape: the variances by which nodes give way to each other.
-        count_variances: (n_nodes, n_steps): residual variance of a count whose expectation is 1.
-        n_normal: How many nodes, the first ones, have a normal posterior, which may lie below 0.
+    means: (n_nodes, n_steps), expected counts, plus their estimated variation. variances: of the
+    expectations. given: those by which nodes give way to each other. count_variances: residual variance of a
+    count whose expectation is 1. n_normal: how many nodes, the first ones, have a normal posterior, which may
+    lie below 0. draws: makes n draws of the errors, (n, n_nodes, n_steps); None where leaves were not
+    measured.
     """
 
     means: Floats
@@ -653,17 +560,27 @@ class CountsFit:
     given: Floats
     count_variances: Floats
     n_normal: int
+    draws: Callable[[int], Floats] | None = None
 
 
-def tree_above(tree: AggregationTree, level: int) -> AggregationTree:
-    """Return the tree without its levels from this one, above 0, on: nodes in the same order."""
-    stop = tree.levels[level].start
+def tree_above(tree: AggregationTree, small: int | None) -> AggregationTree:
+    """Return the tree without its levels from `small`, above 0, on: nodes in the same order."""
+    if small is None:
+        return tree
+    stop = tree.levels[small].start
     return AggregationTree(tree.nodes[:stop], tree.parents[:stop])
 
 
+def typical_above(tree: AggregationTree, above: AggregationTree, scale: float | None) -> float | None:
+    """Return the public size of a typical leaf of `above`, the first levels of `tree`."""
+    if scale is None or above is tree:
+        return scale
+    return scale * len(tree.leaves) / len(above.leaves)
+
+
 def fit_counts(
-    shared: "SharedFit | None",
-    histories: Mapping[int, BlockHistory],
+    belief: FilterState,
+    histories: Histories,
     tree: AggregationTree,
     small: int | None,
     steps: range,
@@ -671,16 +588,16 @@ def fit_counts(
 ) -> CountsFit:
     """Estimate every node's counts at these running steps from the blocks of all measured levels.
 
-    Levels that share their blocks have one posterior, with sizes of `seen_counts`, widened level by level
+    Levels that share their blocks have one posterior (`shared_fit`), widened level by level
     (`level_factors`). The level `small`, the deepest where its blocks are its own, is `estimate_leaves` of
-    it. `count_variation` adds a count's own measurement. Where nothing was measured, `scale`, the public size
-    of a typical leaf, or 0 with `UNKNOWN` variance.
+    it. `count_variation` adds a count's own measurement. Where nothing was measured, `scale`, or 0, with
+    `UNKNOWN` variance.
     """
+    shared = shared_fit(belief, histories, tree, small, steps, scale)
     if shared is None:
         means, unknown = nothing_measured(tree, len(steps), scale)
         return CountsFit(means, unknown, unknown, np.ones_like(means), len(means))
-    found, days = shared.found, shared.days
-    moved, variances = series_of(found, step_blocks(steps, days, shared.events))
+    moved, variances = shared.found.series(step_blocks(steps, shared.days, shared.events))
     expected = shared.of_nodes + moved
     varied = count_variation(shared.tree, expected, shared.measured, steps)
     means, left, open_of = expected + varied.moved, 1.0 - varied.known, 1.0 - varied.known_expected
@@ -689,23 +606,31 @@ def fit_counts(
         return (variances * shared.factors[:, None] + of_sizes * shared.shape(expected) ** 2) * open_of
 
     alone = variances_with(shared.excess_variances)
-    above = CountsFit(means, alone, alone + LEAST_VARIANCE, left, len(means))
+    given, draws = alone + LEAST_VARIANCE, partial(_draws, shared, expected, varied, tree, steps)
     if small is None:
-        return above
-    level = tree.levels[small]
+        return CountsFit(means, alone, given, left, len(means), partial(draws, None))
     known = shared.leaf_blocks(tree, small, histories[small], steps)
-    if known is None:
-        return _evenly(above, np.array(tree.parents)[level.start : level.stop])
-    leaves = estimate_leaves(*known, steps, found.posterior.prior, days, 1.0)
+    if known is None:  # even parts of their parents
+        parents = np.array(tree.parents)[tree.levels[small].start : tree.levels[small].stop]
+        of_leaves = np.maximum(means, 0.0)[parents] / np.bincount(parents)[parents][:, None]
+        unknown = np.full(of_leaves.shape, UNKNOWN)
+        return CountsFit(
+            np.vstack([means, of_leaves]),
+            np.vstack([alone, unknown]),
+            np.vstack([given, unknown]),
+            np.vstack([left, np.ones_like(of_leaves)]),
+            len(means),
+        )
+    leaves = estimate_leaves(*known, steps, shared.found.posterior.prior, shared.days)
     # the leaves' information on nodes above is in the published sums, not in the variances of their fit
-    whole = variances_with(shared.excess_variances_with(leaves, known[0].parents))
-    shares = shares_of_parents(leaves, known[0].parents, len(means))
+    whole = variances_with(shared.excess_variances_with(leaves))
     return CountsFit(
-        np.vstack([means, leaves.means * shared.raised(expected, varied)[known[0].parents]]),
-        np.vstack([whole, leaves.variances + shares**2 @ alone]),
-        np.vstack([above.given, leaves.variances + SHARED_VARIANCE * leaves.means + LEAST_VARIANCE]),
+        np.vstack([means, leaves.means * shared.raised(expected, varied)[leaves.blocks.parents]]),
+        np.vstack([whole, leaves.variances + leaves.shares**2 @ alone]),
+        np.vstack([given, leaves.variances + SHARED_VARIANCE * leaves.means + LEAST_VARIANCE]),
         np.vstack([left, np.full_like(leaves.means, leaves.factor)]),
         len(means),
+        partial(draws, leaves),
     )
 
 
@@ -713,23 +638,16 @@ def fit_counts(
 class SharedFit:
     """The posterior of the levels that share blocks.
 
-    Attributes:
-        tree: Of these levels.
-        measured: Their measurements, at the blocks that all share.
-        found: Their posterior.
-        days: The public clock.
-        events: Event days.
-        of_nodes: (n_nodes, 1), sizes.
-        factors: (n_nodes,), factors of the posterior's variances, after its own factor.
-        excess_variances: (n_nodes, 1), variances of sizes beyond the posterior.
-        own_size_variances: (n_nodes,), variances of each node's size without the nodes below it.
+    of_nodes: (n_nodes, 1), sizes. factors: (n_nodes,), of the posterior's variances, after its own factor.
+    excess_variances: (n_nodes, 1), of sizes beyond the posterior. own_size_variances: (n_nodes,), of each
+    node's size without the nodes below it.
     """
 
     tree: AggregationTree
-    measured: Mapping[int, BlockHistory]
+    measured: Histories
     found: Fitted
     days: PublicDays
-    events: Sequence[int]
+    events: tuple[int, ...]
     of_nodes: Floats
     factors: Floats
     excess_variances: Floats
@@ -743,32 +661,25 @@ class SharedFit:
         """Return the ratio of estimated counts to their expectations, (n_nodes, n_steps)."""
         return np.maximum(1.0 + varied.moved / np.maximum(expected, LEAST_SHAPE * self.of_nodes), 0.0)
 
-    def excess_variances_with(self, leaves: LeafEstimate, parents: Integers) -> Floats:
-        """Return `excess_variances` joined with the sizes of small leaves below each node, (n_nodes, 1).
-
-        A node's published value is nearly the sum of its leaves, where these are known better. By the leaves'
-        own blocks alone: their siblings would add more, but the same for all. parents: (n_small_leaves,),
-        rows of their parents, which are leaves of the tree here.
-        """
-        measured = np.bincount(parents, leaves.factor * leaves.measured, len(self.excess_variances))
+    def excess_variances_with(self, leaves: LeafEstimate) -> Floats:
+        """Return `excess_variances` joined with what small leaves' own blocks show, (n_nodes, 1)."""
+        of_leaves = leaves.factor * leaves.measured
+        measured = np.bincount(leaves.blocks.parents, of_leaves, len(self.excess_variances))
         measured = np.where(measured > 0.0, measured, np.inf)[self.tree.leaf_indices, None]
         with np.errstate(divide="ignore"):
             return np.asarray(1.0 / (1.0 / self.excess_variances + 1.0 / self.tree.add_up(measured)))
 
-    def means(self, steps: range) -> Floats:
-        """Return expected counts, (n_nodes, n_steps), at running steps."""
-        return np.asarray(self.of_nodes + self.found.means(step_blocks(steps, self.days, self.events)))
-
     def leaf_blocks(
         self, tree: AggregationTree, small: int, history: BlockHistory, steps: range
     ) -> tuple[LeafBlocks, Floats, int] | None:
-        """Return the blocks of leaves of `small`, and their parents' counts from a step on, or None."""
-        history = _alike(history)
+        """Return small leaves' blocks of the latest noise, and their parents' counts from a step on."""
+        history = history.chosen(np.abs(history.scales / history.scales[-1:] - 1.0) < SAME)
         if not history.n_blocks:
             return None
         first = min(int(history.starts.min()), steps.start)
         stop = max(int((history.starts + history.lengths).max()), steps.stop)
-        past = np.maximum(self.means(range(first, stop)), LEAST_SHAPE * self.of_nodes)
+        means = self.of_nodes + self.found.means(step_blocks(range(first, stop), self.days, self.events))
+        past = np.maximum(means, LEAST_SHAPE * self.of_nodes)
         level, noise = tree.levels[small], 2.0 * float(history.scales[-1]) ** 2
         parents = np.array(tree.parents)[level.start : level.stop]
         blocks = history.starts, history.lengths, history.sums.astype(np.float64), noise
@@ -777,17 +688,14 @@ class SharedFit:
 
 def shared_fit(
     belief: FilterState,
-    histories: Mapping[int, BlockHistory],
+    histories: Histories,
     tree: AggregationTree,
     small: int | None,
     steps: range,
     scale: float | None,
 ) -> SharedFit | None:
-    """Return the posterior of the levels that share their blocks, with sizes of `seen_counts`, or None.
-
-    `belief` is the tree's learned state; its history is not read.
-    """
-    above = tree if small is None else tree_above(tree, small)
+    """Return the posterior of the levels that share their blocks, with sizes of `seen_counts`, or None."""
+    above = tree_above(tree, small)
     dense = {level: history for level, history in histories.items() if level != small}
     known = seen_counts(dense, above, belief.days, typical_above(tree, above, scale), belief.events)
     if known is None:
@@ -795,51 +703,108 @@ def shared_fit(
     seen, sizes, size_variances, alone = known
     found, events = belief.answer(seen, steps)
     factors = level_factors(found.posterior) / found.factor
-    excess_variances = _excess_variances(found.posterior.prior, above, sizes, size_variances)
-    of_nodes = above.add_up(sizes[:, None])
+    # variances of sizes beyond the prior's constant part, a leaf's own part
+    shared, own = np.exp(2.0 * found.posterior.prior.logs[:2])
+    of_nodes, expected = above.add_up(sizes[:, None]), own * above.add_up(sizes[:, None] ** 2)[:, 0]
+    inner = np.setdiff1d(np.arange(len(above.nodes)), above.leaf_indices)
+    expected[inner] += shared * of_nodes[inner, 0] ** 2
+    excess = np.asarray(np.maximum(size_variances - expected, 0.0)[:, None])
     measured = common_blocks(dense)
-    return SharedFit(
-        above, measured, found, belief.days, tuple(events), of_nodes, factors, excess_variances, alone
-    )
+    return SharedFit(above, measured, found, belief.days, events, of_nodes, factors, excess, alone)
 
 
-def _alike(history: BlockHistory) -> BlockHistory:
-    """Return the blocks with the noise of the latest; others are of another plan."""
-    return history.chosen(np.abs(history.scales / history.scales[-1:] - 1.0) < SAME)
+SIZES, COUNTS, NOISE_OF_COUNTS, LEAF_SIZES, LEAF_PARENTS, LEAF_NOISE, LEAF_COUNTS = range(16, 23)
+"""First keys, as those of `draws`."""
 
 
-def _evenly(above: CountsFit, parents: NDArray[np.int64]) -> CountsFit:
-    """Return the fit with leaves that were never measured: even parts of their parents, of `UNKNOWN`."""
-    even = np.maximum(above.means, 0.0)[parents] / np.bincount(parents)[parents][:, None]
-    unknown = np.full(even.shape, UNKNOWN)
-    return CountsFit(
-        np.vstack([above.means, even]),
-        np.vstack([above.variances, unknown]),
-        np.vstack([above.given, unknown]),
-        np.vstack([above.count_variances, np.ones_like(even)]),
-        above.n_normal,
-    )
-
-
-def typical_above(tree: AggregationTree, above: AggregationTree, scale: float | None) -> float | None:
-    """Return the public size of a typical leaf of `above`, the first levels of `tree`."""
-    if scale is None or above is tree:
-        return scale
-    return scale * len(tree.leaves) / len(above.leaves)
-
-
-def _excess_variances(
-    prior: TemporalPrior, tree: AggregationTree, sizes: Floats, size_variances: Floats
+def _draws(
+    shared: SharedFit,
+    expected: Floats,
+    varied: Variation,
+    tree: AggregationTree,
+    steps: range,
+    leaves: LeafEstimate | None,
+    n: int,
 ) -> Floats:
-    """Return sizes' variances beyond the prior's constant part, (n_nodes, 1), a leaf's own part."""
-    shared, own = np.exp(2.0 * prior.logs[:2])
-    expected = own * tree.add_up(sizes[:, None] ** 2)[:, 0]
-    inner = np.setdiff1d(np.arange(len(tree.nodes)), tree.leaf_indices)
-    expected[inner] += shared * tree.add_up(sizes[:, None])[inner, 0] ** 2
-    return np.asarray(np.maximum(size_variances - expected, 0.0)[:, None])
+    """Return draws of the errors of `fit_counts`, (n, n_nodes, n_steps).
+
+    Each node by its own fit: a level has a factor of its own, so errors of nodes are not quite their leaves'
+    sums.
+    """
+    of_prior, of_rest = shared.found.draws(n, step_blocks(steps, shared.days, shared.events))
+    of_nodes = np.stack([shared.tree.add_up(one) for one in of_prior + of_rest])
+    expectations = np.sqrt(shared.found.factor * shared.factors)[:, None] * of_nodes
+    sizes = normals(SIZES, np.arange(n)[:, None], keys_of(shared.tree.nodes))[:, :, None]
+    shape, left = shared.shape(expected), np.sqrt(1.0 - varied.known_expected)
+    counts = _variation_draws(shared.tree, expected, varied, steps, n)
+
+    def expected_with(of_sizes: Floats) -> Floats:
+        return np.asarray(left * (expectations + np.sqrt(of_sizes) * shape * sizes))
+
+    alone = expected_with(shared.excess_variances)
+    if leaves is None:
+        return alone + counts
+    names, at = tree.nodes[len(expected) :], np.arange(steps.start, steps.stop)
+    means = leaves.means * shared.raised(expected, varied)[leaves.blocks.parents]
+    varying = normals(LEAF_COUNTS, np.arange(n)[:, None, None], keys_of(names)[:, None], at)
+    own = _leaf_draws(leaves, shared.found.posterior.prior, step_blocks(steps, shared.days), names, n)
+    of_leaves = own + leaves.shares @ alone + np.sqrt(leaves.factor * np.maximum(means, 0.0)) * varying
+    above = expected_with(shared.excess_variances_with(leaves)) + counts
+    return np.concatenate([above, of_leaves], axis=1)
 
 
-# Bands for counts.
+def _variation_draws(
+    tree: AggregationTree, expected: Floats, varied: Variation, steps: range, n: int
+) -> Floats:
+    """Return draws of the variation of counts, less its estimate by the blocks that hold it."""
+    at, replicates = np.arange(steps.start, steps.stop), np.arange(n)[:, None, None]
+    leaves = np.maximum(expected + varied.moved, 0.0)[tree.leaf_indices]
+    moved = np.sqrt(leaves) * normals(COUNTS, replicates, keys_of(tree.leaves)[:, None], at)
+    every = np.stack([tree.add_up(one) for one in moved])
+    if not varied.cover.shape[1]:
+        return every
+    known = np.isfinite(varied.noise)[:, None]
+    firsts = at[varied.cover.argmax(axis=0)]
+    noise = np.sqrt(np.where(known, varied.noise[:, None], 0.0)) * normals(
+        NOISE_OF_COUNTS, replicates, keys_of(tree.nodes)[:, None], firsts
+    )
+    sides = tuple(np.where(known, every @ varied.cover + noise, 0.0))
+    found = np.stack(pass_over_tree(tree, varied.counted, varied.noise, sides).means)
+    leaves_found = found[:, tree.leaf_indices] @ varied.cover.T * varied.parts
+    return np.asarray(every - np.stack([tree.add_up(one) for one in leaves_found]))
+
+
+def _leaf_draws(
+    leaves: LeafEstimate, prior: TemporalPrior, asked: Blocks, names: tuple[str, ...], n: int
+) -> Floats:
+    """Return draws of the errors of small leaves, given their parents, (n, n_leaves, n_steps)."""
+    keys, replicates, own_prior = keys_of(names), np.arange(n)[:, None], own_parts(prior)
+    # sizes known by themselves, then joined with the sum of siblings: by Matheron's rule
+    alone = leaves.size_variances + leaves.joined**2
+    sizes = np.sqrt(alone) * normals(LEAF_SIZES, replicates, keys)
+    found = np.zeros((n, len(names), asked.clock.size))
+    for one in leaves.families:
+        at, parent = one.leaves, int(leaves.blocks.parents[one.leaves[0]])
+        of_sizes = sizes[:, at]
+        share = leaves.joined[at] / np.where(alone[at] > 0, alone[at], 1.0)  # 1 / root of D + v
+        pulled = float(share.max(initial=0.0))
+        if pulled > 0:
+            whole, of_siblings = pulled**-2.0, float(alone[at].sum())
+            other = np.sqrt(max(whole - of_siblings, 0.0)) * normals(LEAF_PARENTS, np.arange(n), parent)
+            of_sizes = of_sizes - alone[at] / whole * (of_sizes.sum(axis=1) + other)[:, None]
+        scale, variance = (leaves.strength * leaves.sizes[at])[:, None], leaves.noise[at, None]
+        noise = np.sqrt(variance) * normals(
+            LEAF_NOISE, replicates[:, :, None], keys[at][:, None], leaves.blocks.starts
+        )
+        drawn = scale * prior_draws(own_prior, keys[at], one.blocks, n) + noise
+        answer = scale**2 / (scale**2 * one.spectrum + variance)
+        bent = (answer * (drawn @ one.basis)) @ one.across.T
+        own = scale * prior_draws(own_prior, keys[at], asked, n) - bent
+        found[:, at] = (of_sizes[:, :, None] + own) * leaves.shape[parent]
+    return float(np.sqrt(leaves.factor)) * found
+
+
+# Published counts: series that add up, errors, bands of whole numbers.
 
 
 SHARE = 0.95
@@ -852,7 +817,7 @@ LARGE, KNOWN = 30.0, 0.8
 """A count that is nearly normal; the part of its variance below which its measurement makes it so."""
 LEAST_GAMMA_SHAPE = 0.2
 """Of a squared expectation to its variance: a gamma of less has its mass at 0, so that the less was known of
-a count, the narrower its band would be, down to 0 alone."""
+a count, the narrower its band would be."""
 
 
 def count_bands(means: Floats, variances: Floats, count_variance: float | Floats) -> tuple[Floats, Floats]:
@@ -875,11 +840,8 @@ def count_bands(means: Floats, variances: Floats, count_variance: float | Floats
     return np.where(is_normal, lowest, low), np.where(is_normal, highest, high)
 
 
-def above_zero(means: Floats, variances: Floats) -> tuple[Floats, Floats]:
-    """Return mean and variance of a normal distribution, given that it is not below 0; shapes are broadcast.
-
-    An expectation whose estimate is 0 or less need not be 0: of a standard deviation of 50 it may well be 40.
-    """
+def _above_zero(means: Floats, variances: Floats) -> tuple[Floats, Floats]:
+    """Return mean and variance of normal distributions, given that they are not below 0."""
     deviation = np.sqrt(variances)
     at = np.maximum(means / deviation, -FAR_BELOW)
     # the density over the share above 0; far below 0 nearly -at
@@ -898,17 +860,13 @@ def _quantiles(tail: float, size: Floats, success: Floats) -> Floats:
     return np.where(betainc(size, 1.0, success) >= tail, 0.0, count)
 
 
-# Published counts: series that add up, errors, bands of whole numbers.
-
-
 def published_counts(
     fit: CountsFit, measured: Measured, tree: AggregationTree, lower_bound: float | None
 ) -> Estimate:
     """Return the counts that add up and respect the bound, nearest to each node's estimate, with bands.
 
-    The plain bounded program ("joint" in `make_consistent`): leaves are posterior means and not below 0
-    before it, so their sums inform their parents. Standard errors and bands are of the counts themselves: the
-    error of their expectation, and their variation around it.
+    The plain bounded program ("joint" in `make_consistent`). Standard errors and bands are of the counts
+    themselves: the error of their expectation, and their variation around it.
     """
     merged = measured.seen_as(fit.means, fit.given)
     found = consistent(merged, tree, [], "variance", lower_bound, "joint")
@@ -921,7 +879,7 @@ def published_counts(
     # shares of a parent are not below 0; a normal posterior may be
     normal = np.arange(len(expected)) < fit.n_normal
     below = np.where(fit.means < 0.0, fit.means, expected)
-    mean, rest = above_zero(below[normal], np.maximum(model_variance[normal], LEAST_VARIANCE))
+    mean, rest = _above_zero(below[normal], np.maximum(model_variance[normal], LEAST_VARIANCE))
     low, high = count_bands(
         np.vstack([mean, expected[~normal]]), np.vstack([rest, model_variance[~normal]]), fit.count_variances
     )

@@ -39,28 +39,21 @@ MOST_GROUPS = 40
 """Nodes with a response of their own: the deepest level that has so few."""
 
 
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """The directions in which covariates may move the values at some blocks.
-
-    values: (n_columns, n_nodes, n_blocks). groups: (n_columns,), rising: columns of one number are of one
-    strength.
-    """
-
-    values: Floats
-    groups: NDArray[np.int64]
-
-
 def columns_of(
     covariates: Sequence[Covariate], tree: AggregationTree, sizes: Floats, blocks: Blocks, steps_per_day: int
-) -> Columns:
-    """Return the effect of one unit of each coefficient on every node at these blocks.
+) -> tuple[Floats, NDArray[np.int64]]:
+    """Return the effect of one unit of each coefficient on every node, (n_columns, n_nodes, n_blocks), and
+    groups.
 
-    A day before or after all values counts as their mean.
+    Columns of one group, (n_columns,), rising, are of one strength. A day before or after all values counts
+    as their mean.
     """
     found, groups = [np.zeros((0, len(sizes), blocks.clock.size))], [-1]
     for one in covariates:
-        common, own = _functions(_rows_of_leaves(one.values, tree))
+        values = one.values
+        if len(values) == 1:  # one row serves all, else there is one for each leaf or node
+            values = np.repeat(values, len(tree.leaves), axis=0)
+        common, own = _functions(values if len(values) == len(tree.leaves) else values[tree.leaf_indices])
         parts = _groups(tree, one.level)
         of_all = _at_blocks(common, one.first_day, blocks, steps_per_day, HARMONICS)
         of_groups = _at_blocks(own, one.first_day, blocks, steps_per_day, HARMONICS[:1])
@@ -71,26 +64,19 @@ def columns_of(
         apart = np.where(np.arange(len(HARMONICS)) > 0, 2, of_function).ravel()
         groups += [groups[-1] + 1 + one for one in (*apart, *([3] * len(split)))]
     values = tree.add_up(sizes[:, None] * np.concatenate(found))
-    return Columns(values, np.array(groups[1:], dtype=np.int64))
-
-
-def _rows_of_leaves(values: Floats, tree: AggregationTree) -> Floats:
-    """Return the values of the leaves: one row serves all, else there is one for each leaf or node."""
-    if len(values) == 1:
-        return np.repeat(values, len(tree.leaves), axis=0)
-    return values if len(values) == len(tree.leaves) else values[tree.leaf_indices]
+    return values, np.array(groups[1:], dtype=np.int64)
 
 
 def _functions(values: Floats) -> tuple[Floats, Floats]:
-    """Return functions of the covariate, (n_functions, n_leaves, n_days): of the common response, and of
-    groups' own; each with mean 0 over the days, and 0 where it does not apply.
-    """
+    """Return functions of the covariate, (n_functions, n_leaves, n_days), of mean 0: all leaves', groups'."""
     applies = np.asarray(np.isfinite(values).any(axis=1))
     shown = applies[:, None]
     if not applies.any():
         return np.zeros((0, *values.shape)), np.zeros((0, *values.shape))
-    filled = np.zeros_like(values)
-    filled[applies] = [_without_gaps(row) for row in values[applies]]
+    filled, days = np.zeros_like(values), np.arange(values.shape[1])
+    for row in np.flatnonzero(applies):  # missing days: on the line between their neighbours
+        known = np.isfinite(values[row])
+        filled[row] = np.interp(days, days[known], values[row, known])
     mean, spread = filled[applies].mean(), filled[applies].std()
     if spread <= CONSTANT * abs(mean):
         spread = np.inf
@@ -102,13 +88,6 @@ def _functions(values: Floats) -> tuple[Floats, Floats]:
     own = OWN * np.stack([scaled, slow[0]])
     found, own = (one - one.mean(axis=2, keepdims=True) for one in (found, own))
     return found * shown, own * shown
-
-
-def _without_gaps(row: Floats) -> Floats:
-    """Return the row with missing days on the line between their neighbours, or as the nearest one."""
-    days = np.arange(row.size)
-    known = np.isfinite(row)
-    return np.interp(days, days[known], row[known])
 
 
 def _smoothed(values: Floats, days: float) -> Floats:
@@ -139,10 +118,7 @@ def _at_blocks(
 
 
 def _groups(tree: AggregationTree, level: int | None) -> Floats:
-    """Return the leaves below each node of the level with responses of its own, (n_groups, n_leaves).
-
-    There are none where every level has one node or too many.
-    """
+    """Return the leaves below each node with a response of its own, (n_groups, n_leaves), maybe none."""
     if level is None:
         few = [number for number, nodes in enumerate(tree.levels) if 1 < len(nodes) <= MOST_GROUPS]
         level = few[-1] if few else None
@@ -164,15 +140,9 @@ MOST_STEPS = 512
 
 @dataclass(frozen=True, eq=False)
 class CovariateEffect:
-    """The posterior of the covariates' coefficients.
-
-    strengths, coefficients: (n_columns,). covariance: (n_columns, n_columns), of the coefficients. without:
-    the posterior that knows no covariate. columns: (n_columns, n_nodes, n), of its blocks, strengths
-    included.
-    """
+    """The posterior of the coefficients; `without` knows no covariate, `columns` are of its blocks."""
 
     covariates: tuple[Covariate, ...]
-    steps_per_day: int
     without: TreePosterior
     columns: Floats
     strengths: Floats
@@ -191,10 +161,7 @@ class CovariateEffect:
         return np.concatenate([self._expected(one) for one in parts], axis=1)
 
     def variances(self, steps: Blocks, times: Floats | None = None) -> Floats:
-        """Return what not knowing the coefficients adds to the variance of every node, (n_nodes, n_steps).
-
-        With `times`, (n_sums, n_steps), to that of sums over the steps.
-        """
+        """Return what unknown coefficients add to the variances of nodes, or of sums with weights `times`."""
         left = self._left_open(steps) if times is None else self._left_open(steps) @ times.T
         return np.asarray(np.einsum("knt,kl,lnt->nt", left, self.covariance, left, optimize=True))
 
@@ -207,51 +174,38 @@ class CovariateEffect:
 
     def _left_open(self, steps: Blocks) -> Floats:
         """Return every node's derivative by a coefficient, less its prediction by the measurements."""
-        pulled, _ = self.without.responses(self.columns, steps)
-        return self._at(steps) - pulled
+        return self._at(steps) - self.without.means_of_pulled(*self.without.pulled(self.columns), steps)
 
     def _at(self, steps: Blocks) -> Floats:
         seen = self.without.seen
-        found = columns_of(self.covariates, seen.tree, seen.sizes, steps, self.steps_per_day)
-        return self.strengths[:, None, None] * found.values
+        found, _ = columns_of(self.covariates, seen.tree, seen.sizes, steps, self.without.prior.steps_per_day)
+        return self.strengths[:, None, None] * found
 
     def _expected(self, columns: Floats) -> Floats:
         return np.asarray(np.tensordot(self.coefficients, columns, axes=1))
 
 
-def effect_of(
-    posterior: TreePosterior, covariates: Sequence[Covariate], steps_per_day: int
-) -> CovariateEffect | None:
+def effect_of(posterior: TreePosterior, covariates: Sequence[Covariate]) -> CovariateEffect | None:
     """Return the effect of the covariates, given the measurements; None where they can have none.
 
     With y = x + H b + noise, x of the prior of `posterior` and b standard normal: given y, b has covariance
     (1 + H' S^-1 H)^-1 = C and mean C H' S^-1 y, S the covariance without the covariates. A covariate's
-    columns are multiplied with the strength that makes y most likely, the others given. Time: that of a
-    posterior, and n^2 for each column.
+    columns are multiplied with the strength that makes y most likely, the others given.
     """
-    seen = posterior.seen
-    found = columns_of(covariates, seen.tree, seen.sizes, seen.blocks, steps_per_day)
-    nowhere = Blocks.at(np.zeros(0, dtype=np.int64))
-    if not found.values.any():
+    seen, a_day = posterior.seen, posterior.prior.steps_per_day
+    found, groups = columns_of(covariates, seen.tree, seen.sizes, seen.blocks, a_day)
+    if not found.any():
         return None
-    known = np.isfinite(seen.noise)[:, None]
-    _, pulls = posterior.responses(found.values, nowhere)
-    rotated = (np.where(known, found.values, 0.0) @ posterior.basis).reshape(len(pulls), -1)
+    known, pulls = np.isfinite(seen.noise)[:, None], posterior.pulled(found)[0].reshape(len(found), -1)
+    rotated = (np.where(known, found, 0.0) @ posterior.basis).reshape(len(pulls), -1)
     values = (np.where(known, seen.residuals, 0.0) @ posterior.basis).ravel()
-    gram, pulled = rotated @ pulls.reshape(len(pulls), -1).T, pulls.reshape(len(pulls), -1) @ values
-    strengths = _strengths(gram, pulled, found.groups)
+    gram, pulled = rotated @ pulls.T, pulls @ values
+    strengths = _strengths(gram, pulled, groups)
     if not strengths.any():
         return None
-    coefficients, covariance, _ = _conditioned(gram, pulled, strengths)
-    return CovariateEffect(
-        tuple(covariates),
-        steps_per_day,
-        posterior,
-        strengths[:, None, None] * found.values,
-        strengths,
-        coefficients,
-        covariance,
-    )
+    fitted = _conditioned(gram, pulled, strengths)[:2]
+    columns = strengths[:, None, None] * found
+    return CovariateEffect(tuple(covariates), posterior, columns, strengths, *fitted)
 
 
 def _strengths(gram: Floats, pulled: Floats, groups: NDArray[np.int64]) -> Floats:

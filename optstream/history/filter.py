@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, wraps
+from functools import cached_property, reduce, wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,11 +14,7 @@ from optstream.history.blocks import BlockHistory, Blocks
 from optstream.history.covariates import CovariateEffect, effect_of
 from optstream.history.draws import ErrorDraws
 from optstream.history.learn import learn
-from optstream.history.posterior import (
-    NoiseGroups,
-    Seen,
-    TreePosterior,
-)
+from optstream.history.posterior import NoiseGroups, Seen, TreePosterior
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
 from optstream.history.robust import with_known_noise
 from optstream.history.self_check import LEAST_GAIN, is_unlike, left_out, variance_factor
@@ -27,53 +23,47 @@ from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 
 Floats = NDArray[np.float64]
-
-# A function that caches its last result alone.
-
-Asked = TypeVar("Asked", bound=Hashable)
-Answer = TypeVar("Answer")
+Argument = TypeVar("Argument", bound=Hashable)
+Result = TypeVar("Result")
 
 
-def last_answer(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
-    """Return the function with its last result, but None, cached.
+def last_answer(function: Callable[[Argument], Result]) -> Callable[[Argument], Result]:
+    """Return the function with its last result cached.
 
-    Unlike `functools.lru_cache` it drops the last result before it computes another: of 10,000 nodes one
-    takes most of a gigabyte.
+    `functools.lru_cache` drops the last result only after it computed another: of 10,000 nodes one takes most
+    of a gigabyte.
     """
-    kept: dict[Asked, Answer] = {}
+    kept: dict[Argument, Result] = {}
 
     @wraps(function)
-    def answered(question: Asked) -> Answer:
-        answer = kept.get(question)
-        if answer is None:
+    def answered(argument: Argument) -> Result:
+        if argument not in kept:
             kept.clear()
-            answer = kept[question] = function(question)
-        return answer
+            kept[argument] = function(argument)
+        return kept[argument]
 
     return answered
 
 
 HEAVY = 2.5
-"""Variance of what others leave of a measured value, over its noise's: below it noise is large enough that
-its shape tells. From 3 on a surprise is the series' own as often, and nothing is gained."""
-
+"""Variance of what others leave of a measured value, over its noise's: below it the noise's shape is used.
+From 3 on a surprise is the series' own as often, and nothing is gained."""
 MORE_NOISE = 0.1
 """Relative increase of the noise by which its part of a variance is found."""
 
 
 @dataclass(frozen=True, eq=False)
-class Conditioned:
+class Fitted:
     """The posterior of some blocks, shared by all days that have these blocks.
 
-    Attributes:
-        posterior: Of the measured blocks, without the effect of public covariates.
-        factor: Of its variances.
-        effect: Of public covariates; None without them.
+    posterior: without the effect of public covariates. factor: of its variances. unlike: whether the day in
+    question is unlike all others, and called an event.
     """
 
     posterior: TreePosterior
     factor: float
     effect: CovariateEffect | None = None
+    unlike: bool = False
 
     @cached_property
     def published(self) -> TreePosterior:
@@ -86,53 +76,25 @@ class Conditioned:
         seen = self.published.seen
         return self.published.revalued(seen.residuals, (1.0 + MORE_NOISE) * seen.noise)
 
-    def draws(self, n: int, steps: Blocks) -> tuple[Floats, Floats]:
-        """Return n draws of the leaves' errors at these steps, (n, n_leaves, n_steps) each, factor left out.
+    def means(self, steps: Blocks) -> Floats:
+        """Return posterior means less prior means of every node at single steps, (n_nodes, n_steps)."""
+        return self._with_effect(self.posterior.means(steps), steps)
 
-        As `ErrorDraws`: of the prior, and of noise and of the coefficients of covariates.
-        """
+    def series(self, steps: Blocks, times: Floats | None = None) -> tuple[Floats, Floats]:
+        """Return the published posterior's `means`, and variances; of sums with weights (n_sums, n_steps)."""
+        variances = self.published.variances(steps, times=times)
+        if self.effect is not None:
+            variances = variances + self.effect.variances(steps, times)
+        return self._with_effect(self.published.means(steps), steps), self.factor * variances
+
+    def draws(self, n: int, steps: Blocks) -> tuple[Floats, Floats]:
+        """Return n draws of the leaves' errors as `ErrorDraws`, covariates included, factor left out."""
         of_prior, of_noise = self._draws.setdefault(n, ErrorDraws(self.published, n)).at(steps)
         return of_prior, of_noise if self.effect is None else of_noise + self.effect.draws(steps, n)
 
     @cached_property
     def _draws(self) -> dict[int, ErrorDraws]:
         return {}
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """A posterior, and its judgement of today's days.
-
-    Attributes:
-        known: With today's day called an event if it is `unlike` all others.
-        unlike: Whether today's day is unlike all others.
-    """
-
-    known: Conditioned
-    unlike: bool
-
-    @property
-    def posterior(self) -> TreePosterior:
-        """The posterior of the measured blocks."""
-        return self.known.posterior
-
-    @property
-    def factor(self) -> float:
-        """What its variances are multiplied with."""
-        return self.known.factor
-
-    @property
-    def effect(self) -> CovariateEffect | None:
-        """What public covariates did; None without them."""
-        return self.known.effect
-
-    def means(self, steps: Blocks) -> Floats:
-        """Return posterior means less prior means of every node at single steps, (n_nodes, n_steps)."""
-        return self._with_effect(self.posterior.means(steps), steps)
-
-    def published_means(self, steps: Blocks) -> Floats:
-        """Return the same of the published posterior, with the exact noise distribution."""
-        return self._with_effect(self.known.published.means(steps), steps)
 
     def _with_effect(self, means: Floats, steps: Blocks) -> Floats:
         return means if self.effect is None else means + self.effect.means(steps)
@@ -142,13 +104,12 @@ class Fitted:
 class Question:
     """The arguments of a period's estimate, compared for equality.
 
-    today: the estimated days. watch: whether to test if they are unlike all others; a prior that has
-    learned nothing knows no ordinary day. covariates: those known for all these days.
+    today: the estimated days. watch: whether to test if they are unlike all others; a prior that has learned
+    nothing knows no ordinary day.
     """
 
     prior: TemporalPrior
     seen: Seen
-    days: PublicDays
     today: tuple[int, ...]
     watch: bool
     covariates: tuple[Covariate, ...] = ()
@@ -157,7 +118,7 @@ class Question:
     def key(self) -> bytes:
         """A digest of all of it."""
         known = [one.key for one in self.covariates]
-        plain = (self.days, self.today, self.watch, self.prior.components, known)
+        plain = (self.prior.steps_per_day, self.today, self.watch, self.prior.components, known)
         digest = hashlib.sha256(repr(plain).encode())
         digest.update(self.prior.logs.tobytes() + self.seen.key)
         return digest.digest()
@@ -174,26 +135,28 @@ def fit(question: Question) -> Fitted:
     """Condition the prior, and test whether the days `today` are unlike all others.
 
     A day is called an event if its blocks alarm (`is_unlike`) and the event makes all blocks more likely;
-    then it has a part that it shares with no other day: wider priors, for that day alone. The last results
-    are cached for the next night, and for other days.
+    then it has a part that it shares with no other day: wider priors, for that day alone.
     """
-    days, known = question.days, conditioned(replace(question, today=(), watch=False))
+    known, a_day = conditioned(replace(question, today=(), watch=False)), question.prior.steps_per_day
     posterior, seen = known.posterior, known.posterior.seen
-    chosen = np.isin(seen.blocks.clock // days.steps_per_day, question.today)
-    ordinary = not seen.blocks.events[chosen].any()
+    clock, events = seen.blocks.clock, seen.blocks.events
+    chosen = np.isin(clock // a_day, question.today)
+    ordinary = not events[chosen].any()
     if not (question.watch and ordinary and is_unlike(posterior, chosen, known.factor)):
-        return Fitted(known, False)
-    wider = TreePosterior(posterior.prior, replace(seen, blocks=called_event(seen.blocks, chosen, days)))
-    if wider.log_likelihood < posterior.log_likelihood + LEAST_GAIN:
-        return Fitted(known, False)
-    return Fitted(replace(known, posterior=wider), True)
+        return known
+    named = np.unique(clock[chosen | (events > 0)] // a_day)
+    wider = replace(seen, blocks=replace(seen.blocks, events=event_numbers(clock, named, a_day)))
+    found = TreePosterior(posterior.prior, wider)
+    if found.log_likelihood < posterior.log_likelihood + LEAST_GAIN:
+        return known
+    return replace(known, posterior=found, unlike=True)
 
 
 @last_answer
-def conditioned(question: Question) -> Conditioned:
-    """Condition the prior on a question's measurements, whatever its days; the last results are cached."""
-    posterior, effect = explained(question.prior, question.seen, question.covariates, question.days)
-    return Conditioned(posterior, variance_factor(posterior), effect)
+def conditioned(question: Question) -> Fitted:
+    """Condition the prior on a question's measurements, whatever its days."""
+    posterior, effect = explained(question.prior, question.seen, question.covariates)
+    return Fitted(posterior, variance_factor(posterior), effect)
 
 
 def with_own_noise(posterior: TreePosterior) -> TreePosterior:
@@ -208,22 +171,28 @@ def with_own_noise(posterior: TreePosterior) -> TreePosterior:
 
 
 def explained(
-    prior: TemporalPrior, seen: Seen, covariates: Sequence[Covariate], days: PublicDays
+    prior: TemporalPrior, seen: Seen, covariates: Sequence[Covariate]
 ) -> tuple[TreePosterior, CovariateEffect | None]:
-    """Return the posterior of the part that covariates leave unexplained, and their effect; None without
-    them.
+    """Return the posterior of the part that covariates leave unexplained, and their effect, if any.
 
-    The effect is learned with the exact noise distribution, which doubles its information at most; the
-    posterior keeps the measured values, and their noise. Where the prior is no covariance, the broad one, and
-    where the covariates cannot be separated, there is no effect: whether a day appears must not depend on it.
+    The effect is learned with normal noise, then again around that with the exact noise distribution: a
+    cut-off value would hide an effect that no covariate is known to have. Where the prior is no covariance,
+    the broad one, and where the covariates cannot be separated, there is no effect: whether a day appears
+    must not depend on it.
     """
     try:
         posterior = TreePosterior(prior, seen)
     except (ValueError, ArithmeticError):
-        prior = TemporalPrior.broad(days.steps_per_day, prior.components)
+        prior = TemporalPrior.broad(prior.steps_per_day, prior.components)
         posterior = TreePosterior(prior, seen)
+    if not covariates:
+        return posterior, None
     try:
-        effect = _effect(posterior, covariates, days) if covariates else None
+        first = effect_of(posterior, covariates)
+        moved = 0.0 if first is None else first.explained
+        known = with_own_noise(posterior.revalued(seen.residuals - moved, seen.noise)).seen
+        again = posterior.revalued(known.residuals + moved, known.noise)
+        effect = effect_of(again, covariates)
     except (ValueError, ArithmeticError, LookupError):
         effect = None
     if effect is None:
@@ -231,53 +200,20 @@ def explained(
     return posterior.revalued(seen.residuals - effect.explained, seen.noise), effect
 
 
-def _effect(
-    posterior: TreePosterior, covariates: Sequence[Covariate], days: PublicDays
-) -> CovariateEffect | None:
-    """Return the covariates' effect: with normal noise, then again around that with the exact noise.
-
-    In this order, for a cut-off value would hide an effect that no covariate is known to have.
-    """
-    first = effect_of(posterior, covariates, days.steps_per_day)
-    moved = 0.0 if first is None else first.explained
-    known = with_own_noise(posterior.revalued(posterior.seen.residuals - moved, posterior.seen.noise))
-    again = posterior.revalued(known.seen.residuals + moved, known.seen.noise)
-    return effect_of(again, covariates, days.steps_per_day)
-
-
-def called_event(blocks: Blocks, chosen: NDArray[np.bool_], days: PublicDays) -> Blocks:
-    """Return the blocks with some days called events; days that follow each other are one event."""
-    named = np.unique(blocks.clock[chosen | (blocks.events > 0)] // days.steps_per_day)
-    return replace(blocks, events=event_numbers(blocks.clock, named, days))
-
-
-def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicDays) -> NDArray[np.int64]:
+def event_numbers(clock: NDArray[np.int64], events: Iterable[int], steps_per_day: int) -> NDArray[np.int64]:
     """Return for each clock place the event that its day belongs to, 1 + its first day; 0 for none.
 
-    So it has the same number whatever events an estimate knows of, and `ErrorDraws` the same draws.
+    Days that follow each other are one event. Its number, and so its draws, do not depend on other events.
     """
     named = np.array(sorted(events), dtype=np.int64)
     numbers = np.zeros(clock.size, dtype=np.int64)
     if named.size:
         is_first = np.diff(named, prepend=named[0] - 2) > 1
         firsts = named[is_first][np.cumsum(is_first) - 1]
-        place = np.searchsorted(named, clock // days.steps_per_day)
-        inside = np.isin(clock // days.steps_per_day, named)
+        place = np.searchsorted(named, clock // steps_per_day)
+        inside = np.isin(clock // steps_per_day, named)
         numbers[inside] = 1 + firsts[place[inside]]
     return numbers
-
-
-def series_of(fitted: Fitted, targets: Blocks, times: Floats | None = None) -> tuple[Floats, Floats]:
-    """Return posterior means less prior means of every node at single steps, and variances.
-
-    The variances are those of weighted sums of the errors at these steps, (n_sums, n_steps), where `times`
-    are given.
-    """
-    posterior = fitted.known.published
-    variances = posterior.variances(targets, times=times)
-    if fitted.effect is not None:
-        variances = variances + fitted.effect.variances(targets, times)
-    return fitted.published_means(targets), fitted.factor * variances
 
 
 FIRST_LEARNED_DAYS = 7
@@ -290,11 +226,10 @@ MOVED = 168
 NEAR_DAYS = 14
 """Days for which a new estimate reads the newest day's state alone; later, its own state too."""
 
-
 Histories = Mapping[int, BlockHistory]
 """The blocks of each measured level."""
 Look = Callable[[Histories, Iterable[int]], Seen | None]
-"""The measurements of levels at their common blocks, given event days (`seen_tree`, `counts.seen_counts`)."""
+"""Returns the measurements of levels at their common blocks, given event days."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,8 +261,8 @@ class FilterState:
     ) -> "FilterState":
         """Return the state that `to_document` wrote; that of a new stream where there is none.
 
-        A prior of other components, which another version learned, is forgotten, and that it was learned: the
-        next night learns its own.
+        A prior of other components, which another version learned, is forgotten: the next night learns its
+        own.
         """
         given = document or {}
         prior = TemporalPrior.broad(days.steps_per_day, components)
@@ -360,16 +295,21 @@ class FilterState:
         after `FIRST_LEARNED_DAYS`, then each time after as many days as were known, at most `relearn_days`;
         never if that is 0. It is learned from the measurements less the covariates' effect.
         """
-        judged = self.judged(look, histories, first_step)
-        if not judged.is_due(first_step, relearn_days):
+        judged = self._judged(look, histories, first_step)
+        if self.began is None or not relearn_days:
+            return judged
+        since, wait = self.began, FIRST_LEARNED_DAYS
+        if self.learned is not None:
+            since, wait = self.learned, min(relearn_days, max(self.learned - self.began, 1))
+        if self.day_of(first_step) - since < wait:
             return judged
         seen = look(_latest_of(histories, MOST_LEARNED), judged.events)
         if seen is None:
             return judged
-        left = explained(self.prior, seen, self.covariates, self.days)[0].seen
+        left = explained(self.prior, seen, self.covariates)[0].seen
         return replace(judged, prior=learn(self.prior, left), learned=self.day_of(first_step))
 
-    def judged(self, look: Look, histories: Histories, first_step: int) -> "FilterState":
+    def _judged(self, look: Look, histories: Histories, first_step: int) -> "FilterState":
         """Return the state, the last day before this step's added to the events if it was one."""
         recent = _latest_of(histories, MOST_FITTED)
         history = next(iter(recent.values()))
@@ -384,27 +324,14 @@ class FilterState:
         unlike = known is not None and fit(self._question(known, (last,), True)).unlike
         return replace(self, events=(*kept, last) if unlike else kept)
 
-    def is_due(self, first_step: int, relearn_days: int) -> bool:
-        """Return whether the prior is to be learned before the period that begins at this step."""
-        if self.began is None or not relearn_days:
-            return False
-        since, last = self.began, self.learned
-        wait = FIRST_LEARNED_DAYS if last is None else min(relearn_days, max(last - since, 1))
-        return self.day_of(first_step) - (since if last is None else last) >= wait
-
-    def events_with(self, look: Look, histories: Histories, steps: range) -> tuple[int, ...]:
-        """Return the event days of an estimate of these steps, the steps' included."""
-        seen = look(histories, self.events)
-        return self.events if seen is None else tuple(sorted(self.answer(seen, steps)[1]))
-
-    def answer(self, seen: Seen, steps: range) -> tuple[Fitted, set[int]]:
+    def answer(self, seen: Seen, steps: range) -> tuple[Fitted, tuple[int, ...]]:
         """Return the posterior for these steps, and the days that are events, theirs included if they are."""
         today = tuple(range(self.day_of(steps.start), self.day_of(steps.stop - 1) + 1))
         found = fit(self._question(seen, today, self.learned is not None))
-        return found, {*self.events, *today} if found.unlike else set(self.events)
+        return found, tuple(sorted({*self.events, *(today if found.unlike else ())}))
 
     def _question(self, seen: Seen, today: tuple[int, ...], watch: bool) -> Question:
-        return Question(self.prior, seen, self.days, today, watch, self.covariates)
+        return Question(self.prior, seen, today, watch, self.covariates)
 
     def day_of(self, step: int) -> int:
         """Return the day of a running step."""
@@ -414,9 +341,7 @@ class FilterState:
 def with_new_blocks(
     history: BlockHistory, own: BlockHistory, history_days: int, steps_per_day: int
 ) -> BlockHistory:
-    """Return the blocks after a period: its own and those of the last `history_days` that an estimate of the
-    `NEAR_DAYS` before it reads.
-    """
+    """Return the blocks after a period that estimates of it and of the `NEAR_DAYS` before it read."""
     if not own.n_blocks:
         return history
     joined = history.joined(own)
@@ -427,8 +352,7 @@ def with_new_blocks(
 def around(history: BlockHistory, steps: range) -> BlockHistory:
     """Return the `MOST_FITTED` blocks in a row, of a few such windows, in whose middle the steps lie best.
 
-    The newest days share a window, and so do those before them: a night conditions two or three times for its
-    own day and a fortnight of new estimates.
+    So a night conditions two or three times for its own day and a fortnight of new estimates.
     """
     behind = history.n_blocks - MOST_FITTED
     if behind <= 0:
@@ -440,11 +364,7 @@ def around(history: BlockHistory, steps: range) -> BlockHistory:
 
 
 def in_sight(history: BlockHistory, steps_per_day: int) -> BlockHistory:
-    """Return the blocks that `around` can choose for a day at most `NEAR_DAYS` before the newest block's.
-
-    From the middle of such a day to the newest block there are fewer than that time and a day hold, n; a
-    window begins at most `MOST_FITTED` blocks before that.
-    """
+    """Return the blocks that `around` can choose for a day at most `NEAR_DAYS` before the newest block's."""
     near = history.starts > history.starts[-1] - (NEAR_DAYS + 1) * steps_per_day
     return latest(history, MOST_FITTED + int(near.sum()))
 
@@ -461,16 +381,13 @@ def _latest_of(histories: Histories, most: int) -> dict[int, BlockHistory]:
 # From the blocks of the last weeks to the measurements of each series, relative to its size.
 
 SCALE_DEVIATION = 0.5
-"""How far, relative, a series may lie from the public scale that was given for it."""
+"""How far, relative, a series may lie from its public scale."""
 LEAST_NOISE = 1e-10
-"""Variance of the noise, relative to a size squared, below which it is taken for this: for the numerics."""
-
-
+"""Least variance of the noise, relative to a size squared, for the numerics."""
 SAME = 1e-9
 """Relative: noise scales that differ by less are one."""
 OTHER_PLAN = 1.7
-"""Factor between levels' scales that shows another plan; groups of joint noise next to Laplace noise, whose
-sizes differ by a third, make less of a difference."""
+"""Factor between levels' scales that shows another plan; groups of joint noise make less of a difference."""
 
 
 def star(n_series: int) -> AggregationTree:
@@ -481,7 +398,7 @@ def star(n_series: int) -> AggregationTree:
 def step_blocks(steps: range, days: PublicDays, events: Iterable[int] = ()) -> Blocks:
     """Return single steps of one period as blocks, given the event days."""
     clock = days.clock(np.arange(steps.start, steps.stop))
-    return Blocks.at(clock, kinds=days.kinds(clock), events=event_numbers(clock, events, days))
+    return Blocks.at(clock, kinds=days.kinds(clock), events=event_numbers(clock, events, days.steps_per_day))
 
 
 def seen_tree(
@@ -493,17 +410,22 @@ def seen_tree(
 ) -> tuple[Seen, Floats] | None:
     """Return the measurements of a tree, and the leaves' prior means a step, (n_leaves,), in units, or None.
 
-    Only blocks that all measured levels have, with noise about in the proportions of the latest: others, of
-    another plan, are left out. Blocks are weighted so that all have the noise of the latest one: `weight` is
-    its scale over the block's, over the longest block's steps. One weight of a block serves all levels; where
-    these differ, each is taken to have the mean of its noise. A node's prior mean is that of its blocks,
-    joined with the public scale where there is one; its size the root of their mean square, less the noise.
+    Blocks are weighted so that all have the noise of the latest one: by its scale over the block's, over the
+    longest block's steps. One weight of a block serves all levels; where these differ, each is taken to have
+    the mean of its noise. A node's prior mean is that of its blocks, joined with the public scale where there
+    is one; its size the root of their mean square, less the noise.
     """
     common = common_blocks(histories)
     first = next(iter(common.values()))
     if not first.n_blocks:
         return None
-    shared, longest = _weights([history.scales for history in common.values()]), int(first.lengths.max())
+    logs, longest = (
+        np.log(np.array([history.scales for history in common.values()])),
+        int(first.lengths.max()),
+    )
+    mean = logs.mean(axis=0)
+    same = np.all(np.ptp(logs - mean, axis=1) < SAME)  # all levels weigh blocks alike
+    shared = None if same else np.asarray(np.exp(mean[-1] - mean))
     n_nodes, n_blocks, groups = len(tree.nodes), first.n_blocks, first.groups
     values, group_sizes = np.zeros((n_nodes, n_blocks)), np.ones((n_nodes, n_blocks), dtype=np.int64)
     noise, means, sizes = np.full(n_nodes, np.inf), np.zeros(n_nodes), np.zeros(n_nodes)
@@ -520,7 +442,7 @@ def seen_tree(
         if (history.group_sizes > 1).any():
             groups, group_sizes[at] = history.groups, history.group_sizes
     clock = days.clock(first.starts)
-    numbers = event_numbers(clock, events, days)
+    numbers = event_numbers(clock, events, days.steps_per_day)
     blocks = Blocks.at(clock, first.lengths, kinds=days.kinds(clock), events=numbers, weight=weight)
     leaves = tree.leaf_indices
     residuals = values - tree.add_up(means[leaves, None]) * (blocks.lengths * blocks.weight)
@@ -541,12 +463,14 @@ def _means_and_sizes(
     return means, np.sqrt(np.maximum(np.maximum(square, means**2), 1.0 / precision))
 
 
-def common_blocks(histories: Mapping[int, BlockHistory]) -> dict[int, BlockHistory]:
-    """Return each level's part of the blocks that all have, of the plan of the latest common one."""
-    kept = dict(histories)
-    keys = [dict.fromkeys(_keys(history)) for history in kept.values()]
-    shared = [key for key in keys[0] if all(key in other for other in keys[1:])]
-    kept = {level: _at(history, shared) for level, history in kept.items()}
+def common_blocks(histories: Histories) -> dict[int, BlockHistory]:
+    """Return each level's part of the blocks that all have, of the plan of the latest common one.
+
+    Blocks of a plan have noise about in the same proportions at all levels.
+    """
+    keys = {level: history.starts * 2**32 + history.lengths for level, history in histories.items()}
+    shared = reduce(np.intersect1d, keys.values())
+    kept = {level: history.chosen(np.isin(keys[level], shared)) for level, history in histories.items()}
     scales = np.array([history.scales for history in kept.values()])
     if not scales.size:
         return kept
@@ -554,25 +478,6 @@ def common_blocks(histories: Mapping[int, BlockHistory]) -> dict[int, BlockHisto
     away = np.abs(np.log(ratios / ratios[:, -1:]))
     alike = np.all(away < np.log(OTHER_PLAN), axis=0)
     return {level: history.chosen(alike) for level, history in kept.items()}
-
-
-def _weights(scales: Sequence[Floats]) -> Floats | None:
-    """Return how blocks are weighed by the noise of all levels; None where each level says the same."""
-    logs = np.log(np.array(scales))
-    shared = logs.mean(axis=0)
-    if np.all(np.ptp(logs - shared, axis=1) < SAME):
-        return None
-    return np.asarray(np.exp(shared[-1] - shared))
-
-
-def _keys(history: BlockHistory) -> list[tuple[int, int]]:
-    return list(zip(history.starts.tolist(), history.lengths.tolist(), strict=True))
-
-
-def _at(history: BlockHistory, keys: list[tuple[int, int]]) -> BlockHistory:
-    places = {key: place for place, key in enumerate(_keys(history))}
-    order = np.array([places[key] for key in keys], dtype=np.int64)
-    return history.chosen(order)
 
 
 # How far a day's mean may be off: not as a single value, and leaves more than the prior says.
@@ -586,23 +491,15 @@ MORE_OF_DAYS = 0.9
 class PeriodErrors:
     """The errors of a posterior at the steps of a period, corrected for means over a day.
 
-    The factor of a posterior comes from single blocks, by which single values err. It does not hold for a
-    day's mean, whose error is mostly noise, which is known: so an error w of a value becomes w - (1 - 1 /
-    sqrt(factor)) u m, m the mean of w over its day, which then has the posterior's own variance. u, of mean 1
-    over the day's steps, is the share of the uncertainty at the step (`uncertainty`): a step that was
-    measured well has little of it. And the prior takes the leaves' own parts for independent and alike, where
-    neighbours have the same weather: the prior's residual variance of a leaf's day, apart from its share of
-    the sum of all, counts `MORE_OF_DAYS` times more, as an error of its own that goes with u over the day. On
-    the French load that is so at every epsilon alike (docs/decisions/0021-errors-of-sums.md).
-
-    For a day of one step none of this applies: there a single value is a day's mean. The prior's part of a
-    variance V, which is homogeneous in prior and noise together, is V less its derivative by the logarithm of
-    the noise.
-
-    Attributes:
-        fitted: The posterior.
-        steps: Of the period.
-        is_day: Whether the period is a day of several steps.
+    The factor of a posterior comes from single blocks. It does not hold for a day's mean, whose error is
+    mostly known noise: so an error w of a value becomes w - (1 - 1 / sqrt(factor)) u m, m the mean of w over
+    its day, which then has the posterior's own variance. u (`uncertainty`) is the share of the uncertainty at
+    the step, of mean 1. And neighbours have the same weather, where the prior takes the leaves' own parts for
+    independent: the prior's residual variance of a leaf's day, apart from its share of the sum of all, counts
+    `MORE_OF_DAYS` times more, as an error of its own that goes with u over the day
+    (docs/decisions/0021-errors-of-sums.md). The prior's part of a variance V, which is homogeneous in prior
+    and noise together, is V less its derivative by the logarithm of the noise. For a day of one step
+    (`is_day` is False) none of this applies.
     """
 
     fitted: Fitted
@@ -612,16 +509,15 @@ class PeriodErrors:
     def series(self) -> tuple[Floats, Floats]:
         """Return posterior means less prior means, and variances, of every node, (n_nodes, n_steps)."""
         if not self.is_day:
-            return series_of(self.fitted, self.steps)
-        means, variances = series_of(self.fitted, self.steps, np.eye(self.uncertainty.size) + self._to_mean)
-        return means, np.maximum(variances + self._more[:, None] * self.uncertainty**2, 0.0)
+            return self.fitted.series(self.steps)
+        means, variances = self.fitted.series(self.steps, np.eye(self.uncertainty.size) + self._to_mean)
+        return means, np.maximum(variances + self.more[:, None] * self.uncertainty**2, 0.0)
 
     def draws(self, n: int) -> Floats:
         """Return draws of the errors of every node, (n, n_nodes, n_steps)."""
-        known = self.fitted.known
-        tree, sizes = known.published.seen.tree, known.published.seen.sizes
-        of_prior, of_rest = known.draws(n, self.steps)
-        found = np.sqrt(known.factor) * (of_prior + of_rest)
+        tree, sizes = self.fitted.published.seen.tree, self.fitted.published.seen.sizes
+        of_prior, of_rest = self.fitted.draws(n, self.steps)
+        found = np.sqrt(self.fitted.factor) * (of_prior + of_rest)
         if self.is_day:
             found = found + found @ self._to_mean.T
             # those of another replicate, which are independent
@@ -637,11 +533,9 @@ class PeriodErrors:
         return np.outer(self.uncertainty, np.full(n, (self.fitted.factor**-0.5 - 1.0) / n))
 
     @property
-    def _more(self) -> Floats:
+    def more(self) -> Floats:
         """The additional variance of day means, (n_nodes,)."""
-        known, noisier = (
-            self._apart(one) for one in (self.fitted.known.published, self.fitted.known.noisier)
-        )
+        known, noisier = (self._apart(one) for one in (self.fitted.published, self.fitted.noisier))
         return MORE_OF_DAYS * (known - (noisier - known) / MORE_NOISE)
 
     def _apart(self, posterior: TreePosterior) -> Floats:
@@ -655,66 +549,28 @@ class PeriodErrors:
 
     @cached_property
     def uncertainty(self) -> Floats:
-        """The share of the day's uncertainty at each of its steps, (n_steps,), of mean 1.
-
-        It is proportional to the mean of leaves' posterior standard deviations there.
-        """
-        posterior = self.fitted.known.published
+        """The step's share of the mean of leaves' posterior standard deviations, (n_steps,), of mean 1."""
+        posterior = self.fitted.published
         variances = posterior.variances(self.steps, posterior.seen.tree.leaf_indices)
         found = np.sqrt(variances).mean(axis=0)
         return np.asarray(found / found.mean() if found.any() else np.ones(found.size))
 
 
-@dataclass(frozen=True, eq=False)
-class TreeFit:
-    """A period's posterior from the blocks of every level.
-
-    Attributes:
-        found: The posterior.
-        means: (n_leaves,), prior means a step, in units.
-        tree: Of all nodes.
-        days: The public clock.
-        events: Event days, the period's included if they are.
-    """
-
-    found: Fitted
-    means: Floats
-    tree: AggregationTree
-    days: PublicDays
-    events: set[int]
-
-    def errors(self, steps: range) -> PeriodErrors:
-        """Return the errors at these steps, of one period."""
-        is_day = 1 < self.days.steps_per_day < 2 * len(steps)
-        return PeriodErrors(self.found, step_blocks(steps, self.days, self.events), is_day)
-
-    def series(self, errors: PeriodErrors) -> tuple[Floats, Floats]:
-        """Return posterior means, which add up, and variances of every node at some steps, in units."""
-        moved, variances = errors.series()
-        return self.tree.add_up(self.means[:, None]) + moved, variances
-
-
 def fit_tree(
-    belief: FilterState,
-    histories: Mapping[int, BlockHistory],
-    tree: AggregationTree,
-    steps: range,
-    scale: float | None,
-) -> TreeFit | None:
-    """Return the posterior at these steps; None where nothing was ever measured.
-
-    `belief` is the tree's learned state, whose history is not read; a level that `histories` lacks was not
-    measured.
-    """
+    belief: FilterState, histories: Histories, tree: AggregationTree, steps: range, scale: float | None
+) -> tuple[Floats, PeriodErrors] | None:
+    """Return prior means of every node, and the errors of a period; None where nothing was measured."""
     known = seen_tree(histories, tree, belief.days, scale, belief.events)
     if known is None:
         return None
     seen, means = known
     found, events = belief.answer(seen, steps)
-    return TreeFit(found, means, tree, belief.days, events)
+    is_day = 1 < belief.days.steps_per_day < 2 * len(steps)
+    errors = PeriodErrors(found, step_blocks(steps, belief.days, events), is_day)
+    return tree.add_up(means[:, None]), errors
 
 
 def nothing_measured(tree: AggregationTree, n_steps: int, scale: float | None) -> tuple[Floats, Floats]:
-    """Return means and variances of every node where nothing was ever measured, as `FilterState.fitted`."""
+    """Return means and variances of every node where nothing was ever measured."""
     shape = (len(tree.leaves), n_steps)
     return tree.add_up(np.full(shape, scale or 0.0)), tree.add_up(np.full(shape, UNKNOWN))

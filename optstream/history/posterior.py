@@ -3,35 +3,31 @@
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, eigh
 from scipy.linalg.lapack import dpotri
 
-from optstream.estimation.lattice import System, noise_through_lattice, parts_of
+from optstream.estimation.system import System, holders_of
 from optstream.history.blocks import Blocks
 from optstream.history.prior import NUGGET, TemporalPrior
 from optstream.stream import AggregationTree, Lattice
-
-if TYPE_CHECKING:
-    pass
-
-# Independent leaves of a tree, sums of them measured with noise: exact in two passes.
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 AT_ONCE = 2**18
 """Entries, of nodes and modes, of one pass, for the memory of its intermediate results."""
+MOST_ENTRIES = 2**24
+"""Of the systems of modes of a lattice that are solved side by side: 128 MiB."""
 
 
 @dataclass(frozen=True, eq=False)
 class Passed:
     """The result of a pass for each right-hand side y.
 
-    means: E[x | y] of every node, and pulls, Sigma^-1 y of every measured one, (n_nodes, n_modes). variances:
-    Var[x | y]; prior: Var[x]. log_density: of the first y, constants left out.
+    means: E[x | y] of every node, and pulls, Sigma^-1 y, (n_nodes, n_modes). variances: Var[x | y]; prior:
+    Var[x]. log_density: of the first y, constants left out.
     """
 
     means: tuple[Floats, ...]
@@ -48,18 +44,19 @@ def pass_over_tree(
 
     Leaves x_i ~ N(0, leaf_variances[i]), a node is the sum of its leaves, y_p = x_p + N(0, noise[p]), each
     mode (column) by itself. leaf_variances: (n_leaves, n_modes), above 0. noise: (n_nodes,), inf where a node
-    was not measured. seen: right-hand sides y, (n_nodes, n_modes) each, 0 where a node was not measured.
-    Upwards a node's sum is joined with its own measurement, downwards the difference is shared among its
-    children by variance: `least_squares.reconcile` with proper priors. Differences of nearly equal numbers
-    are avoided, so that it holds for noise far below the leaves. Time linear in nodes, modes and sides.
+    was not measured. seen: right-hand sides y, (n_nodes, n_modes) each, 0 where a node was not measured. Time
+    linear in nodes, modes and sides.
     """
     shape = len(tree.nodes), leaf_variances.shape[1]
     means, pulls = (tuple(np.empty(shape) for _ in seen) for _ in range(2))
     variances, prior, log_density = np.empty(shape), np.empty(shape), 0.0
-    width = max(AT_ONCE // shape[0], 1)
-    for first in range(0, shape[1], width):
-        at = np.s_[:, first : first + width]
-        part = _pass_over_modes(tree, leaf_variances[at], noise, tuple(side[at] for side in seen))
+    width = AT_ONCE // shape[0]
+    if isinstance(tree, Lattice):
+        width = MOST_ENTRIES // (shape[0] - len(tree.leaves)) ** 2
+    for first in range(0, shape[1], max(width, 1)):
+        at = np.s_[:, first : first + max(width, 1)]
+        given = leaf_variances[at], noise, tuple(side[at] for side in seen)
+        part = _over_lattice(tree, *given) if isinstance(tree, Lattice) else _over_levels(tree, *given)
         for whole, own in zip((*means, *pulls), (*part.means, *part.pulls), strict=True):
             whole[at] = own
         variances[at], prior[at] = part.variances, part.prior
@@ -67,10 +64,15 @@ def pass_over_tree(
     return Passed(means, pulls, variances, prior, log_density)
 
 
-def _pass_over_modes(
+def _over_levels(
     tree: AggregationTree, leaf_variances: Floats, noise: Floats, seen: tuple[Floats, ...]
 ) -> Passed:
-    """Do what `pass_over_tree` does, for some of the modes."""
+    """Do it for some of the modes in two passes: `estimation.system.System` with proper priors.
+
+    Upwards a node's sum is joined with its own measurement, downwards the difference is shared among its
+    children by variance. Differences of nearly equal numbers are avoided, so that it holds for noise far
+    below the leaves.
+    """
     n_nodes, n_modes = len(tree.nodes), leaf_variances.shape[1]
     measured = np.isfinite(noise)[:, None]
     below = np.zeros((n_nodes, n_modes))
@@ -78,6 +80,7 @@ def _pass_over_modes(
     # 1 / spread is the weight of a surprise; 0 where nothing was measured
     weight, above = np.empty((n_nodes, n_modes)), np.empty((n_nodes, n_modes))
     sums = np.zeros((len(seen), n_nodes, n_modes))
+    # shifts: the measurements' moves of a node away from its children's sum
     surprises, shifts = np.empty_like(sums), np.empty_like(sums)
     values, log_density = np.stack(seen), 0.0
     for number in reversed(range(tree.n_levels)):
@@ -96,99 +99,49 @@ def _pass_over_modes(
             below[up] += parts @ above[at]
             for total, shift in zip(sums, shifts, strict=True):
                 total[up] += parts @ (total[at] + shift[at])
-    return _downwards(tree, below, above, weight, (sums, surprises, shifts), log_density, leaf_variances)
-
-
-def _downwards(
-    tree: AggregationTree,
-    below: Floats,
-    above: Floats,
-    weight: Floats,
-    sides: tuple[Floats, Floats, Floats],
-    log_density: float,
-    leaf_variances: Floats,
-) -> Passed:
-    """Pass from the root to the leaves.
-
-    The last of `sides`, shifts, are the measurements' moves of a node away from its children's sum.
-    """
-    sums, surprises, shifts = sides
     parents, variances, pulls = np.array(tree.parents), above.copy(), weight * surprises
     for level in tree.levels[1:]:
         at = slice(level.start, level.stop)
-        up = parents[at]
-        of_parent, shift = below[up], shifts[:, up]
+        of_parent, shift = below[parents[at]], shifts[:, parents[at]]
         share = above[at] / of_parent
-        variances[at] += share**2 * (variances[up] - of_parent)
+        variances[at] += share**2 * (variances[parents[at]] - of_parent)
         shifts[:, at] += share * shift
         # the share over the noise, the noise divided out
         pulls[:, at] -= below[at] * weight[at] / of_parent * shift
-    means = sums + shifts
-    return Passed(tuple(means), tuple(pulls), variances, tree.add_up(leaf_variances), log_density)
+    prior = tree.add_up(leaf_variances)
+    return Passed(tuple(sums + shifts), tuple(pulls), variances, prior, log_density)
 
 
-# Independent cells of a lattice, sums of them measured with noise both ways: exact by one small system.
-
-
-MOST_ENTRIES = 2**24
-"""Of the systems of modes that are solved side by side: 128 MiB."""
-
-
-def pass_over_lattice(
-    lattice: Lattice, cell_variances: Floats, noise: Floats, seen: tuple[Floats, ...]
-) -> Passed:
-    """Condition independent Gaussian cells, and their sums, on noisy values of nodes: `pass_over_tree`.
+def _over_lattice(lattice: Lattice, own: Floats, noise: Floats, seen: tuple[Floats, ...]) -> Passed:
+    """Do it for some of the modes of a lattice, exact by one small system.
 
     A cell with its own measurement is N(u, D): D = d r / (d + r) and u = d y / (d + r), with d its prior
     variance and r its noise. The nodes above see A z, of covariance K = V + A D A' (`System`): their
     multipliers are mu = K^-1 (y - A u), and a cell is u + D A' mu. Time linear in cells and modes.
     """
-    n_modes, values = cell_variances.shape[1], np.stack(seen, axis=-1)
-    at_once = max(1, MOST_ENTRIES // (len(lattice.nodes) - len(lattice.leaves)) ** 2)
-    means, pulls = np.empty_like(values), np.empty_like(values)
-    variances, log_density = np.empty(values.shape[:2]), 0.0
-    for first in range(0, n_modes, at_once):
-        modes = slice(first, first + at_once)
-        found = _pass(lattice, cell_variances[:, modes], noise, values[:, modes])
-        means[:, modes], pulls[:, modes], variances[:, modes] = found[:3]
-        log_density += found[3]
-    of_means, of_pulls = (tuple(np.moveaxis(part, -1, 0)) for part in (means, pulls))
-    return Passed(of_means, of_pulls, variances, lattice.add_up(cell_variances), log_density)
-
-
-def _pass(
-    lattice: Lattice, own: Floats, noise: Floats, values: Floats
-) -> tuple[Floats, Floats, Floats, float]:
-    """Return means, pulls, variances and the density. own: d, (n_leaves, b). values: (n_nodes, b, c)."""
-    parts, measured = parts_of(lattice), np.isfinite(noise)
-    at, above = measured[parts.leaves], measured[parts.above]
+    values, holders, measured = np.stack(seen, axis=-1), holders_of(lattice), np.isfinite(noise)
+    leaves, nodes, prior = holders.leaves, holders.above, lattice.add_up(own)
+    own, at, above = prior[leaves], measured[leaves], measured[nodes]
     noises = np.where(measured, noise, 0.0)[:, None]
-    weight = np.where(at[:, None], 1.0 / (own + noises[parts.leaves]), 0.0)
-    free = np.where(at[:, None], own * noises[parts.leaves] * weight, own)
-    precision = np.empty((len(lattice.nodes), own.shape[1], 1, 1))
-    precision[parts.leaves, :, 0, 0] = 1.0 / free
-    precision[parts.above, :, 0, 0] = np.where(above, 1.0 / noise[parts.above], 0.0)[:, None]
-    system = System(parts, precision[parts.above], free[..., None, None])
-    known = (own * weight)[..., None] * values[parts.leaves]
-    right = np.where(above[:, None, None], values[parts.above] - parts.sums(known), 0.0)
-    variances = np.broadcast_to(noises[parts.above][..., None, None], (*right.shape[:2], 1, 1))
-    mu = system.refined(right[:, :, None], variances)[:, :, 0]
-    pulled = parts.pulled(mu)
-    means, pulls = np.empty_like(values), np.empty_like(values)
-    means[parts.leaves] = known + free[..., None] * pulled
-    means[parts.above] = parts.sums(means[parts.leaves])
-    pulls[parts.leaves] = weight[..., None] * (values[parts.leaves] - own[..., None] * pulled)
-    pulls[parts.above] = mu
-    surprise = float((weight * values[parts.leaves, :, 0] ** 2).sum() + (right[..., 0] * mu[..., 0]).sum())
-    spread = -float(np.log(weight[at]).sum() + np.log(system.gain[:, above[: parts.n_families]]).sum())
-    spread += float(np.linalg.slogdet(system.matrix)[1].sum())
-    rest = noise[parts.above][parts.n_families :]
-    spread += own.shape[1] * float(np.log(rest[np.isfinite(rest)]).sum())
-    through = noise_through_lattice(precision, precision, lattice)[..., 0]
-    return means, pulls, through, -0.5 * (surprise + spread)
-
-
-# Many rows that are alike: each a sum of few, so that products with a matrix take those few rows alone.
+    weight = np.where(at[:, None], 1.0 / (own + noises[leaves]), 0.0)
+    free = np.where(at[:, None], own * noises[leaves] * weight, own)
+    precision = np.where(above, 1.0 / noise[nodes], 0.0)[:, None, None, None]
+    shape = len(nodes), own.shape[1], 1, 1
+    system = System(holders, np.broadcast_to(precision, shape), free[..., None, None])
+    known = (own * weight)[..., None] * values[leaves]
+    right = np.where(above[:, None, None], values[nodes] - holders.sums(known), 0.0)
+    mu, pulled = (part[:, :, 0] for part in system.refined(right[:, :, None]))
+    means, pulls, variances = np.empty_like(values), np.empty_like(values), np.empty_like(prior)
+    means[leaves] = known + free[..., None] * pulled
+    means[nodes] = holders.sums(means[leaves])
+    pulls[leaves] = weight[..., None] * (values[leaves] - own[..., None] * pulled)
+    pulls[nodes] = mu
+    variances[leaves], variances[nodes] = (part[..., 0] for part in system.variances())
+    surprise = float((weight * values[leaves, :, 0] ** 2).sum() + (right[..., 0] * mu[..., 0]).sum())
+    spread = -float(np.log(weight[at]).sum() + np.log(system.gain[above[: len(system.gain)]]).sum())
+    spread += float(np.linalg.slogdet(system.factor)[1].sum())
+    of_means, of_pulls = (tuple(np.moveaxis(part, -1, 0)) for part in (means, pulls))
+    return Passed(of_means, of_pulls, variances, prior, -0.5 * (surprise + spread))
 
 
 EXACT = 1e-10
@@ -201,8 +154,8 @@ NEGLIGIBLE = 1e-13
 class SpannedRows:
     """Rows as `weights` (n_rows, r) times `span` (r, n).
 
-    A node's motion with a mode is a smooth function of the mode's variance, whatever the node: a tree of
-    10,000 nodes has a dozen rows that span all, for which alone quadratic work in n is done.
+    A node's motion with a mode is a smooth function of the mode's variance: a dozen rows span those of 10,000
+    nodes, and quadratic work in n is done for these alone.
     """
 
     weights: Floats
@@ -232,16 +185,12 @@ class SpannedRows:
 
     @property
     def pairs(self) -> Floats:
-        """Return what each row counts a pair of the span for, each pair once, (n_rows, r (r + 1) / 2)."""
+        """What each row counts a pair of the span for, each pair once, (n_rows, r (r + 1) / 2)."""
         first, second = np.triu_indices(len(self.span))
         return np.asarray(self.weights[:, first] * self.weights[:, second])
 
     def squares(self, ends: Floats, matrix: Floats) -> Floats:
-        """Return (row * end)' matrix (row * end) of every row and end, (n_rows, n_ends), `matrix` symmetric.
-
-        Pairs of the span that no row counts for more than `NEGLIGIBLE` are left out. Time r n_ends n^2 for
-        the other r.
-        """
+        """Return (row * end)' M (row * end) of each row and end, (n_rows, n_ends), M symmetric."""
         lengths = np.linalg.norm(self.weights, axis=1, keepdims=True)
         major = (np.abs(self.weights) > np.sqrt(NEGLIGIBLE) * lengths).any(axis=0)
         moved = self.span * ends[:, None, :]
@@ -269,11 +218,7 @@ class SpannedRows:
 
 @dataclass(frozen=True, eq=False)
 class NoiseGroups:
-    """The groups of blocks that share joint noise.
-
-    numbers: (n,), the same for blocks of one group. sizes: (n_nodes, n), blocks of the group, some of which
-    may be no longer known; 1 for Laplace noise.
-    """
+    """Groups of blocks that share joint noise: (n,) numbers, (n_nodes, n) sizes, 1 for Laplace noise."""
 
     numbers: NDArray[np.int64]
     sizes: NDArray[np.int64]
@@ -281,11 +226,11 @@ class NoiseGroups:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Measurements, relative to prior means.
+    """Measurements, relative to prior means, of n blocks that are the same at every node.
 
-    blocks: n of them, the same at every node. residuals: (n_nodes, n), measured minus prior mean; anything
-    where a node was not measured. noise: (n_nodes,), variance of each entry of a row; inf where it was not.
-    sizes: (n_leaves,), s_i. groups: of the noise; None where all of it is Laplace noise.
+    residuals: (n_nodes, n), measured minus prior mean; anything where a node was not measured. noise:
+    (n_nodes,), variance of each entry of a row; inf where it was not. sizes: (n_leaves,), s_i. groups: of the
+    noise; None where all of it is Laplace noise.
     """
 
     tree: AggregationTree
@@ -313,7 +258,7 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Rotation:
-    """The own part's eigenbasis at the blocks, (n, n), its spectrum, (n,); the shared covariance in it."""
+    """The own part's eigenbasis at the blocks, its spectrum, and the shared covariance in it."""
 
     basis: Floats
     spectrum: Floats
@@ -334,9 +279,9 @@ class TreePosterior:
 
     With x_i = s_i (f + g_i) at the blocks, f ~ N(0, F), g_i ~ N(0, G) and measurements of leaves and of sums
     of leaves: in the eigenbasis of G the g_i of different modes are independent, and so is the noise, for all
-    nodes were measured at the same blocks. Given f each mode is a tree of scalars (`pass_over_tree`, or
-    `pass_over_lattice`); f itself takes one n x n solve. Nothing is approximated. Time O(n^3 + nodes n),
-    memory O(n^2 + nodes n). Raises numpy.linalg.LinAlgError only for a prior that is no covariance.
+    nodes were measured at the same blocks. Given f each mode is a tree of scalars (`pass_over_tree`); f
+    itself takes one n x n solve. Nothing is approximated. Time O(n^3 + nodes n), memory O(n^2 + nodes n).
+    Raises numpy.linalg.LinAlgError only for a prior that is no covariance.
     """
 
     def __init__(self, prior: TemporalPrior, seen: Seen, rotation: "Rotation | None" = None) -> None:
@@ -347,24 +292,10 @@ class TreePosterior:
         known = np.isfinite(seen.noise)[:, None]
         rotated = np.where(known, seen.residuals, 0.0) @ self.basis
         loading = np.broadcast_to(np.where(known, self.weights, 0.0), rotated.shape)
-        self.passed: Passed = self._passed((rotated, loading))
+        self.passed = self._passed((rotated, loading))
         self.predictions: dict[int, tuple[Floats, Floats]] = {}
         """The results of `self_check.left_out`."""
-        self._join_shared()
-
-    def _passed(self, sides: tuple[Floats, ...]) -> Passed:
-        """Return what each side says of all nodes, the modes of the own parts being independent."""
-        tree, variances = self.seen.tree, self.seen.sizes[:, None] ** 2 * self.spectrum
-        if isinstance(tree, Lattice):
-            return pass_over_lattice(tree, variances, self.seen.noise, sides)
-        return pass_over_tree(tree, variances, self.seen.noise, sides)
-
-    def revalued(self, residuals: Floats, noise: Floats) -> "TreePosterior":
-        """Return the posterior of other values with other noise at the same blocks."""
-        return TreePosterior(self.prior, replace(self.seen, residuals=residuals, noise=noise), self.rotation)
-
-    def _join_shared(self) -> None:
-        """The shared part's posterior: precision P and pull q from the tree, in the eigenbasis."""
+        # the shared part's posterior: precision P and pull q from the tree
         (residual, load), (pull, self.loads) = self.passed.means, self.passed.pulls
         self.precision = (self.weights * self.loads).sum(axis=0)
         first = (self.weights * pull).sum(axis=0)
@@ -374,16 +305,25 @@ class TreePosterior:
         half, _ = dpotri(factor, lower=1)  # the lower half of the product's inverse; its diagonal is above 0
         inverse = half + np.tril(half, -1).T
         self.kept = (np.eye(n) - inverse) / root[:, None] / root[None, :]
-        self.factor_mean = self.kept @ first
+        factor_mean = self.kept @ first
         self.log_likelihood = float(
-            self.passed.log_density + 0.5 * first @ self.factor_mean - np.sum(np.log(np.diag(factor)))
+            self.passed.log_density + 0.5 * first @ factor_mean - np.sum(np.log(np.diag(factor)))
         )
         # in place: nothing else reads them, and of 10,000 nodes each is 27 MB
-        pull -= self.loads * self.factor_mean
-        residual -= load * self.factor_mean
+        pull -= self.loads * factor_mean
+        residual -= load * factor_mean
         self.pulls = pull
         """Sigma^-1 times the residuals, in the eigenbasis, (n_nodes, n)."""
         self.own_means = residual
+
+    def _passed(self, sides: tuple[Floats, ...]) -> Passed:
+        """Return the pass over the tree of the modes of the own parts, which are independent."""
+        variances = self.seen.sizes[:, None] ** 2 * self.spectrum
+        return pass_over_tree(self.seen.tree, variances, self.seen.noise, sides)
+
+    def revalued(self, residuals: Floats, noise: Floats) -> "TreePosterior":
+        """Return the posterior of other values with other noise at the same blocks."""
+        return TreePosterior(self.prior, replace(self.seen, residuals=residuals, noise=noise), self.rotation)
 
     @cached_property
     def shared_pull(self) -> Floats:
@@ -408,11 +348,6 @@ class TreePosterior:
         """The own precision given the shared part, (n_nodes, n)."""
         return np.asarray((self.passed.prior - self.passed.variances) / self.spectrum**2)
 
-    @cached_property
-    def spanned_loads(self) -> SpannedRows:
-        """The loads, as sums of few."""
-        return SpannedRows.of(self.loads)
-
     def alone(self) -> Floats:
         """Return the diagonal of Sigma^-1 in the eigenbasis, given the shared part; 0 where not measured."""
         known = np.isfinite(self.seen.noise)[:, None]
@@ -420,8 +355,13 @@ class TreePosterior:
         return np.where(known, np.maximum(noise - self.passed.variances, 0.0) / noise**2, 0.0)
 
     @cached_property
+    def spanned_loads(self) -> SpannedRows:
+        """The loads, as sums of few."""
+        return SpannedRows.of(self.loads)
+
+    @cached_property
     def spanned_alone(self) -> SpannedRows:
-        """The same, as sums of few."""
+        """`alone`, likewise."""
         return SpannedRows.of(self.alone())
 
     @cached_property
@@ -436,10 +376,7 @@ class TreePosterior:
         return np.asarray(self.weights * joint + self.own_pull() @ (own @ self.basis).T)
 
     def covariance_with_root(self, steps: Blocks, times: Floats) -> Floats:
-        """Return the posterior covariance of every node with the root, of a sum over steps, (n_nodes,).
-
-        times: (n_steps,), the weights of the sum.
-        """
+        """Return every node's posterior covariance with the root, of a sum with these weights."""
         squares, blocks = self.seen.tree.add_up(self.seen.sizes[:, None] ** 2), self.seen.blocks
         weights = self.weights * self.weights[0]
         (shared, own), (of_shared, of_own) = (
@@ -449,15 +386,12 @@ class TreePosterior:
         before = weights[:, 0] * (times @ of_shared @ times) + squares[:, 0] * (times @ of_own @ times)
         return np.asarray(before - self.means_of_pulled(*self.pulled(column[None]), steps)[0] @ times)
 
-    def responses(self, columns: Floats, steps: Blocks) -> tuple[Floats, Floats]:
-        """Return, linear in other residuals (n_columns, n_nodes, n), their `means`, (n_columns, n_nodes,
-        n_steps), and Sigma^-1 times them, in the eigenbasis and 0 where a node was not measured.
-        """
-        pulls, own_pulls = self.pulled(columns)
-        return self.means_of_pulled(pulls, own_pulls, steps), pulls
-
     def pulled(self, columns: Floats) -> tuple[Floats, Floats]:
-        """Return what covariances are multiplied with for the means of other residuals, as `responses`."""
+        """Return what the shared and the own covariances are multiplied with for means of other residuals.
+
+        columns: (n_columns, n_nodes, n). The first, in the eigenbasis, is Sigma^-1 times these residuals, 0
+        where a node was not measured.
+        """
         known = np.isfinite(self.seen.noise)[:, None]
         rotated = np.where(known, columns, 0.0) @ self.basis
         passed = self._passed(tuple(rotated))
@@ -478,10 +412,7 @@ class TreePosterior:
     def variances(
         self, steps: Blocks, nodes: NDArray[np.int64] | None = None, times: Floats | None = None
     ) -> Floats:
-        """Return posterior variances of every node at these steps, or of some of them, (n_nodes, n_steps).
-
-        With `times`, (n_sums, n_steps), of weighted sums over the steps, (n_nodes, n_sums).
-        """
+        """Return posterior variances of nodes at these steps, or of sums with weights (n_sums, n_steps)."""
         chosen = slice(None) if nodes is None else nodes
         shared, own = (part @ self.basis for part in self.prior.covariances(steps, self.seen.blocks))
         of_shared, of_own = self.prior.variances(steps)

@@ -4,6 +4,7 @@ from optstream.ledger.accounting import Stretch
 from optstream.ledger.ledger import Ledger, open_ledger
 from optstream.ledger.records import (
     GuaranteeLoss,
+    Key,
     ReleaseEvent,
     ReleaseOutline,
     ReleaseRecord,
@@ -16,6 +17,7 @@ from optstream.ledger.transitions import Vintage
 
 __all__ = [
     "GuaranteeLoss",
+    "Key",
     "Ledger",
     "ReleaseEvent",
     "ReleaseOutline",

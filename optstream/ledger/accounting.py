@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, or_, select, update
 
-from optstream.ledger.records import GuaranteeLoss, WindowLoss
+from optstream.ledger.records import GuaranteeLoss, Key, WindowLoss
 from optstream.ledger.schema import (
     AmendmentRow,
     GrantRow,
@@ -471,17 +471,14 @@ class History:
         return worst
 
 
-def _charges_anything(document: str) -> bool:
-    return worst_window([spend_from_document(json.loads(document))], 1).epsilon > 0
-
-
 def worst(connection: Connection, grant: str) -> WindowLoss:
     """Return the loss of the worst window of the whole history, by the privacy guarantee in force."""
     history, row = History(), find_grant(connection, grant)
     query = charged_rows().add_columns(SpendRow.first_step, SpendRow.position)
     query = query.where(SpendRow.grant_id == row.id)
     for document, amendment, compromised, first_step, position in plain_rows(connection, query):
-        if compromised is not None and _charges_anything(document):
+        lost = () if compromised is None else (spend_from_document(json.loads(document)),)
+        if worst_window(lost, 1).epsilon > 0:
             return WindowLoss(math.inf, first_step)
         history.add(position, first_step, document, amendment)
     cost = history.cost(guarantees_of(connection, row))
@@ -491,18 +488,15 @@ def worst(connection: Connection, grant: str) -> WindowLoss:
 # A plan before its reservation: the charges near it, and the losses of windows with it.
 
 
-def window_spent(connection: Connection, grant: str, first_step: int, n_steps: int) -> WindowLoss:
+def window_spent(connection: Connection, grant: str, steps: range) -> WindowLoss:
     """Return the loss of the worst window that has one of some steps, over all streams of the budget."""
-    return cost_touching(connection, find_grant(connection, grant), range(first_step, first_step + n_steps))
+    return cost_touching(connection, find_grant(connection, grant), steps)
 
 
 def charged_near(
     connection: Connection,
-    stream: str,
-    period: str,
-    revision: int,
-    first_step: int,
-    n_steps: int,
+    key: Key,
+    steps: range,
     amended: PrivacyModel | None = None,
 ) -> tuple[Spend, ...]:
     """Return the priced charges of a stream's other releases at steps that share a window with a plan's.
@@ -511,19 +505,19 @@ def charged_near(
     another. Of a release whose owner died while drawing, only those reserved before it count, so that its
     plan comes out as it was. amended: the privacy guarantee to price by, if not the one in force.
     """
-    row = find_stream(connection, stream)
+    row = find_stream(connection, key.stream)
     if row is None:
         return ()
     grant = grant_of(connection, row)
     guarantees = guarantees_of(connection, grant)
     if amended is not None:
         guarantees = guarantees.amended(amended)
-    reach = window_reach(guarantees.in_force, range(first_step, first_step + n_steps))
-    others = or_(ReleaseRow.period != period, ReleaseRow.revision != revision)
-    own = find_row(connection, stream, period, revision)
+    reach = window_reach(guarantees.in_force, steps)
+    others = or_(ReleaseRow.period != key.period, ReleaseRow.revision != key.revision)
+    own = find_row(connection, key)
     if own is not None and (own.drawing or own.redraws):
         others = and_(others, ReleaseRow.id < own.id)
-    same_share = ReleaseRow.revision > 0 if revision else ReleaseRow.revision == 0
+    same_share = ReleaseRow.revision > 0 if key.revision else ReleaseRow.revision == 0
     only = (ReleaseRow.stream_id == row.id, same_share, others)
     return charged_to_grant(connection, grant, reach, *only, guarantees=guarantees).spends
 

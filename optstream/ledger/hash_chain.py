@@ -29,16 +29,14 @@ _ADVANCE = update(StreamRow).where(StreamRow.id == bindparam("stream"))
 _ADVANCE = _ADVANCE.values(head=bindparam("new_head"), n_events=bindparam("new_count"))
 
 
-def hashes_of(stream: str, events: Iterable[PlainEvent]) -> list[str]:
-    """Return sha256 of the stream's name and the HASHED columns of each event, none with a line break."""
+def hash_of(stream: str, event: PlainEvent) -> str:
+    """Return sha256 of the stream's name and the HASHED columns of an event, none with a line break."""
+    previous, number, at, kind, period, revision, body, _ = event
     # None is written as nothing; a period is never empty text
-    return [
-        sha256(
-            f"{stream}\n{previous}\n{number}\n{at}\n{kind}\n{'' if period is None else period}\n"
-            f"{'' if revision is None else revision}\n{body}".encode()
-        ).hexdigest()
-        for previous, number, at, kind, period, revision, body, _ in events
-    ]
+    return sha256(
+        f"{stream}\n{previous}\n{number}\n{at}\n{kind}\n{'' if period is None else period}\n"
+        f"{'' if revision is None else revision}\n{body}".encode()
+    ).hexdigest()
 
 
 def append(
@@ -55,7 +53,7 @@ def append(
     text = json.dumps(body, sort_keys=True, separators=(",", ":"))
     period, revision = key or (None, None)
     event = (stream.head, stream.n_events, stamp(now), kind, period, revision, text)
-    (head,) = hashes_of(stream.name, [(*event, "")])
+    head = hash_of(stream.name, (*event, ""))
     columns = dict(zip(HASHED, event, strict=True))
     connection.execute(_APPEND, {"stream_id": stream_id, "hash": head, **columns})
     moved = {"stream": stream_id, "new_head": head, "new_count": stream.n_events + 1}

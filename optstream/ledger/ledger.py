@@ -92,8 +92,6 @@ class Ledger:
     the release is VOID, or the connection to PostgreSQL broke during the commit, which may then have been
     made. The methods are functions of this package, without their first argument. They share:
 
-    - `stream`, `period` and `revision` name a release: a stream, the key of a period such as "2016-02-01",
-      and 0 for the first release of the period, from 1 on for restatements.
     - `now`: the caller's time, with a time zone. `lease`: greater than 0, a day at most.
     - `owner`: a name unique to the run. `reason`: text without any value.
     - `reservation`: the newest one of its release; where it may be None, the caller is not checked.
@@ -136,7 +134,6 @@ class Ledger:
     guarantee_number = question(queries.guarantee_number)
     guarantees = question(queries.guarantees)
     head = question(queries.head)
-    head_after = question(queries.head_after)
     heads = question(queries.heads)
     missing_heads = question(hash_chain.missing_heads)
     last_event_at = question(queries.last_event_at)
@@ -149,7 +146,6 @@ class Ledger:
     vintages_of = question(queries.vintages_of)
     outlines = series(queries.outlines)
     last_release = question(queries.last_release)
-    has_known_noise = question(queries.has_known_noise)
     known_noise = question(queries.known_noise)
     count_by_state = question(queries.count_by_state)
     event_times = question(queries.event_times)

@@ -1,7 +1,6 @@
 """Reserving: the only place where a release is charged, and where a dead run's release changes hands."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
 
@@ -13,6 +12,7 @@ from optstream.ledger.database import lease_time
 from optstream.ledger.hash_chain import append, check_contains, move
 from optstream.ledger.records import (
     GuaranteeLoss,
+    Key,
     ReleaseState,
     Reservation,
     StreamTerms,
@@ -23,10 +23,7 @@ from optstream.ledger.records import (
 )
 from optstream.ledger.schema import (
     GrantRow,
-    Key,
     ReleaseRow,
-    StreamRow,
-    describe,
     find_row,
     giving_up,
     insert_row,
@@ -45,44 +42,9 @@ REDRAWS_THAT_VOID = 3
 """A process that dies in its draw once too often is not a process that dies by chance."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """The arguments of `reserve`, checked."""
-
-    stream: str
-    period: str
-    revision: int
-    plan: tuple[Spend, ...]
-    owner: str
-    now: datetime
-    lease: timedelta
-    terms: StreamTerms | None
-    restatements_epsilon: Fraction | None
-    is_drawn: bool
-
-    def __post_init__(self) -> None:
-        check_key(*self.key)
-        check_name(self.owner, "owner of a release")
-        if not self.plan:
-            raise ParameterError(
-                "a plan must have at least one spend: a measurement that costs nothing is a mistake"
-            )
-
-    @property
-    def key(self) -> Key:
-        """The requested release."""
-        return self.stream, self.period, self.revision
-
-    @property
-    def named(self) -> str:
-        return describe(*self.key)
-
-
 def reserve(
     connection: Connection,
-    stream: str,
-    period: str,
-    revision: int,
+    key: Key,
     spends: Sequence[Spend],
     owner: str,
     now: datetime,
@@ -101,29 +63,85 @@ def reserve(
     one to be recorded. Later revisions need the earlier one PUBLISHED or VOID.
 
     A ledger that lacks one of the catalogue's heads was restored from an older copy; the newest stands for
-    all of them (`head_after`). Terms of None leave the plan's unchecked. `restatements_epsilon` bounds what
-    all restatements of the stream cost any window.
+    all of them (`head`). Terms of None leave the plan's unchecked. `restatements_epsilon` bounds what all
+    restatements of the stream cost any window.
 
     Raises BudgetError, with nothing inserted, where some window would lose more than a privacy guarantee
     gives it, the one in force or one that days in the window were released under, or its noise was
     compromised; HeldError where another run holds the release. A LedgerError that is returned is raised once
     the change is durable.
     """
-    now = lease_time(connection, now)
-    request = Request(
-        stream, period, revision, tuple(spends), owner, now, lease, terms, restatements_epsilon, is_drawn
-    )
-    row, grant = lock(connection, stream)
+    now, plan = lease_time(connection, now), tuple(spends)
+    check_key(key)
+    check_name(owner, "owner of a release")
+    if not plan:
+        raise ParameterError(
+            "a plan must have at least one spend: a measurement that costs nothing is a mistake"
+        )
+    stream, grant = lock(connection, key.stream)
     check_contains(connection, catalogue_heads)
-    check_currency(request.plan, "epsilon" if grant.delta is None else "rho")
-    _check_guarantee(connection, row, request)
-    release = find_row(connection, *request.key)
+    check_currency(plan, "epsilon" if grant.delta is None else "rho")
+    if terms is not None:
+        _check_guarantee(terms_of(connection, stream), key, plan, terms)
+    owned = {"owner": owner, "lease_until": lease_end(now, lease), "drawing": False}
+    digest, steps = spends_hash(grant.id, plan), hull(plan)
+    charged = {"first_step": steps.start, "n_steps": len(steps), "spends_hash": digest}
+    release = find_row(connection, key)
     if release is None:
-        _check_earlier_revision(connection, request)
-        return _insert(connection, row, grant, request)
+        if key.revision:
+            earlier = find_row(connection, key._replace(revision=key.revision - 1))
+            if earlier is None or earlier.state not in (ReleaseState.PUBLISHED, ReleaseState.VOID):
+                raise LedgerError(f"{key} needs revision {key.revision - 1} to be PUBLISHED or VOID first")
+        _check_windows(connection, grant, stream.id, key, plan, restatements_epsilon)
+        columns = {
+            "state": ReleaseState.RESERVED.value,
+            **owned,
+            **charged,
+            **{"fence": 1, "redraws": 0, "generation": 1, "amendment": grant.amendment},
+            **dict.fromkeys(UNKNOWN_AT_FIRST),
+        }
+        place = {"stream_id": stream.id, "period": key.period, "revision": key.revision}
+        store(connection, grant, insert_row(connection, ReleaseRow, **place, **columns), 1, plan)
+        append(connection, stream.id, "reserved", now, columns, (key.period, key.revision))
+        return Reservation(key, 1)
     if release.state != ReleaseState.RESERVED:
-        raise LedgerError(f"{request.named} is {release.state} already: {_advice(release)}")
-    return _take_over(connection, grant, release, request)
+        raise LedgerError(f"{key} is {release.state} already: {_advice(release)}")
+    alive = release.lease_until > stamp(now)
+    if alive and release.owner != owner:
+        raise lease_error(release, key)
+    if alive and release.drawing:
+        # a live owner that reserves again did not die: it raised, and a redraw could depend on the draw
+        raise LedgerError(f"{key}: this run began its draw and recorded no outcome; {giving_up(key.period)}")
+    if release.compromised is not None:
+        raise BudgetError(
+            f"{key}: its noise was declared compromised ({release.compromised}), and it is never drawn "
+            f"again; {giving_up(key.period)}"
+        )
+    is_same = (release.spends_hash, release.amendment) == (digest, grant.amendment)
+    if (release.drawing or release.redraws) and not is_same:
+        raise LedgerError(
+            f"{key} was being drawn under another plan when its owner died: run it again under the same "
+            f"configuration and history, or {giving_up(key.period)}"
+        )
+    columns = {**owned, "fence": release.fence + 1}
+    if release.drawing and is_drawn:
+        # its owner died between durable measurements and their record: the draw stays begun, and is the one
+        move(connection, release, "taken over", now, **columns | {"drawing": True})
+        return Reservation(key, release.fence + 1, release.redraws, True)
+    redraws = release.redraws + bool(release.drawing)
+    if redraws >= REDRAWS_THAT_VOID:
+        reason = f"its owner died {redraws} times while drawing"
+        give_up(connection, release, reason, now, redraws=redraws)
+        return LedgerError(f"{key} is VOID and stays charged: {reason}; find out what kills it")
+    columns["redraws"] = redraws
+    if not is_same:
+        # nothing was drawn under the old plan, and its owner is fenced off from drawing
+        _check_windows(connection, grant, stream.id, key, plan, restatements_epsilon, release.id)
+        generation = release.generation + 1
+        store(connection, grant, release.id, generation, plan)
+        columns |= {**charged, "generation": generation, "amendment": grant.amendment}
+    move(connection, release, "taken over", now, **columns)
+    return Reservation(key, release.fence + 1, redraws)
 
 
 def _advice(release: ReleaseRow) -> str:
@@ -136,143 +154,55 @@ def _advice(release: ReleaseRow) -> str:
             return "there is nothing to do; a restatement is a new revision"
 
 
-def _check_guarantee(connection: Connection, stream: StreamRow, request: Request) -> None:
+def _check_guarantee(known: StreamTerms, key: Key, plan: Sequence[Spend], terms: StreamTerms) -> None:
     """Refuse a plan of another privacy guarantee than the stream's, which may have changed meanwhile."""
-    if request.terms is None:
-        return
-    changed = terms_of(connection, stream).differing(request.terms)
+    changed, model = known.differing(terms), terms.model
     if changed:
         raise LedgerError(
-            f"the {', '.join(changed)} of stream {request.stream!r} changed while this run was under way; "
+            f"the {', '.join(changed)} of stream {key.stream!r} changed while this run was under way; "
             "nothing was reserved: run it again"
         )
-    model = request.terms.model
-    for spend in request.plan:
+    for spend in plan:
         if isinstance(spend, PeriodSpend):
             continue
         if (spend.alpha_units, spend.leaves_changed) != (model.alpha_units, model.leaves_per_step):
-            raise LedgerError(
-                f"the plan of {request.named} is priced for another alpha or unit than its stream"
-            )
+            raise LedgerError(f"the plan of {key} is priced for another alpha or unit than its stream")
         if isinstance(spend, JointSpend) and spend.n_nodes > 1 and model.unit == "roaming":
             raise LedgerError(
-                f"the plan of {request.named} has joint noise for {spend.n_nodes} nodes, which is priced for "
-                "customers who stay in one leaf of a period, and those of its stream may change it"
+                f"the plan of {key} has joint noise for {spend.n_nodes} nodes, which is priced for customers "
+                "who stay in one leaf of a period, and those of its stream may change it"
             )
-
-
-def _check_earlier_revision(connection: Connection, request: Request) -> None:
-    if request.revision == 0:
-        return
-    earlier = find_row(connection, request.stream, request.period, request.revision - 1)
-    if earlier is None or earlier.state not in (ReleaseState.PUBLISHED, ReleaseState.VOID):
-        raise LedgerError(
-            f"{request.named} needs revision {request.revision - 1} to be PUBLISHED or VOID first"
-        )
-
-
-def _insert(connection: Connection, stream: StreamRow, grant: GrantRow, request: Request) -> Reservation:
-    _check_windows(connection, grant, stream.id, request, None)
-    columns = {
-        "state": ReleaseState.RESERVED.value,
-        **_ownership(request, fence=1),
-        "redraws": 0,
-        **_charge(grant, request.plan, generation=1),
-        **dict.fromkeys(UNKNOWN_AT_FIRST),
-    }
-    key = {"stream_id": stream.id, "period": request.period, "revision": request.revision}
-    release_id = insert_row(connection, ReleaseRow, **key, **columns)
-    store(connection, grant, release_id, 1, request.plan)
-    append(connection, stream.id, "reserved", request.now, columns, (request.period, request.revision))
-    return Reservation(*request.key, 1)
-
-
-def _take_over(
-    connection: Connection, grant: GrantRow, release: ReleaseRow, request: Request
-) -> Reservation | LedgerError:
-    """Give a RESERVED release to the caller: its owner's lease is over, or it never began to draw."""
-    alive = release.lease_until > stamp(request.now)
-    if alive and release.owner != request.owner:
-        raise lease_error(release, request.named)
-    if alive and release.drawing:
-        # a live owner that reserves again did not die: it raised, and a redraw could depend on the draw
-        raise LedgerError(
-            f"{request.named}: this run began its draw and recorded no outcome; {giving_up(request.period)}"
-        )
-    if release.compromised is not None:
-        raise BudgetError(
-            f"{request.named}: its noise was declared compromised ({release.compromised}), and it is never "
-            f"drawn again; {giving_up(request.period)}"
-        )
-    same_plan = (release.spends_hash, release.amendment) == (
-        spends_hash(grant.id, request.plan),
-        grant.amendment,
-    )
-    if (release.drawing or release.redraws) and not same_plan:
-        raise LedgerError(
-            f"{request.named} was being drawn under another plan when its owner died: run it again under the "
-            f"same configuration and history, or {giving_up(request.period)}"
-        )
-    if release.drawing and request.is_drawn:
-        # its owner died between durable measurements and their record: the draw stays begun, and is the one
-        columns = {**_ownership(request, fence=release.fence + 1), "drawing": True}
-        move(connection, release, "taken over", request.now, **columns)
-        return Reservation(*request.key, release.fence + 1, release.redraws, True)
-    redraws = release.redraws + bool(release.drawing)
-    if redraws >= REDRAWS_THAT_VOID:
-        reason = f"its owner died {redraws} times while drawing"
-        give_up(connection, release, reason, request.now, redraws=redraws)
-        return LedgerError(f"{request.named} is VOID and stays charged: {reason}; find out what kills it")
-    columns = {**_ownership(request, fence=release.fence + 1), "redraws": redraws}
-    if not same_plan:
-        # nothing was drawn under the old plan, and its owner is fenced off from drawing
-        _check_windows(connection, grant, release.stream_id, request, release.id)
-        store(connection, grant, release.id, release.generation + 1, request.plan)
-        columns |= _charge(grant, request.plan, release.generation + 1)
-    move(connection, release, "taken over", request.now, **columns)
-    return Reservation(*request.key, release.fence + 1, redraws)
-
-
-def _ownership(request: Request, fence: int) -> dict[str, object]:
-    until = lease_end(request.now, request.lease)
-    return {"owner": request.owner, "lease_until": until, "fence": fence, "drawing": False}
-
-
-def _charge(grant: GrantRow, plan: Sequence[Spend], generation: int) -> dict[str, object]:
-    steps = hull(plan)
-    return {
-        "first_step": steps.start,
-        "n_steps": len(steps),
-        "generation": generation,
-        "spends_hash": spends_hash(grant.id, plan),
-        "amendment": grant.amendment,
-    }
 
 
 def _check_windows(
-    connection: Connection, grant: GrantRow, stream_id: int, request: Request, without: int | None
+    connection: Connection,
+    grant: GrantRow,
+    stream_id: int,
+    key: Key,
+    plan: Sequence[Spend],
+    restatements_epsilon: Fraction | None,
+    without: int | None = None,
 ) -> None:
     """Raise BudgetError if a plan takes a window above a guarantee, or above the restatements' share."""
     if grant.windows == "aligned":
         raise LedgerError(
-            f"{request.named}: privacy budget {grant.name!r} was declared for windows inside one period "
+            f"{key}: privacy budget {grant.name!r} was declared for windows inside one period "
             '(windows = "aligned"), under which nothing is released any more: declare one for every window '
             "with `optstream ledger amend`"
         )
-    steps = hull(request.plan)
     others = () if without is None else (ReleaseRow.id != without,)
-    if request.revision and request.restatements_epsilon is not None:
+    if key.revision and restatements_epsilon is not None:
         restated = (ReleaseRow.stream_id == stream_id, ReleaseRow.revision > 0)
-        cost = cost_touching(connection, grant, steps, request.plan, *restated, *others)
-        if cost.epsilon > request.restatements_epsilon:
+        cost = cost_touching(connection, grant, hull(plan), plan, *restated, *others)
+        if cost.epsilon > restatements_epsilon:
             raise BudgetError(
-                f"{request.named}: restatements would cost the window from step {cost.first_step} "
-                f"{_exactly(cost.epsilon)}, and {_exactly(request.restatements_epsilon)} is kept back for "
-                "them. Nothing was reserved: no further restatement fits these windows"
+                f"{key}: restatements would cost the window from step {cost.first_step} "
+                f"{_exactly(cost.epsilon)}, and {_exactly(restatements_epsilon)} is kept back for them. "
+                "Nothing was reserved: no further restatement fits these windows"
             )
-    for kept in losses_with(connection, grant, request.plan, *others):
+    for kept in losses_with(connection, grant, plan, *others):
         if kept.is_broken:
-            raise BudgetError(f"{request.named}: {_broken(grant, kept)}")
+            raise BudgetError(f"{key}: {_broken(grant, kept)}")
 
 
 def _broken(grant: GrantRow, kept: GuaranteeLoss) -> str:

@@ -1,23 +1,19 @@
 """The tables, as typed rows. Exact numbers are text; spends and events are written once and never changed.
 
-Queries go by these classes; `migrations` alone make and change databases, and a test compares the two.
+Queries go by these classes; `migrations` alone make databases, with keys and constraints. A test compares the
+columns of the two.
 """
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import datetime
-from itertools import islice
-from sqlite3 import OperationalError
 from typing import Annotated, Any, TypeVar, cast
 
 from sqlalchemy import (
     BigInteger,
-    CheckConstraint,
+    BindParameter,
     Column,
     Connection,
-    ForeignKey,
-    Index,
     Integer,
     ScalarSelect,
     Select,
@@ -27,11 +23,11 @@ from sqlalchemy import (
     insert,
     select,
 )
-from sqlalchemy import UniqueConstraint as Unique
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from optstream.errors import HeldError, LedgerError
 from optstream.ledger.records import (
+    Key,
     ReleaseState,
     Reservation,
     StreamTerms,
@@ -47,13 +43,9 @@ SCHEMA = "0006"
 """The newest of `migrations`: numbers of four digits, each one more than the one before."""
 
 # SQLite gives a row number of its own only to a column of exactly this type
-RowId = Annotated[int, mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)]
+NUMBER = BigInteger().with_variant(Integer, "sqlite")
+RowId = Annotated[int, mapped_column(NUMBER)]
 Small = Annotated[int, mapped_column(Integer)]
-GrantId = Annotated[int, mapped_column(ForeignKey("grants.id"))]
-StreamId = Annotated[int, mapped_column(ForeignKey("streams.id"))]
-ReleaseId = Annotated[int, mapped_column(ForeignKey("releases.id"))]
-# the number of a privacy budget's amendment
-Amendment = Annotated[int, mapped_column(Integer, server_default="0")]
 
 
 class Row(DeclarativeBase):
@@ -61,7 +53,7 @@ class Row(DeclarativeBase):
 
     type_annotation_map = {str: Text, int: BigInteger, Unit: Text, Windows: Text}  # noqa: RUF012  # read once
 
-    id: Mapped[RowId]
+    id: Mapped[RowId] = mapped_column(primary_key=True)
 
 
 metadata = Row.metadata
@@ -88,19 +80,18 @@ class GrantRow(GuaranteeColumns, Row):
 
     __tablename__ = "grants"
 
-    name: Mapped[str] = mapped_column(unique=True)
+    name: Mapped[str]
     calendar: Mapped[str]
     longest_spend: Mapped[int]
-    amendment: Mapped[Amendment]
+    amendment: Mapped[Small]
 
 
 class AmendmentRow(GuaranteeColumns, Row):
     """A guarantee of a privacy budget, from its first terms (number 0) on: old spends are repriced."""
 
     __tablename__ = "amendments"
-    __table_args__ = (Unique("grant_id", "number", name="one_amendment"),)
 
-    grant_id: Mapped[GrantId]
+    grant_id: Mapped[RowId]
     number: Mapped[Small]
 
 
@@ -109,14 +100,14 @@ class StreamRow(Row):
 
     __tablename__ = "streams"
 
-    grant_id: Mapped[int] = mapped_column(ForeignKey("grants.id"), index=True)
-    name: Mapped[str] = mapped_column(unique=True)
+    grant_id: Mapped[RowId]
+    name: Mapped[str]
     model: Mapped[str]
     hierarchy_hash: Mapped[str]
     calibration: Mapped[str]
     calendar: Mapped[str]
     document: Mapped[str]
-    hierarchy: Mapped[str] = mapped_column(server_default="[]")
+    hierarchy: Mapped[str]
     head: Mapped[str]
     n_events: Mapped[int]
 
@@ -128,13 +119,8 @@ class ReleaseRow(Row):
     """
 
     __tablename__ = "releases"
-    __table_args__ = (
-        Unique("stream_id", "period", "revision", name="one_release"),
-        Index("releases_by_step", "stream_id", "first_step"),
-        CheckConstraint("state IN ('RESERVED', 'DRAWN', 'PUBLISHED', 'VOID')", name="known_state"),
-    )
 
-    stream_id: Mapped[StreamId]
+    stream_id: Mapped[RowId]
     period: Mapped[str]
     revision: Mapped[Small]
     state: Mapped[str]
@@ -151,7 +137,7 @@ class ReleaseRow(Row):
     staged_hash: Mapped[str | None]
     published_name: Mapped[str | None]
     reason: Mapped[str | None]
-    amendment: Mapped[Amendment]
+    amendment: Mapped[Small]
     withdrawn: Mapped[str | None]
     compromised: Mapped[str | None]
 
@@ -160,9 +146,8 @@ class VintageRow(Row):
     """A new estimate of a published release, from measurements that are charged already: those of `basis`."""
 
     __tablename__ = "vintages"
-    __table_args__ = (Unique("release_id", "number", name="one_vintage"),)
 
-    release_id: Mapped[ReleaseId]
+    release_id: Mapped[RowId]
     number: Mapped[Small]
     basis: Mapped[str]
     staged_hash: Mapped[str]
@@ -174,13 +159,9 @@ class SpendRow(Row):
     """A spend of one of a release's generations, and its place there."""
 
     __tablename__ = "spends"
-    __table_args__ = (
-        Unique("release_id", "generation", "position", name="one_spend"),
-        Index("spends_by_step", "grant_id", "first_step"),
-    )
 
-    grant_id: Mapped[GrantId]
-    release_id: Mapped[ReleaseId]
+    grant_id: Mapped[RowId]
+    release_id: Mapped[RowId]
     generation: Mapped[Small]
     position: Mapped[Small]
     first_step: Mapped[int]
@@ -192,9 +173,8 @@ class EventRow(Row):
     """What happened to a stream, or to the release that period and revision name."""
 
     __tablename__ = "events"
-    __table_args__ = (Unique("stream_id", "number", name="one_event"),)
 
-    stream_id: Mapped[StreamId]
+    stream_id: Mapped[RowId]
     number: Mapped[int]
     at: Mapped[str]
     kind: Mapped[str]
@@ -202,7 +182,7 @@ class EventRow(Row):
     revision: Mapped[int | None] = mapped_column(Integer)
     body: Mapped[str]
     previous: Mapped[str]
-    hash: Mapped[str] = mapped_column(unique=True)
+    hash: Mapped[str]
 
 
 # Rows, typed by their tables: read, inserted, and read as the driver gives them where there are many.
@@ -236,35 +216,6 @@ def plain_rows(connection: Connection, query: Select[Columns]) -> Iterator[Colum
     return iter(cursor)
 
 
-def plain_batches(connection: Connection, query: Select[Columns], n_rows: int) -> Iterator[list[Columns]]:
-    """Yield the rows as `plain_rows` does, at most so many at once."""
-    found = plain_rows(connection, query)
-    return iter(lambda: list(islice(found, n_rows)), [])
-
-
-@contextmanager
-def any_text(connection: Connection) -> Iterator[None]:
-    """Make text that is not UTF-8 come as bytes instead of raising. Of SQLite: PostgreSQL keeps none."""
-    driver: Any = connection.connection.dbapi_connection
-    driver.text_factory = _text_or_bytes
-    try:
-        yield
-    finally:
-        driver.text_factory = str
-
-
-def is_undecodable(error: OperationalError | LedgerError) -> bool:
-    """Return whether SQLite's driver raised it for text that is not UTF-8."""
-    return "Could not decode to UTF-8" in str(error)
-
-
-def _text_or_bytes(raw: bytes) -> str | bytes:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return raw
-
-
 # Rows of streams and privacy budgets: found, held to a transaction's end, read as terms and written.
 
 LOCKED_STREAM = select(StreamRow).where(StreamRow.name == bindparam("stream")).with_for_update()
@@ -292,7 +243,7 @@ def find_stream(connection: Connection, stream: str) -> StreamRow | None:
     return one_row(connection, select(StreamRow).where(StreamRow.name == stream))
 
 
-def id_of(stream: str) -> ScalarSelect[int]:
+def id_of(stream: str | BindParameter[str]) -> ScalarSelect[int]:
     """Return the key of a stream, within a query; NULL, which equals nothing, for an unknown one."""
     return select(StreamRow.id).where(StreamRow.name == stream).scalar_subquery()
 
@@ -349,20 +300,11 @@ def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
 
 # Rows of releases: found, locked, and checked against a reservation and a state.
 
-Key = tuple[str, str, int]
-"""Stream, period and revision."""
-
 _RELEASE = select(ReleaseRow).where(
-    ReleaseRow.stream_id
-    == select(StreamRow.id).where(StreamRow.name == bindparam("stream")).scalar_subquery(),
+    ReleaseRow.stream_id == id_of(bindparam("stream")),
     ReleaseRow.period == bindparam("period"),
     ReleaseRow.revision == bindparam("revision"),
 )
-
-
-def describe(stream: str, period: str, revision: int | None) -> str:
-    """Return how messages name a release."""
-    return f"stream {stream!r}, period {period!r}, revision {revision}"
 
 
 def giving_up(period: str) -> str:
@@ -370,40 +312,35 @@ def giving_up(period: str) -> str:
     return f"give it up with `optstream withdraw --date {period} --reason WHY`"
 
 
-def find_row(connection: Connection, stream: str, period: str, revision: int) -> ReleaseRow | None:
+def find_row(connection: Connection, key: Key) -> ReleaseRow | None:
     """Return a release's row, or None."""
-    return one_row(connection, _RELEASE, stream=stream, period=period, revision=revision)
+    return one_row(connection, _RELEASE, **key._asdict())
 
 
-def lease_error(release: ReleaseRow, named: str) -> HeldError:
+def lease_error(release: ReleaseRow, key: Key) -> HeldError:
     """Return the error for a release that another run holds until its lease ends."""
     return HeldError(
-        f"another run ({release.owner}) holds {named} until {release.lease_until}: wait for it, "
+        f"another run ({release.owner}) holds {key} until {release.lease_until}: wait for it, "
         "or run again after that; if that run is gone and the time is far ahead, free it with `optstream "
         "ledger release-lease`",
         datetime.fromisoformat(release.lease_until),
     )
 
 
-def key_of(reservation: Reservation) -> Key:
-    """Return the release that a reservation is for."""
-    return reservation.stream, reservation.period, reservation.revision
-
-
 def locked_release(
     connection: Connection, key: Key, reservation: Reservation | None
 ) -> tuple[ReleaseRow, GrantRow]:
     """Return a release's row and its budget's, locked; refuse a reservation that is not the newest."""
-    check_key(*key)
-    _, grant = lock(connection, key[0])
-    release = find_row(connection, *key)
+    check_key(key)
+    _, grant = lock(connection, key.stream)
+    release = find_row(connection, key)
     if release is None:
-        raise LedgerError(f"{describe(*key)} is not in the ledger: reserve it first")
-    if reservation is not None and key_of(reservation) != key:
-        raise LedgerError(f"{describe(*key)}: the reservation is for {describe(*key_of(reservation))}")
+        raise LedgerError(f"{key} is not in the ledger: reserve it first")
+    if reservation is not None and reservation.key != key:
+        raise LedgerError(f"{key}: the reservation is for {reservation.key}")
     if reservation is not None and reservation.fencing_token != release.fence:
         raise LedgerError(
-            f"{describe(*key)} was taken over by another run ({release.owner}) while this one was away: "
+            f"{key} was taken over by another run ({release.owner}) while this one was away: "
             "stop here; what this run drew must be destroyed"
         )
     return release, grant
@@ -412,4 +349,4 @@ def locked_release(
 def require(key: Key, release: ReleaseRow, state: ReleaseState, action: str) -> None:
     """Raise LedgerError unless the release is in this state."""
     if release.state != state:
-        raise LedgerError(f"{describe(*key)} cannot be {action}: it is {release.state}, not {state}")
+        raise LedgerError(f"{key} cannot be {action}: it is {release.state}, not {state}")

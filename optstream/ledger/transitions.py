@@ -20,17 +20,22 @@ from optstream.ledger.accounting import (
 )
 from optstream.ledger.database import lease_time
 from optstream.ledger.hash_chain import append, move
-from optstream.ledger.records import LONGEST_LEASE, ReleaseState, Reservation, check_name, lease_end, stamp
+from optstream.ledger.records import (
+    LONGEST_LEASE,
+    Key,
+    ReleaseState,
+    Reservation,
+    check_name,
+    lease_end,
+    stamp,
+)
 from optstream.ledger.schema import (
     GrantRow,
-    Key,
     ReleaseRow,
     VintageRow,
-    describe,
     giving_up,
     id_of,
     insert_row,
-    key_of,
     lease_error,
     locked_release,
     require,
@@ -42,21 +47,18 @@ from optstream.privacy import Spend
 
 def void(
     connection: Connection,
-    stream: str,
-    period: str,
-    revision: int,
+    key: Key,
     reason: str,
     now: datetime,
     reservation: Reservation | None = None,
 ) -> None:
     """Give up a release that is RESERVED or DRAWN: it stays charged and is never drawn again."""
-    key = (stream, period, revision)
     check_name(reason, "reason of a VOID release")
     release, _ = locked_release(connection, key, reservation)
     if release.state == ReleaseState.VOID:
         return
     if release.state == ReleaseState.PUBLISHED:
-        raise LedgerError(f"{describe(*key)} is PUBLISHED and cannot be made VOID: readers have it")
+        raise LedgerError(f"{key} is PUBLISHED and cannot be made VOID: readers have it")
     give_up(connection, release, reason, now)
 
 
@@ -68,15 +70,13 @@ def give_up(
     move(connection, release, "void", now, **void, **columns)
 
 
-def withdraw(
-    connection: Connection, stream: str, period: str, revision: int, reason: str, now: datetime
-) -> None:
+def withdraw(connection: Connection, key: Key, reason: str, now: datetime) -> None:
     """Record that a PUBLISHED release leaves the catalogue; it stays charged.
 
     A release that is not published is made VOID instead. Repeating it changes nothing.
     """
     check_name(reason, "reason of a withdrawal")
-    release, _ = locked_release(connection, (stream, period, revision), None)
+    release, _ = locked_release(connection, key, None)
     if release.withdrawn is not None or release.state == ReleaseState.VOID:
         return
     if release.state == ReleaseState.PUBLISHED:
@@ -85,9 +85,7 @@ def withdraw(
         give_up(connection, release, reason, now)
 
 
-def compromise(
-    connection: Connection, stream: str, period: str, revision: int, reason: str, now: datetime
-) -> None:
+def compromise(connection: Connection, key: Key, reason: str, now: datetime) -> None:
     """Record that the noise of a release is known to others: its windows have lost everything.
 
     Every window that the release charges has an infinite loss, and nothing more is reserved or drawn in it. A
@@ -95,7 +93,7 @@ def compromise(
     the raw values. There is no refund and no way back. Repeating it changes nothing.
     """
     check_name(reason, "reason why noise is compromised")
-    release, _ = locked_release(connection, (stream, period, revision), None)
+    release, _ = locked_release(connection, key, None)
     if release.compromised is None:
         move(connection, release, "compromised", now, compromised=reason)
     if release.state == ReleaseState.DRAWN or release.drawing:
@@ -105,20 +103,16 @@ def compromise(
 def begin_draw(connection: Connection, reservation: Reservation, now: datetime) -> None:
     """Record that the first noise sample is about to be drawn; only once this has returned may it be."""
     now = lease_time(connection, now)
-    key = key_of(reservation)
+    key = reservation.key
     release, grant = locked_release(connection, key, reservation)
     require(key, release, ReleaseState.RESERVED, "drawn")
     if release.drawing:
-        raise LedgerError(
-            f"{describe(*key)}: this run began its draw already; a second one would not be free"
-        )
+        raise LedgerError(f"{key}: this run began its draw already; a second one would not be free")
     if release.lease_until <= stamp(now):
-        raise LedgerError(
-            f"{describe(*key)}: the lease ended at {release.lease_until}; renew it before the draw"
-        )
+        raise LedgerError(f"{key}: the lease ended at {release.lease_until}; renew it before the draw")
     if release.amendment != grant.amendment:
         raise LedgerError(
-            f"{describe(*key)} was planned under a privacy guarantee that was amended since: "
+            f"{key} was planned under a privacy guarantee that was amended since: "
             "run it again to make another plan"
         )
     _require_unknown_noise(connection, key, release, grant)
@@ -128,7 +122,7 @@ def begin_draw(connection: Connection, reservation: Reservation, now: datetime) 
 def call_off_draw(connection: Connection, reservation: Reservation, now: datetime) -> None:
     """Take `begin_draw` back: the owner knows that no sample was drawn since, and that none will be."""
     now = lease_time(connection, now)
-    key = key_of(reservation)
+    key = reservation.key
     release, _ = locked_release(connection, key, reservation)
     require(key, release, ReleaseState.RESERVED, "called off")
     if release.drawing:
@@ -144,8 +138,8 @@ def _require_unknown_noise(connection: Connection, key: Key, release: ReleaseRow
     # its own spends count twice, which does not matter: the test is whether anything lost everything
     if any(kept.loss.epsilon == inf for kept in losses_with(connection, grant, plan)):
         raise BudgetError(
-            f"{describe(*key)}: noise in its windows was compromised after it was reserved, and they lost "
-            f"everything: it is not drawn; {giving_up(key[1])}"
+            f"{key}: noise in its windows was compromised after it was reserved, and they lost "
+            f"everything: it is not drawn; {giving_up(key.period)}"
         )
 
 
@@ -163,22 +157,18 @@ def record_drawn(
     VOID and stays charged for its plan: the LedgerError that is returned is raised once this is durable.
     """
     check_name(measurements_hash, "measurements_hash of a release")
-    key = key_of(reservation)
+    key = reservation.key
     release, grant = locked_release(connection, key, reservation)
     if release.state == ReleaseState.DRAWN and release.measurements_hash == measurements_hash:
         return None
     require(key, release, ReleaseState.RESERVED, "recorded as drawn")
     if not release.drawing:
-        raise LedgerError(
-            f"{describe(*key)}: its draw was never begun in the ledger; call begin_draw before it"
-        )
+        raise LedgerError(f"{key}: its draw was never begun in the ledger; call begin_draw before it")
     reserved = charged_to_release(connection, release.id)
     if not outcome_is_covered(connection, grant, reserved, outcome):
         reason = "its draw would charge some window more than its plan did"
         give_up(connection, release, reason, now)
-        return LedgerError(
-            f"{describe(*key)} is VOID and stays charged for its plan: {reason}; fix the mechanism"
-        )
+        return LedgerError(f"{key} is VOID and stays charged for its plan: {reason}; fix the mechanism")
     columns: dict[str, object] = {
         "state": ReleaseState.DRAWN.value,
         "drawing": False,
@@ -194,16 +184,13 @@ def record_drawn(
 
 def record_staged(
     connection: Connection,
-    stream: str,
-    period: str,
-    revision: int,
+    key: Key,
     staged_hash: str,
     published_name: str,
     now: datetime,
     reservation: Reservation | None = None,
 ) -> None:
     """Record the bytes that a DRAWN release will be published as, which never change."""
-    key = (stream, period, revision)
     check_name(staged_hash, "staged_hash of a release")
     check_name(published_name, "published_name of a release")
     release, _ = locked_release(connection, key, reservation)
@@ -212,7 +199,7 @@ def record_staged(
         if (release.staged_hash, release.published_name) == staged:
             return
         raise LedgerError(
-            f"{describe(*key)} was staged as {release.published_name!r} already: the same measurements must "
+            f"{key} was staged as {release.published_name!r} already: the same measurements must "
             "give the same bytes; run the version and configuration that staged it"
         )
     require(key, release, ReleaseState.DRAWN, "staged")
@@ -221,20 +208,17 @@ def record_staged(
 
 def record_published(
     connection: Connection,
-    stream: str,
-    period: str,
-    revision: int,
+    key: Key,
     now: datetime,
     reservation: Reservation | None = None,
 ) -> None:
     """Record DRAWN -> PUBLISHED, once the catalogue lists the release, and end its lease."""
-    key = (stream, period, revision)
     release, _ = locked_release(connection, key, reservation)
     if release.state == ReleaseState.PUBLISHED:
         return
     require(key, release, ReleaseState.DRAWN, "published")
     if release.staged_hash is None:
-        raise LedgerError(f"{describe(*key)} cannot be published: nothing was recorded as staged")
+        raise LedgerError(f"{key} cannot be published: nothing was recorded as staged")
     # nobody holds it any more: a new estimate takes a lease of its own
     columns: dict[str, object] = {"state": ReleaseState.PUBLISHED.value, "lease_until": stamp(now)}
     move(connection, release, "published", now, **columns)
@@ -250,10 +234,10 @@ def renew(connection: Connection, reservation: Reservation, now: datetime, lease
         LedgerError: Another run has taken the release over, or it is neither RESERVED nor DRAWN.
     """
     now = lease_time(connection, now)
-    key = key_of(reservation)
+    key = reservation.key
     release, _ = locked_release(connection, key, reservation)
     if release.state not in (ReleaseState.RESERVED, ReleaseState.DRAWN):
-        raise LedgerError(f"{describe(*key)} is {release.state}: there is no lease to renew")
+        raise LedgerError(f"{key} is {release.state}: there is no lease to renew")
     until = max(release.lease_until, lease_end(now, lease))
     connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=until))
 
@@ -264,24 +248,22 @@ def end_lease(connection: Connection, reservation: Reservation, now: datetime) -
     Does nothing while a draw is open, and for a VOID release. No event is written.
     """
     now = lease_time(connection, now)
-    release, _ = locked_release(connection, key_of(reservation), reservation)
+    release, _ = locked_release(connection, reservation.key, reservation)
     if release.state != ReleaseState.VOID and not release.drawing:
         until = min(release.lease_until, stamp(now))
         connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=until))
 
 
-def release_lease(
-    connection: Connection, stream: str, period: str, revision: int, reason: str, now: datetime
-) -> None:
+def release_lease(connection: Connection, key: Key, reason: str, now: datetime) -> None:
     """End the lease of a run that will not come back, and refuse its later writes; an operator's decision.
 
     An unrecorded draw of that run counts as a death, as if the lease had ended by itself.
     """
-    key, now = (stream, period, revision), lease_time(connection, now)
+    now = lease_time(connection, now)
     check_name(reason, "reason why a lease is ended")
     release, _ = locked_release(connection, key, None)
     if release.state == ReleaseState.VOID:
-        raise LedgerError(f"{describe(*key)} is VOID: there is no lease to end")
+        raise LedgerError(f"{key} is VOID: there is no lease to end")
     until = min(release.lease_until, stamp(now))
     fence = release.fence + 1
     move(connection, release, "lease released", now, {"why": reason}, lease_until=until, fence=fence)
@@ -289,15 +271,12 @@ def release_lease(
 
 def adopt(
     connection: Connection,
-    stream: str,
-    period: str,
-    revision: int,
+    key: Key,
     owner: str,
     now: datetime,
     lease: timedelta,
 ) -> Reservation:
     """Take up a DRAWN release, to publish it; earlier reservations become stale. Charges nothing."""
-    key = (stream, period, revision)
     release, _ = locked_release(connection, key, None)
     require(key, release, ReleaseState.DRAWN, "adopted")
     return take_lease(connection, "adopted", key, release, owner, now, lease)
@@ -322,10 +301,10 @@ def take_lease(
     now = lease_time(connection, now)
     lasts = datetime.fromisoformat(release.lease_until) - now
     if timedelta(0) < lasts <= longest and release.owner != owner:
-        raise lease_error(release, describe(*key))
+        raise lease_error(release, key)
     until, fence = lease_end(now, lease), release.fence + 1
     move(connection, release, kind, now, owner=owner, lease_until=until, fence=fence)
-    return Reservation(*key, fence, release.redraws)
+    return Reservation(key, fence, release.redraws)
 
 
 # Vintages: new estimates of a PUBLISHED release from measurements that were charged already. They cost
@@ -351,9 +330,7 @@ _COLUMNS = [getattr(VintageRow, name) for name in Vintage.__dataclass_fields__]
 
 def revise(
     connection: Connection,
-    stream: str,
-    period: str,
-    revision: int,
+    key: Key,
     owner: str,
     now: datetime,
     lease: timedelta,
@@ -364,7 +341,6 @@ def revise(
     that ran ahead, and holds nobody off: no noise is drawn under this reservation, and of two owners the
     later one alone can write.
     """
-    key = (stream, period, revision)
     release, _ = locked_release(connection, key, None)
     _require_shown(connection, key, release)
     return take_lease(connection, "revising", key, release, owner, now, lease, longest=LONGEST_LEASE)
@@ -380,7 +356,7 @@ def record_vintage(connection: Connection, reservation: Reservation, vintage: Vi
             "a vintage that is recorded has a number of at least 1 and is not yet published; "
             f"got number {number!r}"
         )
-    key = key_of(reservation)
+    key = reservation.key
     release, _ = locked_release(connection, key, reservation)
     _require_shown(connection, key, release)
     known = list(of_release(connection, release.id))
@@ -388,7 +364,7 @@ def record_vintage(connection: Connection, reservation: Reservation, vintage: Vi
         return
     if known and known[-1].number >= number:
         raise LedgerError(
-            f"{describe(*key)} has vintage {known[-1].number} already: a new estimate takes the next number"
+            f"{key} has vintage {known[-1].number} already: a new estimate takes the next number"
         )
     insert_row(connection, VintageRow, release_id=release.id, **vars(vintage))
     body = {"vintage": number} | {name: value for name, value in vars(vintage).items() if name != "number"}
@@ -399,11 +375,11 @@ def record_vintage_published(
     connection: Connection, reservation: Reservation, number: int, now: datetime
 ) -> None:
     """Record that the catalogue lists a staged vintage, and end the lease."""
-    key = key_of(reservation)
+    key = reservation.key
     release, _ = locked_release(connection, key, reservation)
     known = {vintage.number: vintage for vintage in of_release(connection, release.id)}
     if number not in known:
-        raise LedgerError(f"{describe(*key)} has no vintage {number} that was staged: nothing is published")
+        raise LedgerError(f"{key} has no vintage {number} that was staged: nothing is published")
     if known[number].published:
         return
     this = (VintageRow.release_id == release.id, VintageRow.number == number)
@@ -428,7 +404,7 @@ def _require_shown(connection: Connection, key: Key, release: ReleaseRow) -> Non
         if connection.execute(newer.limit(1)).one_or_none() is not None:
             what = "restated"
     if what is not None:
-        raise LedgerError(f"{describe(*key)} gets no new estimate: it is {what}")
+        raise LedgerError(f"{key} gets no new estimate: it is {what}")
 
 
 def of_release(connection: Connection, release_id: int) -> Iterator[Vintage]:

@@ -1,13 +1,14 @@
 """Checking the ledger against itself: the chain is recomputed and every row replayed from its events."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from sqlite3 import OperationalError
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Engine, Select, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Engine, func, or_, select
+from sqlalchemy.orm import InstrumentedAttribute
 
 from optstream.errors import LedgerError, OptStreamError
 from optstream.ledger.accounting import (
@@ -20,8 +21,8 @@ from optstream.ledger.accounting import (
     lines_of,
 )
 from optstream.ledger.database import reading
-from optstream.ledger.hash_chain import GENESIS, HASHED, PlainEvent, hashes_of
-from optstream.ledger.records import Entries, StreamTerms, continues, trees_of_event
+from optstream.ledger.hash_chain import GENESIS, HASHED, PlainEvent, hash_of
+from optstream.ledger.records import Entries, Key, StreamTerms, continues, trees_of_event
 from optstream.ledger.schema import (
     AmendmentRow,
     EventRow,
@@ -31,139 +32,188 @@ from optstream.ledger.schema import (
     SpendRow,
     StreamRow,
     VintageRow,
-    any_text,
-    describe,
     event_body,
-    is_undecodable,
-    plain_batches,
     plain_rows,
     read_rows,
     terms_of,
 )
 from optstream.ledger.terms import OF_GRANT
 
-# Checking a stream's chain of events, and its terms, releases, spends and vintages against it.
-
-_PLAIN_EVENTS: Select[PlainEvent] = select(*(getattr(EventRow, name) for name in (*HASHED, "hash")))
-EventColumns = dict[str, object]
+Body = dict[str, object]
 """The columns of an event with their new values, of any type, as they were read."""
-Named = tuple[str, int | None]
-"""Period and revision, as an event has them."""
-Generation = tuple[str, int | None, object]
-"""Period, revision, generation of its spends."""
-VintageColumns = dict[tuple[str, int | None, object], EventColumns]
-"""The columns of each vintage by the events, by period, revision and number."""
-EVENTS_AT_ONCE = 200
-NOTHING_RESERVED = -(2**62)
+Place = tuple[object, ...]
+"""Period and revision, as an event has them; with a third, the number of a vintage, or of a generation."""
 
-RecordedGuarantees = dict[tuple[object, object], list[object]]
-"""Each privacy guarantee by the events, by privacy budget and number."""
+
+def _names(table: type[Row], *without: str) -> list[str]:
+    return [column.name for column in table.__table__.columns if column.name not in ("id", *without)]
+
+
+def _columns(table: type[Row], names: Iterable[str]) -> list[InstrumentedAttribute[object]]:
+    return [getattr(table, name) for name in names]
+
+
+# a renewed lease leaves no event
+OF_RELEASE = _names(ReleaseRow, "stream_id", "period", "revision", "lease_until")
+OF_VINTAGE = _names(VintageRow, "release_id", "number")
+NOTHING_RESERVED = -(2**62)
 
 
 @dataclass
-class EventRecord:
-    """The contents of a stream's events: columns of releases, hashes of spends, and the list of trees in
-    force.
+class Account:
+    """A privacy budget's spends in force, their longest and number, and the guarantees by the events.
 
-    `tree_problems` are events that changed the tree of a reserved step without an amendment.
+    A guarantee is named by the budget and its number.
     """
 
-    releases: dict[Named, EventColumns] = field(default_factory=dict)
-    spends: dict[Generation, object] = field(default_factory=dict)
-    vintages: VintageColumns = field(default_factory=dict)
-    guarantees: RecordedGuarantees = field(default_factory=dict)
-    terms: EventColumns | None = None
+    history: History = field(default_factory=History)
+    longest: int = 0
+    n_spends: int = 0
+    guarantees: dict[Place, list[object]] = field(default_factory=dict)
+
+
+@dataclass
+class StreamCheck:
+    """A stream against its events, which are replayed first: columns of releases, hashes of spends, trees."""
+
+    connection: Connection
+    stream: StreamRow
+    account: Account
+    releases: dict[Place, Body] = field(default_factory=dict)
+    spends: dict[Place, object] = field(default_factory=dict)
+    vintages: dict[Place, Body] = field(default_factory=dict)
+    terms: Body | None = None
     trees: Entries | None = None
     reserved_until: int = NOTHING_RESERVED
     tree_problems: list[int] = field(default_factory=list)
 
+    def problems(self) -> Iterator[str]:
+        """Yield what does not fit in the stream by itself, and charge its spends to the account."""
+        yield from self._chain()
+        named = select(ReleaseRow.period, ReleaseRow.revision).where(ReleaseRow.stream_id == self.stream.id)
+        vintages = named.join(VintageRow, ReleaseRow.id == VintageRow.release_id)
+        vintages = vintages.add_columns(VintageRow.number, *_columns(VintageRow, OF_VINTAGE))
+        vintages = vintages.order_by(VintageRow.release_id, VintageRow.number)
+        found = plain_rows(self.connection, vintages)
+        yield from self._rows(found, 3, OF_VINTAGE, self.vintages)
+        releases = named.add_columns(*_columns(ReleaseRow, OF_RELEASE))
+        releases = releases.order_by(ReleaseRow.first_step, ReleaseRow.id)
+        yield from self._rows(plain_rows(self.connection, releases), 2, OF_RELEASE, self.releases)
+        yield from self._spends()
 
-def chain_problems(connection: Connection, stream: StreamRow, record: EventRecord) -> Iterator[str]:
-    """Recompute a stream's chain; fill in what its events say."""
-    before, expected = GENESIS, 0
-    of_stream = _PLAIN_EVENTS.where(EventRow.stream_id == stream.id).order_by(EventRow.number)
-    for rows in plain_batches(connection, of_stream, EVENTS_AT_ONCE):
-        yield from _link_problems(stream.name, rows, before, expected)
-        before, expected = _after(rows[-1], expected + len(rows) - 1)
-        _replay(rows, record)
-    if (stream.head, stream.n_events) != (before, expected):
-        yield f"stream {stream.name!r}: its last event is not the one that its row names"
-    for number in record.tree_problems:
-        yield (
-            f"stream {stream.name!r}, event {number}: changes the hierarchy of days that were reserved "
-            "before it, and is no amendment"
-        )
-    terms = readable_terms(connection, stream)
-    if terms is None or not _records(record.terms, terms):
-        yield f"stream {stream.name!r}: its terms are not those that its events record"
+    def _chain(self) -> Iterator[str]:
+        """Recompute the chain of events, and replay them."""
+        name, before, expected = self.stream.name, GENESIS, 0
+        events = select(*_columns(EventRow, (*HASHED, "hash"))).where(EventRow.stream_id == self.stream.id)
+        for event in plain_rows(self.connection, events.order_by(EventRow.number)):
+            previous, number, *_, found = event
+            if number != expected:
+                missing = f"event {expected} should be here; events are missing or out of order"
+                yield f"stream {name!r}, event {number}: {missing}"
+            if previous != before:
+                yield f"stream {name!r}, event {number}: does not follow the event before it"
+            if found != hash_of(name, event):
+                yield f"stream {name!r}, event {number}: was changed after it was written"
+            # SQLite keeps text among numbers
+            before, expected = found, (number if isinstance(number, int) else expected) + 1
+            # a list in the place of a name names nothing, and its row is missed below
+            try:
+                self._replay(event)
+            except (TypeError, ValueError, KeyError):
+                continue
+        if (self.stream.head, self.stream.n_events) != (before, expected):
+            yield f"stream {name!r}: its last event is not the one that its row names"
+        for number in self.tree_problems:
+            changes = "changes the hierarchy of days that were reserved before it, and is no amendment"
+            yield f"stream {name!r}, event {number}: {changes}"
+        terms = readable_terms(self.connection, self.stream)
+        if terms is None or not _records(self.terms, terms):
+            yield f"stream {name!r}: its terms are not those that its events record"
 
-
-def _link_problems(name: str, rows: Sequence[PlainEvent], before: str, expected: int) -> Iterator[str]:
-    """Yield what breaks the chain in consecutive rows. before, expected: hash before, number of the first."""
-    computed = hashes_of(name, rows)
-    previous, numbers, *_, found = zip(*rows, strict=True)
-    is_linked = previous == (before, *found[:-1]) and numbers == tuple(range(expected, expected + len(rows)))
-    if is_linked and found == tuple(computed):
-        return
-    for row, digest in zip(rows, computed, strict=True):
-        place = f"stream {name!r}, event {row[1]}"
-        if row[1] != expected:
-            yield f"{place}: event {expected} should be here; events are missing or out of order"
-        if row[0] != before:
-            yield f"{place}: does not follow the event before it"
-        if row[-1] != digest:
-            yield f"{place}: was changed after it was written"
-        before, expected = _after(row, expected)
-
-
-def _after(row: PlainEvent, expected: int) -> tuple[str, int]:
-    """Return the hash before the next event, and its number. SQLite keeps text among numbers."""
-    return row[-1], (row[1] if isinstance(row[1], int) else expected) + 1
-
-
-def _replay(rows: Sequence[PlainEvent], record: EventRecord) -> None:
-    """Add consecutive events to the record of those before them."""
-    release: Named | None = None
-    stated: EventColumns = {}
-    for _, event, _, kind, period, revision, text, _ in rows:
+    def _replay(self, event: PlainEvent) -> None:
+        """Add an event to the record of those before it."""
+        _, number, _, kind, period, revision, text, _ = event
         try:
             body = orjson.loads(text)
         except ValueError:
             body = {}
         if type(body) is not dict:
             body = {}
-        try:
-            if period is None:
-                record.terms = body
-                number = body.get("amendment", 0)
-                record.guarantees[body.get("grant"), number] = [body.get(name) for name in GUARANTEE_COLUMNS]
-                _replay_trees(event, kind, body, record)
-                continue
-            if "vintage" in body:
-                record.vintages.setdefault((period, revision, body["vintage"]), {}).update(body)
-                continue
-            # a release's events mostly follow each other
-            if (period, revision) != release:
-                release = period, revision
-                stated = record.releases.setdefault(release, body)
+        if period is None:
+            self.terms = body
+            named = body.get("grant"), body.get("amendment", 0)
+            self.account.guarantees[named] = [body.get(name) for name in GUARANTEE_COLUMNS]
+            trees = trees_of_event(body)
+            # until something is reserved, terms may be any
+            is_kept = kind == "amended" or self.trees is None or self.reserved_until == NOTHING_RESERVED
+            if not is_kept and not continues(self.trees or (), trees, self.reserved_until):
+                self.tree_problems.append(number)
+            self.trees = trees
+        elif "vintage" in body:
+            self.vintages.setdefault((period, revision, body["vintage"]), {}).update(body)
+        else:
+            # events from before there were amendments do not say it
+            stated = self.releases.setdefault((period, revision), {"amendment": 0})
             stated |= body
             if "n_steps" in body:
-                record.reserved_until = max(record.reserved_until, body["first_step"] + body["n_steps"])
+                self.reserved_until = max(self.reserved_until, body["first_step"] + body["n_steps"])
             if "spends_hash" in body:
-                record.spends[period, revision, body.get("generation", 0)] = body["spends_hash"]
-        except (TypeError, ValueError, KeyError):
-            # a list in the place of a name names nothing, and its row is missed below
-            continue
+                self.spends[period, revision, body.get("generation", 0)] = body["spends_hash"]
 
+    def _rows(
+        self,
+        rows: Iterator[tuple[object, ...]],
+        n_named: int,
+        names: Sequence[str],
+        recorded: dict[Place, Body],
+    ) -> Iterator[str]:
+        """Yield what differs between rows, of which `n_named` columns name the row, and their events."""
+        for row in rows:
+            place, values = row[:n_named], row[n_named:]
+            stated = recorded.pop(place, None)
+            if stated is None:
+                yield f"{self._named(place)}: no event tells of it"
+                continue
+            # a driver may give 0 and 1 for false and true; they are equal
+            if tuple(map(stated.get, names)) != values:
+                pairs = zip(names, values, strict=True)
+                differing = ", ".join(name for name, value in pairs if stated.get(name) != value)
+                yield f"{self._named(place)}: differs from what its events record in {differing}"
+        for place in recorded:
+            yield f"{self._named(place)}: its events are there, its row is gone"
 
-def _replay_trees(event: int, kind: str, body: EventColumns, record: EventRecord) -> None:
-    """Take the list of trees of an event about the stream's terms, and judge its change."""
-    trees = trees_of_event(body)
-    # until something is reserved, terms may be any
-    is_kept = kind == "amended" or record.trees is None or record.reserved_until == NOTHING_RESERVED
-    if not is_kept and not continues(record.trees or (), trees, record.reserved_until):
-        record.tree_problems.append(event)
-    record.trees = trees
+    def _named(self, place: Sequence[object]) -> str:
+        return ", vintage ".join([str(Key._make((self.stream.name, *place[:2]))), *map(str, place[2:])])
+
+    def _spends(self) -> Iterator[str]:
+        """Compare every generation of spends with its recorded hash; charge the one in force if it agrees."""
+        of_release = (ReleaseRow.period, ReleaseRow.revision, ReleaseRow.generation, ReleaseRow.amendment)
+        query = (
+            select(SpendRow.release_id, SpendRow.generation, SpendRow.grant_id, *of_release)
+            .add_columns(*_columns(SpendRow, COLUMNS))
+            .join(ReleaseRow, SpendRow.release_id == ReleaseRow.id)
+            .where(ReleaseRow.stream_id == self.stream.id)
+            # in the order of indexes, so that SQLite sorts nothing
+            .order_by(ReleaseRow.first_step, ReleaseRow.id, SpendRow.generation, SpendRow.position)
+        )
+        by_plan = groupby(plain_rows(self.connection, query), key=itemgetter(0, 1, 2))
+        for (_, generation, grant_id), group in by_plan:
+            rows = list(group)
+            *place, in_force, amendment = rows[0][3:7]
+            plan = [row[7:] for row in rows]
+            self.account.n_spends += len(plan)
+            digest = self.spends.pop((*place, generation), None)
+            if digest != hash_of_lines(grant_id, lines_of(plan)) or not _are_numbered(plan):
+                yield f"{self._named(place)}: its spends are not those of its events"
+                continue
+            self.account.longest = max(self.account.longest, *(n_steps for _, _, n_steps, _ in plan))
+            if generation == in_force:
+                for position, first_step, _, document in plan:
+                    self.account.history.add(position, first_step, document, amendment)
+        nothing = hash_of_lines(self.stream.grant_id, "")
+        for place, digest in self.spends.items():
+            if digest != nothing:
+                yield f"{self._named(place[:2])}: its spends are gone"
 
 
 def readable_terms(connection: Connection, stream: StreamRow) -> StreamTerms | None:
@@ -174,120 +224,12 @@ def readable_terms(connection: Connection, stream: StreamRow) -> StreamTerms | N
         return None
 
 
-def _records(body: EventColumns | None, terms: StreamTerms) -> bool:
+def _records(body: Body | None, terms: StreamTerms) -> bool:
     """Return whether the last event about a stream's terms records these."""
     expected = event_body(terms, 0)
     # some that not every stream's terms have: a row that lacks them where the event has them was edited
     names = {*expected, "hierarchy", "own_alpha", "stream_share", "delta", "rho"} - {"amendment"}
     return body is not None and all(body.get(name) == expected.get(name) for name in names)
-
-
-# Checking a stream's releases, spends and vintages against its events.
-
-# a renewed lease leaves no event
-REPLAYED = tuple(
-    column.name
-    for column in ReleaseRow.__table__.columns
-    if column.name not in ("id", "stream_id", "period", "revision", "lease_until")
-)
-GENERATION, AMENDMENT = REPLAYED.index("generation"), REPLAYED.index("amendment")
-
-PlainGeneration = tuple[int, int, int, int, int, int, str]
-"""Release, generation and privacy budget of a spend; then as `PlainSpend`."""
-_PLAIN_SPEND = [getattr(SpendRow, name) for name in COLUMNS]
-OF_VINTAGE = ("basis", "staged_hash", "published_name", "published")
-_OF_VINTAGE = [getattr(VintageRow, name) for name in OF_VINTAGE]
-_replayed = itemgetter(*REPLAYED)
-_generation = itemgetter(0, 1, 2)
-_n_steps = itemgetter(2)
-
-
-@dataclass
-class Account:
-    """The spends in force of a privacy budget, their longest and number, and the recorded guarantees."""
-
-    history: History = field(default_factory=History)
-    longest: int = 0
-    n_spends: int = 0
-    recorded_guarantees: RecordedGuarantees = field(default_factory=dict)
-
-
-def release_problems(
-    connection: Connection, stream: StreamRow, record: EventRecord, account: Account
-) -> Iterator[str]:
-    """Yield each difference of releases or spends from the events; charge the spends to `account`."""
-    rows = yield from _releases(connection, stream, record.releases)
-    yield from _spends(connection, stream, rows, record.spends, account)
-
-
-def _releases(
-    connection: Connection, stream: StreamRow, replayed: dict[Named, EventColumns]
-) -> Generator[str, None, list[tuple[int, str, int, int, int]]]:
-    """Compare the stream's releases with their events; return the columns that name their spends."""
-    found = []
-    columns = [getattr(ReleaseRow, name) for name in REPLAYED]
-    query = select(ReleaseRow.id, ReleaseRow.period, ReleaseRow.revision, *columns).where(
-        ReleaseRow.stream_id == stream.id
-    )
-    query = query.order_by(ReleaseRow.first_step, ReleaseRow.id)
-    for row in plain_rows(connection, query):
-        release_id, period, revision = row[:3]
-        values = row[3:]
-        found.append((release_id, period, revision, values[GENERATION], values[AMENDMENT]))
-        stated = replayed.pop((period, revision), None)
-        if stated is None:
-            yield f"{describe(stream.name, period, revision)}: no event tells of it"
-            continue
-        # events from before there were amendments do not say it
-        stated.setdefault("amendment", 0)
-        # a driver may give 0 and 1 for false and true; they are equal
-        try:
-            recorded = _replayed(stated)
-        except KeyError:
-            recorded = tuple(map(stated.get, REPLAYED))
-        if recorded != values:
-            differing = [
-                name
-                for name, value, found_value in zip(REPLAYED, recorded, values, strict=True)
-                if value != found_value
-            ]
-            named = describe(stream.name, period, revision)
-            yield f"{named}: differs from what its events record in {', '.join(differing)}"
-    for key in replayed:
-        yield f"{describe(stream.name, *key)}: its events are there, its row is gone"
-    return found
-
-
-def _spends(
-    connection: Connection,
-    stream: StreamRow,
-    rows: list[tuple[int, str, int, int, int]],
-    recorded: dict[Generation, object],
-    account: Account,
-) -> Iterator[str]:
-    """Compare every generation of spends with its recorded hash; charge the one in force if they agree."""
-    nothing = hash_of_lines(stream.grant_id, "")
-    releases_read = {row[0]: row[1:] for row in rows}
-    for (release_id, generation, grant_id), group in groupby(
-        _spend_rows(connection, stream), key=_generation
-    ):
-        if release_id not in releases_read:
-            # of another kind, as text; its spends are strays
-            continue
-        period, revision, in_force, amendment = releases_read[release_id]
-        plan = [row[3:] for row in group]
-        account.n_spends += len(plan)
-        digest = recorded.pop((period, revision, generation), None)
-        if digest != hash_of_lines(grant_id, lines_of(plan)) or not _are_numbered(plan):
-            yield f"{describe(stream.name, period, revision)}: its spends are not those of its events"
-            continue
-        account.longest = max(account.longest, *map(_n_steps, plan))
-        if generation == in_force:
-            for position, first_step, _, document in plan:
-                account.history.add(position, first_step, document, amendment)
-    for key, digest in recorded.items():
-        if digest != nothing:
-            yield f"{describe(stream.name, *key[:2])}: its spends are gone"
 
 
 def _are_numbered(plan: Sequence[PlainSpend]) -> bool:
@@ -300,99 +242,6 @@ def _are_numbered(plan: Sequence[PlainSpend]) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _spend_rows(connection: Connection, stream: StreamRow) -> Iterator[PlainGeneration]:
-    # in the order of indexes, so that SQLite sorts nothing
-    order = (ReleaseRow.first_step, ReleaseRow.id, SpendRow.generation, SpendRow.position)
-    query: Select[PlainGeneration] = (
-        select(SpendRow.release_id, SpendRow.generation, SpendRow.grant_id, *_PLAIN_SPEND)
-        .join(ReleaseRow, SpendRow.release_id == ReleaseRow.id)
-        .where(ReleaseRow.stream_id == stream.id)
-        .order_by(*order)
-    )
-    return plain_rows(connection, query)
-
-
-def vintage_problems(connection: Connection, stream: StreamRow, recorded: VintageColumns) -> Iterator[str]:
-    """Yield what differs between a stream's vintages and what its events record of them."""
-    left = dict(recorded)
-    query = (
-        select(ReleaseRow.period, ReleaseRow.revision, VintageRow.number, *_OF_VINTAGE)
-        .join(ReleaseRow, ReleaseRow.id == VintageRow.release_id)
-        .where(ReleaseRow.stream_id == stream.id)
-        .order_by(VintageRow.release_id, VintageRow.number)
-    )
-    for period, revision, number, *values in plain_rows(connection, query):
-        named = f"{describe(stream.name, period, revision)}, vintage {number}"
-        stated = left.pop((period, revision, number), None)
-        if stated is None:
-            yield f"{named}: no event tells of it"
-            continue
-        differing = [
-            name for name, value in zip(OF_VINTAGE, values, strict=True) if stated.get(name) != value
-        ]
-        if differing:
-            yield f"{named}: differs from what its events record in {', '.join(differing)}"
-    for key in left:
-        yield f"{describe(stream.name, *key[:2])}, vintage {key[2]}: its events are there, its row is gone"
-
-
-OWNED = (
-    (ReleaseRow, ReleaseRow.stream_id, StreamRow),
-    (EventRow, EventRow.stream_id, StreamRow),
-    (VintageRow, VintageRow.release_id, ReleaseRow),
-    (AmendmentRow, AmendmentRow.grant_id, GrantRow),
-)
-"""Tables, and whose their rows are."""
-
-
-def problems(connection: Connection) -> Iterator[str]:
-    """Yield everything that does not fit, in words; nothing if the ledger is whole. Memory: one stream."""
-    n_spends = 0
-    for grant in read_rows(connection, select(GrantRow).order_by(GrantRow.name)):
-        account = Account()
-        members = select(StreamRow).where(StreamRow.grant_id == grant.id).order_by(StreamRow.name)
-        for stream in read_rows(connection, members):
-            yield from stream_problems(connection, stream, account)
-        yield from grant_problems(connection, grant, account)
-        n_spends += account.n_spends
-    yield from stray_problems(connection, n_spends)
-
-
-def stream_problems(connection: Connection, stream: StreamRow, account: Account) -> Iterator[str]:
-    """Yield what does not fit in a stream by itself; its spends are entered into the account."""
-    record = EventRecord(guarantees=account.recorded_guarantees)
-    yield from chain_problems(connection, stream, record)
-    yield from vintage_problems(connection, stream, record.vintages)
-    yield from release_problems(connection, stream, record, account)
-
-
-def stray_problems(connection: Connection, n_spends: int) -> Iterator[str]:
-    """Yield rows whose owner is not there, which were not read above; `n_spends` were."""
-    for owner in (GrantRow, StreamRow, ReleaseRow):
-        # in a table that was replaced; and a NULL hides what is missing
-        if _count(connection, owner, owner.id.is_(None)):
-            yield f"some {owner.__tablename__} have no number, so what belongs to them cannot be told"
-    grant_id = StreamRow.grant_id
-    query = select(StreamRow.name).where(or_(grant_id.is_(None), grant_id.not_in(select(GrantRow.id))))
-    for name in connection.execute(query).scalars():
-        yield f"stream {name!r}: its privacy budget is missing"
-    for table, key, owner in OWNED:
-        # one after the other, for together they are in no index
-        strays = _count(connection, table, key.not_in(select(owner.id)))
-        strays += _count(connection, table, key.is_(None))
-        if strays:
-            yield f"{strays} {table.__tablename__} belong to no row of {owner.__tablename__}"
-    strays = _count(connection, SpendRow) - n_spends
-    if strays > 0:
-        yield f"{strays} spends belong to no release of a stream with a privacy budget"
-    elif strays:
-        yield "some spends were met twice: rows of privacy budgets, streams or releases are there twice"
-
-
-def _count(connection: Connection, table: type[Row], *conditions: ColumnElement[bool]) -> int:
-    return connection.execute(select(func.count()).select_from(table).where(*conditions)).scalar_one()
 
 
 def grant_problems(connection: Connection, grant: GrantRow, account: Account) -> Iterator[str]:
@@ -416,17 +265,26 @@ def grant_problems(connection: Connection, grant: GrantRow, account: Account) ->
     if not _guarantees_as_recorded(grant, kept, account):
         yield f"{budget}: its privacy guarantees are not those in the events of its streams"
         return
-    yield from _windows(connection, grant, account.history)
+    try:
+        costs = account.history.costs(guarantees_of(connection, grant))
+    except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
+        yield f"{budget}: some of its spends cannot be read, so its windows have no price"
+        return
+    for number, model, cost in costs:
+        if cost.epsilon > model.budget:
+            allows = f", which privacy guarantee {number} allows: days in it were released under that"
+            yield (
+                f"{budget}: the window from step {cost.first_step} costs {cost.epsilon}, "
+                f"more than {model.budget}{allows if grant.amendment else ''}"
+            )
 
 
-def _guarantees_as_recorded(grant: GrantRow, found: Sequence[AmendmentRow], account: Account) -> bool:
+def _guarantees_as_recorded(grant: GrantRow, found: Iterable[AmendmentRow], account: Account) -> bool:
     """Return whether the guarantees that price spends (found: amendments) are those of the events."""
-    kept: dict[object, list[object]] = {
+    kept: dict[object, object] = {
         row.number: [getattr(row, name) for name in GUARANTEE_COLUMNS] for row in found
     }
-    recorded = {
-        number: stated for (name, number), stated in account.recorded_guarantees.items() if name == grant.name
-    }
+    recorded = {number: stated for (name, number), stated in account.guarantees.items() if name == grant.name}
     if sorted(row.number for row in found) != list(range(grant.amendment + 1)):
         return False
     relied_on = set(account.history.amendments)
@@ -439,22 +297,49 @@ def _guarantees_as_recorded(grant: GrantRow, found: Sequence[AmendmentRow], acco
     )
 
 
-def _windows(connection: Connection, grant: GrantRow, history: History) -> Iterator[str]:
-    """Yield which privacy guarantee is broken in a window with a step of its plans, by all spends."""
-    budget = f"privacy budget {grant.name!r}"
-    try:
-        costs = history.costs(guarantees_of(connection, grant))
-    except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
-        yield f"{budget}: some of its spends cannot be read, so its windows have no price"
-        return
-    for number, guarantee, cost in costs:
-        if cost.epsilon > guarantee.budget:
-            problem = (
-                f"{budget}: the window from step {cost.first_step} costs {cost.epsilon}, "
-                f"more than {guarantee.budget}"
-            )
-            kept = f", which privacy guarantee {number} allows: days in it were released under that"
-            yield problem + (kept if grant.amendment else "")
+def stray_problems(connection: Connection, n_spends: int) -> Iterator[str]:
+    """Yield rows whose owner is not there, which were not read above; `n_spends` were."""
+    for owner in (GrantRow, StreamRow, ReleaseRow):
+        # in a table that was replaced; and a NULL hides what is missing
+        if _count(connection, owner, owner.id.is_(None)):
+            yield f"some {owner.__tablename__} have no number, so what belongs to them cannot be told"
+    grant_id = StreamRow.grant_id
+    query = select(StreamRow.name).where(or_(grant_id.is_(None), grant_id.not_in(select(GrantRow.id))))
+    for name in connection.execute(query).scalars():
+        yield f"stream {name!r}: its privacy budget is missing"
+    for table, key, owner in (
+        (ReleaseRow, ReleaseRow.stream_id, StreamRow),
+        (EventRow, EventRow.stream_id, StreamRow),
+        (VintageRow, VintageRow.release_id, ReleaseRow),
+        (AmendmentRow, AmendmentRow.grant_id, GrantRow),
+    ):
+        # one after the other, for together they are in no index
+        strays = _count(connection, table, key.not_in(select(owner.id)))
+        strays += _count(connection, table, key.is_(None))
+        if strays:
+            yield f"{strays} {table.__tablename__} belong to no row of {owner.__tablename__}"
+    strays = _count(connection, SpendRow) - n_spends
+    if strays > 0:
+        yield f"{strays} spends belong to no release of a stream with a privacy budget"
+    elif strays:
+        yield "some spends were met twice: rows of privacy budgets, streams or releases are there twice"
+
+
+def _count(connection: Connection, table: type[Row], *conditions: ColumnElement[bool]) -> int:
+    return connection.execute(select(func.count()).select_from(table).where(*conditions)).scalar_one()
+
+
+def problems(connection: Connection) -> Iterator[str]:
+    """Yield everything that does not fit, in words; nothing if the ledger is whole. Memory: one stream."""
+    n_spends = 0
+    for grant in read_rows(connection, select(GrantRow).order_by(GrantRow.name)):
+        account = Account()
+        members = select(StreamRow).where(StreamRow.grant_id == grant.id).order_by(StreamRow.name)
+        for stream in read_rows(connection, members):
+            yield from StreamCheck(connection, stream, account).problems()
+        yield from grant_problems(connection, grant, account)
+        n_spends += account.n_spends
+    yield from stray_problems(connection, n_spends)
 
 
 def verify(engine: Engine) -> list[str]:
@@ -463,7 +348,20 @@ def verify(engine: Engine) -> list[str]:
         with reading(engine) as connection:
             return list(problems(connection))
     except (OperationalError, LedgerError) as error:
-        if not is_undecodable(error):
+        if "Could not decode to UTF-8" not in str(error):
             raise
-    with reading(engine) as connection, any_text(connection):
-        return list(problems(connection))
+    with reading(engine) as connection:
+        driver = connection.connection.driver_connection
+        assert driver is not None
+        driver.text_factory = _text_or_bytes
+        try:
+            return list(problems(connection))
+        finally:
+            driver.text_factory = str
+
+
+def _text_or_bytes(raw: bytes) -> str | bytes:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw

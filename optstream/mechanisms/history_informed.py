@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain
 from numbers import Real
 from typing import Any, ClassVar, Literal
@@ -14,22 +14,15 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.least_squares import consistent
+from optstream.estimation.least_squares import BoundRule, consistent
+from optstream.estimation.problem import LeastSquares, least_squares
 from optstream.history.blocks import BlockHistory
 from optstream.history.changed_tree import GUESSED, carried_levels, guesses, refined
-from optstream.history.count_draws import count_draws
-from optstream.history.counts import (
-    fit_counts,
-    published_counts,
-    seen_counts,
-    shared_fit,
-    typical_above,
-)
+from optstream.history.counts import fit_counts, published_counts, seen_counts, tree_above, typical_above
 from optstream.history.filter import (
     NEAR_DAYS,
     FilterState,
     Histories,
-    PeriodErrors,
     around,
     fit_tree,
     nothing_measured,
@@ -41,7 +34,7 @@ from optstream.history.posterior import Seen
 from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, Component, constant
 from optstream.measurement.blocks import BLOCKS, DriftingBlocks, drifting_blocks, measure_blocks
 from optstream.measurement.priced import LinearSpend
-from optstream.mechanisms.base import Mechanism, OnlineMechanism, SeriesMechanism, memory_of, own_state
+from optstream.mechanisms.base import Mechanism, SeriesMechanism, memory_of, own_state
 from optstream.mechanisms.blocks import (
     BlockGroups,
     Figures,
@@ -52,14 +45,13 @@ from optstream.mechanisms.blocks import (
     expected_figures,
     small_blocks,
     small_leaf_level,
-    tree_of_common_blocks,
 )
 from optstream.mechanisms.hierarchical import NAME as LEVELS
 from optstream.mechanisms.hierarchical import Hierarchical, level_states
-from optstream.mechanisms.joint_groups import JointTerms, Noise
+from optstream.mechanisms.joint_groups import JointMechanism, Noise
 from optstream.mechanisms.period_release import Release
 from optstream.noise import NoiseSource
-from optstream.privacy import JointSpend, PrivacyModel, Spend
+from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.exact import Exact, exact, make_plain, whole
 from optstream.privacy.rules import Horizon, Layer, groups_with_headroom, layers_with_headroom
 from optstream.privacy.spends import (
@@ -78,71 +70,31 @@ from optstream.stream.state import public_part
 
 NAME = "HistoryInformed"
 PARTS = "parts"
-"""What a state holds on its way to a draw alone: the groups that a tree chose for all levels."""
+"""Key of a state on its way to a draw: the groups that a tree chose for all levels."""
 READY = "ready"
-"""Likewise: the first step that it was prepared for. Covariates are kept in `before`."""
+"""Likewise: the first step that it was prepared for."""
 ELSEWHERE = "elsewhere"
-"""In a state: spends that lie on no level that is measured now."""
-
-# Public covariates in a period's state: the values that a night knew, never later ones.
-
+"""Key of a state: spends that lie on no level that is measured now."""
+COVARIATES, LATE = "covariates", "late covariates"
+"""Keys of a state on its way to a draw, and of `Measured.before`: public covariates, as the night knew them,
+with a value for the period's own day; others, for new estimates of the days before."""
 MOST_LATE = 3
 """Periods, the last ones, from which a new estimate takes a covariate's values."""
-COVARIATES, LATE = "covariates", "late covariates"
-"""In a state on its way to a draw, and in `Measured.before`: values that tell the period's own day; those of
-others, for new estimates of the days before.
-"""
-
-
-def covariates_of(covariates: Sequence[Covariate], day: int, history_days: int) -> dict[str, Any]:
-    """Return the covariates known in the night that releases a day, as a part of its state.
-
-    Those with a value for the day itself are apart from others.
-    """
-    known = [found for one in covariates if (found := one.public(day, history_days)) is not None]
-    parts = {
-        COVARIATES: [one.to_document() for one in known if one.tells(day)],
-        LATE: [one.to_document() for one in known if not one.tells(day)],
-    }
-    return {key: documents for key, documents in parts.items() if documents}
-
-
-def used_covariates(*measured: Measured, day: int | None = None) -> dict[str, Any]:
-    """Return the newest values of each covariate in the states of these periods, as a part of a state.
-
-    If `day` is given, values for it that were public too late for the periods' own estimates are included.
-    """
-    newest: dict[str, Any] = {}
-    for period in measured[-MOST_LATE:]:
-        before = period.before or {}
-        late = before.get(LATE, ())
-        tells_day = [one for one in late if day is not None and Covariate.from_document(one).tells(day)]
-        newest |= {one["name"]: one for one in (*tells_day, *before.get(COVARIATES, ()))}
-    return {COVARIATES: list(newest.values())} if newest else {}
-
-
-def late_part(state: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the part of a state for new estimates of the days before."""
-    return {LATE: state[LATE]} if state and LATE in state else {}
-
-
 LEARNED = ("prior", "began", "learned", "events", GUESSED, COVARIATES)
-"""The keys of a state that say what was learned; covariates only on the way to a draw."""
+"""Keys of a state: what was learned; covariates only on the way to a draw."""
 
 
 def _guessed(state: State | None) -> list[dict[str, Any]]:
-    """What was guessed of leaves that a change of the tree brought, while their past is looked at."""
+    """Return the guessed shares of leaves that a change of the tree brought (`changed_tree.guesses`)."""
     return list((state or {}).get(GUESSED, ()))
 
 
-# From the blocks of several nights to values: the same for plain series and for a tree.
-
-Estimated = tuple[Estimate, Callable[[int], NDArray[np.float64] | None] | None]
-"""An estimate and its error covariance, which is None where nothing was measured."""
+Errors = Callable[[int], NDArray[np.float64]]
+"""Makes draws of the errors of an estimate."""
 
 
 class InformedMechanism(Mechanism):
-    """What plain series and a tree share: plain series are leaves under a root that nobody measures."""
+    """From blocks of several nights to values; plain series are leaves under a root that nobody measures."""
 
     revises: ClassVar[bool] = True
     has_self_check: ClassVar[bool] = True
@@ -156,29 +108,18 @@ class InformedMechanism(Mechanism):
         """The parameters."""
 
     @property
+    @abstractmethod
+    def _levels(self) -> tuple[int, ...]:
+        """The levels of the tree that are measured."""
+
+    @property
     def small_level(self) -> int | None:
         """The level of small counts that is measured at blocks of its own (`small_leaf_level`); else None."""
         return None
 
     @abstractmethod
-    def _known(self, measured: Measured) -> tuple[FilterState, dict[int, BlockHistory]]:
-        """Return the state before the period, and each level's blocks, the period's included."""
-
-    @abstractmethod
-    def _histories(self, state: State | None) -> dict[int, BlockHistory]:
-        """Return each level's blocks in a state."""
-
-    @abstractmethod
-    def _parts(self, measured: Measured) -> dict[int, Measured]:
-        """Return each level's measurements."""
-
-    @abstractmethod
-    def _look(self, histories: Histories, events: Iterable[int]) -> Seen | None:
-        """Return the measurements of the levels that have one posterior, given the event days."""
-
-    @abstractmethod
-    def _estimated(self, measured: Measured, belief: FilterState, histories: Histories) -> Estimated:
-        """Return the posterior means and variances; consistent, and not below the bound."""
+    def _states(self, state: State | None) -> Mapping[str, Any]:
+        """Return each level's own state."""
 
     def fitted(self, measured: Measured) -> Estimate:
         """Return the posterior mean of every node and its variance; consistent, and not below the bound."""
@@ -196,22 +137,25 @@ class InformedMechanism(Mechanism):
         """
         belief, histories = self._known(measured)
         steps, near = period_and_nearby_blocks(measured, self._dense_only(histories))
-        return belief.events_with(self._look, near, steps)
+        seen = self._look(near, belief.events)
+        return belief.events if seen is None else belief.answer(seen, steps)[1]
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
         """Return the same period estimated again, with later measurements; without them, from its state.
 
         The last period's state reaches `NEAR_DAYS` back; after more, this period's state is read too.
         """
-        last = later[-1] if later else measured
-        used = used_covariates(measured, *later, day=self.pattern.public_days.day_of(measured.first_step))
-        belief = self._belief({**(last.state or {}), **used})
-        far = _left_by(self, measured) if self.pattern.is_far(measured, last) else {}
+        last, day_of = later[-1] if later else measured, self.pattern.public_days.day_of
+        day = day_of(measured.first_step)
+        used = used_covariates((measured, *later), day)
+        is_far = day_of(last.first_step) - day > NEAR_DAYS
+        far = _left_by(self, measured) if is_far else {}
         parts = [self._parts(one) for one in (measured, *later)]
         histories = {
             level: left.completed(one[level] for one in parts).with_those(far.get(level, NOTHING))
             for level, left in _left_by(self, last).items()
         }
+        belief = self._belief({**(last.state or {}), **used})
         return self._with_errors(measured, belief, refined(_guessed(last.state), histories))
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
@@ -224,7 +168,7 @@ class InformedMechanism(Mechanism):
         Before anything is drawn, for it may fail.
         """
         memory = own_state(state, self.new_state["mechanism"])
-        known = self.pattern.known_covariates(first_step)
+        known = self.pattern._known_covariates(first_step)
         if memory.get(READY) == first_step or not (memory or known):
             return state
         belief = self._refreshed(memory, first_step)
@@ -233,10 +177,35 @@ class InformedMechanism(Mechanism):
     def _refreshed(self, memory: Mapping[str, Any], first_step: int) -> FilterState:
         """Return what is learned, learned again when due."""
         histories = refined(_guessed(memory), self._dense_only(self._histories(memory)))
-        known = self.pattern.known_with(histories.values())
+        newest = [int(one.starts[-1]) for one in histories.values() if one.n_blocks]
+        known = self.pattern._known_covariates(max(newest)) if newest else {}
         belief = self._belief({**memory, COVARIATES: (), **known})
         learned = belief.refreshed(self._look, histories, first_step, self.pattern.relearn_days)
         return replace(learned, covariates=())
+
+    def _histories(self, state: State | None) -> dict[int, BlockHistory]:
+        """Return each level's blocks in a state."""
+        known = self._states(state)
+        return {
+            level: BlockHistory.from_document((known.get(str(level)) or {}).get("history"))
+            for level in self._levels
+        }
+
+    def _parts(self, measured: Measured) -> dict[int, Measured]:
+        """Return each level's measurements."""
+        return dict(zip(self._levels, measured.parts or (measured,), strict=True))
+
+    def _known(self, measured: Measured) -> tuple[FilterState, dict[int, BlockHistory]]:
+        """Return the state before the period, and each level's blocks, the period's included."""
+        n_parts, n_levels = len(measured.parts or (measured,)), len(self._levels)
+        if n_parts != n_levels:
+            raise ParameterError(
+                f"these measurements are of {n_parts} levels, the mechanism measures {n_levels}: estimate "
+                "them with the level shares under which they were drawn"
+            )
+        for part in self._parts(measured).values():
+            BlockHistory.of(part)  # refuses other measurements
+        return self._belief(measured.before), refined(_guessed(measured.before), _left_by(self, measured))
 
     def _dense_only(self, histories: Histories) -> dict[int, BlockHistory]:
         """Return the blocks of the levels that have one posterior."""
@@ -244,6 +213,48 @@ class InformedMechanism(Mechanism):
 
     def _belief(self, document: Mapping[str, Any] | None) -> FilterState:
         return FilterState.from_document(document, self.pattern.public_days, self.pattern.prior_components)
+
+    def _look(self, histories: Histories, events: Iterable[int]) -> Seen | None:
+        """Return the measurements of the levels that have one posterior, given the event days."""
+        tree = self.own_tree or star(len(histories[1].sums))
+        above = tree_above(tree, self.small_level)
+        typical = typical_above(tree, above, self.pattern.scale_units)
+        look = seen_counts if self.pattern.counts and self.own_tree else seen_tree
+        found = look(histories, above, self.pattern.public_days, typical, events)
+        return None if found is None else found[0]
+
+    def _estimated(
+        self, measured: Measured, belief: FilterState, histories: Histories
+    ) -> tuple[Estimate, Errors | None]:
+        """Return the posterior means and variances, consistent, and not below the bound, and their errors."""
+        steps, near = period_and_nearby_blocks(measured, histories)
+        scale, unit = self.pattern.scale_units, float(measured.resolution)
+        tree, bound = self.own_tree, getattr(self, "lower_bound", None)
+        if tree and self.pattern.counts:
+            counts = fit_counts(belief, near, tree, self.small_level, steps, scale)
+            return published_counts(counts, measured, tree, bound), counts.draws
+        whole, rows = (tree, slice(None)) if tree else (star(len(measured.points)), slice(1, None))
+        found, draws = fit_tree(belief, near, whole, steps, scale), None
+        if found is None:
+            values, variances = nothing_measured(whole, len(steps), scale)
+        else:
+            means, errors = found
+            if tree is None:  # series have no shares of a sum
+                errors = replace(errors, is_day=False)
+            moved, variances = errors.series()
+            values = means + moved
+
+            def draws(n: int) -> NDArray[np.float64]:
+                return errors.draws(n)[:, rows] * unit
+
+        values, variances = values[rows] * unit, variances[rows] * unit**2
+        optimality, unbounded = None, None
+        if tree and bound is not None and values[tree.leaf_indices].min() < bound:
+            merged = measured.seen_as(values, variances)
+            # a posterior's leaves inform their parents too, so no parent is fixed
+            nearest = consistent(merged, tree, [], "variance", bound, "joint")
+            values, optimality, unbounded = nearest.values, nearest.optimality, values
+        return Estimate(values, variances, optimality=optimality, unbounded=unbounded), draws
 
     def _with_errors(self, measured: Measured, belief: FilterState, histories: Histories) -> Release:
         found, errors = self._estimated(measured, belief, histories)
@@ -257,13 +268,26 @@ NOTHING = BlockHistory.empty(0)
 
 @lru_cache(maxsize=1)
 def _left_by(mechanism: InformedMechanism, measured: Measured) -> dict[int, BlockHistory]:
-    """Each level's state after a period, cached: all new estimates of a night need that of its newest."""
+    """Return each level's state after a period, cached: all new estimates of a night need its newest's."""
     return mechanism._histories(measured.state)
 
 
-def _drawn(errors: PeriodErrors, unit: float, n: int) -> NDArray[np.float64]:
-    """Return draws of a period's errors, in the unit of the readings."""
-    return errors.draws(n) * unit
+def used_covariates(measured: Sequence[Measured], day: int) -> dict[str, Any]:
+    """Return the newest values of each covariate in the states of these periods, as a part of a state.
+
+    Values for `day` that were public too late for the periods' own estimates are included.
+    """
+    newest: dict[str, Any] = {}
+    for period in measured[-MOST_LATE:]:
+        before = period.before or {}
+        late = [one for one in before.get(LATE, ()) if Covariate.from_document(one).tells(day)]
+        newest |= {one["name"]: one for one in (*late, *before.get(COVARIATES, ()))}
+    return {COVARIATES: list(newest.values())} if newest else {}
+
+
+def late_part(state: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the part of a state for new estimates of the days before."""
+    return {LATE: state[LATE]} if state and LATE in state else {}
 
 
 def period_and_nearby_blocks(
@@ -275,7 +299,7 @@ def period_and_nearby_blocks(
 
 
 @dataclass(frozen=True)
-class HistoryInformed(InformedMechanism, OnlineMechanism):
+class HistoryInformed(InformedMechanism, JointMechanism):
     """Sums of short blocks with Laplace or joint noise; every step estimated from those of the last weeks.
 
     Measured are `n_blocks` blocks of `block_length` steps in any window, each with all that it may lose, at
@@ -325,7 +349,6 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
     noise_is_known: ClassVar[bool] = False
     takes_covariates: ClassVar[bool] = True
     chooses_shares: ClassVar[bool] = True
-    compares_noise: ClassVar[bool] = True
     tree_class: ClassVar[str | None] = "HistoryInformedTree"
     new_state: ClassVar[Mapping[str, Any]] = {"mechanism": NAME}
 
@@ -401,23 +424,13 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
         return _joint_groups(self)
 
     @property
-    def joint_terms(self) -> JointTerms:
-        """What says whether noise may be joint."""
-        return JointTerms(self.noise, self.period_lengths, self.n_nodes, self.declared_leaves, self.horizon)
+    def is_joint(self) -> bool:
+        """Whether there are groups of joint noise."""
+        return self.joint_groups is not None
 
     @property
-    def epsilon(self) -> Fraction:
-        """What any window costs: m * L steps of it, or the groups that it meets, each alpha / scale."""
-        return self._charges * self.unit_charge
-
-    @property
-    def unit_charge(self) -> Fraction:
-        """What a measured step is charged, or a step of a group's largest part in a window."""
-        return self.alpha_units / self._scale(self.model.pure_epsilon / self._charges)
-
-    @property
-    def _charges(self) -> int:
-        """How many unit charges a window has at most."""
+    def window_charges(self) -> int:
+        """The steps of a window's blocks, or the groups that it meets at most by their largest block."""
         groups = self.joint_groups
         return self.blocks.n_blocks * self.blocks.length if groups is None else groups.worst
 
@@ -442,7 +455,7 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[LinearSpend, ...]:
         """Return one spend: the steps of the blocks, or groups, for which all windows have headroom."""
         groups = self._groups(n_steps, first_step, own_state(state, NAME))
-        return (self._spend(groups, n_steps, first_step),)
+        return (self._grouped_spend(BLOCKS, first_step, n_steps, groups),)
 
     @property
     def figures(self) -> Figures:
@@ -488,100 +501,38 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
             self.model.pure_epsilon,
         )
 
-    def _spend(self, groups: tuple[Group, ...], n_steps: int, first_step: int) -> LinearSpend:
-        joint = self.joint_groups
-        if joint is None:
-            if self.noise == "joint":
-                raise ParameterError(
-                    'n_nodes of HistoryInformed must be given for noise = "joint": a group is priced for the '
-                    "series that it is drawn for; a tree says it for each level"
-                )
-            measured = set(chain.from_iterable(chain.from_iterable(groups)))
-            weights = tuple(int(step in measured) for step in range(n_steps))
-            return self._step_spend(BLOCKS, first_step, weights, self.model.pure_epsilon / self._charges)
-        assert self.n_nodes is not None  # there would be no groups
-        scale = self._scale(self.model.pure_epsilon / joint.worst)
-        alpha, leaves = self.model.alpha_units, self.model.leaves_per_step
-        return JointSpend(0, BLOCKS, first_step, n_steps, groups, scale, alpha, self.n_nodes, leaves)
-
     @property
     def pattern(self) -> "HistoryInformed":
         """Itself."""
         return self
+
+    @property
+    def _levels(self) -> tuple[int, ...]:
+        return (1,)
+
+    def _states(self, state: State | None) -> Mapping[str, Any]:
+        return {"1": own_state(state or None, NAME)}
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
         """Return all that other periods spent, by whatever mechanism, and the memory of the period before."""
         near = [spend_to_document(spend) for spend in spends]
         return {**memory_of(before, NAME), "mechanism": NAME, "spends": near}
 
-    def is_far(self, measured: Measured, last: Measured) -> bool:
-        """Return whether more than `NEAR_DAYS` lie between a period and the last one of its new estimate.
+    def _known_covariates(self, first_step: int) -> dict[str, Any]:
+        """Return the covariates known in the night that releases a period, as a part of its state."""
+        day = self.public_days.day_of(first_step)
+        public = (one.public(day, self.history_days) for one in self.covariates)
+        known = [one for one in public if one is not None]
+        parts = {
+            COVARIATES: [one.to_document() for one in known if one.tells(day)],
+            LATE: [one.to_document() for one in known if not one.tells(day)],
+        }
+        return {key: documents for key, documents in parts.items() if documents}
 
-        Then the state of the later one does not reach back, and the period's own is read.
-
-        Args:
-            measured: Of the period that is estimated again.
-            last: Of the last period that the new estimate reads.
-        """
-        day_of = self.public_days.day_of
-        return day_of(last.first_step) - day_of(measured.first_step) > NEAR_DAYS
-
-    def known_covariates(self, first_step: int) -> dict[str, Any]:
-        """Return the covariates known in the night that releases a period, as a part of its state.
-
-        Args:
-            first_step: Of the period.
-        """
-        return covariates_of(self.covariates, self.public_days.day_of(first_step), self.history_days)
-
-    def known_with(self, histories: Iterable[BlockHistory]) -> dict[str, Any]:
-        """Return `known_covariates` of the day of the newest of these blocks; nothing without blocks.
-
-        Args:
-            histories: Of one stream.
-        """
-        newest = max((int(one.starts[-1]) for one in histories if one.n_blocks), default=None)
-        return {} if newest is None else self.known_covariates(newest)
-
-    def still_seen(self, spends: Iterable[Spend], end: int) -> list[dict[str, Any]]:
-        """Return those that share a window with a step at or after `end`, JSON-ready.
-
-        Args:
-            spends: Of periods.
-            end: A running step.
-        """
+    def _still_seen(self, spends: Iterable[Spend], end: int) -> list[dict[str, Any]]:
+        """Return those that share a window with a step at or after `end`, JSON-ready."""
         first = end - self.model.window_length
         return [spend_to_document(one) for one in spends if one.first_step + one.n_steps > first]
-
-    def _known(self, measured: Measured) -> tuple[FilterState, dict[int, BlockHistory]]:
-        before = BlockHistory.from_document((measured.before or {}).get("history"), len(measured.points))
-        return self._belief(measured.before), {1: self._with_blocks(before, BlockHistory.of(measured))}
-
-    def _with_blocks(self, history: BlockHistory, own: BlockHistory) -> BlockHistory:
-        return with_new_blocks(history, own, self.history_days, self.public_days.steps_per_day)
-
-    def _histories(self, state: State | None) -> dict[int, BlockHistory]:
-        return {1: BlockHistory.from_document((state or {}).get("history"))}
-
-    def _parts(self, measured: Measured) -> dict[int, Measured]:
-        return {1: measured}
-
-    def _look(self, histories: Histories, events: Iterable[int]) -> Seen | None:
-        tree = star(len(histories[1].sums))
-        found = seen_tree(histories, tree, self.public_days, self.scale_units, events)
-        return None if found is None else found[0]
-
-    def _estimated(self, measured: Measured, belief: FilterState, histories: Histories) -> Estimated:
-        steps, near = period_and_nearby_blocks(measured, histories)
-        tree, scale, unit = star(len(measured.points)), self.scale_units, float(measured.resolution)
-        found = fit_tree(belief, near, tree, steps, scale)
-        if found is None:
-            values, variances = nothing_measured(tree, len(steps), scale)
-            return Estimate(values[1:] * unit, variances[1:] * unit**2), None
-        errors = replace(found.errors(steps), is_day=False)  # series have no shares of a sum
-        values, variances = found.series(errors)
-        estimate = Estimate(values[1:] * unit, variances[1:] * unit**2)
-        return estimate, lambda n: errors.draws(n)[:, 1:] * unit
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         # learned before the first sample: what fails here has drawn nothing
@@ -593,14 +544,14 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
                 )
         memory = own_state(self.prepared(state, period.first_step), NAME)
         groups = self._groups(period.n_steps, period.first_step, memory)
-        spend = self._spend(groups, period.n_steps, period.first_step)
+        spend = self._grouped_spend(BLOCKS, period.first_step, period.n_steps, groups)
         belief = self._belief(memory)
         history = BlockHistory.from_document(memory.get("history"), period.n_leaves)
         measured = measure_blocks(period, tuple(chain.from_iterable(groups)), spend, noise)
         own = BlockHistory.of(measured)
         began = belief.day_of(int(own.starts[0])) if belief.began is None and own.n_blocks else belief.began
         after = replace(belief, covariates=(), began=began)
-        kept = self._with_blocks(history, own)
+        kept = with_new_blocks(history, own, self.history_days, self.public_days.steps_per_day)
         near = [*(spend_from_document(one) for one in memory.get("spends", ())), spend]
         known = {"mechanism": NAME, "history": history.to_document(), **belief.to_document()}
         return replace(
@@ -610,7 +561,7 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
                 "mechanism": NAME,
                 "history": kept.to_document(),
                 **after.to_document(),
-                "spends": self.still_seen(near, period.first_step + period.n_steps),
+                "spends": self._still_seen(near, period.first_step + period.n_steps),
             },
         )
 
@@ -646,17 +597,6 @@ Levels = tuple[tuple[int, HistoryInformed], ...]
 """Measured levels and their mechanisms, root first."""
 
 
-def chosen_shares(pattern: HistoryInformed, tree: AggregationTree, wanted: str) -> tuple[Fraction, ...]:
-    """Return the shares that the model chooses, one for each level, where `wanted` is "model"."""
-    figures = tree_figures(pattern, tree)
-    if wanted != "model" or figures.relative_noise is None:
-        raise ParameterError(
-            'level_shares of HistoryInformedTree must be a list of shares, or "model" with a public '
-            f"`scale`; got {wanted!r}" + ("" if wanted != "model" else " without a scale")
-        )
-    return choose_level_shares(tree, figures)
-
-
 def tree_figures(pattern: HistoryInformed, tree: AggregationTree) -> Figures:
     """Return the figures for blocks, shares and expected errors, made with the whole stream's model.
 
@@ -667,20 +607,6 @@ def tree_figures(pattern: HistoryInformed, tree: AggregationTree) -> Figures:
     terms = pattern.joint_terms
     joint = tuple(replace(terms, n_nodes=len(level)).allowed(pattern.model) for level in tree.levels)
     return pattern.with_joint(pattern.figures, joint)
-
-
-def _small(own: HistoryInformed) -> HistoryInformed:
-    """Return the mechanism of small counts: a block of a window has no other to share noise with."""
-    count, length = small_blocks(own.model.window_length)
-    return replace(
-        own,
-        n_blocks=count,
-        block_length=length,
-        relearn_days=0,
-        covariates=(),
-        noise="laplace",
-        group_size=None,
-    )
 
 
 def _layer(levels: Levels, period: range) -> Layer:
@@ -736,7 +662,13 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
             refuse_margin(tree, "HistoryInformedTree of counts")
         shares = level_shares
         if isinstance(shares, str):
-            shares = chosen_shares(mechanism, tree, shares)
+            figures = tree_figures(mechanism, tree)
+            if shares != "model" or figures.relative_noise is None:
+                raise ParameterError(
+                    'level_shares of HistoryInformedTree must be a list of shares, or "model" with a public '
+                    f"`scale`; got {shares!r}" + (" without a scale" if shares == "model" else "")
+                )
+            shares = choose_level_shares(tree, figures)
         for one in mechanism.covariates:
             if len(one.values) not in (1, len(tree.nodes)):
                 raise ParameterError(
@@ -767,8 +699,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         state = super().recall(charged, before)
         assert state is not None  # every level has one
         known = memory_of(before, LEVELS)
-        measured = {level for level, _ in self.levels}
-        elsewhere = [spend_to_document(spend) for spend in charged if spend.level not in measured]
+        elsewhere = [spend_to_document(spend) for spend in charged if spend.level not in self._levels]
         return {**state, ELSEWHERE: elsewhere, **{key: known[key] for key in LEARNED if key in known}}
 
     @property
@@ -811,88 +742,38 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         others = [spend_from_document(one) for one in (*spent, *(state or {}).get(ELSEWHERE, ()))]
         layers = [_layer(levels, range(first_step, first_step + n_steps)) for levels in sets]
         window, epsilon = self.model.window_length, self.model.pure_epsilon
-        chosen = {
-            str(level): {
-                "mechanism": NAME,
-                **(states.get(str(level)) or {}),
-                PARTS: groups_to_document(groups),
-            }
-            for levels, groups in zip(
-                sets, layers_with_headroom(layers, first_step, others, window, epsilon), strict=True
-            )
-            for level, _ in levels
-        }
+        found = layers_with_headroom(layers, first_step, others, window, epsilon)
+        chosen: dict[str, Any] = {}
+        for levels, groups in zip(sets, found, strict=True):
+            for level in (str(number) for number, _ in levels):
+                own = states.get(level) or {}
+                chosen[level] = {"mechanism": NAME, **own, PARTS: groups_to_document(groups)}
         return {"mechanism": LEVELS, **(state or {}), "levels": chosen}
 
     @property
     def _sets_of_levels(self) -> tuple[Levels, ...]:
         """The measured levels, those together that are measured at the same blocks; root first."""
-        dense, small = (
-            tuple(
-                (level, own)
-                for level, own in self.levels
-                if isinstance(own, HistoryInformed) and (level == self.small_level) is is_small
-            )
-            for is_small in (False, True)
-        )
-        return tuple(levels for levels in (dense, small) if levels)
+        small, levels = self.small_level, _with_the_same_blocks(self)
+        dense = tuple((level, own) for level, own in levels if level != small)
+        alone = tuple((level, own) for level, own in levels if level == small)
+        return tuple(some for some in (dense, alone) if some)
 
-    def _known(self, measured: Measured) -> tuple[FilterState, dict[int, BlockHistory]]:
-        if len(measured.parts) != len(self.levels):
-            raise ParameterError(
-                f"these measurements are of {len(measured.parts)} levels, the mechanism measures "
-                f"{len(self.levels)}: estimate them with the level shares under which they were drawn"
-            )
-        # what each level left: its own blocks are there
-        histories = refined(_guessed(measured.before), _left_by(self, measured))
-        return self._belief(measured.before), histories
+    @property
+    def _levels(self) -> tuple[int, ...]:
+        return tuple(level for level, _ in self.levels)
 
-    def _histories(self, state: State | None) -> dict[int, BlockHistory]:
-        known = level_states(state or None)
-        return {
-            level: BlockHistory.from_document((known.get(str(level)) or {}).get("history"))
-            for level, _ in self.levels
-        }
+    def _states(self, state: State | None) -> Mapping[str, Any]:
+        return level_states(state or None)
 
-    def _parts(self, measured: Measured) -> dict[int, Measured]:
-        return dict(zip((level for level, _ in self.levels), measured.parts, strict=True))
-
-    def _look(self, histories: Histories, events: Iterable[int]) -> Seen | None:
-        above = tree_of_common_blocks(self.tree, self.small_level)
-        typical = typical_above(self.tree, above, self.pattern.scale_units)
-        look = seen_counts if self.pattern.counts else seen_tree
-        found = look(histories, above, self.pattern.public_days, typical, events)
-        return None if found is None else found[0]
-
-    def _estimated(self, measured: Measured, belief: FilterState, histories: Histories) -> Estimated:
-        steps, near = period_and_nearby_blocks(measured, histories)
-        scale, unit = self.pattern.scale_units, float(measured.resolution)
-        if self.pattern.counts:
-            shared = shared_fit(belief, near, self.tree, self.small_level, steps, scale)
-            fit = fit_counts(shared, near, self.tree, self.small_level, steps, scale)
-            counted = published_counts(fit, measured, self.tree, self.lower_bound)
-            if shared is None:
-                return counted, None
-            return counted, partial(count_draws, shared, near, self.tree, self.small_level, steps)
-        found, draws = fit_tree(belief, near, self.tree, steps, scale), None
-        if found is None:
-            values, variances = nothing_measured(self.tree, len(steps), scale)
-        else:
-            errors = found.errors(steps)
-            values, variances = found.series(errors)
-            draws = partial(_drawn, errors, unit)
-        values, variances = values * unit, variances * unit**2
-        bound, optimality, unbounded = self.lower_bound, None, None
-        if bound is not None and values[self.tree.leaf_indices].min() < bound:
-            merged = measured.seen_as(values, variances)
-            # a posterior's leaves inform their parents too, so no parent is fixed
-            nearest = consistent(merged, self.tree, [], "variance", bound, "joint")
-            values, optimality, unbounded = nearest.values, nearest.optimality, values
-        return Estimate(values, variances, optimality=optimality, unbounded=unbounded), draws
+    def program(self, release: Release) -> tuple[LeastSquares, BoundRule]:
+        """Return the least squares of its posterior, each value by its own variance."""
+        assert release.standard_errors is not None
+        merged = release.measured.seen_as(release.unbounded, release.standard_errors**2)
+        return least_squares(merged, self.tree, [], "variance"), "joint"
 
     def measured(self, measured: Measured) -> bool:
         """Return whether its parts are block sums at each measured level's nodes of this tree."""
-        sizes = [len(self.tree.levels[level]) for level, _ in self.levels]
+        sizes = [len(self.tree.levels[level]) for level in self._levels]
         of_blocks = all(isinstance(part.answers, BlockSums) for part in measured.parts)
         return of_blocks and sizes == [len(part.points) for part in measured.parts]
 
@@ -904,7 +785,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         drawn = super()._draw(period, noise, self._with_parts(state, period.n_steps, period.first_step))
         assert drawn.state is not None
         end = period.first_step + period.n_steps
-        seen = self.pattern.still_seen([spend_from_document(one) for one in elsewhere], end)
+        seen = self.pattern._still_seen([spend_from_document(one) for one in elsewhere], end)
         own = level_states(drawn.state)[str(self._sets_of_levels[0][-1][0])]
         began = own["began"] if own else None
         after = replace(belief, covariates=(), began=began if belief.began is None else belief.began)
@@ -933,14 +814,14 @@ def _with_the_same_blocks(whole: HistoryInformedTree) -> Levels:
         count, length = choose_plan_blocks(whole.tree, figures, whole.level_shares)
     common: dict[str, Any] = {"n_blocks": count, "block_length": length, "relearn_days": 0, "covariates": ()}
     levels: dict[int, Any] = dict(super(HistoryInformedTree, whole).levels)
-    found = {
-        level: replace(own, **common) if level != small else _small(own) for level, own in levels.items()
-    }
+    found = {level: replace(own, **common) for level, own in levels.items() if level != small}
     sizes = {own.joint_groups.size for own in found.values() if own.joint_groups is not None}
     if len(sizes) > 1:  # where noise is small next to the grid some level may have smaller groups alone
-        found |= {
-            level: replace(own, group_size=min(sizes)) for level, own in found.items() if level != small
-        }
+        found = {level: replace(own, group_size=min(sizes)) for level, own in found.items()}
+    if small is not None:  # a block of a window has no other to share noise with
+        count, length = small_blocks(pattern.model.window_length)
+        alone = {"n_blocks": count, "block_length": length, "noise": "laplace", "group_size": None}
+        found[small] = replace(levels[small], **common | alone)
     return tuple(found.items())
 
 
@@ -955,7 +836,8 @@ overflows, and a search for blocks or shares has no end."""
 
 def with_medians(medians: Medians) -> tuple[Component, ...]:
     """Return `COMPONENTS`, those that a proxy shows with all of these medians."""
-    shown = {one.name: one for one in COMPONENTS if _is_shown(one)}
+    # neither the public scale's size nor events
+    shown = {one.name: one for one in COMPONENTS if one.kernel is not constant and one.gate != "event"}
     for name in [*medians, *shown]:
         if name not in shown:
             raise ParameterError(f"a proxy shows the components {', '.join(shown)}; got {name!r}")
@@ -965,14 +847,6 @@ def with_medians(medians: Medians) -> tuple[Component, ...]:
                 f"component {name!r} of a prior must have {count} numbers in [{LEAST_MEDIAN:g}, "
                 f"{LARGEST_MEDIAN:g}]: shared and own strength, then lengths in days; got {given!r}"
             )
-    return tuple(_with(one, medians[one.name]) if _is_shown(one) else one for one in COMPONENTS)
-
-
-def _is_shown(component: Component) -> bool:
-    """Return whether a proxy shows the component: neither the public scale's size nor events."""
-    return component.kernel is not constant and component.gate != "event"
-
-
-def _with(component: Component, medians: Sequence[float]) -> Component:
-    shared, own, *lengths = (float(value) for value in medians)
-    return replace(component, shared=shared, own=own, lengths=tuple(lengths))
+        shared, own, *lengths = (float(value) for value in given)
+        shown[name] = replace(shown[name], shared=shared, own=own, lengths=tuple(lengths))
+    return tuple(shown.get(one.name, one) for one in COMPONENTS)

@@ -12,16 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.errors import ParameterError
-from optstream.privacy.spends import (
-    CappedSpend,
-    GaussianSpend,
-    JointSpend,
-    PeriodSpend,
-    Spend,
-    StepSpend,
-    check_currency,
-)
+from optstream.privacy.spends import Spend, check_currency
 
 
 @dataclass(frozen=True)
@@ -47,14 +38,9 @@ def worst_window(
 ) -> WindowCost:
     """Return the window that loses most, over all windows of `window_length` steps.
 
-    Lemma 1 (docs/privacy.md): the loss of a window is at most the sum of its charges. A step spend charges
-    its steps inside the window; a period spend its charge for the number of its steps inside; a capped spend
-    its points' charges as far as the cap leaves headroom; a joint spend, for each group, the most steps of
-    one part inside (Lemma 16); a Gaussian one, for each part, the square of its steps inside (Lemma 20).
-    Charges are sums over a step's nodes, and levels add up.
-
-    Time O(spends * (period + window)) and the length of the history; integers over one common denominator,
-    so nothing rounds.
+    Lemma 1 (docs/privacy.md): the loss of a window is at most the sum of its charges (`Spend.charged`), of
+    all levels. Time O(spends * (period + window)) and the length of the history; integers over one common
+    denominator, so nothing rounds.
 
     Args:
         spends: Of a history, in one currency; none cost nothing.
@@ -66,7 +52,7 @@ def worst_window(
         The first of the windows that lose most.
 
     Raises:
-        ParameterError: A spend of no known kind, or spends in epsilon and in rho.
+        ParameterError: Spends in epsilon and in rho.
     """
     known = list(spends)
     if not known:
@@ -98,7 +84,7 @@ def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_le
         A window that loses most.
 
     Raises:
-        ParameterError: A spend of no known kind.
+        ParameterError: Spends in epsilon and in rho.
     """
     alike: dict[tuple[int, ...], list[Spend]] = {}
     listed = list(repeated)
@@ -149,7 +135,7 @@ def charged_to_windows(spends: Sequence[Spend], window_length: int, starts: rang
         A fraction for each of `starts`.
 
     Raises:
-        ParameterError: A spend of no known kind.
+        ParameterError: Spends in epsilon and in rho.
     """
     if not spends:
         return [Fraction(0)] * len(starts)
@@ -177,74 +163,13 @@ def _charge(spends: Sequence[Spend], window_length: int) -> _Charged:
     lead = window_length - 1
     first = min(spend.first_step for spend in spends) - lead
     end = max(spend.first_step + spend.n_steps for spend in spends)
-    denominator = math.lcm(*{part for spend in spends for part in _denominators(spend)})
+    counted = [spend.charged(window_length) for spend in spends]
+    denominator = math.lcm(*{price.denominator for _, price in counted})
     numerators = np.zeros(end - first, dtype=object)
-    for spend in spends:
+    for spend, (units, price) in zip(spends, counted, strict=True):
         place = spend.first_step - lead - first
-        numerators[place : place + spend.n_steps + lead] += _windows_of(spend, window_length, denominator)
+        numerators[place : place + units.size] += units.astype(object) * int(price * denominator)
     return _Charged(first, numerators, denominator)
-
-
-def _denominators(spend: Spend) -> set[int]:
-    match spend:
-        case StepSpend():
-            return {(weight * spend.unit_charge).denominator for weight in set(spend.weights)}
-        case PeriodSpend():
-            return {charge.denominator for charge in spend.charges}
-        case CappedSpend():
-            weights = {1, spend.cap, *spend.taken_weights}
-            return {(weight * spend.unit_charge).denominator for weight in weights}
-        case JointSpend() | GaussianSpend():
-            return {spend.unit_charge.denominator}
-    raise ParameterError(f"the accountant cannot price a {type(spend).__name__}")
-
-
-def _windows_of(spend: Spend, window_length: int, denominator: int) -> NDArray[np.object_]:
-    """Return the numerators of the spend's charge to each window that touches its period, in order."""
-    match spend:
-        case StepSpend():
-            # each distinct charge is computed once
-            priced = {weight: int(weight * spend.unit_charge * denominator) for weight in set(spend.weights)}
-            return _sliding_sums([priced[weight] for weight in spend.weights], window_length)
-        case PeriodSpend():
-            charges = np.array([int(charge * denominator) for charge in spend.charges], dtype=object)
-            return charges[_overlaps(spend.n_steps, window_length)]
-        case CappedSpend():
-            return _headroom_of_windows(spend, window_length, denominator)
-        case JointSpend():
-            return spend.steps_charged(window_length).astype(object) * int(spend.unit_charge * denominator)
-        case GaussianSpend():
-            return spend.squares_charged(window_length).astype(object) * int(spend.unit_charge * denominator)
-
-
-def _headroom_of_windows(spend: CappedSpend, window_length: int, denominator: int) -> NDArray[np.object_]:
-    """Return `_windows_of` a capped spend: cap less other periods' weight, at most 1 for each own step."""
-    lead, unit = window_length - 1, spend.unit_charge * denominator
-    taken = np.zeros(spend.n_steps + 2 * lead, dtype=object)
-    for step, weight in spend.taken_elsewhere:
-        place = step - spend.first_step + lead
-        if 0 <= place < taken.size:
-            taken[place] += int(weight * unit)
-    inside = _sliding_sums(list(taken), window_length)[lead : lead + spend.n_steps + lead]
-    own = _overlaps(spend.n_steps, window_length).astype(object) * int(unit)
-    headroom: NDArray[np.object_] = np.maximum(np.minimum(own, int(spend.cap * unit) - inside), 0)
-    return headroom
-
-
-def _sliding_sums(values: Sequence[int], window_length: int) -> NDArray[np.object_]:
-    """Return the sums over each window of a row that overlaps `values`, of any size of integer."""
-    lead = window_length - 1
-    padded = np.array([0] * (lead + 1) + list(values) + [0] * lead, dtype=object)
-    running = np.cumsum(padded)
-    sums: NDArray[np.object_] = running[window_length:] - running[:-window_length]
-    return sums
-
-
-def _overlaps(n_steps: int, window_length: int) -> NDArray[np.int64]:
-    """Return the steps of a period in each window that touches it, first window first: 1, 2, …, 2, 1."""
-    size = n_steps + window_length - 1
-    rising = np.arange(1, size + 1)
-    return np.minimum(np.minimum(rising, rising[::-1]), min(n_steps, window_length))
 
 
 # Exact composition of known draws at a delta, by dp_accounting's privacy loss distributions (Lemma 14).

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from math import ceil
+from typing import Any
 
-from optstream.errors import ParameterError
 from optstream.privacy.model import PrivacyModel
-from optstream.privacy.spends import CappedSpend, GaussianSpend, JointSpend, PeriodSpend, Spend, StepSpend
+from optstream.privacy.spends import CappedSpend, JointSpend, PeriodSpend, Spend, StepSpend
 
 
 def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
@@ -22,40 +23,27 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
 
     The result has the same steps, and another kind where its own cannot hold the price.
     """
-    say_leaves = StepSpend | CappedSpend | JointSpend | GaussianSpend
-    leaves = spend.leaves_changed if isinstance(spend, say_leaves) else 1
-    factor = max(1, _ceil(other.alpha / planned.alpha)) * max(
-        1, _ceil(Fraction(other.leaves_per_step, leaves))
-    )
-    n_windows = max(1, _ceil(Fraction(other.window_length, planned.window_length)))
+    leaves = 1 if isinstance(spend, PeriodSpend) else spend.leaves_changed
+    times_alpha, times_leaves = other.alpha / planned.alpha, Fraction(other.leaves_per_step, leaves)
+    factor = max(1, ceil(times_alpha)) * max(1, ceil(times_leaves))
+    n_windows = max(1, ceil(Fraction(other.window_length, planned.window_length)))
+    may_now_move = (planned.unit, other.unit) == ("customer", "roaming")
     match spend:
-        case StepSpend():
-            return replace(spend, alpha_units=spend.alpha_units * factor)
         case PeriodSpend():
-            if (planned.unit, other.unit) == ("customer", "roaming"):
-                one = spend.charges[1] * factor
-                return replace(spend, charges=tuple(n * one for n in range(spend.n_steps + 1)))
-            return replace(spend, charges=tuple(charge * factor * n_windows for charge in spend.charges))
-        case CappedSpend():
-            if n_windows == 1 and planned.windows == "sliding":
-                return replace(spend, alpha_units=spend.alpha_units * factor)
-            most = n_windows * spend.cap
-            points = (min(n, most) for n in range(spend.n_steps + 1))
-            charges = tuple(Fraction(n) * spend.unit_charge * factor for n in points)
-            return PeriodSpend(spend.level, spend.stage, spend.first_step, charges)
-        case JointSpend():
-            if (planned.unit, other.unit) == ("customer", "roaming") and spend.n_nodes > 1:
-                # one group of one node for each changed step and leaf
-                return StepSpend(
-                    spend.level, spend.stage, spend.first_step, spend.weights,
-                    spend.scale, spend.alpha_units * factor, spend.leaves_changed,
-                )  # fmt: skip
-            return replace(spend, alpha_units=spend.alpha_units * factor)
-        case GaussianSpend():
-            # the charge has the square of it
-            return replace(spend, alpha_units=spend.alpha_units * factor)
-    raise ParameterError(f"a {type(spend).__name__} cannot be repriced")
-
-
-def _ceil(ratio: Fraction) -> int:
-    return -(-ratio.numerator // ratio.denominator)
+            charges = [charge * factor * n_windows for charge in spend.charges]
+            if may_now_move:
+                charges = [n * spend.charges[1] * factor for n in range(spend.n_steps + 1)]
+            return replace(spend, charges=tuple(charges))
+        case CappedSpend() if n_windows > 1 or planned.windows != "sliding":
+            points = (min(n, n_windows * spend.cap) for n in range(spend.n_steps + 1))
+            charges = [Fraction(n) * spend.unit_charge * factor for n in points]
+            return PeriodSpend(spend.level, spend.stage, spend.first_step, tuple(charges))
+        case JointSpend() if may_now_move and spend.n_nodes > 1:
+            # one group of one node for each changed step and leaf
+            return StepSpend(
+                spend.level, spend.stage, spend.first_step, spend.weights,
+                spend.scale, spend.alpha_units * factor, spend.leaves_changed,
+            )  # fmt: skip
+    priced: Any = spend  # every kind is a dataclass, and has these units
+    found: Spend = replace(priced, alpha_units=spend.alpha_units * factor)
+    return found

@@ -11,15 +11,7 @@ from typing import Any
 from optstream.errors import ParameterError
 from optstream.privacy.accountant import Compose, Draw, composed
 from optstream.privacy.exact import round_up_to_float
-from optstream.privacy.spends import (
-    CappedSpend,
-    GaussianSpend,
-    JointSpend,
-    PeriodSpend,
-    Spend,
-    StepSpend,
-    check_currency,
-)
+from optstream.privacy.spends import CappedSpend, JointSpend, PeriodSpend, Spend, StepSpend, check_currency
 from optstream.privacy.zero_concentrated import epsilon_of
 
 EACH_STEP = ("samples", "perturber")
@@ -81,7 +73,7 @@ def loss_over(
         The least of the bounds that hold.
 
     Raises:
-        ParameterError: A delta outside [1e-10, 1/10], a spend of no known kind, or spends in two currencies.
+        ParameterError: A delta outside [1e-10, 1/10], or spends in two currencies.
     """
     known = list(spends)
     check_currency(known)
@@ -200,40 +192,27 @@ def _parts_of(spends: Iterable[Spend]) -> _Parts:
     alike = Counter(replace(one, first_step=0) if isinstance(one, StepSpend) else one for one in spends)
     parts = _Parts()
     for spend, n_alike in alike.items():
-        parts.adaptive |= _add(parts, spend, n_alike)
-    return parts
-
-
-def _add(parts: _Parts, spend: Spend, n_alike: int) -> bool:
-    """Sort the draws of n_alike such spends; return whether they show that outputs chose measurements."""
-    match spend:
-        case StepSpend():
-            parts.plain += (total := n_alike * sum(spend.weights) * spend.unit_charge)
-            if spend.stage in NOT_FRESH:
+        total = n_alike * spend.whole_charge
+        if spend.currency == "rho":
+            parts.rho += total
+            continue
+        parts.plain += total
+        parts.adaptive |= isinstance(spend, CappedSpend) or (
+            isinstance(spend, StepSpend) and spend.stage in ADAPTIVE
+        )
+        match spend:
+            case StepSpend() if spend.stage in NOT_FRESH:
                 parts.added += total
-            else:
-                unit = spend.leaves_changed * spend.alpha_units
+            case StepSpend():
                 for weight in _shared(spend):
-                    parts.draws[ceil(weight * unit), spend.scale] += n_alike
-            return spend.stage in ADAPTIVE
-        case PeriodSpend():
-            parts.plain += n_alike * spend.charges[-1]
-            parts.pure[spend.charges[-1]] += n_alike
-            return False
-        case CappedSpend():
-            parts.plain += n_alike * spend.n_steps * spend.unit_charge
-            return True
-        case JointSpend():
-            # a group is distinguished no better than one draw of its scale (Lemma 17)
-            largest, unit = spend.largest_parts, spend.leaves_changed * spend.alpha_units
-            parts.plain += n_alike * sum(largest) * spend.unit_charge
-            for n_steps in largest:
-                parts.draws[n_steps * unit, spend.scale] += n_alike
-            return False
-        case GaussianSpend():
-            parts.rho += n_alike * spend.whole_charge
-            return False
-    raise ParameterError(f"the loss of a {type(spend).__name__} over a span is not known")
+                    parts.draws[ceil(weight * spend.moved), spend.scale] += n_alike
+            case PeriodSpend():
+                parts.pure[spend.whole_charge] += n_alike
+            case JointSpend():
+                # a group is distinguished no better than one draw of its scale (Lemma 17)
+                for n_steps in spend.largest_parts:
+                    parts.draws[n_steps * spend.moved, spend.scale] += n_alike
+    return parts
 
 
 def _shared(spend: StepSpend) -> Iterator[int | Fraction]:

@@ -19,7 +19,7 @@ from optstream.privacy.accountant import charged_to_windows, composed
 from optstream.privacy.exact import exact, whole
 from optstream.privacy.horizon import LARGEST_DELTA, LEAST_DELTA
 from optstream.privacy.model import PrivacyModel
-from optstream.privacy.spends import CappedSpend, GaussianSpend, Group, JointSpend, PeriodSpend, Spend
+from optstream.privacy.spends import CappedSpend, Group, JointSpend, Spend, StepSpend
 
 
 def may_be_joint(model: PrivacyModel, n_nodes: int, leaves_per_period: int | None) -> bool:
@@ -89,7 +89,7 @@ def worst_of_cycle(layouts: Sequence[Sequence[Layout]], window_length: int) -> i
 
 
 def _charged(groups: tuple[Group, ...], n_steps: int, window_length: int) -> NDArray[np.int64]:
-    """Return `steps_charged` of a period with these groups; those that differ by a shift are charged once."""
+    """Return the unit charges of a period with these groups; those that differ by a shift arepriced once."""
     if not groups:
         return np.zeros(n_steps + window_length - 1, dtype=np.int64)
     first, stop = groups[0][0].start, groups[-1][-1].stop
@@ -99,12 +99,16 @@ def _charged(groups: tuple[Group, ...], n_steps: int, window_length: int) -> NDA
     return np.pad(charged, (first, n_steps - stop))
 
 
+def _steps_charged(groups: tuple[Group, ...], n_steps: int, window_length: int) -> NDArray[np.int64]:
+    return JointSpend(0, "", 0, n_steps, groups, Fraction(1), 1, 1).charged(window_length)[0]
+
+
 @lru_cache(maxsize=4096)
 def _charged_from_its_start(
     groups: tuple[tuple[tuple[int, int], ...], ...], n_steps: int, window_length: int
 ) -> NDArray[np.int64]:
     ranges = tuple(tuple(range(*part) for part in group) for group in groups)
-    return JointSpend(0, "", 0, n_steps, ranges, Fraction(1), 1, 1).steps_charged(window_length)
+    return _steps_charged(ranges, n_steps, window_length)
 
 
 # What still fits between the spends of other periods: a public rule for measurements planned ahead.
@@ -176,8 +180,7 @@ def layers_with_headroom(
         after = charged[touching]
         for unit, charges in ((layers[number].joint, [own]), (layers[number].apart, [(one,) for one in own])):
             if unit:
-                priced = JointSpend(0, "", 0, n_steps, tuple(charges), Fraction(1), 1, 1)
-                counted = priced.steps_charged(window_length).astype(object)
+                counted = _steps_charged(tuple(charges), n_steps, window_length).astype(object)
                 after = after + int(unit * denominator) * counted
         if (after <= cap).all():
             charged[touching] = after
@@ -348,7 +351,7 @@ def grains_of(spends: Iterable[Spend], epsilon: Fraction, n_grains: int) -> list
     """
     taken: Counter[int] = Counter()
     for spend in spends:
-        if spend.stage != PUBLICATIONS or isinstance(spend, PeriodSpend | JointSpend | GaussianSpend):
+        if spend.stage != PUBLICATIONS or not isinstance(spend, StepSpend | CappedSpend):
             continue
         charges = (spend.unit_charge,) * spend.n_steps if isinstance(spend, CappedSpend) else spend.charges
         for step, charge in enumerate(charges):

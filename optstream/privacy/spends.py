@@ -1,9 +1,11 @@
-"""What a measurement cost: frozen facts. How they are added up is `accounting`'s business."""
+"""The cost of a measurement: one frozen class of priced spends, with a kind for each noise."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import chain, pairwise
+from math import lcm
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,93 +15,365 @@ from optstream.errors import ParameterError
 from optstream.privacy.exact import exact_from_text, whole
 from optstream.privacy.model import Currency
 
-# What measurements cost that share joint noise: by groups, each at its most.
-
 Group = tuple[range, ...]
 """The parts of one group: steps of a period, counted from its first one. A part is a sum that is measured."""
 
 
 @dataclass(frozen=True)
-class JointSpend:
+class _Booked(ABC):
+    level: int
+    stage: str
+    first_step: int
+
+
+class Spend(_Booked):
+    """The cost of one measurement of a period, at every node of a level.
+
+    The most that a change of a period's steps loses is a number of units times their price. Steps count from
+    the stream's origin.
+
+    Attributes:
+        level: Depth in the tree, root 0.
+        stage: Name of the measurement ("samples", "features/day").
+        first_step: Running index of the period's first step.
+        n_steps: Of the period.
+        scale: Of the noise, in units of the model's resolution, greater than 0.
+        alpha_units: The most by which one changed reading moves a leaf.
+        leaves_changed: The most leaves that one customer changes at a step.
+        currency: Of the price.
+    """
+
+    n_steps: int
+    scale: Fraction
+    alpha_units: int
+    leaves_changed: int
+    currency: ClassVar[Currency] = "epsilon"
+
+    @property
+    def moved(self) -> int:
+        """The most by which a changed step moves the level, in units of the resolution."""
+        return self.leaves_changed * self.alpha_units
+
+    @property
+    def unit_charge(self) -> Fraction:
+        """The price of a step of weight 1, or of a group for each step of its largest part in the window."""
+        return self.moved / self.scale
+
+    @property
+    @abstractmethod
+    def whole_charge(self) -> Fraction:
+        """The charge if all steps change, whatever windows hold."""
+
+    @abstractmethod
+    def charged(self, window_length: int) -> tuple[NDArray[Any], Fraction]:
+        """Return what each window that touches the period is charged, first window first.
+
+        Args:
+            window_length: Steps.
+
+        Returns:
+            Units, (n_steps + window_length - 1,), integers of any size, entry i of the window whose last step
+            is step i; and the price of a unit.
+        """
+
+
+@dataclass(frozen=True)
+class StepSpend(Spend):
+    """Linear queries with Laplace noise at every node, priced step by step (Lemma 3, docs/privacy.md).
+
+    A change of step `first_step + i`, where the queries' weights add up to `weights[i]`, loses at most
+
+        leaves_changed * alpha_units * weights[i] / scale
+
+    The ledger keeps weights and scale, so that an old spend can be repriced when alpha changes.
+
+    Attributes:
+        weights: Of each step of the period, at least 0.
+    """
+
+    weights: tuple[int | Fraction, ...]
+    scale: Fraction
+    alpha_units: int
+    leaves_changed: int = 1
+
+    @property
+    def n_steps(self) -> int:  # type: ignore[override]  # mypy: a property over what is only read
+        """The steps of the period."""
+        return len(self.weights)
+
+    @property
+    def charges(self) -> tuple[Fraction, ...]:
+        """The charge of each step of the period, shape (n_steps,)."""
+        priced = {weight: weight * self.unit_charge for weight in set(self.weights)}
+        return tuple(priced[weight] for weight in self.weights)
+
+    @property
+    def whole_charge(self) -> Fraction:
+        """The sum over all steps."""
+        return sum(self.weights) * self.unit_charge
+
+    def charged(self, window_length: int) -> tuple[NDArray[Any], Fraction]:
+        """Return the weights in each window."""
+        parts = _denominator(self.weights)
+        return _sliding_sums(_in_parts(self.weights, parts), window_length), self.unit_charge / parts
+
+
+@dataclass(frozen=True)
+class PeriodSpend(Spend):
+    """A data-dependent measurement, priced by how many of the period's steps lie in the window.
+
+    Attributes:
+        charges: Its loss when at most n of its steps change, for each n in 0 .. n_steps: charges[0] = 0,
+            non-decreasing.
+
+    Raises:
+        ParameterError: Charges that do not begin at 0 or that fall.
+    """
+
+    charges: tuple[Fraction, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.charges) < 2 or self.charges[0] != 0 or any(a > b for a, b in pairwise(self.charges)):
+            raise ParameterError("charges of PeriodSpend must start at 0 and never decrease")
+
+    @property
+    def n_steps(self) -> int:  # type: ignore[override]  # mypy: a property over what is only read
+        """The steps of the period."""
+        return len(self.charges) - 1
+
+    @property
+    def whole_charge(self) -> Fraction:
+        """The last charge."""
+        return self.charges[-1]
+
+    def charged(self, window_length: int) -> tuple[NDArray[Any], Fraction]:
+        """Return the charge for the steps in each window."""
+        parts = _denominator(self.charges)
+        units = np.array(_in_parts(self.charges, parts), dtype=object)
+        return units[_overlaps(self.n_steps, window_length)], Fraction(1, parts)
+
+
+@dataclass(frozen=True)
+class CappedSpend(Spend):
+    """A plan whose steps are not chosen yet: the worst outcome of a rule that limits each window.
+
+    Any step may be measured with a weight of at most 1, but no window will hold more than `cap` in weight,
+    `taken` ones of other periods included. A window with n of the period's steps is charged for a weight of
+    min(n, cap - taken in it). Settled to a `StepSpend`.
+
+    Attributes:
+        cap: The most weight of a window.
+        taken: Running indices of measured steps of other periods, rising.
+        taken_weights: Of the steps in `taken`; 1 each if empty.
+
+    Raises:
+        ParameterError: Another number of weights than of taken steps.
+    """
+
+    n_steps: int
+    cap: int | Fraction
+    taken: tuple[int, ...]
+    scale: Fraction
+    alpha_units: int
+    leaves_changed: int = 1
+    taken_weights: tuple[int | Fraction, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.taken_weights and len(self.taken_weights) != len(self.taken):
+            raise ParameterError("taken_weights of CappedSpend must be empty or one for each of taken")
+
+    @property
+    def whole_charge(self) -> Fraction:
+        """A weight of 1 at every step."""
+        return self.n_steps * self.unit_charge
+
+    def charged(self, window_length: int) -> tuple[NDArray[Any], Fraction]:
+        """Return the headroom in each window, at most 1 for each own step."""
+        lead, weights = window_length - 1, self.taken_weights or (1,) * len(self.taken)
+        parts = _denominator([self.cap, *weights])
+        taken = [0] * (self.n_steps + 2 * lead)
+        for step, weight in zip(self.taken, _in_parts(weights, parts), strict=True):
+            if 0 <= (place := step - self.first_step + lead) < len(taken):
+                taken[place] += weight
+        inside = _sliding_sums(taken, window_length)[lead : lead + self.n_steps + lead]
+        own = _overlaps(self.n_steps, window_length).astype(object) * parts
+        headroom = np.maximum(np.minimum(own, int(self.cap * parts) - inside), 0)
+        return headroom, self.unit_charge / parts
+
+
+class _PartsSpend(Spend):
+    """A spend of sums over disjoint parts of the period."""
+
+    parts: Group
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """Whether each step of the period is measured: 1 or 0, shape (n_steps,)."""
+        measured = set(chain.from_iterable(self.parts))
+        return tuple(int(step in measured) for step in range(self.n_steps))
+
+    def _check_parts(self, parts: Group) -> None:
+        name = type(self).__name__
+        fits = all(part.step == 1 and 0 <= part.start < part.stop <= self.n_steps for part in parts)
+        if not (fits and all(before.stop <= part.start for before, part in pairwise(parts))):
+            raise ParameterError(
+                f"the parts of {name} must be such that they rise, do not overlap and lie inside the period"
+            )
+        if self.scale <= 0:
+            raise ParameterError(f"the scale of {name} must be greater than 0; got {self.scale}")
+
+
+@dataclass(frozen=True)
+class JointSpend(_PartsSpend):
     """Sums over disjoint parts of a period, measured with joint noise, a group of parts at a time.
 
-    At every node of `level`, and for each group by itself, the parts' sums get `joint_noise` of scale `scale`
-    (Lemma 15). A window is charged, for each group, the most of its steps that lie in one part of the group:
+    At every node, and for each group by itself, the parts' sums get `joint_noise` of scale `scale` (Lemma
+    15). A window is charged, for each group, the most of its steps that lie in one part of the group:
 
         leaves_changed * alpha_units / scale * max over parts of |part in the window|
 
     (Lemma 16). That holds where all changes of one customer in a period move one node of the level: the level
     has one node, or unit is "customer" and the readings of a period lie in one leaf (`rules.may_be_joint`). A
-    spend of several nodes is never one of unit "roaming". Steps count from the stream's origin.
+    spend of several nodes is never one of unit "roaming".
 
     Attributes:
-        level: Depth in the tree, root 0.
-        stage: Name of the measurement ("samples", "blocks").
-        first_step: Running index of the period's first step.
-        n_steps: Of the period.
         groups: Of parts, rising and disjoint, all inside the period.
-        scale: In units of the model's resolution, greater than 0.
-        alpha_units: The most by which one changed reading moves a leaf.
         n_nodes: Of the level, at least 1.
-        leaves_changed: The most leaves that one customer changes at a step.
 
     Raises:
         ParameterError: An empty group or part, parts that overlap, fall or leave the period, no scale or no
             node.
     """
 
-    level: int
-    stage: str
-    first_step: int
     n_steps: int
     groups: tuple[Group, ...]
     scale: Fraction
     alpha_units: int
     n_nodes: int
     leaves_changed: int = 1
-    currency: ClassVar[Currency] = "epsilon"
 
     def __post_init__(self) -> None:
-        _check_parts(self)
+        self._check_parts(self.parts)
+        if not all(self.groups):
+            raise ParameterError("the groups of JointSpend must have a part each")
         whole(self.n_nodes, "n_nodes of JointSpend", 1)
 
     @property
-    def parts(self) -> Group:
+    def parts(self) -> Group:  # type: ignore[override]  # mypy: a property over what is only read
         """All parts, in order of time."""
         return tuple(chain.from_iterable(self.groups))
-
-    @property
-    def unit_charge(self) -> Fraction:
-        """What a group is charged for each step of the part that has the most of them in the window."""
-        return self.leaves_changed * self.alpha_units / self.scale
-
-    @property
-    def weights(self) -> tuple[int, ...]:
-        """Whether each step of the period is measured: 1 or 0, shape (n_steps,)."""
-        return _weights_of(self)
 
     @property
     def largest_parts(self) -> tuple[int, ...]:
         """The steps of each group's largest part: its charge if all of it changes, in unit charges."""
         return tuple(max(map(len, group)) for group in self.groups)
 
-    def steps_charged(self, window_length: int) -> NDArray[np.int64]:
-        """Return the unit charges of each window that touches the period, first window first.
+    @property
+    def whole_charge(self) -> Fraction:
+        """All groups' largest parts."""
+        return sum(self.largest_parts) * self.unit_charge
 
-        Args:
-            window_length: Steps.
-
-        Returns:
-            Shape (n_steps + window_length - 1,); entry i is of the window whose last step is step i.
-        """
+    def charged(self, window_length: int) -> tuple[NDArray[Any], Fraction]:
+        """Return, for each window, the sum over groups of the most steps of one part inside."""
         charged = np.zeros(self.n_steps + window_length - 1, dtype=np.int64)
         for group in self.groups:
             charged += _most_of_one_part(group, charged.size, window_length)
-        return charged
+        return charged, self.unit_charge
+
+
+@dataclass(frozen=True)
+class GaussianSpend(_PartsSpend):
+    """Sums over disjoint parts of a period, each with discrete Gaussian noise of its own, priced in rho.
+
+    At every node each part's sum gets independent noise with P(k) proportional to exp(-k^2 / (2 scale^2)).
+    A window is charged, in rho of zero-concentrated privacy,
+
+        (leaves_changed * alpha_units)^2 / (2 scale^2) * sum over parts of |part in the window|^2
+
+    (Lemma 20, docs/privacy.md), in whatever leaves the customer is at each step. It holds for any set of
+    changed steps, so for windows of any length. Changed steps of one part add up before they are squared.
+
+    Attributes:
+        parts: Rising and disjoint, all inside the period, counted from its first step; a single step is one.
+
+    Raises:
+        ParameterError: An empty part, parts that overlap, fall or leave the period, or no scale.
+    """
+
+    n_steps: int
+    parts: Group
+    scale: Fraction
+    alpha_units: int
+    leaves_changed: int = 1
+    currency: ClassVar[Currency] = "rho"
+
+    def __post_init__(self) -> None:
+        self._check_parts(self.parts)
+
+    @property
+    def unit_charge(self) -> Fraction:
+        """The price of a part of which one step lies in the window."""
+        return self.moved**2 / (2 * self.scale**2)
+
+    @property
+    def whole_charge(self) -> Fraction:
+        """All parts' squares."""
+        return sum(len(part) ** 2 for part in self.parts) * self.unit_charge
+
+    def charged(self, window_length: int) -> tuple[NDArray[Any], Fraction]:
+        """Return, for each window, the sum over parts of the square of their steps inside."""
+        n_windows = self.n_steps + window_length - 1
+        stop = np.arange(1, n_windows + 1)
+        single = np.zeros(n_windows + 1, dtype=np.int64)
+        total = np.zeros(n_windows, dtype=np.int64)
+        for part in self.parts:
+            if len(part) == 1:
+                single[part.start] += 1
+                single[min(part.start + window_length, n_windows)] -= 1
+                continue
+            inside = np.minimum(stop, part.stop) - np.maximum(stop - window_length, part.start)
+            total += np.maximum(inside, 0) ** 2
+        return total + np.cumsum(single[:-1]), self.unit_charge
+
+
+def check_currency(spends: Iterable[Spend], currency: Currency | None = None) -> None:
+    """Raise ParameterError for spends in two currencies, or in another than `currency`: no sum of epsilons
+    and rhos is a privacy guarantee.
+    """
+    found = {spend.currency for spend in spends} | ({currency} if currency else set())
+    if len(found) > 1:
+        raise ParameterError(
+            "charges in epsilon (Laplace and joint noise) and in rho (Gaussian noise) are never added up: a "
+            "privacy budget has one of them, epsilon alone, or epsilon with a delta"
+        )
+
+
+def _denominator(amounts: Iterable[int | Fraction]) -> int:
+    return lcm(*(amount.denominator for amount in set(amounts)))
+
+
+def _in_parts(amounts: Sequence[int | Fraction], parts: int) -> list[int]:
+    """Return amounts in units of 1 / parts; each distinct one is computed once."""
+    counted = {amount: int(amount * parts) for amount in set(amounts)}
+    return [counted[amount] for amount in amounts]
+
+
+def _sliding_sums(values: Sequence[int], window_length: int) -> NDArray[np.object_]:
+    """Return the sums over each window of a row that overlaps `values`, of any size of integer."""
+    lead = window_length - 1
+    running = np.cumsum(np.array([0] * (lead + 1) + list(values) + [0] * lead, dtype=object))
+    sums: NDArray[np.object_] = running[window_length:] - running[:-window_length]
+    return sums
+
+
+def _overlaps(n_steps: int, window_length: int) -> NDArray[np.int64]:
+    """Return the steps of a period in each window that touches it, first window first: 1, 2, …, 2, 1."""
+    rising = np.arange(1, n_steps + window_length)
+    return np.minimum(np.minimum(rising, rising[::-1]), min(n_steps, window_length))
 
 
 def _most_of_one_part(group: Group, n_windows: int, window_length: int) -> NDArray[np.int64]:
-    """Return the most steps of one part that each window holds, shape (n_windows,); as `steps_charged`."""
+    """Return the most steps of one part that each window holds, shape (n_windows,)."""
     if all(len(part) == 1 for part in group):
         # many parts, as on every step of a day in minutes: windows end at a step and w - 1 steps after it
         steps, entered = np.array([part.start for part in group]), np.zeros(n_windows + 1, dtype=np.int64)
@@ -114,261 +388,15 @@ def _most_of_one_part(group: Group, n_windows: int, window_length: int) -> NDArr
     return most
 
 
-# What measurements with Gaussian noise cost, in rho: by the squares of what moves each of them.
+# Spends and groups as JSON, whose bytes ledgers and measurements keep.
 
-
-@dataclass(frozen=True)
-class GaussianSpend:
-    """Sums over disjoint parts of a period, each with discrete Gaussian noise of its own, priced in rho.
-
-    At every node of `level` each part's sum gets independent noise with P(k) proportional to
-    exp(-k^2 / (2 scale^2)). A window is charged, in rho of zero-concentrated privacy,
-
-        (leaves_changed * alpha_units)^2 / (2 scale^2) * sum over parts of |part in the window|^2
-
-    (Lemma 20, docs/privacy.md), in whatever leaves the customer is at each step. It holds for any set of
-    changed steps, so for windows of any length. Changed steps of one part add up before they are squared: the
-    charge of a part is no sum over its steps. Steps count from the stream's origin.
-
-    Attributes:
-        level: Depth in the tree, root 0.
-        stage: Name of the measurement ("samples", "blocks").
-        first_step: Running index of the period's first step.
-        n_steps: Of the period.
-        parts: Rising and disjoint, all inside the period, counted from its first step; a single step is one.
-        scale: The noise's sigma, in units of the model's resolution, greater than 0.
-        alpha_units: The most by which one changed reading moves a leaf.
-        leaves_changed: The most leaves that one customer changes at a step.
-
-    Raises:
-        ParameterError: An empty part, parts that overlap, fall or leave the period, or no scale.
-    """
-
-    level: int
-    stage: str
-    first_step: int
-    n_steps: int
-    parts: Group
-    scale: Fraction
-    alpha_units: int
-    leaves_changed: int = 1
-    currency: ClassVar[Currency] = "rho"
-
-    def __post_init__(self) -> None:
-        _check_parts(self)
-
-    @property
-    def unit_charge(self) -> Fraction:
-        """What a part is charged of which one step lies in the window."""
-        return (self.leaves_changed * self.alpha_units) ** 2 / (2 * self.scale**2)
-
-    @property
-    def weights(self) -> tuple[int, ...]:
-        """Whether each step of the period is measured: 1 or 0, shape (n_steps,)."""
-        return _weights_of(self)
-
-    @property
-    def whole_charge(self) -> Fraction:
-        """What all parts are charged if all of their steps change."""
-        return sum(len(part) ** 2 for part in self.parts) * self.unit_charge
-
-    def squares_charged(self, window_length: int) -> NDArray[np.int64]:
-        """Return the unit charges of each window that touches the period, first window first.
-
-        Args:
-            window_length: Steps.
-
-        Returns:
-            Shape (n_steps + window_length - 1,); entry i is of the window whose last step is step i.
-        """
-        n_windows = self.n_steps + window_length - 1
-        stop = np.arange(1, n_windows + 1)
-        single = np.zeros(n_windows + 1, dtype=np.int64)
-        total = np.zeros(n_windows, dtype=np.int64)
-        for part in self.parts:
-            if len(part) == 1:
-                single[part.start] += 1
-                single[min(part.start + window_length, n_windows)] -= 1
-                continue
-            inside = np.minimum(stop, part.stop) - np.maximum(stop - window_length, part.start)
-            total += np.maximum(inside, 0) ** 2
-        return total + np.cumsum(single[:-1])
-
-
-def _check_parts(spend: JointSpend | GaussianSpend) -> None:
-    """Raise ParameterError for an empty group, parts that fall, overlap or leave the period, and no scale."""
-    name = type(spend).__name__
-    fits = all(part.step == 1 and 0 <= part.start < part.stop <= spend.n_steps for part in spend.parts)
-    rises = all(before.stop <= part.start for before, part in pairwise(spend.parts))
-    if not (fits and rises and (isinstance(spend, GaussianSpend) or all(spend.groups))):
-        raise ParameterError(
-            f"the parts of {name} must be such that they rise, do not overlap and lie inside the period"
-        )
-    if spend.scale <= 0:
-        raise ParameterError(f"the scale of {name} must be greater than 0; got {spend.scale}")
-
-
-def _weights_of(spend: JointSpend | GaussianSpend) -> tuple[int, ...]:
-    measured = set(chain.from_iterable(spend.parts))
-    return tuple(int(step in measured) for step in range(spend.n_steps))
-
-
-@dataclass(frozen=True)
-class StepSpend:
-    """A linear measurement, priced step by step.
-
-    The measurement answers, at every node of `level`, non-negative linear queries of the node's
-    integer series with Laplace noise of scale `scale`. At step `first_step + i` the queries' weights add
-    up to `weights[i]`, so a change of that step by at most `alpha_units` in each of `leaves_changed` leaves,
-    which moves the level by at most their sum, loses at most
-
-        charges[i] = leaves_changed * alpha_units * weights[i] / scale
-
-    (Lemma 3, docs/privacy.md). Steps count from the stream's origin. The ledger keeps weights and scale,
-    not only their quotient, so that an old spend can be repriced when alpha changes.
-
-    Attributes:
-        level: Depth in the tree, root 0.
-        stage: Name of the measurement ("samples", "features/day").
-        first_step: Running index of the period's first step.
-        weights: Of each step of the period.
-        scale: In units of the model's resolution, > 0.
-        alpha_units: The most by which one changed reading moves a leaf.
-        leaves_changed: The most leaves that one customer changes at a step.
-    """
-
-    level: int
-    stage: str
-    first_step: int
-    weights: tuple[int | Fraction, ...]
-    scale: Fraction
-    alpha_units: int
-    leaves_changed: int = 1
-    currency: ClassVar[Currency] = "epsilon"
-
-    @property
-    def n_steps(self) -> int:
-        """The steps of the period."""
-        return len(self.weights)
-
-    @property
-    def unit_charge(self) -> Fraction:
-        """What a step of weight 1 is charged."""
-        return self.leaves_changed * self.alpha_units / self.scale
-
-    @property
-    def charges(self) -> tuple[Fraction, ...]:
-        """What each step of the period is charged, as exact fractions, shape (n_steps,)."""
-        priced = {weight: weight * self.unit_charge for weight in set(self.weights)}
-        return tuple(priced[weight] for weight in self.weights)
-
-
-@dataclass(frozen=True)
-class PeriodSpend:
-    """A joint or data-dependent measurement, priced by how many of its steps lie in the window.
-
-    Where charges are a profile times the loss at full sensitivity, the profile is already multiplied in.
-
-    Attributes:
-        level: Depth in the tree, root 0.
-        stage: Name of the measurement.
-        first_step: Running index of the period's first step.
-        charges: Its loss when at most n of its steps change, for each n in 0 .. n_steps: charges[0] = 0,
-            non-decreasing.
-
-    Raises:
-        ParameterError: Charges that do not begin at 0 or that fall.
-    """
-
-    level: int
-    stage: str
-    first_step: int
-    charges: tuple[Fraction, ...]
-    currency: ClassVar[Currency] = "epsilon"
-
-    def __post_init__(self) -> None:
-        if len(self.charges) < 2 or self.charges[0] != 0 or any(a > b for a, b in pairwise(self.charges)):
-            raise ParameterError("charges of PeriodSpend must start at 0 and never decrease")
-
-    @property
-    def n_steps(self) -> int:
-        """The steps of the period."""
-        return len(self.charges) - 1
-
-
-@dataclass(frozen=True)
-class CappedSpend:
-    """A plan whose steps are not chosen yet: the worst outcome of a rule that limits each window.
-
-    Any of the period's steps may be measured with a weight of at most 1, charged `unit_charge` times the
-    weight, but no window will hold more than `cap` in weight, `taken` ones of other periods included. A
-    window with n of the period's steps is charged for a weight of min(n, cap - taken in it). Settled to a
-    `StepSpend`.
-
-    Attributes:
-        level: Depth in the tree, root 0.
-        stage: Name of the measurement.
-        first_step: Running index of the period's first step.
-        n_steps: Of the period.
-        cap: The most weight of a window.
-        taken: Running indices of measured steps of other periods, rising.
-        scale: Of the noise of weight 1, in units of the model's resolution.
-        alpha_units: The most by which one changed reading moves a leaf.
-        leaves_changed: The most leaves that one customer changes at a step.
-        taken_weights: Of the steps in `taken`; 1 each if empty.
-
-    Raises:
-        ParameterError: Another number of weights than of taken steps.
-    """
-
-    level: int
-    stage: str
-    first_step: int
-    n_steps: int
-    cap: int | Fraction
-    taken: tuple[int, ...]
-    scale: Fraction
-    alpha_units: int
-    leaves_changed: int = 1
-    taken_weights: tuple[int | Fraction, ...] = ()
-    currency: ClassVar[Currency] = "epsilon"
-
-    def __post_init__(self) -> None:
-        if self.taken_weights and len(self.taken_weights) != len(self.taken):
-            raise ParameterError("taken_weights of CappedSpend must be empty or one for each of taken")
-
-    @property
-    def unit_charge(self) -> Fraction:
-        """What a point of weight 1 is charged."""
-        return self.leaves_changed * self.alpha_units / self.scale
-
-    @property
-    def taken_elsewhere(self) -> Iterator[tuple[int, int | Fraction]]:
-        """Each step that other periods took, with its weight."""
-        return zip(self.taken, self.taken_weights or (1,) * len(self.taken), strict=True)
-
-
-Spend = StepSpend | PeriodSpend | CappedSpend | JointSpend | GaussianSpend
-KINDS = {
+KINDS: dict[str, type[Spend]] = {
     "step": StepSpend,
     "period": PeriodSpend,
     "capped": CappedSpend,
     "joint": JointSpend,
     "gaussian": GaussianSpend,
 }
-
-
-def check_currency(spends: Iterable[Spend], currency: Currency | None = None) -> None:
-    """Raise ParameterError for spends in two currencies, or in another than `currency`: no sum of epsilons
-    and rhos is a privacy guarantee.
-    """
-    # the accountant refuses anything else
-    found = {getattr(spend, "currency", "epsilon") for spend in spends} | ({currency} if currency else set())
-    if len(found) > 1:
-        raise ParameterError(
-            "charges in epsilon (Laplace and joint noise) and in rho (Gaussian noise) are never added up: a "
-            "privacy budget has one of them, epsilon alone, or epsilon with a delta"
-        )
 
 
 def spend_to_document(spend: Spend) -> dict[str, Any]:
@@ -401,7 +429,14 @@ def _entry(value: Any) -> Any:
 def spend_from_document(document: Mapping[str, Any]) -> Spend:
     """Return the spend that `spend_to_document` wrote; one that cannot be priced is refused."""
     try:
-        return _read(dict(document))
+        kind = KINDS.get(document.get("kind", ""))
+        if kind is None:
+            raise ParameterError(
+                f"a spend of kind {document.get('kind')!r} cannot be priced; known kinds: {', '.join(KINDS)}"
+            )
+        given = {"taken_weights": [], **document}  # which older ledgers lack
+        found: Spend = kind(**{one.name: _READ.get(one.name, int)(given[one.name]) for one in fields(kind)})
+        return found
     except ParameterError:
         raise
     except (KeyError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
@@ -418,28 +453,28 @@ def _weight(text: str | int) -> int | Fraction:
 
 
 def _weights(listed: Iterable[str | int]) -> tuple[int | Fraction, ...]:
-    return tuple(_weight(one) for one in listed)
+    return tuple(map(_weight, listed))
 
 
 def _parts(listed: object) -> Iterator[range]:
-    if not isinstance(listed, list):
-        raise TypeError("groups are lists of parts")
-    for part in listed:
-        if not isinstance(part, list):
-            raise TypeError("groups are lists of parts")
-        start, stop = part
+    for part in _listed(listed):
+        start, stop = _listed(part)
         if type(start) is not int or type(stop) is not int:
             raise TypeError("a part is two integers")
         yield range(start, stop)
+
+
+def _listed(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError("groups are lists of parts")
+    return value
 
 
 def groups_from_document(document: object) -> tuple[Group, ...]:
     """Return the groups that `groups_to_document` wrote, unchecked. Raises TypeError or ValueError for other
     things.
     """
-    if not isinstance(document, list):
-        raise TypeError("groups are lists of parts")
-    return tuple(tuple(_parts(group)) for group in document)
+    return tuple(tuple(_parts(group)) for group in _listed(document))
 
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
@@ -454,14 +489,3 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "parts": lambda listed: tuple(_parts(listed)),
 }
 """How fields are read; those that are not listed are whole numbers."""
-
-
-def _read(given: dict[str, Any]) -> Spend:
-    kind = KINDS.get(given.get("kind", ""))
-    if kind is None:
-        known = ", ".join(KINDS)
-        raise ParameterError(f"a spend of kind {given.get('kind')!r} cannot be priced; known kinds: {known}")
-    if kind is CappedSpend:
-        given.setdefault("taken_weights", [])
-    found: Spend = kind(**{one.name: _READ.get(one.name, int)(given[one.name]) for one in fields(kind)})
-    return found

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.ledger import open_ledger
+from optstream.ledger import Key, open_ledger
 from optstream.measurement.grouping import GROUPER, ON_DEVIATION
 from optstream.mechanisms import Hierarchical, PeGaSus
 from optstream.noise import NoiseSource
@@ -186,7 +186,7 @@ def marked_by_ledger(measured: Sequence[Measured]) -> frozenset[int]:
             ledger.enrol(terms_of(settings), NOW)
             for day, own in zip(DAYS, measured, strict=True):
                 held = ledger.reserve(
-                    settings.stream.name, day.isoformat(), 0, own.spends, "audit", NOW, LEASE
+                    Key(settings.stream.name, day.isoformat()), own.spends, "audit", NOW, LEASE
                 )
                 ledger.begin_draw(held, NOW)
                 file = DrawingFile(settings.measurements_of(day, 0), held.fencing_token)

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from optstream.errors import BudgetError
-from optstream.ledger import Ledger, StreamTerms, open_ledger
+from optstream.ledger import Key, Ledger, StreamTerms, open_ledger
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace, PeGaSus
 from optstream.mechanisms.base import Mechanism
 from optstream.privacy import PrivacyModel
@@ -129,13 +129,13 @@ def is_reserved(ledger: Ledger, mechanism: Laplace, first_step: int, name: str =
     """Return whether the ledger reserves it; then it is recorded as drawn and published, as a night does."""
     plan, period = mechanism.plan(mechanism.model.window_length, first_step), f"from step {first_step}"
     try:
-        held = ledger.reserve(name, period, 0, plan, "audit", NOW, LEASE)
+        held = ledger.reserve(Key(name, period), plan, "audit", NOW, LEASE)
     except BudgetError:
         return False
     ledger.begin_draw(held, NOW)
     ledger.record_drawn(held, "measured", plan, NOW)
-    ledger.record_staged(name, period, 0, "staged", "release.parquet", NOW)
-    ledger.record_published(name, period, 0, NOW)
+    ledger.record_staged(Key(name, period), "staged", "release.parquet", NOW)
+    ledger.record_published(Key(name, period), NOW)
     return True
 
 

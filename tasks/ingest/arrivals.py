@@ -165,23 +165,18 @@ def dated_folders(settings: Settings) -> Iterator[tuple[date, Location]]:
     """Yield the periods that a region has a folder of, each with it, region by region, rising."""
     for part in settings.dated_hierarchy.leaves() if settings.input.region is None else (EVERY,):
         top = settings.input_folder / top_of(part) if part else settings.input_folder
-        yield from _periods_below(settings, top)
+        names = _names_if_any(top)
+        if settings.stream.period == "hour":
+            names = [f"{name}/{hour}" for name in names for hour in _names_if_any(top / name)]
+        for name in names:
+            with suppress(ValueError):
+                yield period_from_partition(name), top / name
 
 
-def _periods_below(settings: Settings, top: Location) -> list[tuple[date, Location]]:
-    """The periods that have a folder in this one, each with it, rising; what cannot be listed is empty."""
-    found: list[tuple[date, Location]] = []
+def _names_if_any(folder: Location) -> list[str]:
     with suppress(OSError):
-        for name in names_in(top):
-            with suppress(ValueError, OSError):
-                day = period_from_partition(name)
-                if settings.stream.period == "day":
-                    found.append((day, top / name))
-                    continue
-                for below in names_in(top / name):
-                    with suppress(ValueError):
-                        found.append((period_from_partition(f"{name}/{below}"), top / name / below))
-    return sorted(found, key=lambda one: one[0])
+        return sorted(names_in(folder))
+    return []
 
 
 def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | DumpError]:
@@ -314,9 +309,8 @@ def _arrival(settings: Settings, day: date, regions: Sequence[str], stray: str |
             broken[part] = str(error)
         except OSError:
             broken[part] = f"the folder {place} cannot be looked into; mend its permissions"
-    for part, told in _shared(files, day).items():
-        broken[part] = told
-        del files[part]
+    broken |= _shared(files, day)
+    files = {part: own for part, own in files.items() if part not in broken}
     if sum(sizes.values()) > LARGEST_DAY:
         (part, path), size = max(sizes.items(), key=lambda one: one[1])
         broken[part] = (
@@ -336,20 +330,20 @@ def _arrival(settings: Settings, day: date, regions: Sequence[str], stray: str |
 def _shared(files: Mapping[str, tuple[Location, ...]], day: date) -> dict[str, str]:
     """Return the leaves with a file that an earlier leaf has: its customers would count twice."""
     owners: dict[tuple[int, int], str] = {}
-    told = {}
+    shared = {}
     for leaf, own in files.items():
         for path in own:
             if isinstance(path, StoreUrl):
                 continue
             try:
                 found = path.stat()
-            except OSError:  # gone since it was listed: whoever reads it says so
+            except OSError:  # gone since it was listed: its reader says so
                 continue
             owner = owners.setdefault((found.st_dev, found.st_ino), leaf)
             if owner != leaf:
                 place = f"{place_of(leaf, day)}/{path.name!r:.80}"
-                told[leaf] = f"{place} is also a file of leaf {owner!r}; deliver each leaf's own readings"
-    return told
+                shared[leaf] = f"{place} is also a file of leaf {owner!r}; deliver each leaf's own readings"
+    return shared
 
 
 def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | DumpError:
@@ -359,7 +353,7 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | D
         listed = some_of([PREFIX + name for name in arrival.unknown_regions])
         if settings.input.region is not None:
             return DumpError(
-                f"{day}: {listed} is beside the folder of all regions; remove it, or take input.region out"
+                f"{day}: {listed} lies next to the folder of all regions; remove it, or take input.region out"
             )
         return DumpError(
             f"{day}: {listed} is not a leaf of the hierarchy of that day, which has "
@@ -425,16 +419,15 @@ def _listed(file_list: str, found: Found, place: str, names: Sequence[str]) -> d
     """Return the SHA-256 that a list gives of each Parquet file of its folder, or ""."""
     try:
         content = found.read(LARGEST_LIST)
-        lines = [line.strip() for line in content.decode("utf-8").splitlines() if line.strip()]
+        lines = content.decode("utf-8").splitlines()
     except FileNotFoundError:
         raise LateDumpError(f"the file list {file_list} of {place} is absent") from None
     except (OSError, UnicodeDecodeError):
         raise DumpError(f"the file list {place}/{file_list} must be readable UTF-8 text") from None
     if len(content) > LARGEST_LIST:
         raise DumpError(f"the file list {place}/{file_list} must be at most 16 MiB")
-    entries = [LISTED.fullmatch(line) for line in lines]
-    hashes = {entry[2]: (entry[1] or "").lower() for entry in entries if entry}
-    listed = [entry[2] for entry in entries if entry]
+    entries = [entry for line in lines if (entry := LISTED.fullmatch(line.strip()))]
+    hashes, listed = {one[2]: (one[1] or "").lower() for one in entries}, [one[2] for one in entries]
     if any(hashes.values()) and not all(hashes.values()):
         raise DumpError(f"the file list {place}/{file_list} must have the SHA-256 of every file, or of none")
     for name in listed:

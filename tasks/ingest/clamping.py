@@ -11,10 +11,7 @@ import polars as pl
 
 from optstream.stream.private_period import quantise
 
-FLOATS: dict[pl.DataType | type[pl.DataType], type[np.float32 | np.float64]] = {
-    pl.Float32: np.float32,
-    pl.Float64: np.float64,
-}
+FLOATS = pl.Float32, pl.Float64
 LARGEST_MANTISSA = 2**62
 MOST_DIGITS = 38
 """Of a decimal column that polars can read; a schema may have more."""
@@ -62,50 +59,21 @@ def reading(column: str, dtype: pl.DataType, bounds: Bounds, resolution: Fractio
     readings; the readings are first cut a little outside the bounds, to keep them in range.
     """
     limits = [math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds]
-    if dtype in FLOATS:
-        return _floats(pl.col(column).cast(dtype), dtype, bounds, limits, resolution)
-    return _integers(pl.col(column), dtype, bounds, limits, resolution)
-
-
-def _floats(
-    value: pl.Expr, dtype: pl.DataType, bounds: Bounds, limits: list[int], resolution: Fraction
-) -> Reading:
-    """Floats: by the rounded quotient, in the same pass exactly where that leaves a doubt.
-
-    What is decided exactly costs some microseconds a row, and nobody else's row is read again for it: a
-    customer's readings move the time that ingestion takes by their own rows alone.
-    """
-    number = FLOATS[dtype]
-    least, most = (pl.lit(float(number(float(bound))), dtype) for bound in bounds)
-    # so near to a tie floating point cannot decide: the errors of the decimal's float, of the resolution's
-    # and its inverse's, and of two operations are together below 4 eps of the largest quotient
-    doubt = 4 * float(np.finfo(number).eps) * (max(map(abs, limits)) + 1.0) + 1e-9
+    value = pl.col(column)
+    if dtype not in FLOATS:
+        return _integers(value, dtype, bounds, limits, resolution)
+    value = value.cast(dtype)
+    absent = value.is_null() | value.is_nan()
+    low, high = (pl.lit(float(bound), dtype) for bound in bounds)
+    finite = pl.when(value.is_between(low, high)).then(SOUND).otherwise(OUT_OF_BOUNDS)
+    kind = pl.when(absent).then(ABSENT).when(value.is_infinite()).then(INFINITE).otherwise(finite)
 
     def count(values: pl.Series) -> pl.Series:
-        units, doubtful = np.zeros(len(values), dtype=np.int64), values.drop_nulls()
-        if len(doubtful):
-            exact = np.clip(quantise(doubtful.to_numpy(), resolution), limits[0], limits[1])
-            units[values.is_not_null().to_numpy()] = exact
-        return pl.Series(values.name, units)
+        raw = values.to_numpy()  # null is NaN
+        units = np.clip(quantise(raw, resolution), limits[0], limits[1])
+        return pl.Series(values.name, np.where(np.isnan(raw), 0, units))
 
-    shifted = value.cast(pl.Float64) / float(resolution) + 0.5
-    sure = (shifted - shifted.floor()).is_between(doubt, 1 - doubt, closed="none")
-    infinite = value.is_infinite().fill_null(False)
-    absent = value.is_null() | value.is_nan().fill_null(False)
-    sound = value.is_between(least, most).fill_null(False)
-    kind = pl.when(sound).then(SOUND).when(absent).then(ABSENT).when(infinite).then(INFINITE)
-    units = (
-        pl.when(absent)
-        .then(0)
-        .when(value > most)
-        .then(limits[1])
-        .when(value < least)
-        .then(limits[0])
-        .when(sure)
-        .then(shifted.floor().cast(pl.Int64, strict=False))
-        .otherwise(_each(pl.when(sound & ~sure).then(value), count))
-    )
-    return Reading(units.cast(pl.Int64), kind.otherwise(OUT_OF_BOUNDS).cast(pl.Int64))
+    return Reading(_each(value, count), kind.cast(pl.Int64))
 
 
 def _integers(

@@ -22,11 +22,6 @@ NEEDED = {
 """By `stream.day`, how timestamps of the other kind are put right."""
 
 
-def fits_clock(calendar: Calendar, *, zoned: bool) -> bool:
-    """Whether timestamps of this kind name each step once where the clock changes. zoned: with a zone."""
-    return zoned == (calendar.day == "elapsed")
-
-
 @lru_cache(maxsize=1024)
 def start_of(calendar: Calendar, period: date, *, zoned: bool) -> int | None:
     """Seconds from the epoch to the first step, on the column's clock; None if its steps are uneven."""

@@ -12,8 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tasks.config import Settings
-from tasks.ingest.formats import SourceFile, scan_file
-from tasks.ingest.rows import KEY, customer_of, rows_of, scan_numbered, step_of
+from tasks.ingest.formats import SourceFile, columns_of, scan_file
+from tasks.ingest.rows import KEY, ROW, customer_of, rows_of, step_of
 
 STEP_BITS = 16
 """The low bits of a key hold the step (a day has 1,500 at most), the others the start of the hash."""
@@ -102,9 +102,8 @@ def nobody_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
 
 def _rows_of_suspects(file: SourceFile, suspects: pl.LazyFrame, settings: Settings) -> pl.DataFrame:
     """Their rows of one file, with what they count: nobody else's reading is counted again."""
-    own = scan_numbered(file, settings).join(
-        suspects, left_on=_hash(customer_of(file)), right_on="hash", how="semi"
-    )
+    numbered = scan_file(file.path).select(columns_of(file.layout, settings)).with_row_index(ROW)
+    own = numbered.join(suspects, left_on=_hash(customer_of(file)), right_on="hash", how="semi")
     rows = rows_of(file, settings, own, numbered=True).filter(pl.col("step") >= 0)
     return rows.collect(engine="streaming")
 

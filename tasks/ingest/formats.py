@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data_contracts.metrics import LIMITS
-from optstream.storage.parquet import Claims, claims_of
+from optstream.storage.parquet import claims_of
 from optstream.storage.store import Location, StoreUrl, open_store
 from tasks.config import Layout, Settings
 from tasks.ingest.clamping import countable
-from tasks.ingest.clock import fits_clock, start_of
+from tasks.ingest.clock import start_of
 
 HASHED_AT_ONCE = 2**23
 """Bytes of one request while an object is read from end to end."""
@@ -46,19 +46,19 @@ def facts_of(file: Location) -> FileFacts:
     if not isinstance(file, StoreUrl):
         found = file.stat()
         return FileFacts(found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
-    told = open_store(file.parent).facts(file.name)
+    facts = open_store(file.parent).facts(file.name)
     return FileFacts(
-        int(told["size"]), next(filter(None, (_instant(told.get(key)) for key in WRITTEN)), None)
+        int(facts["size"]), next(filter(None, (_instant(facts.get(key)) for key in WRITTEN)), None)
     )
 
 
-def _instant(told: object) -> datetime | None:
+def _instant(stated: object) -> datetime | None:
     """A time as stores tell it: with a zone or in UTC, or in ISO 8601; None for anything else."""
-    if isinstance(told, str):
+    if isinstance(stated, str):
         with suppress(ValueError):
-            told = datetime.fromisoformat(told)
-    if isinstance(told, datetime):
-        return told if told.tzinfo else told.replace(tzinfo=UTC)
+            stated = datetime.fromisoformat(stated)
+    if isinstance(stated, datetime):
+        return stated if stated.tzinfo else stated.replace(tzinfo=UTC)
     return None
 
 
@@ -112,17 +112,6 @@ def _has_checksums(parquet: pq.ParquetFile, found: IO[bytes], columns: Sequence[
             if _FOUR_NUMBERS.match(found.read(LONGEST_HEADER)):
                 return True
     return False
-
-
-def claims_in(file: Location) -> Claims | None:
-    """What its footer claims; None if that cannot be read."""
-    if isinstance(file, StoreUrl):
-        try:
-            with open_store(file.parent).opened(file.name, cache_type="none") as found:
-                return claims_of(found)
-        except OSError:
-            return None
-    return claims_of(file)
 
 
 @cache
@@ -194,7 +183,13 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
                     return replace(file, broken="other_hash")
     except OSError:
         return replace(file, broken="unreadable")
-    claims = claims_in(file.path)
+    claims = None
+    with suppress(OSError):
+        if isinstance(file.path, StoreUrl):
+            with open_store(file.path.parent).opened(file.path.name, cache_type="none") as stored:
+                claims = claims_of(stored)
+        else:
+            claims = claims_of(file.path)
     if claims is None:
         return replace(file, broken="unreadable")
     if not claims.within(LIMITS):
@@ -228,7 +223,8 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
     if not pages_are_whole(file.path, read):
         return replace(file, broken="damaged_page")
     zoned = stamp.time_zone is not None
-    file = replace(file, fits_clock=fits_clock(settings.calendar, zoned=zoned))
+    # do they name each step once where the clock changes?
+    file = replace(file, fits_clock=zoned == (settings.calendar.day == "elapsed"))
     start = start_of(settings.calendar, day, zoned=zoned)
     if start is None:
         return replace(file, broken="clock")

@@ -13,17 +13,12 @@ from optstream.stream.lattice import BETWEEN
 from tasks.config import Settings
 from tasks.config.fields import LONGEST_COLUMN
 from tasks.ingest.clamping import KINDS, Reading, reading
-from tasks.ingest.formats import SourceFile, columns_of, facts_of, scan_file
+from tasks.ingest.formats import SourceFile, facts_of, scan_file
 
 NO_STEP = {"outside_day": -1, "off_grid": -2, "no_timestamp": -3, "unknown_region": -4}
 """Why a row has no step: a rule of the raw contract, and the negative number in place of the step."""
 ROW = "row of the file".ljust(LONGEST_COLUMN + 1, ".")
 """A name that no configured column can have."""
-
-
-def scan_numbered(file: SourceFile, settings: Settings) -> pl.LazyFrame:
-    """The needed columns of the file, and its row numbers."""
-    return scan_file(file.path).select(columns_of(file.layout, settings)).with_row_index(ROW)
 
 
 def leaf_of(file: SourceFile) -> pl.Expr:

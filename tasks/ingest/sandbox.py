@@ -49,10 +49,7 @@ def request(settings: Settings, dumps: Sequence[Dump], *, footers: bool = False)
     known = settings.model_dump(mode="json", by_alias=True, exclude={"mechanism", "ledger", "folder", "file"})
     rest = {"mechanism": {"name": settings.mechanism.name}, "ledger": {"url": ""}, "folder": ".", "file": "."}
     days = [
-        {
-            "day": dump.day.isoformat(),
-            "files": [[[str(file), dump.hashes.get(file, "")] for file in own] for own in dump.files],
-        }
+        (dump.day.isoformat(), [[(str(one), dump.hashes.get(one, "")) for one in own] for own in dump.files])
         for dump in dumps
     ]
     return json.dumps({"settings": known | rest, "dumps": days, "footers": footers}).encode()
@@ -62,10 +59,10 @@ def requested(message: bytes) -> tuple[Settings, list[Dump], bool]:
     """What `request` said."""
     given = json.loads(message)
     dumps = []
-    for dump in given["dumps"]:
-        files = tuple(tuple(_located(file) for file, _ in own) for own in dump["files"])
-        hashes = {_located(file): tag for own in dump["files"] for file, tag in own if tag}
-        dumps.append(Dump(period_from(dump["day"]), files, hashes))
+    for day, parts in given["dumps"]:
+        files = tuple(tuple(_located(file) for file, _ in own) for own in parts)
+        hashes = {_located(file): tag for own in parts for file, tag in own if tag}
+        dumps.append(Dump(period_from(day), files, hashes))
     return Settings.model_validate_json(json.dumps(given["settings"])), dumps, given["footers"]
 
 
@@ -211,7 +208,7 @@ def reading_apart() -> Iterator[Reader]:
         except (EOFError, OSError):
             raise _DiedError(process.end(), process.late) from None
         except BaseException:
-            # whoever asks it next would be given the answer to this
+            # the next request would be given the answer to this
             process.kill()
             raise
         if process.late:
@@ -245,23 +242,18 @@ def reading_apart() -> Iterator[Reader]:
 
 def clock_before_ingest(settings: Settings, day: date) -> str | None:
     """Return what `foresee` says of a day's timestamps, by the footer of one file, if there is one."""
-    return foresee(settings.calendar, day, _footer_fits_clock(settings, day))
-
-
-def _footer_fits_clock(settings: Settings, day: date) -> bool:
-    dump = discover(settings, [day])[day]
-    if not isinstance(dump, Dump):
-        return True
-    part = next(number for number, own in enumerate(dump.files) if own)
-    files = tuple(own[:1] if number == part else () for number, own in enumerate(dump.files))
-    first, process = replace(dump, files=files, hashes={}), _Process()
-    try:
-        found = process.ask(settings, [first], seconds_of(settings), footers=True)
-    except (EOFError, OSError, OptStreamError):
-        return True
-    finally:
-        process.kill()
-    return isinstance(found, str) or found[0][0].fits_clock
+    fits, dump = True, discover(settings, [day])[day]
+    if isinstance(dump, Dump):
+        part = next(number for number, own in enumerate(dump.files) if own)
+        files = tuple(own[:1] if number == part else () for number, own in enumerate(dump.files))
+        first, process = replace(dump, files=files, hashes={}), _Process()
+        try:
+            with suppress(EOFError, OSError, OptStreamError):
+                found = process.ask(settings, [first], seconds_of(settings), footers=True)
+                fits = isinstance(found, str) or found[0][0].fits_clock
+        finally:
+            process.kill()
+    return foresee(settings.calendar, day, fits)
 
 
 def seconds_of(settings: Settings) -> float:
@@ -286,14 +278,14 @@ class _DiedError(Exception):
         code, late = self.args
         if late or code in (-signal.SIGALRM, -signal.SIGXCPU):
             return (
-                f"reading the dump took longer than input.time_limit, {settings.input.time_limit}, and "
-                "was ended: look at where it came from, and deliver it anew with fewer rows, or set a longer "
+                f"reading the dump took longer than input.time_limit, {settings.input.time_limit}, and was "
+                "ended: look at where it came from, and deliver it again with fewer rows, or set a longer "
                 "limit"
             )
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return (
             f"the process that reads dumps ended over this ({how}): it is damaged, made to do harm, "
-            "or too large for the memory; look at where it came from, and deliver it anew"
+            "or too large for the memory; look at where it came from, and deliver it again"
         )
 
 

@@ -13,7 +13,7 @@ from pydantic import Field, InstanceOf, PlainSerializer, WithJsonSchema
 
 from optstream.catalogue.documents import Period
 from optstream.errors import LedgerError, OptStreamError, ParameterError
-from optstream.ledger import GuaranteeLoss, Ledger, ReleaseState, StreamTerms, Stretch
+from optstream.ledger import GuaranteeLoss, Key, Ledger, ReleaseState, StreamTerms, Stretch
 from optstream.ledger.records import continues
 from optstream.ledger.terms import OF_GRANT
 from optstream.privacy import PrivacyModel, worst_window
@@ -304,7 +304,7 @@ def _days(
 def _stream_page(ledger: Ledger, terms: StreamTerms, steps: range) -> StreamPage:
     found = []
     for one in ledger.outlines(terms.stream, steps):
-        record = ledger.find(terms.stream, one.period, one.revision)
+        record = ledger.find(Key(terms.stream, one.period, one.revision))
         charged = worst_window(record.spends if record else (), terms.model.window_length).epsilon
         found.append(
             ChargedRelease(period=one.period, revision=one.revision, state=one.state, epsilon=charged)

@@ -221,7 +221,17 @@ def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> I
                 f"rule; have it delivered again, then `optstream run --date {day.day}`",
             )
         case State.RUNNING:
-            yield from _stuck(settings, facts, day, now)
+            hold, hour = facts.holds.get(day.day), settings.publish_from(day.day)
+            begun = now if hold is None else hold.since
+            if hour is not None and release is not None and release.state is ReleaseState.DRAWN:
+                begun = max(begun, hour)  # until when a drawn day is held
+            if now - begun > max_runtime(settings):
+                yield (
+                    Kind.STUCK,
+                    f"under way since {begun.astimezone(UTC):%Y-%m-%d %H:%M} UTC, longer than [watch] "
+                    "max_runtime: look at its run; if it hangs, end it, the next run continues after its "
+                    "lease",
+                )
         case State.PUBLISHED | State.RESTATED | State.LOST:
             yield from _of_release(settings, facts, day)
     yield from _suspect(settings, facts, day)
@@ -252,22 +262,6 @@ def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> I
             yield Kind.EXPIRING, words
 
 
-def _stuck(settings: Settings, facts: Facts, day: DayState, now: datetime) -> Iterator[Said]:
-    """A run that lives and does not end; a drawn day's time counts from the hour until which it is held."""
-    hold, hour = facts.holds.get(day.day), settings.publish_from(day.day)
-    if hold is None:
-        return
-    begun = hold.since
-    if hour is not None and facts.releases[day.day].state is ReleaseState.DRAWN:
-        begun = max(begun, hour)
-    if now - begun > max_runtime(settings):
-        yield (
-            Kind.STUCK,
-            f"under way since {begun.astimezone(UTC):%Y-%m-%d %H:%M} UTC, longer than [watch] max_runtime: "
-            "look at its run; if it hangs, end it, the next run continues after its lease",
-        )
-
-
 def _unknown_regions(settings: Settings, arrival: Arrival) -> Iterator[Said]:
     """A region that no leaf is called: the day cannot be released, and may be a leaf by another name."""
     meant = renamed(arrival.unknown_regions, arrival.absent)
@@ -275,7 +269,7 @@ def _unknown_regions(settings: Settings, arrival: Arrival) -> Iterator[Said]:
         node, leaf = shown(name), meant[name]
         if settings.input.region is not None:
             leaf = None
-            words = "is there beside the folder of all regions: remove it, or take input.region out"
+            words = "lies next to the folder of all regions: remove it, or take input.region out"
         elif leaf is not None:
             name = settings.called(leaf).removesuffix(f" ({leaf})")
             name = "" if name == leaf else f" ({name})"
@@ -303,7 +297,8 @@ def _suspect(settings: Settings, facts: Facts, day: DayState) -> Iterator[Said]:
     """A region of which more readings than usual were replaced: a unit, a sign or a meter, perhaps."""
     found = {}
     for region, one in facts.suspect.get(day.day, {}).items():
-        shares = [f"{100 * share:.0f} % {what}" for what, share in one.shares if share > SUSPECT_SHARE]
+        found_in = one._asdict().items()
+        shares = [f"{100 * share:.0f} % {what}" for what, share in found_in if share > SUSPECT_SHARE]
         if shares:
             found[region] = f"of the readings of {settings.called(region)}, {', '.join(shares)}"
     ask = f"ask the supplier about unit, sign and meters. {DEPENDS}"
@@ -321,7 +316,7 @@ def _of_release(settings: Settings, facts: Facts, day: DayState) -> Iterator[Sai
             "the ledger has it as published and the published folder does not list it: "
             f"`optstream publish {day.day}` puts it back, or restore the folder from a copy",
         )
-    if day.day == facts.newest_unlike:
+    if day.day == facts.unlike:
         yield (
             Kind.UNLIKE,
             "its noisy measurements contradict the stream's habits by more than noise can: it was estimated "

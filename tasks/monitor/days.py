@@ -1,4 +1,4 @@
-"""The state of each day of the span, from facts and the clock alone."""
+"""States of a day, each with word, calendar letter, colour and meaning; and every day's state, from facts."""
 
 from collections.abc import Sequence
 from datetime import date, datetime

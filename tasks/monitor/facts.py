@@ -4,14 +4,13 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from difflib import SequenceMatcher
 from fractions import Fraction
-from functools import cached_property
 from math import floor, inf, isfinite, log
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -24,7 +23,7 @@ from optstream.catalogue.index import DayEntry, day_entries
 from optstream.catalogue.layout import DATA
 from optstream.catalogue.metadata import check_page
 from optstream.errors import LedgerError, OptStreamError, ParameterError, PublicationError
-from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
+from optstream.ledger import Key, Ledger, ReleaseOutline, ReleaseState
 from optstream.stream import AggregationTree, Measured, day_of, period_from
 from optstream.stream.calendar import ORIGIN
 from optstream.stream.covariate import Covariate
@@ -75,46 +74,39 @@ class AuditRecord:
 
 def last_audit(settings: Settings) -> AuditRecord | None:
     """The newest record that can be read; None without any."""
-    try:
-        paths = sorted(settings.audits_folder.glob("*.json"), reverse=True)
-    except OSError:
-        return None
-    for path in paths:
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            record = json.loads(path.read_bytes())
-            if record["format"] == FORMAT:
-                same = record["configuration_hash"] == settings.configuration_hash
-                return AuditRecord(
-                    datetime.fromisoformat(record["at"]), bool(record["audit"]["passed"]), same
-                )
+    with suppress(OSError):
+        for path in sorted(settings.audits_folder.glob("*.json"), reverse=True):
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                record = json.loads(path.read_bytes())
+                if record["format"] == FORMAT:
+                    at, passed = datetime.fromisoformat(record["at"]), bool(record["audit"]["passed"])
+                    return AuditRecord(
+                        at, passed, record["configuration_hash"] == settings.configuration_hash
+                    )
     return None
 
 
 # The newest published day by its stored measurements, which are noisy; no dump is opened.
 
 
-def _newest_published(releases: Mapping[date, ReleaseOutline]) -> date | None:
-    published = (day for day, one in releases.items() if one.state is ReleaseState.PUBLISHED)
-    return max(published, default=None)
-
-
 def _of_newest(
     settings: Settings, releases: Mapping[date, ReleaseOutline]
-) -> tuple[tuple[date, ...], dict[date, tuple[str, ...]]]:
-    """Return what the newest day's self-check found unlike all others, and which covariates it lacked."""
-    day, has_check = _newest_published(releases), settings.mechanism.kind.has_self_check
+) -> tuple[date | None, dict[date, tuple[str, ...]]]:
+    """Return the day if its self-check found it unlike all others, and which covariates it lacked."""
+    published = (day for day, one in releases.items() if one.state is ReleaseState.PUBLISHED)
+    day, has_check = max(published, default=None), settings.mechanism.kind.has_self_check
     if day is None or not (has_check or settings.covariates.given):
-        return (), {}
-    release, unlike = releases[day], tuple[date, ...]()
+        return None, {}
+    release, unlike = releases[day], None
     try:
         folder = settings.measurements_of(day, release.revision)
         measured = Measured.from_bytes(read_verified(folder, release.measurements_hash))
     except (LedgerError, ParameterError, OSError):
-        return (), {}
+        return None, {}
     if has_check:
         with suppress(ParameterError):
             events = mechanism_for(settings, day, release.revision).events(measured)
-            unlike = tuple(ORIGIN + timedelta(days=number) for number in events)
+            unlike = day if day in {ORIGIN + timedelta(days=number) for number in events} else None
     return unlike, _missing_covariates(settings, day, measured)
 
 
@@ -199,19 +191,13 @@ MOST_NAMED = 12
 """Regions of a line or an alarm, and lines of a run."""
 
 
-@dataclass(frozen=True)
-class Suspect:
+class Suspect(NamedTuple):
     """Shares in [0, 1] of one region's rows of a day; unusable: 1 where a region has no row at all."""
 
     clamped: float
     absent: float
     doubled: float
     unusable: float = 0.0
-
-    @property
-    def shares(self) -> tuple[tuple[str, float], ...]:
-        """What happened to readings, in a word, and to which share of them."""
-        return tuple((field.name, getattr(self, field.name)) for field in fields(self))
 
 
 def suspect_readings(settings: Settings, days: set[date]) -> dict[date, dict[str, Suspect]]:
@@ -236,7 +222,7 @@ def loudest(settings: Settings, days: set[date]) -> list[str]:
     found: defaultdict[tuple[date, str], list[str]] = defaultdict(list)
     for day, regions in sorted(suspect_readings(settings, days).items()):
         for region, one in regions.items():
-            for name, share in one.shares:
+            for name, share in one._asdict().items():
                 if share >= LOUD:
                     found[day, name].append(f"{settings.called(region)} ({share:.0%})")
     lines = [
@@ -288,7 +274,7 @@ def last_ended(settings: Settings, now: datetime) -> date:
     return settings.calendar.after(settings.local_period(now), -1)
 
 
-# The published mean of each region of a day beside the median of the days before.
+# The published mean of each region of a day next to the median of the days before.
 
 FACTOR = 10.0
 """Between the published mean of a day and the median of those before."""
@@ -402,7 +388,7 @@ class Facts:
     budget: Budget
     page: BudgetSummary | None
     audit: AuditRecord | None
-    unlike: tuple[date, ...] = ()
+    unlike: date | None = None
     lost: Mapping[date, str] = field(default_factory=dict)
     suspect: Mapping[date, Mapping[str, Suspect]] = field(default_factory=dict, repr=False)
     far: tuple[Comparison, ...] = ()
@@ -411,12 +397,6 @@ class Facts:
     user_suites: Mapping[date, tuple[str, ...]] = field(default_factory=dict, repr=False)
     unsaid_noise: tuple[tuple[str, str], ...] = ()
     clock_ahead: str | None = None
-
-    @cached_property
-    def newest_unlike(self) -> date | None:
-        """The newest published day, if it is one of those that were unlike all others."""
-        newest = _newest_published(self.releases)
-        return newest if newest in self.unlike else None
 
     def days(self, settings: Settings) -> list[date]:
         """Return the days, or hours, to be looked at, first to last."""
@@ -444,7 +424,10 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
     first, last = _span(settings, releases, now, live)
     expected = settings.calendar.periods(first, last) if first and last else []
     unreleased = [day for day in expected if day not in releases]
-    recent: set[date] = set()
+    arrivals, recent = dict[date, Arrival](), set[date]()
+    with suppress(OSError):
+        found = arrivals_of(settings, unreleased)
+        arrivals = {day: arrival for day, arrival in found.items() if arrival is not None}
     if last is not None:
         recent = {*settings.calendar.periods(day_of(last) - timedelta(days=SUSPECT_DAYS - 1), last)}
     kept = {day for day in recent & releases.keys() if releases[day].withdrawn is None}
@@ -460,7 +443,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         catalogue=catalogue,
         catalogue_error=error,
         is_own_ledger=not (ledger and catalogue and ledger.missing_heads([catalogue.ledger_head])),
-        arrivals=_arrivals(settings, unreleased),
+        arrivals=arrivals,
         refused=_refused(settings, unreleased),
         budget=budget_of(settings, ledger) if ledger else Budget(settings.model, Fraction(0)),
         page=next(pages, None),
@@ -525,20 +508,12 @@ def _holds(settings: Settings, ledger: Ledger, releases: Mapping[date, ReleaseOu
     stream, found = settings.stream.name, {}
     taken = [ledger.event_times(stream, kind) for kind in _TAKEN] if under_way else []
     for day, one in under_way.items():
-        record = ledger.find(stream, one.period, one.revision)
+        record = ledger.find(Key(stream, one.period, one.revision))
         if record is not None:
             times = (each.get((one.period, one.revision)) for each in taken)
             since = max(filter(None, times), default=record.lease_until)
             found[day] = Hold(since, record.lease_until)
     return found
-
-
-def _arrivals(settings: Settings, days: Sequence[date]) -> dict[date, Arrival]:
-    try:
-        found = arrivals_of(settings, days)
-    except OSError:
-        return {}
-    return {day: arrival for day, arrival in found.items() if arrival is not None}
 
 
 def _refused(settings: Settings, days: Iterable[date]) -> frozenset[date]:
@@ -590,18 +565,14 @@ def replaced(facts: Facts) -> tuple[Replaced, ...]:
     worst: dict[str, tuple[float, date]] = {}
     for day, regions in sorted(facts.suspect.items()):
         for region, one in regions.items():
-            worst[region] = max(worst.get(region, (0.0, day)), (_largest(one), day))
+            worst[region] = max(worst.get(region, (0.0, day)), (max(one), day))
     none = Suspect(0.0, 0.0, 0.0)
     found = [
         Replaced(region, facts.suspect[newest].get(region, none), share, day)
         for region, (share, day) in worst.items()
         if share > 0
     ]
-    return tuple(sorted(found, key=lambda one: (-_largest(one.newest), -one.most, one.region)))
-
-
-def _largest(one: Suspect) -> float:
-    return max(share for _, share in one.shares)
+    return tuple(sorted(found, key=lambda one: (-max(one.newest), -one.most, one.region)))
 
 
 # Regions against the hierarchy: which leaf an unknown one probably is, and which nodes lack their input.

@@ -1,4 +1,4 @@
-"""Who was told of which alarm: each channel hears of it once, and once more when it is over."""
+"""Which channel was notified of which alarm: once when it begins, and once when it is over."""
 
 import json
 import os
@@ -46,39 +46,39 @@ class Notification:
 
 def seen(memory: Memory, alarms: Iterable[Alarm], channels: Iterable[str], now: datetime) -> Memory:
     """Return the memory after a look; an alarm that is over is kept until every channel knows."""
-    known = frozenset(channels)
+    all_channels = frozenset(channels)
     after: dict[Key, KnownAlarm] = {}
     for alarm in alarms:
         before = memory.get(alarm.key)
         same = before is not None and before.alarm.suggestion == alarm.suggestion
-        heard = before.heard & known if before is not None and same else frozenset[str]()
+        heard = before.heard & all_channels if before is not None and same else frozenset[str]()
         after[alarm.key] = KnownAlarm(alarm, before.since if before else now, True, heard)
-    for key, told in memory.items():
-        if key not in after and told.heard & known:
-            after[key] = replace(told, lasts=False, heard=told.heard & known)
+    for key, known in memory.items():
+        if key not in after and known.heard & all_channels:
+            after[key] = replace(known, lasts=False, heard=known.heard & all_channels)
     return after
 
 
 def news_for(memory: Memory, channel: str) -> Notification:
-    """What a channel is to be told."""
+    """The notification that a channel lacks."""
     return Notification(
-        tuple(told.alarm for told in memory.values() if told.lasts and channel not in told.heard),
-        tuple(told.alarm for told in memory.values() if not told.lasts and channel in told.heard),
+        tuple(known.alarm for known in memory.values() if known.lasts and channel not in known.heard),
+        tuple(known.alarm for known in memory.values() if not known.lasts and channel in known.heard),
     )
 
 
 def heard(memory: Memory, channel: str) -> Memory:
-    """The memory after a channel was told its news."""
+    """The memory after a channel was notified."""
     after = {}
-    for key, told in memory.items():
-        now = told.heard | {channel} if told.lasts else told.heard - {channel}
-        if told.lasts or now:
-            after[key] = replace(told, heard=now)
+    for key, known in memory.items():
+        now = known.heard | {channel} if known.lasts else known.heard - {channel}
+        if known.lasts or now:
+            after[key] = replace(known, heard=now)
     return after
 
 
 def read_told(settings: Settings) -> Memory:
-    """What was told; nothing where the file is gone or spoilt, so that all of it is told again."""
+    """The memory; empty where the file is gone or spoilt, so that every channel is notified again."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         document = json.loads((settings.watch_folder / FILE).read_bytes())
         if document["format"] == FORMAT:
@@ -99,12 +99,12 @@ def write_told(settings: Settings, memory: Memory) -> None:
     """Keep it, in one step."""
     alarms = [
         {
-            **told.alarm.to_document(),
-            "since": told.since.isoformat(),
-            "lasts": told.lasts,
-            "heard": sorted(told.heard),
+            **known.alarm.to_document(),
+            "since": known.since.isoformat(),
+            "lasts": known.lasts,
+            "heard": sorted(known.heard),
         }
-        for told in memory.values()
+        for known in memory.values()
     ]
     document = {"format": FORMAT, "alarms": alarms}
     write_private(settings.watch_folder / FILE, json.dumps(document, indent=1).encode())
@@ -125,16 +125,16 @@ OVER = (9, "INFO")
 def line_of(what: str, alarm: Alarm, now: datetime) -> str:
     """Return the line of an alarm's transition, as seen at `now`: one JSON document, without its end."""
     severity = NUMBERS[alarm.severity] if what == "alarm" else OVER
-    told = {"kind": alarm.kind.value, "day": alarm.day, "node": alarm.node}
-    return _line(alarm.stream, f"{what}.{alarm.kind.value}", alarm.words, severity, told, now, now)
+    attributes = {"kind": alarm.kind.value, "day": alarm.day, "node": alarm.node}
+    return _line(alarm.stream, f"{what}.{alarm.kind.value}", alarm.words, severity, attributes, now, now)
 
 
 def ledger_line_of(stream: str, event: ReleaseEvent, now: datetime) -> str:
     """Return the line of an event of the ledger, without its end: what happened, to which day, and when."""
     release = {} if event.period is None else {"day": event.period, "revision": event.revision}
     words = ", ".join([f"{name} {value}" for name, value in release.items()] + [event.kind])
-    told = {"kind": event.kind, **release, "number": event.number}
-    return _line(stream, f"ledger.{event.kind.replace(' ', '-')}", words, OVER, told, event.at, now)
+    attributes = {"kind": event.kind, **release, "number": event.number}
+    return _line(stream, f"ledger.{event.kind.replace(' ', '-')}", words, OVER, attributes, event.at, now)
 
 
 def _line(
@@ -142,7 +142,7 @@ def _line(
     event: str,
     words: str,
     severity: tuple[int, str],
-    told: Mapping[str, object],
+    attributes: Mapping[str, object],
     at: datetime,
     now: datetime,
 ) -> str:
@@ -153,7 +153,7 @@ def _line(
         "severityText": severity[1],
         "eventName": f"optstream.{event}",
         "body": {"stringValue": words},
-        "attributes": _attributes({f"optstream.{key}": value for key, value in told.items()}),
+        "attributes": _attributes({f"optstream.{key}": value for key, value in attributes.items()}),
     }
     resource = {"attributes": _attributes({"service.name": "optstream", "optstream.stream": stream})}
     logs = {"scope": {"name": "optstream.watch"}, "logRecords": [record]}
@@ -175,7 +175,9 @@ def log_transitions(settings: Settings, before: Memory, after: Memory, now: date
     file = settings.event_log_file
     if file is None:
         return None
-    old, new = ({key: told.alarm for key, told in memory.items() if told.lasts} for memory in (before, after))
+    old, new = (
+        {key: known.alarm for key, known in memory.items() if known.lasts} for memory in (before, after)
+    )
     lines = [line_of("alarm", alarm, now) for key, alarm in new.items() if key not in old]
     lines += [line_of("resolved", alarm, now) for key, alarm in old.items() if key not in new]
     known = settings.watch_folder / LOGGED

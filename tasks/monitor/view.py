@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from fractions import Fraction
 from math import isfinite
 from typing import Annotated, Any, Literal
 
@@ -55,20 +54,12 @@ def watch(settings: Settings, ledger: Ledger | None, now: datetime, *, live: boo
 # The document of `optstream status --json` and `optstream watch --json`: versioned, for machines.
 
 
-def _float_or_none(amount: Fraction | float) -> float | None:
-    return float(amount) if isfinite(amount) else None
-
-
-def _rounded(share: float) -> float:
-    return round(share, 4)
-
-
 Amount = Annotated[
     str,
     BeforeValidator(str),
     Field(pattern="^-?([0-9]+(/[0-9]+)?|inf)$", description="exact; inf where noise was compromised"),
 ]
-Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(_rounded)]
+Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(lambda share: round(share, 4))]
 Begin = Annotated[str, BeforeValidator(datetime.isoformat)]
 
 
@@ -84,9 +75,9 @@ class Left(Part):
     """What is left, exact and to read."""
 
     left: Amount
-    left_float: Annotated[float | None, BeforeValidator(_float_or_none)] = Field(
-        validation_alias=AliasPath("left")
-    )
+    left_float: Annotated[
+        float | None, BeforeValidator(lambda amount: float(amount) if isfinite(amount) else None)
+    ] = Field(validation_alias=AliasPath("left"))
 
 
 class Window(Left):

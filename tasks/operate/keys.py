@@ -104,11 +104,8 @@ def signer_of(settings: Settings, ledger: Ledger, mending: Collection[date] | No
     path, files = settings.signing_key_file, settings.public_key_files
     if path is None:
         return None
-    own, vintages, newest = (
-        read_key(path),
-        ledger.vintages(settings.stream.name),
-        dict[date, tuple[int, int]](),
-    )
+    own, newest = read_key(path), dict[date, tuple[int, int]]()
+    vintages = ledger.vintages(settings.stream.name)
     for one in ledger.outlines(settings.stream.name):
         if one.state is ReleaseState.PUBLISHED and one.withdrawn is None:
             known = vintages.get((one.period, one.revision), ())

@@ -7,7 +7,7 @@ from functools import partial
 from optstream.catalogue import Entry
 from optstream.catalogue import withdraw as withdraw_published
 from optstream.errors import LedgerError
-from optstream.ledger import ReleaseRecord, ReleaseState
+from optstream.ledger import Key, ReleaseRecord, ReleaseState
 from tasks.operate.keys import signer_of
 from tasks.release.run import Run
 from tasks.release.stages import Ended, Requested, Status
@@ -55,14 +55,14 @@ def _free(run: Run, day: date) -> ReleaseRecord:
 
 def _tell(run: Run, day: date, reason: str, entry: Entry | None, known: str | None) -> str:
     """While nobody can publish the day, tell the ledger of every revision; return its head."""
-    run.ledger.head_after(run.stream, known)  # an older copy of the ledger is refused before it is written
+    run.ledger.head(run.stream, known)  # an older copy of the ledger is refused before it is written
     period, latest = day.isoformat(), _free(run, day)
     if entry is not None and not entry.withdrawn:
-        record = run.ledger.find(run.stream, period, entry.revision)
+        record = run.ledger.find(Key(run.stream, period, entry.revision))
         if record is not None and record.state is ReleaseState.DRAWN:
             # listed, and its run died before the ledger heard of it: published it is
-            run.ledger.record_published(run.stream, period, entry.revision, run.clock())
+            run.ledger.record_published(Key(run.stream, period, entry.revision), run.clock())
     for revision in range(latest.revision + 1):
-        run.ledger.withdraw(run.stream, period, revision, reason, run.clock())
+        run.ledger.withdraw(Key(run.stream, period, revision), reason, run.clock())
         destroy_raw(run.settings.measurements_of(day, revision))
-    return run.ledger.head_after(run.stream, known)
+    return run.ledger.head(run.stream, known)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from optstream.errors import PublicationError
-from optstream.ledger import ReleaseEvent, ReleaseRecord, Vintage
+from optstream.ledger import Key, ReleaseEvent, ReleaseRecord, Vintage
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.storage.store import Location
 from optstream.stream import day_of
@@ -83,8 +83,8 @@ def read_day(settings: Settings, day: date) -> DayFacts:
         if ledger is None or newest is None:
             return DayFacts(arrival, files, results, objected)
         revisions = range(newest.revision + 1)
-        records = tuple(filter(None, (ledger.find(stream, period, one) for one in revisions)))
-        vintages = {one: ledger.vintages_of(stream, period, one) for one in revisions}
+        records = tuple(filter(None, (ledger.find(Key(stream, period, one)) for one in revisions)))
+        vintages = {one: ledger.vintages_of(Key(stream, period, one)) for one in revisions}
         events = ledger.events_of(stream, period)
     return DayFacts(arrival, files, results, objected, records, vintages, events, _curve(settings, day))
 
@@ -277,7 +277,7 @@ def _dumps(
     for part in () if arrival is None else parts:
         assert arrival is not None
         region, known = called(part) if part else "all", facts.files.get(part, ())
-        shares = suspect[part].shares if part in suspect else ()
+        shares = suspect[part]._asdict().items() if part in suspect else ()
         replaced = ", ".join(f"{share_in_percent(share)} {kind}" for kind, share in shares if share)
         replaced = replaced or ("none" if shares else "")
         if part in arrival.files:

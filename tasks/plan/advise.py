@@ -394,10 +394,7 @@ class StreamAdvice(Printed):
 
 
 class AdviceDocument(Printed):
-    """The advice for all streams, and `optstream advise --json`.
-
-    stream_shares_exceed_epsilon: the sum of their present shares, where that is more than 1.
-    """
+    """`optstream advise --json`: stream_shares_exceed_epsilon is the sum of shares, if more than 1."""
 
     format: Literal["optstream.plan-advice/1"] = "optstream.plan-advice/1"
     stream_shares_exceed_epsilon: Exact | None
@@ -455,7 +452,7 @@ def write_proposal(settings: Settings, keys: Mapping[str, Mapping[str, Any]], pa
     """Write the configuration with other keys to a new file next to it, or ConfigurationError and no file."""
     if path.absolute().parent != settings.file.parent:
         raise ConfigurationError(
-            f"--write {path} must lie in {settings.file.parent}, beside the configuration: its "
+            f"--write {path} must lie in {settings.file.parent}, next to the configuration: its "
             "relative paths start there"
         )
     document = tomlkit.parse(settings.file.read_bytes().decode("utf-8"))

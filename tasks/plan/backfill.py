@@ -16,7 +16,7 @@ from optstream.catalogue.documents import Period
 from optstream.catalogue.layout import PAGE
 from optstream.catalogue.metadata import check_metadata, check_page
 from optstream.errors import LedgerError, PublicationError
-from optstream.ledger import GuaranteeLoss, Ledger, WindowLoss
+from optstream.ledger import GuaranteeLoss, Key, Ledger, WindowLoss
 from optstream.ledger.terms import difference
 from optstream.privacy import PrivacyModel, Spend, worst_window
 from optstream.stream import period_from
@@ -41,10 +41,7 @@ class Span(Printed):
 
 
 class BackfillPlan(Span):
-    """The days of a span, each in one of these; all rising.
-
-    missing: never reserved, and a dump lies there. begun: reserved or drawn by an earlier run.
-    """
+    """Rising days: never reserved, with a dump (missing), or reserved or drawn by an earlier run (begun)."""
 
     missing: tuple[Period, ...]
     begun: tuple[Period, ...]
@@ -116,7 +113,7 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
     before: Fraction | float = Fraction(0)
     if is_known and days:
         first, last = calendar.first_step(days[0]), calendar.first_step(days[-1]) + calendar.n_steps(days[-1])
-        before = ledger.window_spent(grant, first, last - first).epsilon
+        before = ledger.window_spent(grant, range(first, last)).epsilon
     after, refused = before, []
     for day, _, losses in priced(settings, ledger, days, grant if is_known else None):
         if any(one.is_broken for one in losses):
@@ -145,8 +142,8 @@ def priced(
         mechanism: Mechanism = mechanism_for(settings, day)
         state = None
         if mechanism.reads_spends:
-            period = (day.isoformat(), 0, first_step, n_steps)
-            near = ledger.charged_near(settings.stream.name, *period, amended=amended)
+            key, steps = Key(settings.stream.name, day.isoformat()), range(first_step, first_step + n_steps)
+            near = ledger.charged_near(key, steps, amended)
             state = mechanism.recall([*near, *recent])
         plan = mechanism.plan(n_steps, first_step, state)
         if grant is not None:

@@ -120,7 +120,7 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> _Drawn:
     make_ready(run.noise)
     settings, memory = run.settings, day.memory
     mechanism = run.mechanism_of(day.day, day.revision)
-    plan = run.ledger.find(run.stream, day.day.isoformat(), day.revision)
+    plan = run.ledger.find(run.key(day.day, day.revision))
     informed = _informed(run, day, mechanism)
     # Taken permanently: should this draw die, the next one starts without it, and no raw state serves twice.
     raw = take_raw(memory.folder, memory.digest)
@@ -229,7 +229,7 @@ def _may_be_the_release(run: Run, day: Held, drawn: _Drawn) -> bool:
     """Whether the measurements may be the release: in the ledger, or whole for the next owner."""
     reservation = day.reservation
     try:
-        record = run.ledger.find(run.stream, day.day.isoformat(), day.revision)
+        record = run.ledger.find(run.key(day.day, day.revision))
     except LedgerError:
         return True  # not known: a file that nobody wants is destroyed by the next owner
     if record is None or record.measurements_hash == drawn.digest:
@@ -270,7 +270,7 @@ def _give_up(run: Run, day: Held, file: DrawingFile, reason: str) -> None:
 def _is_ours(run: Run, day: Held) -> bool:
     """Whether no other run has taken the day over, as far as the ledger can be asked."""
     try:
-        record = run.ledger.find(run.stream, day.day.isoformat(), day.revision)
+        record = run.ledger.find(run.key(day.day, day.revision))
     except LedgerError:
         return True
     return record is not None and record.fencing_token == day.reservation.fencing_token

@@ -12,6 +12,7 @@ from optstream.ledger import ReleaseRecord, ReleaseState
 from optstream.mechanisms import Release
 from optstream.mechanisms.base import Mechanism
 from optstream.stream import Measured
+from tasks.release.constraints import estimate_of
 from tasks.release.run import Run, renewed, void
 from tasks.release.stages import Drawn, Ended, Estimated, Staged, Status
 from tasks.release.statement import described, meant_otherwise, with_files
@@ -23,7 +24,7 @@ def estimate(run: Run, drawn: Drawn) -> Estimated | Staged | Ended:
     """Compute the release from its stored measurements; or take up what was staged of it before."""
     drawn = renewed(run, drawn)
     settings, day, revision = run.settings, drawn.day, drawn.revision
-    record = run.ledger.find(run.stream, day.isoformat(), revision)
+    record = run.ledger.find(run.key(day, revision))
     if record is None or record.state is not ReleaseState.DRAWN:
         state = record.state if record else "not in it"
         raise LedgerError(f"the ledger does not have this day as DRAWN, but {state}: nothing is published")
@@ -38,7 +39,7 @@ def estimate(run: Run, drawn: Drawn) -> Estimated | Staged | Ended:
         entry = catalogue.entry(day) if catalogue else None
         if entry is not None and entry.file_hash == record.staged_hash:
             # its run died between catalogue and ledger: readers have it, so it is not given up
-            run.ledger.record_published(run.stream, day.isoformat(), revision, run.clock(), drawn.reservation)
+            run.ledger.record_published(run.key(day, revision), run.clock(), drawn.reservation)
             return drawn.ended(Status.PUBLISHED, "was published already; its trusted files are lost")
     mechanism, release = _release(run, drawn, record)
     rows, statement, beside = described(settings, record, 0, mechanism, release)
@@ -59,7 +60,7 @@ def _release(run: Run, drawn: Drawn, record: ReleaseRecord) -> tuple[Mechanism, 
             f"{otherwise}: bring that back until the day is published, or `optstream withdraw --date "
             f"{drawn.day} --reason WHY` gives it up"
         )
-    return mechanism, mechanism.estimate(Measured.from_bytes(data))
+    return mechanism, estimate_of(run.settings, drawn.day, mechanism, Measured.from_bytes(data))
 
 
 def judge(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
@@ -96,8 +97,8 @@ def judge(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
 
 def keep_staged(run: Run, day: Estimated) -> Staged:
     """Keep the bytes to be published, and tell the ledger their hash."""
-    staged, key = keep_bytes(run, day), (run.stream, day.day.isoformat(), day.revision)
-    run.ledger.record_staged(*key, staged.file_hash, staged.name, run.clock(), day.reservation)
+    staged, key = keep_bytes(run, day), run.key(day.day, day.revision)
+    run.ledger.record_staged(key, staged.file_hash, staged.name, run.clock(), day.reservation)
     return Staged(day.day, day.revision, day.lease, staged, day.statement)
 
 

@@ -82,7 +82,7 @@ class KeyedInputFacet(DatasetFacet):
 def emit_lineage(run: ReleaseRun, published: Staged, file: str) -> None:
     """Append the event of a published day to the events. Raises PublishedError if it cannot be written."""
     folder, day, revision = run.settings.lineage_folder, published.day, published.revision
-    record = run.ledger.find(run.stream, day.isoformat(), revision)
+    record = run.ledger.find(run.key(day, revision))
     digest = record.measurements_hash if record else None
     draw = record_of_draw(run.settings, day, revision, digest)
     told = draw.stated() or {}
@@ -184,8 +184,9 @@ def _estimate_words(statement: ReleaseStatement) -> str:
     words = "first estimate"
     if statement.vintage:
         words = "revised estimate of measurements that were charged before; nothing more is spent"
-    if statement.consistency and not statement.consistency.converged:
-        words += f". {statement.consistency.in_words}"
+    for solved in (statement.consistency, statement.constraints):
+        if solved and not solved.converged:
+            words += f". {solved.in_words}"
     return words
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from optstream.errors import LedgerError, ParameterError
-from optstream.ledger import Ledger, ReleaseRecord
+from optstream.ledger import Key, Ledger, ReleaseRecord
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import Hierarchical, OptStream, on_tree
 from optstream.privacy import Spend
@@ -85,8 +85,8 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
         return Memory()
     spends: tuple[Spend, ...] = ()
     if mechanism.reads_spends:
-        steps = first_step, settings.calendar.n_steps(day)
-        spends = ledger.charged_near(settings.stream.name, day.isoformat(), revision, *steps)
+        steps = range(first_step, first_step + settings.calendar.n_steps(day))
+        spends = ledger.charged_near(Key(settings.stream.name, day.isoformat(), revision), steps)
     if earlier is None:
         return Memory(mechanism.recall(spends))
     folder = settings.measurements_of(period_from(earlier.period), earlier.revision)
@@ -119,7 +119,8 @@ def rests_on_known_noise(settings: Settings, ledger: Ledger, state: State | None
     if began is None:
         return False
     first = settings.calendar.first_step(ORIGIN + timedelta(days=began))
-    return ledger.has_known_noise(settings.stream.name, range(first, first_step))
+    since = ledger.outlines(settings.stream.name, range(first, first_step))
+    return any(one.compromised is not None and not one.revision for one in since)
 
 
 def _remembered(settings: Settings, ledger: Ledger, folder: Path, earlier: ReleaseRecord) -> State | None:

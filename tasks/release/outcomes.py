@@ -95,7 +95,7 @@ def budget_of(settings: Settings, ledger: Ledger, days: Sequence[date] = ()) -> 
         spent: Fraction | float = Fraction(0)
     elif days:
         spans = _spans(calendar, days)
-        spent = max(ledger.window_spent(grant, span.start, len(span)).epsilon for span in spans)
+        spent = max(ledger.window_spent(grant, span).epsilon for span in spans)
     else:
         spent = ledger.worst(grant).epsilon
     return Budget(model, spent)

@@ -151,7 +151,7 @@ def _renewed_or_held(run: Run, day: Staged) -> Staged | Ended:
         return release.renewed(run, day)
     except LedgerError:
         # an earlier attempt at this step may have published it; what is published has no lease
-        record = run.ledger.find(run.stream, day.day.isoformat(), day.revision)
+        record = run.ledger.find(run.key(day.day, day.revision))
         if record is not None and record.state is ReleaseState.PUBLISHED:
             return day
         raise

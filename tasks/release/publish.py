@@ -32,6 +32,7 @@ from optstream.mechanisms import Release
 from optstream.stream import Measured, period_from
 from tasks.operate.keys import signer_of
 from tasks.release import revise
+from tasks.release.constraints import estimate_of
 from tasks.release.mechanism import Mechanism
 from tasks.release.revise import StagedVintage, check_later
 from tasks.release.run import Run
@@ -51,7 +52,7 @@ def publish(run: Run, days: Sequence[Staged]) -> list[Publication]:
                 _check_may_be_revised(run, day)
             else:
                 _check_may_be_listed(run, day)
-        return run.ledger.head_after(run.stream, known)
+        return run.ledger.head(run.stream, known)
 
     bear_witness(run.settings, run.ledger)
     staged = [(day.staged, day.statement) for day in days]
@@ -83,13 +84,13 @@ def record_published(run: Run, day: Staged, publication: Publication) -> Ended:
         run.ledger.record_vintage_published(day.reservation, day.number, run.clock())
         told = f"revised estimate, vintage {day.number}, {entry.file_hash[:12]}; nothing was spent"
         return day.ended(Status.PUBLISHED, told, entry.file)
-    run.ledger.record_published(run.stream, day.day.isoformat(), day.revision, run.clock(), day.reservation)
+    run.ledger.record_published(run.key(day.day, day.revision), run.clock(), day.reservation)
     return day.ended(Status.PUBLISHED, f"revision {day.revision}, release {entry.file_hash[:12]}", entry.file)
 
 
 def _check_may_be_listed(run: Run, day: Staged) -> None:
     """Raise LedgerError unless the ledger has these bytes of the day, DRAWN or, told before, PUBLISHED."""
-    record = run.ledger.find(run.stream, day.day.isoformat(), day.revision)
+    record = run.ledger.find(run.key(day.day, day.revision))
     state = record.state if record else "not in it"
     if record is None or record.withdrawn or state not in (ReleaseState.DRAWN, ReleaseState.PUBLISHED):
         found = "withdrawn" if record and record.withdrawn else state
@@ -102,9 +103,8 @@ def _check_may_be_listed(run: Run, day: Staged) -> None:
 
 def _check_may_be_revised(run: Run, day: StagedVintage) -> None:
     """Raise LedgerError unless these bytes are the newest vintage of a published day that this run holds."""
-    period = day.day.isoformat()
-    record = run.ledger.find(run.stream, period, day.revision)
-    known = run.ledger.vintages_of(run.stream, period, day.revision)
+    key = run.key(day.day, day.revision)
+    record, known = run.ledger.find(key), run.ledger.vintages_of(key)
     if record is None or record.state is not ReleaseState.PUBLISHED or record.withdrawn or record.compromised:
         raise LedgerError(f"{day.day} is not published any more: its new estimate is not shown")
     if record.fencing_token != day.reservation.fencing_token:
@@ -152,7 +152,7 @@ def _recorded(run: Run, day: date) -> tuple[ReleaseRecord, int, str]:
     if not out:
         state = str(known[-1].state) if known else "not in the ledger"
         raise LedgerError(f"{day} is {state}, not published: `optstream run --date {period}` takes it up")
-    record = run.ledger.find(run.stream, period, max(out))
+    record = run.ledger.find(run.key(day, max(out)))
     assert record is not None
     if record.withdrawn is not None:
         raise LedgerError(f"{day} was withdrawn ({record.withdrawn}): it is not published again")
@@ -168,7 +168,7 @@ def _newest_vintage(run: Run, record: ReleaseRecord) -> Vintage | None:
     """The last new estimate that readers had: recorded as published, or listed by a run that died after."""
     catalogue = find_catalogue(run.settings.published_folder)
     listed = {} if catalogue is None else {one.period.isoformat(): one.file_hash for one in catalogue.entries}
-    known = run.ledger.vintages_of(run.stream, record.period, record.revision)
+    known = run.ledger.vintages_of(record.key)
     out = [one for one in known if one.published or one.staged_hash == listed.get(record.period)]
     return out[-1] if out else None
 
@@ -210,7 +210,7 @@ def _estimated(
     if otherwise := meant_otherwise(run.settings, day, record):
         raise LedgerError(otherwise)
     mechanism = run.mechanism_of(day, record.revision)
-    return mechanism, mechanism.estimate(measured), ()
+    return mechanism, estimate_of(run.settings, day, mechanism, measured), ()
 
 
 def _published(run: Run, day: date, staged: StagedStatement, days: Collection[date]) -> Publication:
@@ -224,7 +224,7 @@ def _published(run: Run, day: date, staged: StagedStatement, days: Collection[da
             raise LedgerError(
                 f"revision {record.revision} of {day} was published meanwhile: publish it again"
             )
-        return run.ledger.head_after(run.stream, known)
+        return run.ledger.head(run.stream, known)
 
     def attempt() -> Publication:
         (done,) = publish_releases(folder, [staged], head, signer)

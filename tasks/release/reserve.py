@@ -15,6 +15,7 @@ from optstream.privacy import Spend, worst_window
 from optstream.storage.store import StoreUrl
 from optstream.stream import Calendar, day_of, period_from
 from tasks.config import Settings
+from tasks.release.constraints import facts_of
 from tasks.release.lineage import told_releases
 from tasks.release.mechanism import recall
 from tasks.release.run import PUBLISHED_IN, Run, terms_of
@@ -165,6 +166,7 @@ def reserve(run: Run, judged: Judged, shown: Shown) -> Reserved | TakenOver:
             "the ledger that the folder was written with; bring that one back"
         )
     is_drawn = _is_drawn(run, judged, shown)
+    facts_of(settings, day)  # what no values can keep is refused while nothing is spent
     refuse_renumbered(settings, run.ledger, judged)
     calendar = settings.calendar
     mechanism = run.mechanism_of(day, revision)
@@ -188,7 +190,7 @@ def take_over_whole(run: Run, fresh: Unreleased, shown: Callable[[], Shown]) -> 
     day, revision = fresh.day, fresh.revision
     if whole_draw(run.settings.measurements_of(day, revision)) is None:
         return fresh
-    record = run.ledger.find(run.stream, day.isoformat(), revision)
+    record = run.ledger.find(run.key(day, revision))
     if record is None or not record.drawing or not _is_drawn(run, fresh, shown()):
         return fresh
     lease = _reserved(run, fresh, shown(), record.spends, True)
@@ -199,9 +201,7 @@ def take_over_whole(run: Run, fresh: Unreleased, shown: Callable[[], Shown]) -> 
 def _reserved(run: Run, day: Stage, shown: Shown, plan: Sequence[Spend], is_drawn: bool) -> Lease:
     settings, now = run.settings, run.clock()
     reservation = run.ledger.reserve(
-        run.stream,
-        day.day.isoformat(),
-        day.revision,
+        run.key(day.day, day.revision),
         plan,
         run.owner,
         now,
@@ -223,7 +223,7 @@ def _is_drawn(run: Run, stage: Stage, shown: Shown) -> bool:
     # files first: whoever wrote them had told the ledger before
     token, found = newest_token(folder), whole_draw(folder)
     is_staged = staging.is_dir() and any(staging.iterdir())
-    record = run.ledger.find(run.stream, day.isoformat(), revision)
+    record = run.ledger.find(run.key(day, revision))
     if record is not None and record.state is not ReleaseState.RESERVED:
         return False  # as the ledger will say
     is_begun = record is not None and (record.drawing or record.redraws > 0)

@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import takewhile
 
 from optstream.catalogue import find_catalogue, finish_listing, read_staged
 from optstream.errors import HeldError, LedgerError, OptStreamError, PublicationError
 from optstream.history.filter import NEAR_DAYS
-from optstream.ledger import ReleaseOutline, ReleaseRecord, ReleaseState, Vintage
+from optstream.ledger import Key, ReleaseOutline, ReleaseRecord, ReleaseState, Vintage
 from optstream.mechanisms import Release
 from optstream.stream import Measured, day_of, period_from
+from tasks.release.constraints import estimate_of
 from tasks.release.estimate import keep_bytes
 from tasks.release.mechanism import Mechanism, rests_on_known_noise
 from tasks.release.run import Run
@@ -186,7 +187,7 @@ def record_listed(run: Run) -> None:
                 continue
             # held by a live run, which tells by itself; or no more what readers have
             with suppress(LedgerError, PublicationError, OSError):
-                held = run.ledger.revise(run.stream, period, revision, run.owner, run.clock(), run.lease)
+                held = run.ledger.revise(Key(run.stream, period, revision), run.owner, run.clock(), run.lease)
                 finish_listing(run.settings.published_folder, one_day)
                 run.ledger.record_vintage_published(held, one.number, run.clock())
 
@@ -205,14 +206,14 @@ def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ende
     """Hold the day and estimate it anew; or take up what was staged of it before. Draws and costs nothing."""
     settings, day, revision, now = run.settings, due.day, due.revision, run.clock()
     try:
-        held = run.ledger.revise(run.stream, day.isoformat(), revision, run.owner, now, run.lease)
+        held = run.ledger.revise(run.key(day, revision), run.owner, now, run.lease)
     except HeldError:
         return due.ended(Status.UNCHANGED, "another run estimates it anew")
-    known = run.ledger.vintages_of(run.stream, day.isoformat(), revision)
+    known = run.ledger.vintages_of(run.key(day, revision))
     same = bool(known) and known[-1].basis == due.basis
     if same and known[-1].published:
         return due.ended(Status.UNCHANGED, "estimated anew by another run")
-    record = run.ledger.find(run.stream, day.isoformat(), revision)
+    record = run.ledger.find(run.key(day, revision))
     rests_on = _rests_on(run, stored, due, record)
     if isinstance(rests_on, str):
         return due.ended(Status.UNCHANGED, rests_on)
@@ -223,17 +224,13 @@ def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ende
             # staged, and its run died: readers may have it already
             kept = read_verified(settings.staging_of(day, revision), known[-1].staged_hash)
             staged, said = read_staged(kept)
-            whole = with_files(run, day, staged, said, lambda: _estimate(mechanism, own, later))
+            again = partial(estimate_of, settings, day, mechanism, own, later)
+            whole = with_files(run, day, staged, said, again)
             return StagedVintage(day, revision, lease, whole, said, due, known[-1].number)
     # a function of the stored measurements and the configuration alone
-    release, number = _estimate(mechanism, own, later), known[-1].number + 1 if known else 1
+    release, number = estimate_of(settings, day, mechanism, own, later), known[-1].number + 1 if known else 1
     rows, statement, beside = described(settings, record, number, mechanism, release, _days(due, later))
     return Revised(day, revision, lease, rows, statement, due, number, beside=beside)
-
-
-def _estimate(mechanism: Mechanism, own: Measured, later: Sequence[Measured]) -> Release:
-    """The new estimate; without later days the first one, as who has the measurements makes it."""
-    return mechanism.revise(own, later) if later else mechanism.estimate(own)
 
 
 def _days(due: Due, later: Sequence[Measured]) -> list[date]:
@@ -245,7 +242,7 @@ def changes_any(run: Run, waiting: Iterable[Due]) -> bool:
     """Return whether a run would give one of these days a new estimate, or tell why it cannot."""
     stored = measurements_of(run)
     try:
-        records = ((one, run.ledger.find(run.stream, one.day.isoformat(), one.revision)) for one in waiting)
+        records = ((one, run.ledger.find(run.key(one.day, one.revision))) for one in waiting)
         return any(not isinstance(_rests_on(run, stored, *one), str) for one in records)
     except (OptStreamError, OSError):  # the run meets it too, and tells it
         return True
@@ -289,11 +286,12 @@ def estimated_again(
     run: Run, record: ReleaseRecord, number: int
 ) -> tuple[Mechanism, Release, Sequence[date]]:
     """Return a published vintage, its mechanism and its later days; LedgerError where its inputs are gone."""
-    known = run.ledger.vintages_of(run.stream, record.period, record.revision)
+    known = run.ledger.vintages_of(record.key)
     (basis,) = (one.basis for one in known if one.number == number)
     due = due_once(run, record, basis)
     rests_on = _rests_on(run, measurements_of(run), due, record)
     if isinstance(rests_on, str):
         raise LedgerError(rests_on)
     mechanism, own, later = rests_on
-    return mechanism, _estimate(mechanism, own, later), _days(due, later)
+    release = estimate_of(run.settings, due.day, mechanism, own, later)
+    return mechanism, release, _days(due, later)

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache, partial
 from typing import TypeVar
 
 from optstream.errors import LedgerError
-from optstream.ledger import Ledger, ReleaseState, StreamTerms
+from optstream.ledger import Key, Ledger, ReleaseState, StreamTerms
 from optstream.noise import NoiseSource, secure_noise
 from tasks.config import Settings
 from tasks.ingest import Reader
@@ -56,6 +56,10 @@ class Run:
     @property
     def stream(self) -> str:
         return self.settings.stream.name
+
+    def key(self, day: date, revision: int) -> Key:
+        """The ledger's key of a release."""
+        return Key(self.stream, day.isoformat(), revision)
 
     @cached_property
     def mechanism_of(self) -> Callable[[date, int], Mechanism]:
@@ -116,8 +120,8 @@ def look_up(run: Run, asked: Requested) -> Unreleased | Drawn | Ended:
         case ReleaseState.VOID:
             return day.ended(Status.VOID, f"void, and stays charged: {found.reason}")
         case ReleaseState.DRAWN:
-            now, key = run.clock(), (run.stream, day.day.isoformat(), day.revision)
-            held = run.ledger.adopt(*key, run.owner, now, run.lease)
+            now = run.clock()
+            held = run.ledger.adopt(run.key(day.day, day.revision), run.owner, now, run.lease)
             return Drawn(day.day, day.revision, Lease(held, now))
     return day
 
@@ -143,18 +147,16 @@ def let_go(run: Run, days: Iterable[Stage]) -> None:
 
 def void(run: Run, day: Stage, reason: str) -> None:
     """Give the day up, charged. The ledger first: it refuses an owner that was taken over."""
-    key = (run.stream, day.day.isoformat(), day.revision)
-    run.ledger.void(*key, reason, run.clock(), day.reservation)
+    run.ledger.void(run.key(day.day, day.revision), reason, run.clock(), day.reservation)
     destroy_raw(run.settings.measurements_of(day.day, day.revision))
 
 
 def release_lease(settings: Settings, ledger: Ledger, day: date, why: str, now: datetime) -> datetime:
     """End the lease of whoever holds the newest revision of a day, and fence that run off; return its end."""
     now = ledger.lease_time(now)
-    stream, period = settings.stream.name, day.isoformat()
-    record = ledger.latest(stream, period)
+    record = ledger.latest(settings.stream.name, day.isoformat())
     if record is None or record.lease_until <= now:
         raise LedgerError(f"{day} is held by no run: there is no lease to end, and any run may take it")
     fence_off(settings.measurements_of(day, record.revision))
-    ledger.release_lease(stream, period, record.revision, why, now)
+    ledger.release_lease(record.key, why, now)
     return record.lease_until

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from optstream.catalogue.layout import DESCRIPTIONS
-from optstream.ledger import open_ledger
+from optstream.ledger import Key, open_ledger
 from tasks.operate.keys import new_key
 from tests.faults.books import forge
 from tests.faults.judge import Judge
@@ -187,5 +187,5 @@ def test_two_processes_of_the_fork_server_never_share_noise(sqlite_bench):
     kept = []
     for world in worlds:
         ledger = open_ledger(world.settings.ledger_url)
-        kept.append(ledger.find(STREAM, DAY.isoformat()).measurements_hash)
+        kept.append(ledger.find(Key(STREAM, DAY.isoformat())).measurements_hash)
     assert len(set(kept)) == 2

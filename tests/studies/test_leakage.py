@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import ConfigurationError, ParameterError
-from optstream.ledger import open_ledger
+from optstream.ledger import Key, open_ledger
 from optstream.privacy import CappedSpend, JointSpend, PeriodSpend, StepSpend, worst_window
 from optstream.stream import Hour
 from studies.leakage import (
@@ -444,12 +444,12 @@ def charging():
         def charge(day, amount, state="drawn", revision=0):
             first, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
             spends = (StepSpend(0, "samples", first, (1,) * n_steps, 10_000 / Fraction(amount), 10_000),)
-            key = (settings.stream.name, day.isoformat(), revision)
-            held = ledger.reserve(*key, spends, "test", NOW, timedelta(hours=1))
+            key = Key(settings.stream.name, day.isoformat(), revision)
+            held = ledger.reserve(key, spends, "test", NOW, timedelta(hours=1))
             if state != "reserved":
                 ledger.begin_draw(held, NOW)
             if state == "void":
-                ledger.void(*key, "the test says so", NOW, held)
+                ledger.void(key, "the test says so", NOW, held)
             elif state == "drawn":
                 ledger.record_drawn(held, "0" * 64, spends, NOW)
 
@@ -519,7 +519,7 @@ def test_the_command_shows_the_leakage_of_a_ledger_and_its_budgets(here):  # noq
     for number in range(3):
         day = date(2016, 6, 1) + timedelta(days=number)
         spends = mechanism_for(stream, day).plan(48, stream.calendar.first_step(day))
-        held = ledger.reserve("french-load", day.isoformat(), 0, spends, "test", NOW, timedelta(hours=1))
+        held = ledger.reserve(Key("french-load", day.isoformat()), spends, "test", NOW, timedelta(hours=1))
         ledger.begin_draw(held, NOW)
         ledger.record_drawn(held, "0" * 64, spends, NOW)
     _, epsilons = history_of(stream, ledger, "step")

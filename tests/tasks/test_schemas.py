@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from jsonschema import Draft202012Validator
 
+from optstream.ledger import Key
 from studies.audit.run import keep_audit
 from tasks.monitor.view import status_document
 from tasks.schemas import schema_of
@@ -38,7 +39,7 @@ def installation(tmp_path_factory):
     installation.release(DAYS[1], restate=True)
     installation.withdraw(DAYS[0])
     installation.release(DAYS[3], steps=STEPS[:6])
-    installation.ledger.void("two-regions", str(DAYS[3]), 0, "a person said so", installation.now)
+    installation.ledger.void(Key("two-regions", str(DAYS[3])), "a person said so", installation.now)
     installation.compromise(DAYS[2], "a stolen disk")
     (folder / f"dumps/region=84/date={DAYS[5]}/_SUCCESS").unlink()
     (folder / f"dumps/region=84/date={DAYS[6]}").rename(folder / "84")

@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 
 from optstream.catalogue import check_files
-from optstream.ledger import open_ledger
+from optstream.ledger import Key, open_ledger
 from optstream.mechanisms import mechanism_named
 from optstream.noise import secure_noise
 from optstream.stream import Lattice, Measured
@@ -248,7 +248,7 @@ class Installation:
         return {"alarms": document["meta"]["alarms"].get(str(day), []), "document": document}
 
     def record(self, day, revision=0):
-        return self.ledger.find("two-regions", day.isoformat(), revision)
+        return self.ledger.find(Key("two-regions", day.isoformat(), revision))
 
     def measured(self, day, revision=0):
         """The stored measurements of a day."""

@@ -7,7 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from optstream.errors import LedgerError
-from optstream.ledger import open_ledger
+from optstream.ledger import Key, open_ledger
 from tasks.config import load_settings
 from tasks.release.mechanism import mechanism_for
 from tasks.release.run import Run, enrol
@@ -26,8 +26,8 @@ def charged(here):
     for number in range(3):
         day = date(2016, 6, 1) + timedelta(days=number)
         spends = mechanism_for(settings, day).plan(48, settings.calendar.first_step(day))
-        ledger.reserve("french-load", day.isoformat(), 0, spends, "test", NOW, timedelta(hours=1))
-    ledger.void("french-load", "2016-06-03", 0, "given up", NOW)
+        ledger.reserve(Key("french-load", day.isoformat()), spends, "test", NOW, timedelta(hours=1))
+    ledger.void(Key("french-load", "2016-06-03"), "given up", NOW)
     ledger.close()
     return here
 

@@ -9,7 +9,7 @@ import pytest
 
 from optstream.catalogue import check_files, read_published
 from optstream.errors import ConfigurationError, ParameterError
-from optstream.ledger import open_ledger
+from optstream.ledger import Key, open_ledger
 from tasks.config import load_settings
 from tests.faults.world import configured, deliver
 from tests.flows.command import invoke
@@ -108,14 +108,14 @@ def test_months_run_in_processes_and_an_interrupted_day_is_finished(here):
     works = [Requested(LAST)]
     for step in STEPS[:6]:
         works = step(run, works)
-    drawn = run.ledger.find("two-regions", str(LAST)).measurements_hash
+    drawn = run.ledger.find(Key("two-regions", str(LAST))).measurements_hash
 
     result = invoke("backfill", *SPAN, "--workers", "2", "--json")
     document = json.loads(result.output)
     assert document["format"] == "optstream.backfill/1"
     assert document["without_dump"] == [str(ABSENT)]
     assert [day["status"] for day in document["days"]] == ["refused", "published", "published", "published"]
-    assert run.ledger.find("two-regions", str(LAST)).measurements_hash == drawn
+    assert run.ledger.find(Key("two-regions", str(LAST))).measurements_hash == drawn
     assert published(here) == [FIRST + timedelta(days=number) for number in (1, 2, 3)]
 
 

@@ -14,7 +14,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from flows.orchestration import release
 from optstream.catalogue import index as catalogue
 from optstream.errors import OptStreamError, PublicationError
-from optstream.ledger import ReleaseState, Reservation
+from optstream.ledger import Key, ReleaseState, Reservation
 from optstream.stream import PrivatePeriod
 from tasks.release import pipeline as steps
 from tasks.release import publish, run
@@ -143,7 +143,7 @@ def test_days_that_are_drawn_one_by_one_are_judged_and_published_together(
 
 def test_estimates_wait_for_each_other_while_their_leases_and_memory_last(installation, monkeypatch):
     began = installation.now
-    lease = Lease(Reservation("stream", str(DAYS[0]), 0, 1, 0), began)
+    lease = Lease(Reservation(Key("stream", str(DAYS[0])), 1), began)
     waiting = [Estimated(DAYS[0], 0, lease, pl.DataFrame({"value": [0, 1]}), None)]
     run, minute = installation.run(lease=timedelta(minutes=3)), timedelta(minutes=1)
     at = replace(run, clock=lambda: began + minute / 2)

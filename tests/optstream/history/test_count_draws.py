@@ -7,17 +7,8 @@ import pytest
 from scipy.linalg import block_diag
 
 from optstream.estimation.replicates import normals
-from optstream.history import count_draws as count_draws_module
-from optstream.history.count_draws import count_draws
-from optstream.history.counts import (
-    block_sums,
-    estimate_leaves,
-    families_of,
-    fit_counts,
-    own_parts,
-    shapes_of,
-    shared_fit,
-)
+from optstream.history import counts
+from optstream.history.counts import estimate_leaves, fit_counts, own_parts, shared_fit
 from optstream.history.filter import step_blocks
 from optstream.stream.covariate import Covariate
 from tests.optstream.history.test_tree_counts import BELIEF, TREE, histories, history
@@ -69,21 +60,22 @@ KNOWN = {
 }
 
 
-def shared_of(kind):
+def fits_of(kind):
+    """The posterior of the levels that share blocks, every node's fit, and the blocks of small leaves."""
     make, small, covariates = KNOWN[kind]
-    known, belief = make(), replace(BELIEF, covariates=covariates)
-    return shared_fit(belief, known, TREE, small, STEPS, 2.0), known, small
+    given = replace(BELIEF, covariates=covariates), make(), TREE, small, STEPS, 2.0
+    shared = shared_fit(*given)
+    return shared, fit_counts(*given), small and shared.leaf_blocks(TREE, small, given[1][small], STEPS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KNOWN)
 def test_single_counts_err_as_their_rows_say(kind):
     """Of every node at every step: its expectation, and the count around it. False alarm below 1e-6."""
-    shared, known, small = shared_of(kind)
+    shared, fit, _ = fits_of(kind)
     assert (shared.found.effect is not None) == (kind == "covariates")
-    fit = fit_counts(shared, known, TREE, small, STEPS, 2.0)
     rows = fit.variances + fit.count_variances * np.maximum(fit.means, 0.0)
-    squares = count_draws(shared, known, TREE, small, STEPS, N) ** 2
+    squares = fit.draws(N) ** 2
     allowed = Z * np.sqrt(squares.var(axis=0) / N) + ROUGHLY * rows
     assert (np.abs(squares.mean(axis=0) - rows) < allowed).all()
     assert not (np.abs(2 * squares.mean(axis=0) - rows) < 2 * allowed).all(), "the control"
@@ -93,13 +85,12 @@ def test_sums_over_a_day_err_as_its_steps_do_together():
     """Of a day without blocks: expectations as the posterior says, sizes alike at all steps, counts each by
     itself. False alarm below 1e-6.
     """
-    shared, known, small = shared_of("no blocks in the day")
-    fit, blocks = fit_counts(shared, known, TREE, small, STEPS, 2.0), step_blocks(STEPS, shared.days)
-    day, found = np.ones((1, len(STEPS))), shared.found
-    of_expectations = found.factor * shared.factors * found.known.published.variances(blocks, times=day)[:, 0]
+    shared, fit, _ = fits_of("no blocks in the day")
+    blocks, day, found = step_blocks(STEPS, shared.days), np.ones((1, len(STEPS))), shared.found
+    of_expectations = found.factor * shared.factors * found.published.variances(blocks, times=day)[:, 0]
     of_sizes = shared.excess_variances[:, 0] * shared.shape(fit.means).sum() ** 2
     expected = of_expectations + of_sizes + TREE.add_up(np.maximum(fit.means, 0.0)[3:]).sum(axis=1)
-    squares = count_draws(shared, known, TREE, small, STEPS, N).sum(axis=2) ** 2
+    squares = fit.draws(N).sum(axis=2) ** 2
     errors = np.sqrt(squares.var(axis=0) / N)
     assert (np.abs(squares.mean(axis=0) - expected) < Z * errors).all()
     alone = fit.variances.sum(axis=1) + fit.means.sum(axis=1)
@@ -118,22 +109,21 @@ def own_errors(estimate, parent, of_day, one):
 
 def test_sums_of_small_leaves_err_as_those_of_independent_series_with_joined_sizes(monkeypatch):
     """Given their parents and without the variation of counts. False alarm below 1e-6."""
-    shared, known, small = shared_of("noisy small leaves")
-    blocks = shared.leaf_blocks(TREE, small, known[small], STEPS)
-    prior, shape = shared.found.posterior.prior, shapes_of(blocks[1])[1]
-    estimate = estimate_leaves(*blocks, STEPS, prior, shared.days, 1.0)
-    cover = block_sums(shape, blocks[0], blocks[2])
-    families = families_of(blocks[0], cover, np.zeros_like(blocks[0].sums), STEPS, prior, shared.days)
+    shared, fit, blocks = fits_of("noisy small leaves")
+    prior = shared.found.posterior.prior
+    estimate = estimate_leaves(*blocks, STEPS, prior, shared.days)
     of_day = own_parts(prior).covariances(*(step_blocks(STEPS, shared.days),) * 2)[1]
-    now = shape[:, STEPS.start - blocks[2] : STEPS.stop - blocks[2]]
-    expected = [own_errors(estimate, now[blocks[0].parents[one.leaves[0]]], of_day, one) for one in families]
+    expected = [
+        own_errors(estimate, estimate.shape[blocks[0].parents[one.leaves[0]]], of_day, one)
+        for one in estimate.families
+    ]
 
     def without_counts(first, *keys):
-        return normals(first, *keys) * (first != count_draws_module.LEAF_COUNTS)
+        return normals(first, *keys) * (first != counts.LEAF_COUNTS)
 
-    monkeypatch.setattr(count_draws_module, "normals", without_counts)
-    monkeypatch.setattr(count_draws_module, "shares_of_parents", lambda *_: np.zeros((6, 3)))
-    drawn = count_draws(shared, known, TREE, small, STEPS, 2000)[:, 3:].sum(axis=2)
+    monkeypatch.setattr(counts, "normals", without_counts)
+    monkeypatch.setattr(counts.LeafEstimate, "shares", np.zeros((6, 3)))
+    drawn = fit.draws(2000)[:, 3:].sum(axis=2)
     assert agree(drawn, block_diag(*expected))
     assert not agree(drawn, np.diag(np.diag(block_diag(*expected)))), "the control: siblings err together"
 
@@ -141,5 +131,4 @@ def test_sums_of_small_leaves_err_as_those_of_independent_series_with_joined_siz
 def test_leaves_that_were_never_measured_have_no_draws():
     known = histories()
     known[2] = known[2].between(0, 0)
-    shared = shared_fit(BELIEF, known, TREE, 2, STEPS, 2.0)
-    assert count_draws(shared, known, TREE, 2, STEPS, 4) is None
+    assert fit_counts(BELIEF, known, TREE, 2, STEPS, 2.0).draws is None

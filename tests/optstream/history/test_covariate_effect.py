@@ -9,16 +9,14 @@ from optstream.history import covariates as covariate_effect
 from optstream.history import filter as filter_module
 from optstream.history.blocks import Blocks
 from optstream.history.covariates import columns_of, effect_of
-from optstream.history.filter import Question, explained, fit, series_of
+from optstream.history.filter import Question, explained, fit
 from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
 from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
-from optstream.stream.public_days import PublicDays
 from tests.optstream.history.dense import Dense
 
 SLOTS, N_DAYS = 12, 20
-DAYS = PublicDays(SLOTS)
 TREE = AggregationTree.from_parents({"r": None, "a": "r", "b": "r", "c": "a", "d": "a", "e": "b"})
 PRIOR = TemporalPrior.broad(SLOTS)
 
@@ -30,7 +28,7 @@ def seen_of(generator, noise=0.05):
     noises = np.full(len(TREE.nodes), noise)
     noises[1] = np.inf
     sizes = generator.uniform(0.5, 3.0, len(TREE.leaves))
-    moved = columns_of((temperature(generator),), TREE, sizes, blocks, SLOTS).values[:12].sum(axis=0)
+    moved = columns_of((temperature(generator),), TREE, sizes, blocks, SLOTS)[0][:12].sum(axis=0)
     residuals = 3.0 * moved + np.sqrt(noise) * generator.normal(size=moved.shape)
     return Seen(TREE, blocks, residuals, noises, sizes)
 
@@ -48,10 +46,10 @@ def test_it_is_the_dense_process(noise, monkeypatch):
     seen, covariate = seen_of(generator, noise), temperature(np.random.default_rng(1))
     asked = Blocks.at(np.arange(SLOTS * (N_DAYS - 1), SLOTS * N_DAYS))
     at_blocks, at_steps = (
-        columns_of((covariate,), TREE, seen.sizes, blocks, SLOTS).values for blocks in (seen.blocks, asked)
+        columns_of((covariate,), TREE, seen.sizes, blocks, SLOTS)[0] for blocks in (seen.blocks, asked)
     )
     means, variances = Dense(PRIOR, seen, at_blocks).at(asked, at_steps)
-    posterior, effect = explained(PRIOR, seen, (covariate,), DAYS)
+    posterior, effect = explained(PRIOR, seen, (covariate,))
     assert effect is not None
     found = posterior.means(asked) + effect.means(asked)
     spread = posterior.variances(asked) + effect.variances(asked)
@@ -65,11 +63,11 @@ def test_laplace_noise_is_taken_for_what_it_is():
     for seed in range(len(missed)):
         generator = np.random.default_rng(seed)
         seen, covariate = seen_of(generator), temperature(np.random.default_rng(seed))
-        moved = 3.0 * columns_of((covariate,), TREE, seen.sizes, seen.blocks, SLOTS).values[:12].sum(axis=0)
+        moved = 3.0 * columns_of((covariate,), TREE, seen.sizes, seen.blocks, SLOTS)[0][:12].sum(axis=0)
         noisy = moved + generator.laplace(scale=1.0, size=moved.shape)
         seen = replace(seen, residuals=noisy, noise=seen.noise * 2.0 / 0.05)
-        normal = effect_of(TreePosterior(PRIOR, seen), (covariate,), SLOTS)
-        _, own = explained(PRIOR, seen, (covariate,), DAYS)
+        normal = effect_of(TreePosterior(PRIOR, seen), (covariate,))
+        _, own = explained(PRIOR, seen, (covariate,))
         assert normal is not None
         assert own is not None
         missed[seed] = [((moved - one.explained) ** 2).mean() for one in (normal, own)]
@@ -82,22 +80,22 @@ def test_the_likeliest_strength_is_taken(monkeypatch):
     found = {}
     for strength in (0.3, 1.0, 3.0):
         monkeypatch.setattr(covariate_effect, "STRENGTHS", (strength,))
-        effect = effect_of(TreePosterior(PRIOR, seen), (covariate,), SLOTS)
+        effect = effect_of(TreePosterior(PRIOR, seen), (covariate,))
         found[strength] = Dense(PRIOR, seen, effect.columns).log_likelihood
     monkeypatch.setattr(covariate_effect, "STRENGTHS", (0.3, 1.0, 3.0))
     monkeypatch.setattr(covariate_effect, "ROUNDS", 4)
-    effect = effect_of(TreePosterior(PRIOR, seen), (covariate,), SLOTS)
+    effect = effect_of(TreePosterior(PRIOR, seen), (covariate,))
     assert Dense(PRIOR, seen, effect.columns).log_likelihood >= max(found.values()) - 1e-6
 
 
 def test_what_is_told_of_nothing_changes_nothing():
     seen = seen_of(np.random.default_rng(4))
     steps = Blocks.at(np.arange(24))
-    plain = series_of(fit(Question(PRIOR, seen, DAYS, (), False)), steps)
+    plain = fit(Question(PRIOR, seen, (), False)).series(steps)
     constant = Covariate("constant", 0, np.full((1, N_DAYS), 7.0))
     nowhere = Covariate("nowhere", 0, np.full((1, N_DAYS), np.nan))
     for covariate in (constant, nowhere):
-        found = series_of(fit(Question(PRIOR, seen, DAYS, (), False, (covariate,))), steps)
+        found = fit(Question(PRIOR, seen, (), False, (covariate,))).series(steps)
         assert all(np.array_equal(one, other) for one, other in zip(found, plain, strict=True))
 
 
@@ -109,13 +107,7 @@ STEPS = Blocks.at(np.arange(SIX * TWELVE))
 
 
 def columns(values, blocks=STEPS, level=None):
-    return columns_of(
-        (Covariate("one", 0, values, level=level),),
-        STAR,
-        SIZES,
-        blocks,
-        SIX,
-    ).values
+    return columns_of((Covariate("one", 0, values, level=level),), STAR, SIZES, blocks, SIX)[0]
 
 
 def test_a_block_is_worth_times_the_sum_of_its_steps():

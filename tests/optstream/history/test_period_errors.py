@@ -7,11 +7,11 @@ import pytest
 
 from optstream.history import filter as filter_module
 from optstream.history.covariates import effect_of
-from optstream.history.filter import MORE_OF_DAYS, Conditioned, Fitted, PeriodErrors, series_of
+from optstream.history.filter import MORE_OF_DAYS, Fitted, PeriodErrors
 from optstream.history.posterior import TreePosterior
 from optstream.stream.covariate import Covariate
 from tests.optstream.history.dense import Dense
-from tests.optstream.history.test_tree_posterior import NOISES, SLOTS, TREES, blocks_of, case
+from tests.optstream.history.test_tree_posterior import NOISES, TREES, blocks_of, case
 from tests.optstream.monte_carlo import Z
 
 FACTOR, N = 1.4, 2000
@@ -25,10 +25,10 @@ def errors_of(tree_name="ragged", *, factor=FACTOR, is_day=True, noise=1.0, noth
     blocks = replace(seen.blocks, clock=seen.blocks.clock + 30 + np.arange(14))  # no two begin together
     seen = replace(seen, noise=noise * seen.noise, sizes=sizes, blocks=blocks)
     posterior = TreePosterior(prior, seen)
-    effect = effect_of(posterior, covariates, SLOTS) if covariates else None
-    known = Conditioned(posterior, factor, effect)
-    known.__dict__["published"] = posterior
-    return PeriodErrors(Fitted(known, False), replace(asked, clock=asked.clock + 30), is_day)
+    effect = effect_of(posterior, covariates) if covariates else None
+    fitted = Fitted(posterior, factor, effect)
+    fitted.__dict__["published"] = posterior
+    return PeriodErrors(fitted, replace(asked, clock=asked.clock + 30), is_day)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ CASES = {
 def test_draws_vary_as_the_closed_form_says(name):
     """Of every node at every step, and over the day. False alarm below 1e-6 (`monte_carlo.Z`)."""
     errors = errors_of(**CASES[name])
-    known, n = errors.fitted.known, errors.steps.clock.size
+    known, n = errors.fitted, errors.steps.clock.size
     assert (known.effect is not None) == ("covariates" in name)
     drawn, variances = errors.draws(N), errors.series()[1]
     assert off(drawn, variances).max() < Z
@@ -70,7 +70,7 @@ def test_draws_vary_as_the_closed_form_says(name):
     of_means = known.published.variances(errors.steps, times=over_day)[:, 0]
     if known.effect is not None:
         of_means += known.effect.variances(errors.steps, over_day)[:, 0]
-    of_means = of_means + errors._more if errors.is_day else FACTOR * of_means
+    of_means = of_means + errors.more if errors.is_day else FACTOR * of_means
     assert off(drawn.mean(axis=2), of_means).max() < Z
 
 
@@ -78,7 +78,7 @@ def test_draws_vary_as_the_closed_form_says(name):
 def test_days_are_surer_than_single_values_of_a_large_factor(nothing_in):
     errors = errors_of(factor=9.0, nothing_in=nothing_in)
     errors = replace(errors, steps=replace(errors.steps, events=0 * errors.steps.events))
-    rows, plain = errors.series()[1], series_of(errors.fitted, errors.steps)[1]
+    rows, plain = errors.series()[1], errors.fitted.series(errors.steps)[1]
     assert rows.min() > 0.0
     assert (rows < 0.4 * plain).any()
 
@@ -97,7 +97,7 @@ def test_more_is_of_what_the_prior_leaves_open_of_the_day(noise):
     apart = np.eye(nodes)
     apart[:, 0] -= posterior.weights[:, 0] / posterior.weights[0, 0]
     expected = MORE_OF_DAYS * np.diag(apart @ left @ apart.T)
-    np.testing.assert_allclose(errors._more, expected, rtol=1e-2, atol=1e-4 * expected.max())
+    np.testing.assert_allclose(errors.more, expected, rtol=1e-2, atol=1e-4 * expected.max())
 
 
 @pytest.mark.parametrize("noise_name", NOISES)

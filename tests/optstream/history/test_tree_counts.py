@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from optstream.history.blocks import BlockHistory
-from optstream.history.counts import LEAST_VARIANCE, fit_counts, shared_fit
+from optstream.history.counts import LEAST_VARIANCE, fit_counts
 from optstream.history.filter import FilterState
 from optstream.history.prior import TemporalPrior
 from optstream.stream import AggregationTree
@@ -37,8 +37,7 @@ def histories():
 
 def fitted(known, small=2, scale=2.0):
     steps = range(27 * 24, 28 * 24)
-    shared = shared_fit(BELIEF, known, TREE, small, steps, scale)
-    return fit_counts(shared, known, TREE, small, steps, scale)
+    return fit_counts(BELIEF, known, TREE, small, steps, scale)
 
 
 def test_busy_leaves_are_busy_and_empty_ones_nearly_0():

@@ -5,7 +5,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from optstream.history.counts import LeafBlocks, Mixture, estimate_leaves, joined_sizes, node_sizes
+from optstream.history.counts import LeafBlocks, estimate_leaves, joined_sizes, node_sizes, sizes_by_mixture
 from optstream.history.prior import TemporalPrior
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
@@ -89,8 +89,7 @@ def test_a_city_is_not_off_by_the_noise_of_all_its_zones():
     for _ in range(40):
         city = truth.sum() + rng.normal() * np.sqrt(known)
         observed = truth + rng.normal(size=n) * np.sqrt(spread)
-        given = observed, spread, np.full(n, city / n)
-        alone = Mixture.learned(*given).posterior(*given)
+        alone = sizes_by_mixture(observed, spread, np.full(n, city / n))
         found, _, _ = joined_sizes(*alone, parents, tree, np.array([city]), np.array([known]))
         for kind, sizes in (("joined", found), ("each by itself", alone[0])):
             squares[kind] += float((sizes.sum() - truth.sum()) ** 2) / known
@@ -111,7 +110,7 @@ def test_shares_add_days_of_their_own_only_where_the_noise_lets_them_show():
     lengths, parent = np.full(starts.size, 4), np.zeros(51, dtype=np.int64)
     blocks = LeafBlocks(starts, lengths, noisy, 128.0, parent, above, np.array([1.0]))
     asked = range(54 * 24, 55 * 24)
-    found = estimate_leaves(blocks, parents, 0, asked, TemporalPrior.broad(24), days, 1.0)
+    found = estimate_leaves(blocks, parents, 0, asked, TemporalPrior.broad(24), days)
     here = truth[:, asked.start : asked.stop]
     assert found.means.min() >= 0
     assert np.abs(found.means - here)[:50].mean() < 0.2

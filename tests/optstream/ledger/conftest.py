@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
-from optstream.ledger import StreamTerms, open_ledger
+from optstream.ledger import Key, StreamTerms, open_ledger
 from optstream.privacy import PrivacyModel, StepSpend
 
 
@@ -102,7 +102,7 @@ def reserve(ledger, kit):
         now = more.pop("now", kit.now)
         plan = kit.plan(0, "1/4") if plan is None else plan
         more.setdefault("terms", ledger.terms(stream))
-        return ledger.reserve(stream, period, revision, plan, owner, now, kit.lease, **more)
+        return ledger.reserve(Key(stream, period, revision), plan, owner, now, kit.lease, **more)
 
     return call
 
@@ -133,9 +133,9 @@ def publish(ledger, drawn, kit):
 
     def call(period="day 0", plan=None, revision=0, **more):
         reservation = drawn(period, plan, revision, **more)
-        key = (reservation.stream, period, revision)
-        ledger.record_staged(*key, "staged", "release-1.parquet", kit.now, reservation)
-        ledger.record_published(*key, kit.now, reservation)
+        key = reservation.key
+        ledger.record_staged(key, "staged", "release-1.parquet", kit.now, reservation)
+        ledger.record_published(key, kit.now, reservation)
         return reservation
 
     return call

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine, event, text
 
 from optstream.errors import BudgetError, LedgerError
-from optstream.ledger import ReleaseState, open_ledger
+from optstream.ledger import Key, ReleaseState, open_ledger
 from optstream.ledger import transitions as transitions_module
 
 JOURNALS = ("spends", "events", "amendments")
@@ -44,47 +44,49 @@ def verbs_on(said):
 def life(ledger, url, kit):
     """Everything that can happen to a ledger, step by step; yields after each."""
     now, quarter, eighth = kit.now, kit.plan(0, "1/4"), kit.plan(0, "1/8")
-    key = ("load", "day 0", 0)
+    key = Key("load", "day 0")
     ledger.enrol(kit.terms(document='{"code": "2"}'), now)
     yield
-    first = ledger.reserve(*key, quarter, "first", now, kit.lease)
+    first = ledger.reserve(key, quarter, "first", now, kit.lease)
     yield
     now += timedelta(hours=1)
-    second = ledger.reserve(*key, eighth, "second", now, kit.lease)  # another plan: a second generation
+    second = ledger.reserve(key, eighth, "second", now, kit.lease)  # another plan: a second generation
     yield
     with pytest.raises(LedgerError):
         ledger.begin_draw(first, now)
     ledger.begin_draw(second, now)
     yield
     now += timedelta(hours=1)
-    third = ledger.reserve(*key, eighth, "third", now, kit.lease)  # the second died in its draw
+    third = ledger.reserve(key, eighth, "third", now, kit.lease)  # the second died in its draw
     ledger.renew(third, now, 2 * kit.lease)
     ledger.begin_draw(third, now)
     ledger.record_drawn(third, "measured", kit.plan(0, "1/16"), now)  # settled: a third generation
     yield
     ledger.end_lease(third, now)
-    fourth = ledger.adopt(*key, "fourth", now + timedelta(hours=1), kit.lease)
-    ledger.record_staged(*key, "staged", "release-1.parquet", now, fourth)
-    ledger.record_published(*key, now, fourth)
+    fourth = ledger.adopt(key, "fourth", now + timedelta(hours=1), kit.lease)
+    ledger.record_staged(key, "staged", "release-1.parquet", now, fourth)
+    ledger.record_published(key, now, fourth)
     yield
-    restated = ledger.reserve("load", "day 0", 1, eighth, "fourth", now, kit.lease)
-    ledger.void("load", "day 0", 1, "a person said so", now, restated)
+    restated = ledger.reserve(Key("load", "day 0", 1), eighth, "fourth", now, kit.lease)
+    ledger.void(Key("load", "day 0", 1), "a person said so", now, restated)
     yield
     with pytest.raises(BudgetError):
-        ledger.reserve("load", "day 1", 0, kit.plan(1, "1"), "fourth", now, kit.lease)
-    dearer = ledger.reserve("load", "day 1", 0, kit.plan(4, "1/8"), "fourth", now, kit.lease)
+        ledger.reserve(Key("load", "day 1"), kit.plan(1, "1"), "fourth", now, kit.lease)
+    dearer = ledger.reserve(Key("load", "day 1"), kit.plan(4, "1/8"), "fourth", now, kit.lease)
     ledger.begin_draw(dearer, now)
     with pytest.raises(LedgerError, match="VOID"):
         ledger.record_drawn(dearer, "measured", kit.plan(4, "1/4"), now)
     yield
     for owner in ("a", "b", "c"):
-        ledger.begin_draw(ledger.reserve("load", "day 2", 0, kit.plan(8, "1/8"), owner, now, kit.lease), now)
+        ledger.begin_draw(
+            ledger.reserve(Key("load", "day 2"), kit.plan(8, "1/8"), owner, now, kit.lease), now
+        )
         now += timedelta(hours=1)
     with pytest.raises(LedgerError, match="VOID"):
-        ledger.reserve("load", "day 2", 0, kit.plan(8, "1/8"), "d", now, kit.lease)
+        ledger.reserve(Key("load", "day 2"), kit.plan(8, "1/8"), "d", now, kit.lease)
     yield
-    ledger.withdraw(*key, "the supplier erred", now)
-    ledger.compromise("load", "day 2", 0, "a seeded sampler", now)
+    ledger.withdraw(key, "the supplier erred", now)
+    ledger.compromise(Key("load", "day 2"), "a seeded sampler", now)
     ledger.amend(kit.terms(epsilon="2"), "a person said so", now)
     yield
     reopened = open_ledger(url)

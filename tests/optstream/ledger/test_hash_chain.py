@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from optstream.ledger import Vintage
+from optstream.ledger import Key, Vintage
 from optstream.ledger.schema import metadata
 
 
@@ -197,7 +197,7 @@ def test_a_value_of_another_kind_is_found_in_every_column(
     """SQLite keeps any kind of value in any column, and text whose bytes its driver refuses to read."""
     for period, first_step in (("day 0", 0), ("day 1", 40)):
         publish(period, kit.plan(first_step, "1/8"))
-    held = ledger.revise("load", "day 1", 0, "next night", kit.now, kit.lease)
+    held = ledger.revise(Key("load", "day 1"), "next night", kit.now, kit.lease)
     ledger.record_vintage(held, Vintage(1, "basis", "a" * 64, "release-a.parquet", False), kit.now)
     edit()
     for column in sorted(set(metadata.tables[table].columns.keys()) - UNSEEN):

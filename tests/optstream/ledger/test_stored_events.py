@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from optstream.ledger import Vintage
+from optstream.ledger import Key, Vintage
 from tests.optstream.ledger.test_append_only import life
 
 STORED = json.loads(Path(__file__).with_name("stored_events.json").read_text(encoding="utf-8"))
@@ -21,19 +21,19 @@ def whole_life(ledger, url, kit):
     """A ledger in which everything happened that is recorded, at fixed times."""
     for _ in life(ledger, url, kit):
         pass
-    now, key = kit.now + timedelta(days=1), ("load", "day 9", 0)
-    held = ledger.reserve(*key, kit.plan(36, "1/3"), "night", now, kit.lease)
+    now, key = kit.now + timedelta(days=1), Key("load", "day 9")
+    held = ledger.reserve(key, kit.plan(36, "1/3"), "night", now, kit.lease)
     ledger.begin_draw(held, now)
     ledger.call_off_draw(held, now)
     ledger.begin_draw(held, now)
     ledger.record_drawn(held, "measured", kit.plan(36, "1/3"), now)
-    ledger.record_staged(*key, "staged", "release-2.parquet", now, held)
-    ledger.record_published(*key, now, held)
-    revising = ledger.revise(*key, "next night", now, kit.lease)
+    ledger.record_staged(key, "staged", "release-2.parquet", now, held)
+    ledger.record_published(key, now, held)
+    revising = ledger.revise(key, "next night", now, kit.lease)
     ledger.record_vintage(revising, Vintage(2, "basis", "bytes", "release-3.parquet", False), now)
     ledger.record_vintage_published(revising, 2, now)
-    ledger.revise(*key, "third night", now, kit.lease)
-    ledger.release_lease(*key, "the machine is gone", now)
+    ledger.revise(key, "third night", now, kit.lease)
+    ledger.release_lease(key, "the machine is gone", now)
     return ledger
 
 

@@ -13,6 +13,7 @@ from optstream.privacy import (
     GaussianSpend,
     JointSpend,
     PeriodSpend,
+    Spend,
     StepSpend,
     charged_to_windows,
     worst_of_repeated,
@@ -21,8 +22,8 @@ from optstream.privacy import (
 from optstream.privacy.spends import spend_from_document, spend_to_document
 
 
-class StrangeSpend:
-    first_step, n_steps = 0, 1
+class StrangeSpend(Spend):
+    """A kind that says no price."""
 
 
 def step_spend(first_step, weights, scale="7/3", level=0, alpha_units=2, leaves_changed=1):
@@ -270,8 +271,8 @@ def test_an_unknown_kind_of_spend_is_refused():
 
 
 def test_an_unknown_spend_cannot_be_priced():
-    with pytest.raises(ValueError, match="cannot price"):
-        worst_window([StrangeSpend()], 3)
+    with pytest.raises(TypeError, match="charged"):
+        StrangeSpend(0, "samples", 0)
 
 
 def test_each_leaf_that_a_customer_changes_at_a_step_is_charged():

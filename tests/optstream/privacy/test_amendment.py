@@ -6,7 +6,6 @@ from itertools import product
 
 import pytest
 
-from optstream.errors import ParameterError
 from optstream.privacy import CappedSpend, JointSpend, PeriodSpend, PrivacyModel, StepSpend, worst_window
 from optstream.privacy.amendment import repriced
 
@@ -129,8 +128,3 @@ def test_one_who_may_now_change_leaves_pays_joint_noise_step_by_step():
     assert worst_window([repriced(GROUPS, roaming, three)], 3) == worst_window(
         [replace(GROUPS, alpha_units=6)], 3
     )
-
-
-def test_an_unknown_spend_is_refused():
-    with pytest.raises(ParameterError, match="cannot be repriced"):
-        repriced(object(), model(), model("3"))

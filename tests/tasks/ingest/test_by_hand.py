@@ -188,7 +188,7 @@ def test_a_kept_verdict_hides_no_other(expectation, good, bad):
     assert holds(expectation, good)
 
 
-def test_a_kept_page_has_the_lines_that_it_is_asked_for():
+def test_what_is_kept_has_the_lines_and_the_meta_that_it_is_asked_for():
     given = ("any", (EQUAL,), pl.DataFrame({"a": [1], "b": [1]}), {})
     first, again = judge.validated(*given), judge.validated(*given)
     assert first.results is again.results
@@ -196,17 +196,12 @@ def test_a_kept_page_has_the_lines_that_it_is_asked_for():
     page = judging.page_of(again, ["of another"])
     assert b"of another" in page
     assert b"of one day" not in page
-
-
-def test_a_kept_document_is_the_library_s_with_the_meta_that_it_is_asked_for():
-    given = ("any", (EQUAL,), pl.DataFrame({"a": [1], "b": [1]}), {})
-    first, again = judge.validated(*given), judge.validated(*given)
     first.meta, again.meta = {"of": "one day"}, {"of": "another"}
     one, other = first.to_json_dict(), again.to_json_dict()
     assert (one["meta"], other["meta"]) == ({"of": "one day"}, {"of": "another"})
     fresh = copy(again)
     fresh.results = list(again.results)
-    assert other == fresh.to_json_dict()
+    assert other == fresh.to_json_dict()  # the library's own
 
 
 def test_beside_what_is_kept_the_rest_is_asked_and_the_result_is_of_the_whole_suite():

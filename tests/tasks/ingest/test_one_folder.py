@@ -70,17 +70,6 @@ def test_a_file_that_lacks_a_column_is_named(stream, change, told):
     assert "at least one row" not in found  # of the leaves whose rows nobody read
 
 
-def test_a_customer_in_two_leaves_at_one_step_counts_in_none(small):
-    stream = small(schema="metered", marker=REGION)
-    rows = [of("84", stream.metered("a", 1.0)), of("11", stream.metered("b", 2.0))]
-    mover = stream.metered("m", 5.0)
-    stream.write(EVERY, pl.concat([*rows, of("84", mover[40:])]), name="1.parquet")
-    stream.write(EVERY, of("11", mover[:41]), name="2.parquet")
-    assert np.array_equal(stream.units(), [[1000] * 41 + [6000] * 7, [7000] * 40 + [2000] * 8])
-    (ingested,) = stream.ingest()
-    assert ingested.metrics["two_leaves"].to_list() == [1, 1]
-
-
 def test_days_are_found_and_late_ones_are_waited_for(stream):
     later = DAY + timedelta(days=1)
     stream.write(EVERY, both(stream))

@@ -102,22 +102,6 @@ def test_control_with_the_first_leaf_of_the_step_a_row_that_comes_costs_twice():
     assert max(moved(first_leaf_wins, *change) for change in changes) == 2 * ALPHA
 
 
-@pytest.mark.parametrize(("low", "most"), [(0, 1), (-1, 2)])
-def test_a_repeated_row_that_goes_moves_by_the_width_of_the_bounds(low, most):
-    """Why the table says so: the next row then counts. All rows of a step together move by one bound."""
-    values = (low, 0, 1)
-    sets = [rows for size in range(4) for rows in itertools.product(values, repeat=size)]
-    count = {rows: rows[0] if rows else 0 for rows in sets}
-    fewer = [
-        (rows, some)
-        for rows in sets
-        for size in range(len(rows) + 1)
-        for some in itertools.combinations(rows, size)
-    ]
-    assert max(abs(count[one] - count[other]) for one, other in fewer) == most
-    assert max(abs(count[rows]) for rows in sets) == 1
-
-
 NEXT = 48
 STAMPS = st.sampled_from([None, *range(48), NEXT, -1, 17.001, -400_000.0])
 """Steps of the day; of other days, of 1970, between two steps, or none."""
@@ -133,42 +117,31 @@ ROW = st.tuples(
 def two_worlds(stream, rows, types):
     """The day with the customer's rows: the whole verdict in words, and the sums."""
     shutil.rmtree(stream.settings.input_folder, ignore_errors=True)
-    in_one, start = stream.settings.input.region is not None, stream.rows(0.0)["timestamp"][0]
+    in_one, stamps = stream.settings.input.region is not None, stream.rows(0.0)["timestamp"]
+    known = {"zone": pl.String, "customer_id": pl.String, "timestamp": stamps.dtype, "load": pl.Float64}
     for leaf in ("84", "11"):
+        folder = EVERY if in_one else leaf
         keeper = stream.rows(7.0, customer_id=pl.lit(f"keeper of {leaf}"), zone=pl.lit(leaf))
         # alone in the second leaf
-        stream.write(
-            EVERY if in_one else leaf, keeper if leaf == "84" else keeper.clear(), name=f"{leaf}.parquet"
-        )
-        own = [
-            row for row in rows if in_one or row[0] == leaf or (leaf == "84" and row[0] in (None, "nowhere"))
-        ]
+        stream.write(folder, keeper if leaf == "84" else keeper.clear(), name=f"{leaf}.parquet")
+        home = {leaf, None, "nowhere"} if leaf == "84" else {leaf}
+        own = [row for row in rows if in_one or row[0] in home]
         if not in_one or leaf == "84":
+            columns = zip(*own, strict=True) if own else [[]] * 4
+            zones, named, steps, loads = map(list, columns)
             table = {
-                "zone": [row[0] for row in own],
-                "customer_id": ["one" if row[1] else None for row in own],
-                "timestamp": [
-                    None if row[2] is None else start + timedelta(minutes=30) * row[2] for row in own
-                ],
-                "load": [row[3] for row in own],
+                "zone": zones,
+                "customer_id": ["one" if name else None for name in named],
+                "timestamp": [None if at is None else stamps[0] + timedelta(minutes=30) * at for at in steps],
+                "load": loads,
             }
-            known = {
-                "zone": pl.String,
-                "customer_id": pl.String,
-                "timestamp": start_type(stream),
-                "load": pl.Float64,
-            }
-            columns = {
+            series = {
                 name: pl.Series(values, dtype=pl.Null if types and set(values) <= {None} else known[name])
                 for name, values in table.items()
             }
-            stream.write(EVERY if in_one else leaf, pl.DataFrame(columns), name=f"one of {leaf}.parquet")
+            stream.write(folder, pl.DataFrame(series), name=f"one of {leaf}.parquet")
     (judged,) = stream.judge()
     return judged.error, None if judged.period is None else open_private_period(judged.period)
-
-
-def start_type(stream):
-    return stream.rows(0.0)["timestamp"].dtype
 
 
 @pytest.mark.parametrize("folders", ["", 'region = "zone"'], ids=["a folder for each leaf", "one folder"])

@@ -60,52 +60,52 @@ def assert_released(judged):
     assert judged.period is not None
 
 
-def changed(rows, step, **columns):
+def changed(step, **columns):
     """Replace columns of one row."""
     index = pl.int_range(pl.len())
-    return rows.with_columns(
+    return lambda rows: rows.with_columns(
         pl.when(index == step).then(pl.lit(value)).otherwise(pl.col(name)).alias(name)
         for name, value in columns.items()
     )
 
 
+def shifted(**by):
+    """Move all timestamps."""
+    return lambda rows: rows.with_columns(pl.col("timestamp") + timedelta(**by))
+
+
+def repeated(step):
+    """A row twice."""
+    return lambda rows: pl.concat([rows, rows[step : step + 1]])
+
+
 STAMP, LOAD = "column 'timestamp'", "column 'load'"
 PART = f"{FOLDER}/part-0.parquet"
+TWO = "columns 'timestamp' and 'load': must hold these columns"
+NUMBERS, DATES = "must be a column of numbers", "must be a date with time"
 BAD_ROWS = [
     (lambda rows: pl.concat([rows[:17], rows[18:]]), f"{FOLDER}, {STAMP}, step 17 (08:30) of 48: every step"),
     (
         lambda rows: rows[:46],
         f"{FOLDER}, {STAMP}, step 46 (23:00) of 48: every step of the day must have a row",
     ),
+    (shifted(minutes=-30), f"{PART}, {STAMP}: must lie inside the day"),
+    (shifted(days=1), "this may be a dump of another day"),
     (
-        lambda rows: rows.with_columns(pl.col("timestamp") - half_hours(1)),
+        lambda rows: pl.concat([rows, shifted(hours=1)(rows[46:])]),
         f"{PART}, {STAMP}: must lie inside the day",
     ),
-    (
-        lambda rows: rows.with_columns(pl.col("timestamp") + half_hours(48)),
-        "this may be a dump of another day",
-    ),
-    (
-        lambda rows: pl.concat([rows, rows[46:].with_columns(pl.col("timestamp") + half_hours(2))]),
-        f"{PART}, {STAMP}: must lie inside the day",
-    ),
-    (
-        lambda rows: rows.with_columns(pl.col("timestamp") + timedelta(microseconds=1)),
-        f"{PART}, {STAMP}: must be the start of a step",
-    ),
-    (lambda rows: changed(rows, 3, timestamp=None), f"{PART}, {STAMP}: must not be null"),
-    (lambda rows: rows.clear(), f"{FOLDER}: must hold at least one row"),
+    (shifted(microseconds=1), f"{PART}, {STAMP}: must be the start of a step"),
+    (changed(3, timestamp=None), f"{PART}, {STAMP}: must not be null"),
+    (pl.DataFrame.clear, f"{FOLDER}: must hold at least one row"),
 ]
 BAD_FILES = [
-    (lambda rows: rows.cast({"load": pl.String}), f"{PART}, {LOAD}: must be a column of numbers"),
-    (lambda rows: rows.with_columns(load=pl.lit("secret")), f"{PART}, {LOAD}: must be a column of numbers"),
-    (
-        lambda rows: rows.rename({"load": "power"}),
-        f"{PART}, columns 'timestamp' and 'load': must hold these columns; it lacks 'load', has ",
-    ),
-    (lambda rows: rows.drop("timestamp"), f"{PART}, columns 'timestamp' and 'load': must hold these columns"),
-    (lambda rows: rows.cast({"timestamp": pl.String}), f"{PART}, {STAMP}: must be a date with time"),
-    (lambda rows: rows.cast({"timestamp": pl.Date}), f"{PART}, {STAMP}: must be a date with time"),
+    (lambda rows: rows.cast({"load": pl.String}), f"{PART}, {LOAD}: {NUMBERS}"),
+    (lambda rows: rows.with_columns(load=pl.lit("secret")), f"{PART}, {LOAD}: {NUMBERS}"),
+    (lambda rows: rows.rename({"load": "power"}), f"{PART}, {TWO}; it lacks 'load', has "),
+    (lambda rows: rows.drop("timestamp"), f"{PART}, {TWO}"),
+    (lambda rows: rows.cast({"timestamp": pl.String}), f"{PART}, {STAMP}: {DATES}"),
+    (lambda rows: rows.cast({"timestamp": pl.Date}), f"{PART}, {STAMP}: {DATES}"),
 ]
 
 
@@ -130,16 +130,11 @@ def test_structure_stops_a_day(small, days, schema):
         assert_stopped(judged, told)
 
 
+ABSENT = f"{PART}, {LOAD}, step 5 (02:30) of 48:"
 AGGREGATED = [
-    (
-        lambda rows: changed(rows, 5, load=None),
-        f"{PART}, {LOAD}, step 5 (02:30) of 48: must not be null or NaN",
-    ),
-    (
-        lambda rows: changed(rows, 5, load=float("nan")),
-        f"{PART}, {LOAD}, step 5 (02:30) of 48: must not be null",
-    ),
-    (lambda rows: pl.concat([rows, rows[7:8]]), f"{PART}, {STAMP}, step 7 (03:30) of 48: must be there once"),
+    (changed(5, load=None), f"{ABSENT} must not be null or NaN"),
+    (changed(5, load=float("nan")), f"{ABSENT} must not be null"),
+    (repeated(7), f"{PART}, {STAMP}, step 7 (03:30) of 48: must be there once"),
     (
         lambda rows: rows.with_columns(customer_id=pl.lit("secret")),
         "column 'customer_id': must have the customer",
@@ -158,7 +153,7 @@ ODD_READINGS = [
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
 def test_whether_a_day_appears_does_not_depend_on_a_reading(small, days, schema):
     odd = [
-        (lambda rows, load=load: changed(rows.with_columns(load=1.0), 9, load=load), told)
+        (lambda rows, load=load: changed(9, load=load)(rows.with_columns(load=1.0)), told)
         for load, told in ODD_READINGS
     ]
     for judged, told in judged_together(small(schema=schema), days, odd):
@@ -170,30 +165,21 @@ def test_whether_a_day_appears_does_not_depend_on_a_reading(small, days, schema)
         assert "77" not in judged.results.read_text().split('"metrics"')[1]
 
 
+CUSTOMER = f"{PART}, column 'customer_id', step"
 METERED = [
-    (lambda rows: changed(rows, 5, load=None), f"{PART}, {LOAD}, step 5 (02:30) of 48: was null or NaN"),
-    (
-        lambda rows: changed(rows, 5, load=float("nan")),
-        f"{PART}, {LOAD}, step 5 (02:30) of 48: was null or NaN",
-    ),
-    (
-        lambda rows: pl.concat([rows, rows[7:8]]),
-        f"{PART}, column 'customer_id', step 7 (03:30) of 48: had several",
-    ),
-    (
-        lambda rows: changed(rows, 5, customer_id="other"),
-        f"{PART}, column 'customer_id', step 5 (02:30) of 48: was in several leaves at one step",
-    ),
+    (changed(5, load=None), f"{ABSENT} was null or NaN"),
+    (changed(5, load=float("nan")), f"{ABSENT} was null or NaN"),
+    (repeated(7), f"{CUSTOMER} 7 (03:30) of 48: had several"),
+    (changed(5, customer_id="other"), f"{CUSTOMER} 5 (02:30) of 48: was in several leaves at one step"),
 ]
 
 
 def test_metered_input_has_a_public_rule_instead(small, days):
     stream = small(schema="metered")
+    one = pl.lit("more")
     more = [
         (
-            lambda rows, spoil=spoil: spoil(
-                pl.concat([rows, rows.with_columns(load=1.0, customer_id=pl.lit("more"))])
-            ),
+            lambda rows, spoil=spoil: spoil(pl.concat([rows, rows.with_columns(load=1.0, customer_id=one)])),
             told,
         )
         for spoil, told in METERED
@@ -215,9 +201,9 @@ def every(rows, **columns):
 
 
 UNUSABLE = [
-    ("off_grid", lambda rows: every(rows).with_columns(pl.col("timestamp") + timedelta(seconds=1))),
+    ("off_grid", shifted(seconds=1)),
     ("outside_day", lambda rows: every(rows, timestamp=datetime(1970, 1, 1, tzinfo=UTC))),
-    ("outside_day", lambda rows: rows.with_columns(pl.col("timestamp") + half_hours(48))),
+    ("outside_day", shifted(days=1)),
     ("no_timestamp", lambda rows: every(rows, timestamp=None)),
     ("no_customer", lambda rows: every(rows, customer_id=None)),
     ("no_customer", lambda rows: every(rows, customer_id=0.5)),
@@ -225,7 +211,7 @@ UNUSABLE = [
     ("unknown_region", lambda rows: every(rows, zone=None)),
     ("unknown_region", lambda rows: every(rows, zone=1.5)),
     ("steps_found", lambda rows: rows[1:]),
-    ("steps_found", lambda rows: rows.clear()),
+    ("steps_found", pl.DataFrame.clear),
     ("absent", lambda rows: every(rows, load=None)),
 ]
 
@@ -256,9 +242,7 @@ def test_rows_of_a_customer_never_stop_a_metered_day(small, folders, alone):
 
 def test_files_that_are_not_parquet_stop_their_days_only(small, days):
     stream, whole_days = small(), days(5)
-    for day in whole_days:
-        for region in ("84", "11"):
-            stream.write(region, stream.rows(PLANTED, day), day)
+    stream.fill(PLANTED, *whole_days)
     whole = (stream.folder("84") / "part-0.parquet").read_bytes()
     # the third keeps the footer: only reading the pages tells
     spoilt = (b"", whole[: len(whole) // 2], whole[:4] + b"\xff" * 200 + whole[204:], b"secret")
@@ -305,7 +289,7 @@ def test_results_are_the_librarys_own_and_hold_no_hash_of_what_was_judged(small)
     from great_expectations.core import expectationSuiteValidationResultSchema
 
     stream = small()
-    judged = verdict(stream, changed(stream.rows(PLANTED), 5, load=None))
+    judged = verdict(stream, changed(5, load=None)(stream.rows(PLANTED)))
     text = judged.results.read_text()
     assert "fingerprint" not in text
     loaded = expectationSuiteValidationResultSchema.load(json.loads(text))
@@ -418,8 +402,7 @@ def test_each_day_is_judged_by_itself_and_users_aggregates_are_of_one_day(small,
     stream.settings = load_settings(file)
     add(file.parent, {"raw": ("absent", {"max_value": 0})})
     for number, day in enumerate(days(2)):
-        for region in ("84", "11"):
-            stream.write(region, stream.rows(1e9 if number else 1.0, day), day)
+        stream.fill(1e9 if number else 1.0, day)
     place = file.parent / "contracts/raw/odd.json"
     mean = {"type": "expect_column_mean_to_be_between", "kwargs": {"column": "out_of_bounds", "max_value": 0}}
     place.write_text(json.dumps({"name": "x", "expectations": [mean]}))

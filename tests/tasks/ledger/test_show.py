@@ -11,7 +11,7 @@ import pytest
 from flows.cli.ledger import show_book
 from flows.cli.output import Terminal
 from optstream.errors import LedgerError
-from optstream.ledger import ReleaseState, StreamTerms
+from optstream.ledger import Key, ReleaseState, StreamTerms
 from optstream.privacy import PrivacyModel, StepSpend
 from tasks.ledger.show import Book, guarantee_changed, read_book, refused_changes
 from tasks.release.outcomes import budget_document, budget_of
@@ -31,7 +31,7 @@ def released(installation):
         first = installation.settings.calendar.first_step(day)
         weights = (0,) * 44 + (Fraction(1, 8),) * 4
         plan = (StepSpend(0, "samples", first, weights, Fraction(1000), 1000),)
-        held = run.ledger.reserve(run.stream, day.isoformat(), 0, plan, "owner", installation.now, LATER)
+        held = run.ledger.reserve(Key(run.stream, day.isoformat()), plan, "owner", installation.now, LATER)
         run.ledger.begin_draw(held, installation.now)
         run.ledger.record_drawn(held, "0" * 64, plan, installation.now)
     return installation
@@ -62,8 +62,10 @@ def test_windows_are_told_in_local_time_with_what_they_have_left(released):
         (at(2, 23, 30), at(2, 23, 30), quarters[7]),
     ]
     assert page.free_from_time == at(3, 0)
-    assert released.ledger.window_spent("people", page.free_from + 47, 1).epsilon == 0
-    assert released.ledger.window_spent("people", page.free_from + 46, 1).epsilon > 0
+    assert (
+        released.ledger.window_spent("people", range(page.free_from + 47, page.free_from + 48)).epsilon == 0
+    )
+    assert released.ledger.window_spent("people", range(page.free_from + 46, page.free_from + 47)).epsilon > 0
 
 
 def test_days_tell_charge_headroom_and_whether_they_may_be_released(released):
@@ -103,7 +105,7 @@ def test_streams_of_one_grant_share_a_page_and_others_have_their_own(released):
     model = PrivacyModel(epsilon="2", window_length=4, alpha="1")
     ledger.enrol(StreamTerms("third", "others", model, "tree", "words of another"), released.now)
     plan = (StepSpend(0, "samples", 8, (1,) * 6, Fraction(4), 1),)
-    ledger.reserve("third", "one", 0, plan, "owner", released.now, LATER)
+    ledger.reserve(Key("third", "one"), plan, "owner", released.now, LATER)
     pages = {page.name: page for page in read_book(released.settings, ledger)}
     assert [one.terms.stream for one in pages["people"].streams] == ["second", "two-regions"]
     other = pages["others"]
@@ -132,7 +134,7 @@ def test_a_stream_without_releases_that_shares_its_budget_is_refused_for_what_ot
 
 
 def test_compromised_windows_have_nothing_left_and_are_told(released, capsys):
-    released.ledger.compromise("two-regions", DAYS[0].isoformat(), 0, "a leak", released.now)
+    released.ledger.compromise(Key("two-regions", DAYS[0].isoformat()), "a leak", released.now)
     pages = read_book(released.settings, released.ledger)
     assert min(one.left for one in pages[0].days) == -math.inf
     book = Book(stream="two-regions", changed_in_configuration=[], grants=pages, horizons=())

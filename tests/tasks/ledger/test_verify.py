@@ -9,7 +9,7 @@ import pytest
 
 from optstream.catalogue import publish, read_published, read_staged, stage, withdraw
 from optstream.errors import LedgerError
-from optstream.ledger import Ledger
+from optstream.ledger import Key, Ledger
 from tasks.ledger.open import find_ledger, need_ledger
 from tasks.ledger.verify import verify
 from tests.failing import raising
@@ -149,7 +149,7 @@ def test_an_edit_of_the_ledger_is_found(released):
 def test_a_release_that_a_newer_revision_or_a_tombstone_replaced_is_in_order(released):
     folder, record = released.folder / "published", released.record(DAYS[0])
     head = released.ledger.head("two-regions")
-    released.ledger.withdraw("two-regions", DAYS[1].isoformat(), 0, "a wrong meter", released.now)
+    released.ledger.withdraw(Key("two-regions", DAYS[1].isoformat()), "a wrong meter", released.now)
     withdraw(folder, DAYS[1], lambda *_: head, stream="two-regions")
     assert released.problems() == []
     # a newer revision of the first day, which the ledger does not know

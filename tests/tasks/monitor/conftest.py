@@ -35,6 +35,11 @@ class Watched(Installation):
     def states(self):
         return {day.day.day: day.state.value for day in self.watch().days}
 
+    def assert_shows(self, states, alarms):
+        """Of each day of the month its state, and what is alarmed."""
+        assert self.states() == states
+        assert self.alarms() == alarms
+
     def alarms(self):
         return [(alarm.kind.value, alarm.day and alarm.day.day, alarm.node) for alarm in self.watch().alarms]
 

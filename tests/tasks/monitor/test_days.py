@@ -8,6 +8,7 @@ import pytest
 
 from optstream.catalogue import find_catalogue, read_catalogue
 from optstream.errors import LedgerError
+from optstream.ledger import Key
 from optstream.stream import Calendar
 from tasks.ingest.clock import clock_ahead, foresee
 from tasks.monitor.alarms import Severity
@@ -22,14 +23,12 @@ ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)
 
 def test_a_day_skipped_by_the_orchestrator_is_missing_once_it_is_due(watched):
     watched.released(TWO)
-    assert watched.states() == {1: "missing", 2: "published"}
-    assert watched.alarms() == [("missing", 1, None)]
+    watched.assert_shows({1: "missing", 2: "published"}, [("missing", 1, None)])
     # 06:00 in Paris is 04:00 UTC
     watched.at("2016-06-03T03:59:00")
     assert watched.states() == {1: "missing", 2: "published"}
     watched.at("2016-06-02T03:59:00")
-    assert watched.states() == {1: "waiting", 2: "published"}
-    assert watched.alarms() == []
+    watched.assert_shows({1: "waiting", 2: "published"}, [])
 
 
 @pytest.mark.parametrize(("clock", "state"), [("03:59:59", "waiting"), ("04:00:00", "late")])
@@ -55,15 +54,13 @@ def test_a_dump_that_breaks_its_contract_is_an_alarm_before_it_is_due(watched):
     pl.read_parquet(broken).with_columns(load_mw=pl.lit(None, pl.Float64)).write_parquet(broken)
     watched.at("2016-06-03T01:00:00")
     watched.released(ONE, TWO)
-    assert watched.states() == {1: "published", 2: "failed"}
-    assert watched.alarms() == [("failed", 2, None)]
+    watched.assert_shows({1: "published", 2: "failed"}, [("failed", 2, None)])
 
 
 def test_a_run_that_lives_runs_and_one_that_is_too_long_is_stuck(watched):
     watched.released(ONE)
     watched.release(TWO, steps=STEPS[:5], lease=timedelta(hours=3))
-    assert watched.states() == {1: "published", 2: "running"}
-    assert watched.alarms() == []
+    watched.assert_shows({1: "published", 2: "running"}, [])
     watched.later(hours=1)
     assert watched.alarms() == []
     watched.later(seconds=1)
@@ -88,8 +85,7 @@ def test_a_run_that_died_is_an_alarm_when_its_lease_is_over(watched):
     watched.release(TWO, steps=STEPS[:6])
     assert watched.states() == {1: "published", 2: "running"}
     watched.later(minutes=15, seconds=1)
-    assert watched.states() == {1: "published", 2: "failed"}
-    assert watched.alarms() == [("failed", 2, None)]
+    watched.assert_shows({1: "published", 2: "failed"}, [("failed", 2, None)])
     watched.release(TWO)
     assert watched.alarms() == []
 
@@ -109,23 +105,21 @@ def test_void_withdrawn_and_restated(watched):
     watched.configure('restatement_share = "0"', 'restatement_share = "1/2"')
     watched.released(ONE)
     watched.release(TWO, steps=STEPS[:6])
-    watched.ledger.void("two-regions", str(TWO), 0, "a person said so", watched.now)
-    watched.ledger.withdraw("two-regions", str(ONE), 0, "a wrong meter", watched.now)
+    watched.ledger.void(Key("two-regions", str(TWO)), "a person said so", watched.now)
+    watched.ledger.withdraw(Key("two-regions", str(ONE)), "a wrong meter", watched.now)
     assert watched.states() == {1: "withdrawn", 2: "void"}
     # the ledger alone was told: readers have the day all the same
     assert watched.alarms() == [("withdrawn", 1, None), ("void", 2, None)]
     watched.withdraw(ONE)
     assert watched.alarms() == [("void", 2, None)]
     watched.release(TWO, restate=True)
-    assert watched.states() == {1: "withdrawn", 2: "restated"}
-    assert watched.alarms() == []
+    watched.assert_shows({1: "withdrawn", 2: "restated"}, [])
 
 
 def test_an_accepted_gap_keeps_its_state_and_raises_nothing(watched):
     watched.released(TWO)
     watched.configure("max_runtime", "accepted_gaps = [2016-06-01]\nmax_runtime")
-    assert watched.states() == {1: "missing", 2: "published"}
-    assert watched.alarms() == []
+    watched.assert_shows({1: "missing", 2: "published"}, [])
 
 
 def test_a_published_day_that_readers_cannot_find_is_an_alarm(watched):
@@ -212,11 +206,9 @@ def harm(path, how):
 
 @pytest.mark.parametrize("how", ["missing", "not as long"])
 def test_it_is_an_alarm_and_a_state_until_it_is_back(released, how):
-    assert released.states() == {1: "published", 2: "published"}
-    assert released.alarms() == []
+    released.assert_shows({1: "published", 2: "published"}, [])
     harm(file_of(released), how)
-    assert released.states() == {1: "lost", 2: "published"}
-    assert released.alarms() == [("lost", 1, None)]
+    released.assert_shows({1: "lost", 2: "published"}, [("lost", 1, None)])
     (alarm,) = released.watch().alarms
     assert "optstream publish 2016-06-01" in alarm.words
     for _ in range(2):
@@ -224,8 +216,7 @@ def test_it_is_an_alarm_and_a_state_until_it_is_back(released, how):
         assert released.alarms() == [("lost", 1, None)], "also after a night made the pages anew"
     assert how in alarm.words
     released.publish_again(FIRST)
-    assert released.states() == {1: "published", 2: "published"}
-    assert released.alarms() == []
+    released.assert_shows({1: "published", 2: "published"}, [])
 
 
 def test_a_day_that_is_withdrawn_while_the_folder_is_listed_is_not_lost(released):
@@ -278,11 +269,7 @@ def test_wall_clock_dumps_are_warned_of_until_the_change_is_delivered_in_utc(wat
         rows.with_columns(local).write_parquet(path)
 
     def doctor():
-        return [
-            one.rule
-            for one in examine(watched.settings, {}, watched.now, lambda url: None)
-            if one.place == "stream.day"
-        ]
+        return [one.rule for one in examine(watched.settings, {}, watched.now) if one.place == "stream.day"]
 
     def alarms():
         return [one.words for one in watched.watch(live=False).alarms if one.kind == "clock-ahead"]

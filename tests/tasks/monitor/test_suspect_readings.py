@@ -32,8 +32,7 @@ def test_the_newest_verdict_of_the_day_counts_and_others_do_not(small):
     stream = small()
     assert shares(stream, DAY) == {}
     for later, load in ((1, 1e9), (2, 40.0)):
-        for region in ("84", "11"):
-            stream.write(region, stream.rows(load))
+        stream.fill(load)
         judged(stream, NOW + timedelta(minutes=later))
     assert shares(stream, DAY) == {"84": NOTHING, "11": NOTHING}
     assert shares(stream, DAY + timedelta(days=1)) == {}
@@ -73,7 +72,6 @@ def test_of_many_leaves_without_rows_a_run_verdict_and_watch_say_few_lines(small
 
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
-QUIET = Suspect(0.0, 0.0, 0.0)
 
 
 SPAN = [FIRST + timedelta(days=number) for number in range(11)]

@@ -32,7 +32,7 @@ def configure(installation, mechanism):
 
 
 def lost(installation, first_step, n_steps=1):
-    return installation.ledger.window_spent("people", first_step, n_steps).epsilon == inf
+    return installation.ledger.window_spent("people", range(first_step, first_step + n_steps)).epsilon == inf
 
 
 def first_step(installation, day):

@@ -25,19 +25,16 @@ DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 NOW = datetime(2016, 7, 1, 12, tzinfo=UTC)
 
 
-@pytest.fixture
-def around():
-    """Look around a stream: findings as (severity, place, rule and remedy)."""
-
-    def look(installation, environment=None, ask=lambda url: None, now=NOW):
-        found = examine(installation.settings, environment or {}, now, ask)
-        return [(one.severity.value, one.place, f"{one.rule}: {one.remedy}") for one in found]
-
-    return look
+def around(installation, environment=None, ask=lambda url: None, now=NOW):
+    """Findings as (severity, place, rule and remedy)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(places, "ask_server", ask)
+        found = examine(installation.settings, environment or {}, now)
+    return [(one.severity.value, one.place, f"{one.rule}: {one.remedy}") for one in found]
 
 
 @pytest.fixture
-def open_installation():
+def opened():
     """Released, private where it must be; raw dumps for their owner alone."""
     before = os.umask(0o022)
     folder = Path(tempfile.mkdtemp(prefix="optstream-doctor-"))
@@ -54,16 +51,16 @@ def open_installation():
         shutil.rmtree(folder)
 
 
-def test_a_sound_stream_has_no_finding_and_is_left_as_it_was(open_installation, around):
+def test_a_sound_stream_has_no_finding_and_is_left_as_it_was(opened):
     def seen():
         """The public folder's own time too, which copies carry along."""
-        public = (open_installation.folder / "published").stat().st_mtime_ns
-        return public, {path: path.stat().st_mode for path in open_installation.folder.rglob("*")}
+        public = (opened.folder / "published").stat().st_mtime_ns
+        return public, {path: path.stat().st_mode for path in opened.folder.rglob("*")}
 
     gc.collect()  # closes the ledgers that the fixture left open
-    open_installation.ledger.close()  # the last connection: SQLite removes its logs
+    opened.ledger.close()  # the last connection: SQLite removes its logs
     before = seen()
-    assert around(open_installation) == []
+    assert around(opened) == []
     assert seen() == before
 
 
@@ -80,120 +77,112 @@ def test_a_sound_stream_has_no_finding_and_is_left_as_it_was(open_installation, 
         (".", 0o002, "chmod o-w"),
     ],
 )
-def test_a_place_open_to_others_is_wrong_and_stops_every_run(open_installation, around, place, mode, remedy):
-    check_trusted(open_installation.settings)
-    path = open_installation.folder / place
+def test_a_place_open_to_others_is_wrong_and_stops_every_run(opened, place, mode, remedy):
+    check_trusted(opened.settings)
+    path = opened.folder / place
     path.chmod(path.stat().st_mode | mode)
-    ((severity, found, words),) = around(open_installation)
+    ((severity, found, words),) = around(opened)
     assert (severity, found) == ("wrong", str(path))
     assert f"{remedy} {path}" in words
     rule = "written by everybody" if mode == 0o002 else "open to others"
     with pytest.raises(ConfigurationError, match=f"{rule}.*\n.*{remedy} {path}"):
-        check_trusted(open_installation.settings)
+        check_trusted(opened.settings)
     os.system(f"{remedy} {path}")
-    check_trusted(open_installation.settings)
+    check_trusted(opened.settings)
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o720, 0o701])
-def test_a_second_witness_that_others_may_enter_is_wrong_and_stops_every_run(open_installation, around, mode):
+def test_a_second_witness_that_others_may_enter_is_wrong_and_stops_every_run(opened, mode):
     """Whoever may write there can take back what it knows, and then restore an older ledger."""
     trusted = '[trusted]\nfolder = "trusted"'
-    open_installation.configure(trusted, f'{trusted}\nwitness = "second"')
-    second = open_installation.folder / "second"
+    opened.configure(trusted, f'{trusted}\nwitness = "second"')
+    second = opened.folder / "second"
     second.mkdir(mode=0o700)
-    check_trusted(open_installation.settings)
+    check_trusted(opened.settings)
     second.chmod(mode)
-    ((severity, place, words),) = around(open_installation)
+    ((severity, place, words),) = around(opened)
     assert (severity, place) == ("wrong", str(second))
     assert f"chmod 700 {second}" in words
     with pytest.raises(ConfigurationError, match="second has mode"):
-        check_trusted(open_installation.settings)
+        check_trusted(opened.settings)
     assert permissions.mode_of(second) == mode
 
 
-def test_a_ledger_outside_the_trusted_folder_is_looked_at_too(open_installation, around):
-    (open_installation.folder / "books").mkdir(mode=0o700)
-    open_installation.copy_ledger().rename(open_installation.folder / "books/ledger.sqlite")
-    for path in (open_installation.folder / "trusted").glob("ledger.sqlite*"):
+def test_a_ledger_outside_the_trusted_folder_is_looked_at_too(opened):
+    (opened.folder / "books").mkdir(mode=0o700)
+    opened.copy_ledger().rename(opened.folder / "books/ledger.sqlite")
+    for path in (opened.folder / "trusted").glob("ledger.sqlite*"):
         path.unlink()
-    open_installation.configure("sqlite:///trusted/", "sqlite:///books/")
-    (open_installation.folder / "books/ledger.sqlite").chmod(0o640)
-    ((severity, place, _),) = around(open_installation)
-    assert (severity, place) == ("wrong", str(open_installation.folder / "books/ledger.sqlite"))
+    opened.configure("sqlite:///trusted/", "sqlite:///books/")
+    (opened.folder / "books/ledger.sqlite").chmod(0o640)
+    ((severity, place, _),) = around(opened)
+    assert (severity, place) == ("wrong", str(opened.folder / "books/ledger.sqlite"))
 
 
-def test_world_readable_raw_data_is_told_if_others_can_come_there(open_installation, around):
-    (open_installation.folder / "dumps").chmod(0o755)
-    ((severity, place, words),) = around(open_installation)
+def test_world_readable_raw_data_is_told_if_others_can_come_there(opened):
+    (opened.folder / "dumps").chmod(0o755)
+    ((severity, place, words),) = around(opened)
     assert severity == "warning"
     assert place.endswith(".parquet")
     assert "raw readings" in words
-    check_trusted(open_installation.settings)
-    open_installation.folder.chmod(0o700)
-    assert around(open_installation) == []
+    check_trusted(opened.settings)
+    opened.folder.chmod(0o700)
+    assert around(opened) == []
 
 
-def test_a_published_folder_inside_a_private_one_is_wrong(open_installation, around):
+def test_a_published_folder_inside_a_private_one_is_wrong(opened):
     for name, others in (("trusted", 1), ("dumps", 2)):
-        moved = open_installation.folder / name / "published"
-        shutil.copytree(open_installation.folder / "published", moved)
-        text = (open_installation.folder / "optstream.toml").read_text()
-        open_installation.configure('folder = "published"', f'folder = "{name}/published"')
-        found = around(open_installation)
+        moved = opened.folder / name / "published"
+        shutil.copytree(opened.folder / "published", moved)
+        text = (opened.folder / "optstream.toml").read_text()
+        opened.configure('folder = "published"', f'folder = "{name}/published"')
+        found = around(opened)
         assert len(found) == others
         assert found[0][:2] == ("wrong", str(moved))
-        (open_installation.folder / "optstream.toml").write_text(text)
+        (opened.folder / "optstream.toml").write_text(text)
         shutil.rmtree(moved)
 
 
-def test_under_an_open_umask_a_run_makes_nothing_that_others_may_write(open_installation):
+def test_under_an_open_umask_a_run_makes_nothing_that_others_may_write(opened):
     """And what it makes in the trusted zone is its owner's alone."""
     before = os.umask(0)
     try:
         for name in ("published", "trusted"):
-            shutil.rmtree(open_installation.folder / name)
-        open_installation.release(DAY)
+            shutil.rmtree(opened.folder / name)
+        opened.release(DAY)
     finally:
         os.umask(before)
-    check_trusted(open_installation.settings)
-    modes = {
-        path: path.stat().st_mode & 0o777 for path in (open_installation.folder / "published").rglob("*")
-    }
+    check_trusted(opened.settings)
+    modes = {path: path.stat().st_mode & 0o777 for path in (opened.folder / "published").rglob("*")}
     assert {oct(mode) for mode in modes.values()} == {"0o755", "0o644", "0o700", "0o600"}
-    assert (open_installation.folder / "trusted").stat().st_mode & 0o777 == 0o700
+    assert (opened.folder / "trusted").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_password_in_a_configuration_that_others_read_is_told_and_not_shown(open_installation, around):
-    path = open_installation.folder / "optstream.toml"
-    open_installation.configure(
-        "sqlite:///trusted/ledger.sqlite", "postgresql://me:Geheim7@127.0.0.1:1/ledger"
-    )
-    found = around(open_installation)
+def test_a_password_in_a_configuration_that_others_read_is_told_and_not_shown(opened):
+    path = opened.folder / "optstream.toml"
+    opened.configure("sqlite:///trusted/ledger.sqlite", "postgresql://me:Geheim7@127.0.0.1:1/ledger")
+    found = around(opened)
     assert ("wrong", str(path)) in [entry[:2] for entry in found]
     assert "Geheim7" not in str(found)
     path.chmod(0o600)
-    assert str(path) not in [place for _, place, _ in around(open_installation)]
+    assert str(path) not in [place for _, place, _ in around(opened)]
     path.chmod(0o602)
-    assert str(path) in [place for _, place, _ in around(open_installation)]
+    assert str(path) in [place for _, place, _ in around(opened)]
 
 
-def test_a_file_system_without_links_or_locks_is_wrong_and_the_probe_is_gone(
-    open_installation, around, monkeypatch
-):
+def test_a_file_system_without_links_or_locks_is_wrong_and_the_probe_is_gone(opened, monkeypatch):
     refuse = raising(OSError(95, "Operation not supported"))
-    before = sorted(open_installation.folder.rglob("*"))
+    before = sorted(opened.folder.rglob("*"))
     monkeypatch.setattr(places.os, "link", refuse)
-    assert {words.split(",")[0] for _, _, words in around(open_installation)} == {
-        "its file system has no hard links"
-    }
+    assert {words.split(",")[0] for _, _, words in around(opened)} == {"its file system has no hard links"}
     monkeypatch.setattr(fcntl, "flock", refuse)
-    found = around(open_installation)
+    found = around(opened)
     assert [place for _, place, _ in found] == [
-        str(open_installation.folder / "published"),
-        str(open_installation.folder / "trusted"),
+        str(opened.folder / "published"),
+        str(opened.folder / "trusted"),
     ]
     assert "no hard links and no locks (flock)" in found[0][2]
-    assert sorted(open_installation.folder.rglob("*")) == before
+    assert sorted(opened.folder.rglob("*")) == before
 
 
 def test_the_mount_of_a_folder_is_the_innermost(tmp_path, monkeypatch):
@@ -235,33 +224,29 @@ QUIET = {"server": {"analytics_enabled": False}}
         ({API: "http://127.0.0.1:4200/api"}, None, None),
     ],
 )
-def test_variables_that_open_something_are_named(
-    open_installation, around, monkeypatch, variables, severity, place
-):
+def test_variables_that_open_something_are_named(opened, monkeypatch, variables, severity, place):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    found = around(open_installation, variables)
+    found = around(opened, variables)
     assert [entry[:2] for entry in found] == [(severity, place)] * (severity is not None)
 
 
-def test_a_server_that_answers_anybody_is_wrong_on_the_network_and_noted_on_loopback(
-    open_installation, around
-):
-    far = around(open_installation, {API: "https://prefect.example/api"}, lambda url: QUIET)
+def test_a_server_that_answers_anybody_is_wrong_on_the_network_and_noted_on_loopback(opened):
+    far = around(opened, {API: "https://prefect.example/api"}, lambda url: QUIET)
     assert [entry[:2] for entry in far] == [("wrong", API)]
     assert "answers anybody on the network" in far[0][2]
-    near = around(open_installation, {API: "http://127.0.0.1:1/api"}, lambda url: QUIET)
+    near = around(opened, {API: "http://127.0.0.1:1/api"}, lambda url: QUIET)
     assert [entry[0] for entry in near] == ["note"]
 
 
-def test_prefect_s_own_folder_open_to_others_is_wrong(open_installation, around):
-    home = open_installation.folder / "prefect home"
+def test_prefect_s_own_folder_open_to_others_is_wrong(opened):
+    home = opened.folder / "prefect home"
     home.mkdir(mode=0o755)
-    ((severity, place, words),) = around(open_installation, {"PREFECT_HOME": str(home)})
+    ((severity, place, words),) = around(opened, {"PREFECT_HOME": str(home)})
     assert (severity, place) == ("wrong", str(home))
     assert f"chmod 700 '{home}'" in words
     home.chmod(0o700)
-    assert around(open_installation, {"PREFECT_HOME": str(home)}) == []
+    assert around(opened, {"PREFECT_HOME": str(home)}) == []
 
 
 @pytest.mark.parametrize(
@@ -284,71 +269,69 @@ def test_the_kernel_knows_who_listens_beyond_loopback(family, address, wide):
         assert listens_beyond_loopback(listener.getsockname()[1]) is wide
 
 
-def test_a_server_s_telemetry_is_asked_for(open_installation, around):
+def test_a_server_s_telemetry_is_asked_for(opened):
     found = around(
-        open_installation,
-        {API: "http://127.0.0.1:1/api"},
-        lambda url: {"server": {"analytics_enabled": True}},
+        opened, {API: "http://127.0.0.1:1/api"}, lambda url: {"server": {"analytics_enabled": True}}
     )
     assert ("wrong", API) in [entry[:2] for entry in found]
     assert "sends telemetry" in found[0][2]
 
 
-def test_a_distant_ledger_without_encryption_is_told(open_installation, around, monkeypatch):
+def test_a_distant_ledger_without_encryption_is_told(opened, monkeypatch):
     def first(url):
-        open_installation.configure(*url)
-        found = around(open_installation)
+        opened.configure(*url)
+        found = around(opened)
         return [place for _, place, words in found if "encrypted" in words]
 
-    (open_installation.folder / "optstream.toml").chmod(0o600)
+    (opened.folder / "optstream.toml").chmod(0o600)
     monkeypatch.setattr("tasks.operate.doctor.find_ledger", raising(LedgerError("does not answer")))
     assert first(("sqlite:///trusted/ledger.sqlite", "postgresql://db.example/ledger")) == ["ledger.url"]
     assert first(("db.example/ledger", "db.example/ledger?sslmode=verify-full")) == []
     assert first(("db.example/ledger?sslmode=verify-full", "localhost/ledger")) == []
 
 
-def test_a_clock_behind_the_ledger_is_wrong(open_installation, around):
-    last = open_installation.ledger.last_event_at("two-regions")
-    assert last == open_installation.now
-    assert around(open_installation, now=last - timedelta(minutes=5)) == []
-    ((severity, place, words),) = around(open_installation, now=last - timedelta(minutes=6))
+def test_a_clock_behind_the_ledger_is_wrong(opened):
+    last = opened.ledger.last_event_at("two-regions")
+    assert last == opened.now
+    assert around(opened, now=last - timedelta(minutes=5)) == []
+    ((severity, place, words),) = around(opened, now=last - timedelta(minutes=6))
     assert (severity, place) == ("wrong", "the clock of this machine")
     assert "2016-07-01 00:00" in words
 
 
-def test_seeded_noise_in_a_production_stream_is_wrong(open_installation, around):
-    (open_installation.folder / "dumps").chmod(0o700)
-    open_installation.simulate(NEXT)
-    open_installation.release(NEXT, steps=STEPS[:6])
-    assert around(open_installation) == []
+def test_seeded_noise_in_a_production_stream_is_wrong(opened):
+    (opened.folder / "dumps").chmod(0o700)
+    opened.simulate(NEXT)
+    opened.release(NEXT, steps=STEPS[:6])
+    assert around(opened) == []
     third = NEXT + timedelta(days=1)
-    open_installation.simulate(third)
-    open_installation.release(third, steps=STEPS[:6], noise=simulated_noise(7))
-    ((severity, place, words),) = around(open_installation)
+    opened.simulate(third)
+    opened.release(third, steps=STEPS[:6], noise=simulated_noise(7))
+    ((severity, place, words),) = around(opened)
     assert severity == "wrong"
     assert place.endswith(f"{third}-r0")
     assert "seeded noise, which protects nobody" in words
 
 
-def test_a_ledger_that_is_gone_or_another_is_wrong(open_installation, around):
-    away = open_installation.folder / "trusted/ledger.sqlite"
+def test_a_ledger_that_is_gone_or_another_is_wrong(opened):
+    away = opened.folder / "trusted/ledger.sqlite"
     away.rename(away.with_suffix(".kept"))
-    ((severity, place, words),) = around(open_installation)
+    ((severity, place, words),) = around(opened)
     assert (severity, place) == ("wrong", str(away))
     assert "restore it from a backup" in words
     assert not away.exists()
-    open_installation.ledger.close()
-    found = around(open_installation)
+    opened.ledger.close()
+    found = around(opened)
     assert {severity for severity, _, _ in found} == {"wrong"}
-    places = [place.removeprefix(f"{open_installation.folder}/") for _, place, _ in found]
+    places = [place.removeprefix(f"{opened.folder}/") for _, place, _ in found]
     assert places == ["published", "ledger.url", f"trusted/measurements/two-regions/{DAY}-r0"]
     assert all("another" in words for _, _, words in found)
 
 
-def test_dumps_without_any_marker_are_told(open_installation, around):
-    open_installation.configure("[input]", '[input]\nmarker = "DONE"')
-    ((severity, place, words),) = around(open_installation)
-    assert (severity, place) == ("warning", str(open_installation.folder / "dumps"))
+def test_dumps_without_any_marker_are_told(opened):
+    opened.configure("[input]", '[input]\nmarker = "DONE"')
+    ((severity, place, words),) = around(opened)
+    assert (severity, place) == ("warning", str(opened.folder / "dumps"))
     assert "DONE" in words
     assert "input.marker" in words
 
@@ -372,43 +355,39 @@ def test_dumps_without_any_marker_are_told(open_installation, around):
         ),
     ],
 )
-def test_what_the_next_run_refuses_is_told(open_installation, around, place, act, said):
-    open_installation.simulate(NEXT)
-    (open_installation.folder / "dumps").chmod(0o700)
-    assert around(open_installation) == []
-    act(open_installation.folder / "dumps" / place)
-    found = around(open_installation)
+def test_what_the_next_run_refuses_is_told(opened, place, act, said):
+    opened.simulate(NEXT)
+    (opened.folder / "dumps").chmod(0o700)
+    assert around(opened) == []
+    act(opened.folder / "dumps" / place)
+    found = around(opened)
     assert [entry[0] for entry in found] == ["warning"] * (said is not None)
     assert said is None or said in found[0][2]
 
 
-def test_a_broken_catalogue_and_a_ledger_that_does_not_answer_are_findings(open_installation, around):
-    (open_installation.folder / "trusted/ledger.sqlite").write_bytes(
-        b"not a database, but long enough to be one"
-    )
-    (open_installation.folder / "trusted/ledger.sqlite-wal").unlink(missing_ok=True)
-    assert [entry[:2] for entry in around(open_installation)] == [("wrong", "ledger.url")]
-    (open_installation.folder / "published/catalogue.json").write_text("{")
-    assert [entry[:2] for entry in around(open_installation)] == [
-        ("wrong", str(open_installation.folder / "published"))
-    ]
+def test_a_broken_catalogue_and_a_ledger_that_does_not_answer_are_findings(opened):
+    (opened.folder / "trusted/ledger.sqlite").write_bytes(b"not a database, but long enough to be one")
+    (opened.folder / "trusted/ledger.sqlite-wal").unlink(missing_ok=True)
+    assert [entry[:2] for entry in around(opened)] == [("wrong", "ledger.url")]
+    (opened.folder / "published/catalogue.json").write_text("{")
+    assert [entry[:2] for entry in around(opened)] == [("wrong", str(opened.folder / "published"))]
 
 
-def test_leases_that_no_run_can_have_days_left_and_files_from_the_future_are_told(open_installation, around):
-    open_installation.simulate(NEXT)
-    (open_installation.folder / "dumps").chmod(0o700)
-    open_installation.release(NEXT, steps=STEPS[:6])
-    until = open_installation.ledger.latest("two-regions", NEXT.isoformat()).lease_until
+def test_leases_that_no_run_can_have_days_left_and_files_from_the_future_are_told(opened):
+    opened.simulate(NEXT)
+    (opened.folder / "dumps").chmod(0o700)
+    opened.release(NEXT, steps=STEPS[:6])
+    until = opened.ledger.latest("two-regions", NEXT.isoformat()).lease_until
     for now, said in (
         (until - timedelta(days=1), None),
         (until - timedelta(days=3650), "release-lease 2016-06-02"),
         (until + timedelta(days=1), None),
         (until + timedelta(days=1, seconds=1), "run --date 2016-06-02"),
     ):
-        found = [words for _, place, words in around(open_installation, now=now) if str(NEXT) in place]
+        found = [words for _, place, words in around(opened, now=now) if str(NEXT) in place]
         assert (len(found), said is None or said in found[0]) == (said is not None, True)
-    ahead = open_installation.folder / "trusted/staging/two-regions"
+    ahead = opened.folder / "trusted/staging/two-regions"
     os.utime(ahead, (time.time() + 10**8, time.time() + 10**8))
-    ((severity, place, words),) = around(open_installation, now=until)
+    ((severity, place, words),) = around(opened, now=until)
     assert (severity, place) == ("warning", str(ahead))
     assert "lies ahead" in words

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from optstream.ledger import Key
 from tasks.operate.purge import purge
 from tasks.release.lineage import emit_lineage
 from tasks.trusted.files import exclusive_in
@@ -129,7 +130,7 @@ def test_raw_state_before_a_day_that_was_given_up(installation, later_is_drawn):
     installation.simulate(later)
     installation.release(DAYS[0])
     installation.release(void_day, steps=STEPS[:7])
-    installation.ledger.void("two-regions", void_day.isoformat(), 0, "a person said so", installation.now)
+    installation.ledger.void(Key("two-regions", void_day.isoformat()), "a person said so", installation.now)
     if later_is_drawn:
         installation.release(later)
     path = raw_of(installation, DAYS[0])

@@ -7,6 +7,7 @@ import re
 import stat
 from base64 import b64encode
 from datetime import date
+from pathlib import Path
 
 import fsspec
 import pytest
@@ -52,6 +53,9 @@ def days_in(installation, key=None):
 
 def put(installation, name, data):
     """Write a file of the published folder, as anybody who may."""
+    folder = installation.settings.published_folder
+    if isinstance(folder, Path):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
     with fsspec.open(f"{installation.settings.published_folder}/{name}", "wb") as file:
         file.write(data)
 
@@ -61,8 +65,30 @@ def get(installation, name):
         return file.read()
 
 
+def kept(installation, day):
+    """The catalogue, and the file of a day that it lists; `bring_back` puts them into the folder again."""
+    return {
+        name: get(installation, name) for name in ("catalogue.json", listed(installation).entry(day).file)
+    }
+
+
+def bring_back(installation, files):
+    for name, data in files.items():
+        put(installation, name, data)
+
+
 def statuses(done):
     return [work.outcome.status for work in done.values()]
+
+
+def assert_not_published(installation, day, words):
+    done = installation.release(day)
+    assert statuses(done) == [Status.FAILED]
+    assert words in done[day].outcome.message
+
+
+def listed(installation):
+    return read_catalogue(installation.settings.published_folder)
 
 
 def test_what_a_night_publishes_is_signed_and_verified(signed):
@@ -99,9 +125,7 @@ def test_a_forged_day_is_refused_by_readers_and_not_signed_by_the_next_night(sig
     with pytest.raises(PublicationError, match="not signed"):
         days_in(signed)
     assert "catalogue.json is not signed by key" in " ".join(signed.problems())
-    done = signed.release(NEXT)
-    assert statuses(done) == [Status.FAILED]
-    assert f"lists {DAY} with bytes that the ledger does not know" in done[NEXT].outcome.message
+    assert_not_published(signed, NEXT, f"lists {DAY} with bytes that the ledger does not know")
     assert str(signed.record(NEXT).state) == "DRAWN", "it is published once the catalogue is right"
     with pytest.raises(PublicationError, match="not signed"):
         days_in(signed)
@@ -109,17 +133,10 @@ def test_a_forged_day_is_refused_by_readers_and_not_signed_by_the_next_night(sig
 
 def test_a_withdrawn_day_that_an_old_catalogue_lists_is_not_signed_again(signed):
     signed.release(DAY)
-    old = {"catalogue.json": get(signed, "catalogue.json")}
-    (file,) = (entry.file for entry in read_catalogue(signed.settings.published_folder).entries)
-    old[file] = get(signed, file)
+    old = kept(signed, DAY)
     signed.take_back(DAY)
-    if isinstance(signed.settings.published_folder, type(signed.folder)):
-        (signed.folder / "published" / file).parent.mkdir()
-    for name, data in old.items():
-        put(signed, name, data)
-    done = signed.release(NEXT)
-    assert statuses(done) == [Status.FAILED]
-    assert f"{DAY} was withdrawn, and catalogue.json lists it" in done[NEXT].outcome.message
+    bring_back(signed, old)
+    assert_not_published(signed, NEXT, f"{DAY} was withdrawn, and catalogue.json lists it")
     assert signed.take_back(DAY)[0].status is Status.WITHDRAWN
     signed.later(hours=1)
     assert statuses(signed.release(NEXT)) == [Status.PUBLISHED]
@@ -132,9 +149,7 @@ def test_a_forged_tombstone_is_not_signed(signed):
     withdraw_published(
         signed.settings.published_folder, DAY, lambda _entry, known: known, stream="two-regions"
     )
-    done = signed.release(NEXT)
-    assert statuses(done) == [Status.FAILED]
-    assert f"calls {DAY} withdrawn, and the ledger does not" in done[NEXT].outcome.message
+    assert_not_published(signed, NEXT, f"calls {DAY} withdrawn, and the ledger does not")
 
 
 def test_a_stream_that_begins_to_sign_and_changes_its_key(installation):
@@ -216,19 +231,8 @@ def read_catalogue_manifest(installation):
     return re.search(r"manifests/release-[0-9a-f]{64}\.json", get(installation, "catalogue.json").decode())[0]
 
 
-def listed(installation):
-    return read_catalogue(installation.settings.published_folder)
-
-
 def put_listed(installation, **changes):
     put(installation, "catalogue.json", listed(installation).changed(**changes).to_bytes())
-
-
-def put_file(installation, name, data):
-    folder = installation.settings.published_folder
-    if isinstance(folder, type(installation.folder)):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    put(installation, name, data)
 
 
 @pytest.mark.parametrize("number", [None, 1, LARGEST_SEQUENCE - 1])
@@ -258,9 +262,7 @@ def test_an_old_catalogue_gets_no_new_number_by_the_next_night(signed):
     put(signed, "catalogue.json", old)
     third = NEXT.replace(day=3)
     signed.simulate(third)
-    (done,) = signed.release(third).values()
-    assert done.outcome.status is Status.FAILED
-    assert f"{NEXT} is published, and catalogue.json does not list it" in done.outcome.message
+    assert_not_published(signed, third, f"{NEXT} is published, and catalogue.json does not list it")
     assert get(signed, "catalogue.json") == old
     assert [one.status for one in signed.publish_again(NEXT)] == [Status.PUBLISHED]
     signed.later(hours=1)
@@ -273,14 +275,11 @@ def test_an_old_catalogue_gets_no_new_number_by_the_next_night(signed):
 def test_an_older_revision_is_not_signed_again(signed):
     signed.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     signed.release(DAY)
-    old = {name: get(signed, name) for name in ("catalogue.json", listed(signed).entry(DAY).file)}
+    old = kept(signed, DAY)
     signed.release(DAY, restate=True)
     assert listed(signed).entry(DAY).revision == 1
-    for name, data in old.items():
-        put_file(signed, name, data)
-    done = signed.release(NEXT)
-    assert statuses(done) == [Status.FAILED]
-    assert f"{DAY} is published, and catalogue.json lists an older release" in done[NEXT].outcome.message
+    bring_back(signed, old)
+    assert_not_published(signed, NEXT, f"{DAY} is published, and catalogue.json lists an older release")
     assert [one.status for one in signed.publish_again(DAY)] == [Status.PUBLISHED]
     assert listed(signed).entry(DAY).revision == 1
 
@@ -289,11 +288,9 @@ def test_a_withdrawal_of_one_day_signs_no_other_withdrawn_day(signed):
     """Of both days at once, it does; so two withdrawals that were cut short can be completed."""
     signed.release(DAY)
     signed.release(NEXT)
-    file = listed(signed).entry(DAY).file
-    old = {name: get(signed, name) for name in ("catalogue.json", file)}
+    old = kept(signed, DAY)
     signed.take_back(DAY)
-    for name, data in old.items():
-        put_file(signed, name, data)
+    bring_back(signed, old)
     told = signed.take_back(NEXT)[0]
     assert told.status is Status.FAILED
     assert f"`optstream withdraw --date {DAY} --reason WHY` completes it" in told.message
@@ -310,9 +307,7 @@ def test_no_forged_part_of_an_entry_is_signed(signed, change):
     signed.release(DAY)
     put_listed(signed, periods=(listed(signed).entries[0].changed(**change),))
     forged = get(signed, "catalogue.json")
-    done = signed.release(NEXT)
-    assert statuses(done) == [Status.FAILED]
-    assert "nothing was signed and nothing published" in done[NEXT].outcome.message
+    assert_not_published(signed, NEXT, "nothing was signed and nothing published")
     assert signed.publish_again(DAY)[0].status is Status.FAILED
     assert get(signed, "catalogue.json") == forged
     assert signed.problems() != []

@@ -8,7 +8,7 @@ import pytest
 
 from optstream.catalogue.backends import LocalTransaction
 from optstream.errors import LedgerError
-from optstream.ledger import open_ledger
+from optstream.ledger import Key, open_ledger
 from tasks.config import load_settings
 from tasks.plan.backfill import cost_of, over_already, plan_backfill, words_of_left
 from tasks.plan.nightly import days_of_night, looks_of, night_of
@@ -49,8 +49,8 @@ def test_every_day_of_the_span_is_told_apart(installation, there):
 def test_what_a_person_gave_up_or_took_back_is_not_run_again(installation, there):
     installation.released(there[0])
     installation.release(there[1], steps=STEPS[:6])
-    installation.ledger.void("two-regions", str(there[1]), 0, "a person said so", installation.now)
-    installation.ledger.withdraw("two-regions", str(there[0]), 0, "a wrong meter", installation.now)
+    installation.ledger.void(Key("two-regions", str(there[1])), "a person said so", installation.now)
+    installation.ledger.withdraw(Key("two-regions", str(there[0])), "a wrong meter", installation.now)
     assert plan(installation, there).over == {"void": 1, "withdrawn": 1}
     assert plan(installation, there).to_run == tuple(there[2:])
 

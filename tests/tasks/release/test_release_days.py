@@ -11,7 +11,7 @@ import pytest
 from optstream import read_published
 from optstream.catalogue import check_files, read_catalogue
 from optstream.errors import LedgerError, ParameterError, PublicationError
-from optstream.ledger import ReleaseState
+from optstream.ledger import Key, ReleaseState
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, StepSpend, worst_window
 from tasks.release import pipeline as chunk
@@ -107,7 +107,7 @@ def test_a_full_window_is_refused_before_anything_is_drawn(installation):
     assert status(works, FIRST) is Status.REFUSED
     assert "of 48 steps" in works[FIRST].outcome.message
     assert "privacy budget 'people' is 1" in works[FIRST].outcome.message
-    assert installation.ledger.find("another-stream", FIRST.isoformat()) is None
+    assert installation.ledger.find(Key("another-stream", FIRST.isoformat())) is None
     assert not list((installation.folder / "trusted/measurements").rglob("another-stream/*"))
 
 
@@ -198,7 +198,7 @@ def test_publishing_a_chunk_again_finds_what_it_published_before(installation, m
 
 def test_one_day_that_cannot_be_published_keeps_no_other_back(installation):
     run, works = installation.through(STEPS[:-1], FIRST, SECOND)
-    installation.ledger.void(run.stream, FIRST.isoformat(), 0, "a person said so", installation.now)
+    installation.ledger.void(Key(run.stream, FIRST.isoformat()), "a person said so", installation.now)
     first, second = chunk.publish_releases(run, works)
     assert first.outcome.status is Status.FAILED
     assert "VOID" in first.outcome.message
@@ -335,9 +335,7 @@ def test_the_ledger_takes_no_plan_that_is_priced_for_fewer_readings(tmp_path):
     fewer = [replace(spend, leaves_changed=1) for spend in plan]
     with pytest.raises(LedgerError, match="priced for another alpha or unit"):
         run.ledger.reserve(
-            "two-regions",
-            str(DAY),
-            0,
+            Key("two-regions", str(DAY)),
             fewer,
             "a run",
             run.clock(),

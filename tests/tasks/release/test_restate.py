@@ -9,7 +9,7 @@ import pytest
 
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.errors import LedgerError
-from optstream.ledger import ReleaseState
+from optstream.ledger import Key, ReleaseState
 from tasks.release import pipeline as steps
 from tasks.release.publish import days_published
 from tasks.release.stages import Status
@@ -103,7 +103,7 @@ def test_a_live_owner_keeps_its_day(installation):
     installation.later(minutes=14)
     with pytest.raises(LedgerError, match="another run"):
         run.ledger.adopt(
-            "two-regions", DAY.isoformat(), 0, "a thief", installation.now, timedelta(minutes=15)
+            Key("two-regions", DAY.isoformat()), "a thief", installation.now, timedelta(minutes=15)
         )
     installation.later(minutes=20)
     (published,) = steps.publish_releases(run, [work])

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from optstream.errors import BudgetError, LedgerError, ParameterError
-from optstream.ledger import StreamTerms
+from optstream.ledger import Key, StreamTerms
 from optstream.privacy import GaussianSpend, JointSpend, PrivacyModel, StepSpend
 from optstream.privacy.horizon import loss_over
 from optstream.privacy.rules import cut, groups_with_headroom, worst_sum
@@ -67,11 +67,11 @@ def test_spends_of_the_other_currency_are_refused_however_small(
     for plan in ((small,), (own, small)):
         with pytest.raises(ParameterError, match="never added up"):
             reserve("a", plan)
-    assert ledger.find("load", "a") is None
+    assert ledger.find(Key("load", "a")) is None
     # nor as an outcome of a plan
     with pytest.raises(ParameterError, match="never added up"):
         publish("a", [own], outcome=(small,))
-    assert ledger.find("load", "a").spends == (own,)
+    assert ledger.find(Key("load", "a")).spends == (own,)
     assert ledger.verify() == []
 
 
@@ -157,7 +157,7 @@ def test_groups_with_no_headroom_beside_another_plan_are_left_out(ledger, publis
     whole = joint(model, 4)
     with pytest.raises(BudgetError):
         reserve("b", [whole])
-    near = ledger.charged_near("load", "b", 0, 4, 4)
+    near = ledger.charged_near(Key("load", "b"), range(4, 8))
     taken = groups_with_headroom(whole.groups, 4, whole.unit_charge, near, 5, model.epsilon)
     assert taken == whole.groups[1:]
     publish("b", [joint(model, 4, groups=taken)])

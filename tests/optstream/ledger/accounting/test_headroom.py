@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from optstream.ledger import ReleaseState, Stretch
+from optstream.ledger import Key, ReleaseState, Stretch
 from optstream.privacy import PeriodSpend, StepSpend, charged_to_windows, worst_window
 
 
@@ -53,7 +53,7 @@ def test_what_a_plan_would_make_is_what_reserve_judges(charged, kit):
     expected = worst_window([*everything, *plan], 4, touching=range(12, 16))
     assert (cost.epsilon, cost.first_step) == (expected.epsilon, expected.first_step)
     assert cost.epsilon >= Fraction(1, 2)
-    assert charged.find("load", "day 12") is None
+    assert charged.find(Key("load", "day 12")) is None
 
 
 def test_outlines_are_the_releases_without_their_spends(charged, publish, kit):
@@ -68,15 +68,6 @@ def test_outlines_are_the_releases_without_their_spends(charged, publish, kit):
     assert charged.last_release("load") == found[-1]
     assert charged.count_by_state("load") == {ReleaseState.RESERVED: 4, ReleaseState.PUBLISHED: 1}
     assert charged.event_times("load", "published") == {("day 60", 0): kit.now}
-
-
-def test_known_noise_is_found_among_the_steps_that_are_asked_for(ledger, publish, kit):
-    publish("day 0", kit.plan(0, "1/8"))
-    publish("far", kit.plan(100, "1/8"))
-    assert not ledger.has_known_noise("load", range(0, 1000))
-    ledger.compromise("load", "far", 0, "a stolen disk", kit.now)
-    asked = (range(0, 1000), range(100, 101), range(0, 100), range(101, 1000))
-    assert [ledger.has_known_noise("load", steps) for steps in asked] == [True, True, False, False]
 
 
 def test_what_happened_to_a_period_is_told_in_order(ledger, publish, reserve, kit):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from optstream.errors import BudgetError, LedgerError
-from optstream.ledger import StreamTerms, open_ledger
+from optstream.ledger import Key, StreamTerms, open_ledger
 from optstream.ledger.accounting import Guarantees, History, covers, spend_rows
 from optstream.ledger.schema import metadata
 from optstream.mechanisms import Hierarchical, Laplace
@@ -155,13 +155,13 @@ def test_a_stored_ledger_verifies_and_no_window_is_charged_less_than_it_may_have
 def test_nothing_more_is_released_before_another_guarantee_is_declared(stored, kit):
     terms = stored.terms("load")
     with pytest.raises(LedgerError, match=r"inside one period .* `optstream ledger amend`"):
-        stored.reserve("load", "day 9", 0, kit.plan(36, "1/8"), "night", kit.now, kit.lease, terms=terms)
-    assert stored.find("load", "day 9") is None
+        stored.reserve(Key("load", "day 9"), kit.plan(36, "1/8"), "night", kit.now, kit.lease, terms=terms)
+    assert stored.find(Key("load", "day 9")) is None
     sliding = replace(terms, model=replace(terms.model, windows="sliding"), calibration="strict")
     stored.amend(sliding, "every window", kit.now)
     with pytest.raises(BudgetError):
-        stored.reserve("load", "day 4", 0, kit.plan(16, "1/4"), "night", kit.now, kit.lease, terms=sliding)
-    stored.reserve("load", "day 5", 0, kit.plan(20, "1/4"), "night", kit.now, kit.lease, terms=sliding)
+        stored.reserve(Key("load", "day 4"), kit.plan(16, "1/4"), "night", kit.now, kit.lease, terms=sliding)
+    stored.reserve(Key("load", "day 5"), kit.plan(20, "1/4"), "night", kit.now, kit.lease, terms=sliding)
     assert stored.verify() == []
 
 

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import pytest
 
+from optstream.ledger import Key
 from optstream.privacy import CappedSpend, StepSpend
 
 
@@ -25,7 +26,7 @@ def test_a_span_has_the_spends_of_its_periods_and_what_a_window_is_given(charged
 def test_a_plan_that_left_a_choice_is_remembered_after_it_was_settled(charged, drawn):
     plan = (CappedSpend(0, "samples", 12, 4, 2, (), Fraction(8), 1),)
     drawn("day 3", plan, outcome=(StepSpend(0, "samples", 12, (0, 1, 0, 0), Fraction(8), 1),))
-    assert isinstance(charged.find("load", "day 3").spends[0], StepSpend)
+    assert isinstance(charged.find(Key("load", "day 3")).spends[0], StepSpend)
     assert charged.spent_over("customers", range(8, 16)).adaptive
     # the day before it may have been released later, and measured what its choice left
     assert charged.spent_over("customers", range(0, 12)).adaptive
@@ -38,7 +39,7 @@ def test_after_an_amendment_no_figure_holds_for_every_window(charged, kit):
 
 
 def test_compromised_noise_is_told(charged, kit):
-    charged.void("load", "day 1", 0, "given up", kit.now)
-    charged.compromise("load", "day 1", 0, "stolen", kit.now)
+    charged.void(Key("load", "day 1"), "given up", kit.now)
+    charged.compromise(Key("load", "day 1"), "stolen", kit.now)
     assert charged.spent_over("customers", range(0, 12)).compromised
     assert not charged.spent_over("customers", range(8, 12)).compromised

@@ -12,7 +12,7 @@ from psycopg import ServerCursor
 from sqlalchemy import Engine, event
 
 from optstream.errors import LedgerError
-from optstream.ledger import Ledger, open_ledger
+from optstream.ledger import Key, Ledger, open_ledger
 from optstream.ledger import database as connections
 from optstream.ledger import database as engine
 from optstream.ledger.ledger import transaction
@@ -49,13 +49,13 @@ def remove_log(log):
 def reserve_in(ledger, kit, number):
     """Reserve a day of its own."""
     plan = kit.plan(4 * number, "1/8")
-    return ledger.reserve("load", f"day {number}", 0, plan, "night", kit.now, kit.lease)
+    return ledger.reserve(Key("load", f"day {number}"), plan, "night", kit.now, kit.lease)
 
 
 def test_a_year_of_transactions_uses_one_connection(ledger, publish, kit, opened):
     for number in range(5):
         publish(f"day {number}", kit.plan(4 * number, "1/8"))
-        assert ledger.find("load", f"day {number}")
+        assert ledger.find(Key("load", f"day {number}"))
     assert opened == []
 
 
@@ -85,7 +85,7 @@ def test_an_older_file_put_in_its_place_is_seen(ledger, url, publish, kit, tmp_p
     publish("day 1", kit.plan(4, "1/8"))
     remove_log(log)
     older.replace(file)
-    assert ledger.find("load", "day 1") is None
+    assert ledger.find(Key("load", "day 1")) is None
     assert ledger.verify() == []
     reserve_in(ledger, kit, 2)
     other = open_ledger(url)
@@ -99,10 +99,10 @@ def test_a_deleted_file_is_seen_and_none_made(ledger, url, publish, kit):
     away = file.rename(file.with_name("away"))
     for _ in range(2):
         with pytest.raises(LedgerError, match="its file is gone"):
-            ledger.find("load", "day 0")
+            ledger.find(Key("load", "day 0"))
     assert not file.exists()
     away.rename(file)
-    assert ledger.find("load", "day 0")
+    assert ledger.find(Key("load", "day 0"))
 
 
 CUT = (

@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 
 from optstream.errors import LedgerError
-from optstream.ledger import StreamTerms, open_ledger
+from optstream.ledger import Key, StreamTerms, open_ledger
 from optstream.ledger.database import writing
 from optstream.ledger.reserve import reserve
 from optstream.privacy import PrivacyModel, StepSpend
@@ -22,7 +22,7 @@ TERMS = StreamTerms("load", "people", PrivacyModel("1", 4, "1", "1"), "tree", "3
 
 def request(day):
     plan = (StepSpend(0, "samples", 4 * day, (1,) * 4, Fraction(4), 1),)
-    return "load", f"day {day}", 0, plan, "night", NOW, LEASE
+    return Key("load", f"day {day}"), plan, "night", NOW, LEASE
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_childs_commit_survives_the_parents_close(book, sqlite_url):
 
     committed = forked_from_one_that_ends(book, child)
     after = open_ledger(sqlite_url)
-    kept = after.find("load", "day 1") is not None
+    kept = after.find(Key("load", "day 1")) is not None
     after.close()
     assert kept == committed
 
@@ -95,13 +95,13 @@ def test_a_child_of_a_fork_in_anothers_transaction_is_refused(book, sqlite_url):
     def child():
         for opened in (lambda: book, lambda: open_ledger(sqlite_url)):
             with pytest.raises(LedgerError, match="forked while another thread used the ledger"):
-                opened().find("load", "day 0")
+                opened().find(Key("load", "day 0"))
 
     pid = forked(child)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     go.set()
     thread.join()
-    assert book.find("load", "day 1") is not None
+    assert book.find(Key("load", "day 1")) is not None
     assert book.verify() == []
 
 
@@ -137,7 +137,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from optstream.errors import LedgerError
-from optstream.ledger import StreamTerms, open_ledger
+from optstream.ledger import Key, StreamTerms, open_ledger
 from optstream.privacy import PrivacyModel
 
 file = Path(sys.argv[1])
@@ -150,7 +150,7 @@ for end in ("-wal", "-shm"):
 file.write_bytes(backup)
 file.with_name("backup").write_bytes(backup)
 try:
-    ledger.find("load", "day 0")
+    ledger.find(Key("load", "day 0"))
 except LedgerError as error:
     assert "written over" in str(error)
 else:

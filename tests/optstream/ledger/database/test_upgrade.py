@@ -12,7 +12,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import inspect, text
 
 from optstream.errors import BudgetError, LedgerError
-from optstream.ledger import ReleaseState, migrations, open_ledger
+from optstream.ledger import Key, ReleaseState, migrations, open_ledger
 from optstream.ledger import database as engine
 from optstream.ledger import database as upgrade
 from optstream.ledger.accounting import GUARANTEE_COLUMNS
@@ -82,10 +82,14 @@ def description_of(connection):
 
 
 def test_the_migrations_make_the_tables_that_the_queries_go_by(ledger, round_the_library):
+    def differences():
+        columns = {"include_object": lambda _item, _name, kind, *_: kind in ("table", "column")}
+        return compare_metadata(MigrationContext.configure(connection, opts=columns), metadata)
+
     with round_the_library() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        assert differences() == []
         connection.exec_driver_sql("ALTER TABLE releases ADD COLUMN unknown INTEGER")
-        (difference,) = compare_metadata(MigrationContext.configure(connection), metadata)
+        (difference,) = differences()
         assert difference[0] == "remove_column"
 
 
@@ -116,11 +120,11 @@ def test_work_goes_on_after_an_upgrade(first_version, kit):
     ledger = open_ledger(first_version)
     head = ledger.head("load")
     with pytest.raises(BudgetError):
-        ledger.reserve("second", "day 2", 0, kit.plan(8, "1/4"), "night", kit.now, kit.lease)
-    ledger.reserve("second", "day 2", 0, kit.plan(8, "1/8"), "night", kit.now, kit.lease, [head])
-    adopted = ledger.adopt("load", "day 1", 0, "night", kit.now, kit.lease)
-    ledger.record_staged("load", "day 1", 0, "staged", "release-2.parquet", kit.now, adopted)
-    ledger.record_published("load", "day 1", 0, kit.now, adopted)
+        ledger.reserve(Key("second", "day 2"), kit.plan(8, "1/4"), "night", kit.now, kit.lease)
+    ledger.reserve(Key("second", "day 2"), kit.plan(8, "1/8"), "night", kit.now, kit.lease, [head])
+    adopted = ledger.adopt(Key("load", "day 1"), "night", kit.now, kit.lease)
+    ledger.record_staged(Key("load", "day 1"), "staged", "release-2.parquet", kit.now, adopted)
+    ledger.record_published(Key("load", "day 1"), kit.now, adopted)
     assert ledger.verify() == []
     assert len(open_ledger(first_version).releases("second")) == 2
 

@@ -12,10 +12,10 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 from sqlalchemy import select
 
 from optstream.errors import BudgetError, LedgerError, ParameterError
-from optstream.ledger import ReleaseState, open_ledger
+from optstream.ledger import Key, ReleaseState, open_ledger
 from optstream.ledger.database import reading
 from optstream.ledger.schema import GrantRow, StreamRow
-from optstream.ledger.verify import Account, grant_problems, stream_problems
+from optstream.ledger.verify import Account, StreamCheck, grant_problems
 from optstream.mechanisms import HistoryInformedTree, Laplace
 from optstream.noise import simulated_noise
 from tests.optstream.ledger.brute_force import Charged, above, broken, most_charged
@@ -66,7 +66,7 @@ class Histories(Population):
         last = self.ledger.latest(stream, period)
         taken_over = last is not None and last.state is ReleaseState.RESERVED
         revision = 0 if last is None else last.revision + (not taken_over)
-        key, first_step, n_steps = (stream, period, revision), DAYS[day], DAYS[day + 1] - DAYS[day]
+        key, first_step, n_steps = Key(stream, period, revision), DAYS[day], DAYS[day + 1] - DAYS[day]
         named = self.tree_at(stream, first_step)
         tree, model = TREES[named], self.terms(stream).model
         own = model.with_budget(model.budget * Fraction(share))
@@ -81,7 +81,7 @@ class Histories(Population):
         self.counts["joint blocks"] += isinstance(made, HistoryInformedTree)
         state = None
         if made.reads_spends:
-            state = made.recall(self.ledger.charged_near(*key, first_step, n_steps))
+            state = made.recall(self.ledger.charged_near(key, range(first_step, first_step + n_steps)))
         plan = tuple(made.plan(n_steps, first_step, state))
         asked = Charged(plan, len(self.guarantees) - 1)
         self.counts["margins"] += MARGIN in {spend.level for spend in plan}
@@ -113,16 +113,16 @@ class Histories(Population):
         if fate == "reserved":
             return
         if fate == "given up":
-            self.ledger.void(*key, "given up", self.now)
+            self.ledger.void(key, "given up", self.now)
             return
         try:
             self.ledger.begin_draw(held, self.now)
         except BudgetError:
             assert refused, "only known noise stops a plan that was reserved"
-            self.ledger.void(*key, "its windows are lost", self.now)
+            self.ledger.void(key, "its windows are lost", self.now)
             return
         if fate == "raised":
-            self.ledger.void(*key, "it raised", self.now)
+            self.ledger.void(key, "it raised", self.now)
             return
         for _ in range({"redrawn": 1, "died thrice": 2}.get(fate, 0)):
             held = self._reserve(key, plan)
@@ -137,22 +137,22 @@ class Histories(Population):
         measured = made.measure(values, noise=simulated_noise(draw), first_step=first_step, state=state)
         self.ledger.record_drawn(held, "measured", measured.spends, self.now)
         self.charged[key] = Charged(tuple(measured.spends), asked.guarantee)
-        self.ledger.record_staged(*key, "staged", "release.parquet", self.now)
-        self.ledger.record_published(*key, self.now)
+        self.ledger.record_staged(key, "staged", "release.parquet", self.now)
+        self.ledger.record_published(key, self.now)
 
     def _reserve(self, key, plan, kept=None):
         self.now += timedelta(hours=1)
         owner = f"owner {next(self.owners)}"
         return self.ledger.reserve(
-            *key, plan, owner, self.now, LEASE, terms=self.terms(key[0]), restatements_epsilon=kept
+            key, plan, owner, self.now, LEASE, terms=self.terms(key[0]), restatements_epsilon=kept
         )
 
     def compromise(self, random):
         """The noise of something that was drawn becomes known."""
         key = random.choice(sorted(self.charged))
-        if self.ledger.find(*key).state is ReleaseState.RESERVED:
+        if self.ledger.find(key).state is ReleaseState.RESERVED:
             return
-        self.ledger.compromise(*key, "a stolen disk", self.now)
+        self.ledger.compromise(key, "a stolen disk", self.now)
         self.charged[key] = Charged(self.charged[key].spends, self.charged[key].guarantee, True)
         self.counts["compromised"] += 1
 
@@ -164,7 +164,8 @@ class Histories(Population):
             row = connection.execute(select(GrantRow).where(GrantRow.name == self.grant)).one()
             account = Account()
             members = connection.execute(select(StreamRow).where(StreamRow.grant_id == row.id)).all()
-            said = [line for member in members for line in stream_problems(connection, member, account)]
+            checks = [StreamCheck(connection, member, account) for member in members]
+            said = [line for check in checks for line in check.problems()]
             said += grant_problems(connection, row, account)
         assert not said, said
         self.counts["histories"] += 1

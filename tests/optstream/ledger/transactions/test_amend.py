@@ -11,7 +11,7 @@ from time import sleep
 import pytest
 
 from optstream.errors import BudgetError, LedgerError
-from optstream.ledger import ReleaseState, StreamTerms, open_ledger
+from optstream.ledger import Key, ReleaseState, StreamTerms, open_ledger
 from optstream.ledger import terms as amend_module
 from optstream.privacy import PrivacyModel, StepSpend
 from tests.optstream.ledger.brute_force import Charged, broken
@@ -61,7 +61,9 @@ def test_a_plan_from_before_an_amendment_is_made_anew(ledger, reserve, drawn, ki
     with pytest.raises(LedgerError, match="amended since"):
         ledger.begin_draw(held, kit.now)
     drawn("day 0", plan_for(2, 0, "1/8"))
-    assert ledger.window_spent("customers", 0, 4).epsilon == Fraction(1, 2)  # once, by its own guarantee
+    assert ledger.window_spent("customers", range(0, 4)).epsilon == Fraction(
+        1, 2
+    )  # once, by its own guarantee
     assert ledger.verify() == []
 
 
@@ -82,13 +84,13 @@ def test_all_streams_of_a_grant_follow(ledger, publish, kit):
 def test_compromised_noise_has_lost_everything_permanently(ledger, publish, reserve, kit):
     publish("day 0", kit.plan(0, "1/8"))
     publish("far", kit.plan(100, "1/8"))
-    ledger.compromise("load", "day 0", 0, "the sampler was seeded", kit.now)
-    ledger.compromise("load", "day 0", 0, "again", kit.now)
-    assert ledger.find("load", "day 0").compromised == "the sampler was seeded"
+    ledger.compromise(Key("load", "day 0"), "the sampler was seeded", kit.now)
+    ledger.compromise(Key("load", "day 0"), "again", kit.now)
+    assert ledger.find(Key("load", "day 0")).compromised == "the sampler was seeded"
     assert ledger.worst("customers").epsilon == math.inf
-    assert ledger.window_spent("customers", 6, 1).epsilon == math.inf
-    assert ledger.window_spent("customers", 7, 1).epsilon == 0
-    assert ledger.window_spent("customers", 100, 1).epsilon == Fraction(1, 2)
+    assert ledger.window_spent("customers", range(6, 7)).epsilon == math.inf
+    assert ledger.window_spent("customers", range(7, 8)).epsilon == 0
+    assert ledger.window_spent("customers", range(100, 101)).epsilon == Fraction(1, 2)
     with pytest.raises(BudgetError, match="noise in it was compromised"):
         reserve("day 1", kit.plan(6, "1/1000"))
     reserve("day 2", kit.plan(7, "1/1000"))
@@ -98,8 +100,8 @@ def test_compromised_noise_has_lost_everything_permanently(ledger, publish, rese
 def test_a_withdrawn_release_stays_charged(ledger, publish, reserve, kit):
     publish("day 0", kit.plan(0, "1/8"))
     for reason in ("a supplier's error", "told twice"):
-        ledger.withdraw("load", "day 0", 0, reason, kit.now)
-    record = ledger.find("load", "day 0")
+        ledger.withdraw(Key("load", "day 0"), reason, kit.now)
+    record = ledger.find(Key("load", "day 0"))
     assert (record.state, record.withdrawn) == (ReleaseState.PUBLISHED, "a supplier's error")
     assert ledger.worst("customers").epsilon == Fraction(1, 2)
     reserve("day 0", kit.plan(0, "1/8"), revision=1)
@@ -109,8 +111,8 @@ def test_a_withdrawn_release_stays_charged(ledger, publish, reserve, kit):
 def test_what_was_never_published_is_void_instead(ledger, reserve, kit):
     held = reserve("day 0", kit.plan(0, "1/8"))
     ledger.begin_draw(held, kit.now)
-    ledger.withdraw("load", "day 0", 0, "its owner is dead", kit.now)
-    record = ledger.find("load", "day 0")
+    ledger.withdraw(Key("load", "day 0"), "its owner is dead", kit.now)
+    record = ledger.find(Key("load", "day 0"))
     assert (record.state, record.reason, record.withdrawn) == (ReleaseState.VOID, "its owner is dead", None)
     with pytest.raises(LedgerError, match="VOID, not RESERVED"):
         ledger.record_drawn(held, "measured", kit.plan(0, "1/8"), kit.now)
@@ -129,7 +131,7 @@ def test_what_is_drawn_is_published_before_its_guarantee_changes(ledger, reserve
         with pytest.raises(LedgerError, match="day 0 of stream 'load' is drawn and not published"):
             ledger.amend(asking, "shorter windows", kit.now)
     assert ledger.head("load") == head
-    ledger.withdraw("load", "day 0", 0, "given up", kit.now)
+    ledger.withdraw(Key("load", "day 0"), "given up", kit.now)
     ledger.amend(changed(kit, window_length=1), "shorter windows", kit.now)
     assert ledger.verify() == []
 
@@ -151,7 +153,7 @@ def test_an_amendment_does_not_wait_for_a_stream_that_waits_for_it(postgresql_ur
     ledger = open_ledger(postgresql_url)
     for name in ("load", "second"):
         ledger.enrol(kit.terms(name), kit.now)
-    ledger.reserve("load", "day 0", 0, kit.plan(0, "1/8"), "night", kit.now, kit.lease)
+    ledger.reserve(Key("load", "day 0"), kit.plan(0, "1/8"), "night", kit.now, kit.lease)
     inside, check = Event(), amend_module.refuse_more_than_all
 
     def another_comes(*arguments):
@@ -163,7 +165,7 @@ def test_an_amendment_does_not_wait_for_a_stream_that_waits_for_it(postgresql_ur
 
     def reserve_beside():
         assert inside.wait(60)
-        return ledger.reserve("second", "day 4", 0, kit.plan(16, "1/8"), "night", kit.now, kit.lease)
+        return ledger.reserve(Key("second", "day 4"), kit.plan(16, "1/8"), "night", kit.now, kit.lease)
 
     with ThreadPoolExecutor(1) as pool:
         beside = pool.submit(reserve_beside)
@@ -176,13 +178,13 @@ def test_an_amendment_does_not_wait_for_a_stream_that_waits_for_it(postgresql_ur
 @pytest.mark.slow
 def test_a_drawn_release_is_void_and_stays_charged(ledger, drawn, kit):
     held = drawn()
-    ledger.compromise("load", "day 0", 0, "stolen", kit.now)
-    ledger.compromise("load", "day 0", 0, "stolen", kit.now)
-    found = ledger.find("load", "day 0")
+    ledger.compromise(Key("load", "day 0"), "stolen", kit.now)
+    ledger.compromise(Key("load", "day 0"), "stolen", kit.now)
+    found = ledger.find(Key("load", "day 0"))
     assert (found.state, found.compromised) == (ReleaseState.VOID, "stolen")
     assert ledger.worst("customers").epsilon == math.inf
     with pytest.raises(LedgerError, match="it is VOID"):
-        ledger.record_staged("load", "day 0", 0, "staged", "release-1.parquet", kit.now, held)
+        ledger.record_staged(Key("load", "day 0"), "staged", "release-1.parquet", kit.now, held)
     assert ledger.verify() == []
 
 
@@ -190,12 +192,12 @@ def test_a_plan_that_was_reserved_before_is_not_drawn(ledger, publish, reserve, 
     publish()
     near = reserve("day 1", kit.plan(4, "1/4"))
     far = reserve("day 9", kit.plan(36, "1/4"))
-    ledger.compromise("load", "day 0", 0, "stolen", kit.now)
+    ledger.compromise(Key("load", "day 0"), "stolen", kit.now)
     with pytest.raises(
         BudgetError, match=r"was compromised after.*`optstream withdraw --date day 1 --reason"
     ):
         ledger.begin_draw(near, kit.now)
-    assert not ledger.find("load", "day 1").drawing
+    assert not ledger.find(Key("load", "day 1")).drawing
     ledger.begin_draw(far, kit.now)
     assert ledger.verify() == []
 
@@ -205,13 +207,13 @@ def test_a_day_whose_draw_died_and_is_compromised_is_refused_with_the_command(le
     """Until then each night, under the same plan as under another."""
     ledger.begin_draw(reserve("2026-02-28", owner="first"), kit.now)
     reserve("2026-02-28", owner="second", now=kit.now + kit.lease)  # which dies before its draw
-    ledger.compromise("load", "2026-02-28", 0, "stolen", kit.now)
+    ledger.compromise(Key("load", "2026-02-28"), "stolen", kit.now)
     third = {"owner": "third", "now": kit.now + 2 * kit.lease}
     command = r"compromised \(stolen\).*`optstream withdraw --date 2026-02-28 --reason"
     with pytest.raises(BudgetError, match=command):
         reserve("2026-02-28", kit.plan(0, charge), **third)
-    ledger.withdraw("load", "2026-02-28", 0, "stolen", third["now"])
-    assert ledger.find("load", "2026-02-28").state is ReleaseState.VOID
+    ledger.withdraw(Key("load", "2026-02-28"), "stolen", third["now"])
+    assert ledger.find(Key("load", "2026-02-28")).state is ReleaseState.VOID
 
 
 def test_what_is_not_drawn_after_amendments_is_as_brute_force_finds(ledger, publish, reserve, kit):
@@ -232,7 +234,7 @@ def test_what_is_not_drawn_after_amendments_is_as_brute_force_finds(ledger, publ
             take = publish if place != places[-1] else reserve
             held = take(f"day {place}", charged[place].spends, stream=stream)
         known = random.choice(places[:-1])
-        ledger.compromise(stream, f"day {known}", 0, "stolen", kit.now)
+        ledger.compromise(Key(stream, f"day {known}"), "stolen", kit.now)
         charged[known] = replace(charged[known], known=True)
         models, beside = [one.model for one in guarantees], charged[places[-1]]
         try:

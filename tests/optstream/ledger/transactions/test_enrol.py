@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 
 from optstream.errors import LedgerError, ParameterError
+from optstream.ledger import Key
 from optstream.privacy import PrivacyModel, StepSpend
 
 
@@ -128,7 +129,7 @@ def test_a_tree_of_a_step_that_was_reserved_takes_an_amendment(ledger, reserve, 
     with pytest.raises(LedgerError, match=r"must begin after .*, the last period that was reserved"):
         ledger.enrol(dated(kit, *later), kit.now)
     assert ledger.head("load") == before
-    ledger.void("load", "day 0", 0, "given up", kit.now)
+    ledger.void(Key("load", "day 0"), "given up", kit.now)
     ledger.amend(dated(kit, *later), "another hierarchy", kit.now)
     assert ledger.guarantee_number("load") == 1
     assert ledger.verify() == []
@@ -156,7 +157,7 @@ def test_other_streams_of_the_budget_keep_their_own_lists(ledger, reserve, kit):
     second = dated(kit, (4, "split"), stream="second")
     ledger.enrol(second, kit.now)
     reserve()
-    ledger.void("load", "day 0", 0, "given up", kit.now)
+    ledger.void(Key("load", "day 0"), "given up", kit.now)
     ledger.amend(kit.terms(epsilon="2"), "more", kit.now)
     assert ledger.terms("second").trees == second.trees
     assert ledger.verify() == []

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from optstream.errors import HeldError, LedgerError, ParameterError
-from optstream.ledger import ReleaseState, Vintage, open_ledger
+from optstream.ledger import Key, ReleaseState, Vintage, open_ledger
 
 FIRST = Vintage(1, "basis", "a" * 64, "release-a.parquet", False)
-KEY = ("load", "day 0", 0)
+KEY = Key("load", "day 0")
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def released(publish, ledger, kit):
 @pytest.fixture
 def hold(released, kit):
     return lambda owner="b", after=0: released.revise(
-        *KEY, owner, kit.now + timedelta(minutes=after), kit.lease
+        KEY, owner, kit.now + timedelta(minutes=after), kit.lease
     )
 
 
@@ -37,20 +37,20 @@ def revised(released, hold, kit):
 
 
 def test_a_vintage_is_staged_then_published_and_costs_nothing(released, hold, kit):
-    before = released.find(*KEY)
+    before = released.find(KEY)
     cost = released.worst("customers")
     held = hold()
     assert held.fencing_token == before.fencing_token + 1
     released.record_vintage(held, FIRST, kit.now)
     released.record_vintage(held, FIRST, kit.now)
-    assert released.vintages_of(*KEY) == (FIRST,)
+    assert released.vintages_of(KEY) == (FIRST,)
     released.record_vintage_published(held, 1, kit.now)
     head = released.head("load")
     released.record_vintage_published(held, 1, kit.now)
     assert released.head("load") == head
     (kept,) = released.vintages("load")["day 0", 0]
     assert kept.published
-    after = released.find(*KEY)
+    after = released.find(KEY)
     first = after.first_step
     assert released.vintages("load", steps=range(first, first + 1)) == {("day 0", 0): (kept,)}
     assert released.vintages("load", steps=range(first + 1, first + 1000)) == {}
@@ -67,7 +67,7 @@ def test_a_vintage_is_staged_then_published_and_costs_nothing(released, hold, ki
 @pytest.mark.parametrize(("ahead", "free"), [(timedelta(hours=23), False), (timedelta(days=3650), True)])
 def test_a_lease_of_a_clock_that_ran_ahead_holds_no_estimate_off(released, hold, kit, ahead, free):
     """No right clock gives a lease of more than a day; whoever was held by one can write no more."""
-    stale = released.revise(*KEY, "ahead", kit.now + ahead, kit.lease)
+    stale = released.revise(KEY, "ahead", kit.now + ahead, kit.lease)
     if not free:
         with pytest.raises(HeldError, match="another run"):
             hold("b")
@@ -77,7 +77,7 @@ def test_a_lease_of_a_clock_that_ran_ahead_holds_no_estimate_off(released, hold,
         released.record_vintage(stale, FIRST, kit.now)
     released.record_vintage(held, FIRST, kit.now)
     released.record_vintage_published(held, 1, kit.now)
-    assert released.vintages_of(*KEY)[0].published
+    assert released.vintages_of(KEY)[0].published
     assert released.verify() == []
 
 
@@ -91,7 +91,7 @@ def test_one_run_at_a_time_and_a_stale_one_writes_nothing(released, hold, kit):
     released.record_vintage(fresh, FIRST, kit.now)
     with pytest.raises(LedgerError, match="taken over"):
         released.record_vintage_published(stale, 1, kit.now)
-    assert not released.vintages_of(*KEY)[0].published
+    assert not released.vintages_of(KEY)[0].published
     released.record_vintage_published(fresh, 1, kit.now)
     hold("d", after=61)  # nobody holds it once it is published
     assert released.verify() == []
@@ -115,22 +115,22 @@ def test_numbers_rise_and_bytes_never_change(released, hold, kit):
 
 
 def test_only_what_readers_have_gets_a_new_estimate(released, hold, kit, publish):
-    reserved = released.reserve("load", "day 1", 0, kit.plan(4, "1/8"), "a", kit.now, kit.lease)
+    reserved = released.reserve(Key("load", "day 1"), kit.plan(4, "1/8"), "a", kit.now, kit.lease)
     assert reserved
     with pytest.raises(LedgerError, match="it is RESERVED"):
-        released.revise("load", "day 1", 0, "b", kit.now, kit.lease)
+        released.revise(Key("load", "day 1"), "b", kit.now, kit.lease)
     held = hold()
-    released.withdraw(*KEY, "wrong dump", kit.now)
+    released.withdraw(KEY, "wrong dump", kit.now)
     with pytest.raises(LedgerError, match="it is withdrawn"):
         released.record_vintage(held, FIRST, kit.now)
     publish("day 2", kit.plan(8, "1/8"))
-    released.compromise("load", "day 2", 0, "stolen", kit.now)
+    released.compromise(Key("load", "day 2"), "stolen", kit.now)
     with pytest.raises(LedgerError, match="it is compromised"):
-        released.revise("load", "day 2", 0, "b", kit.now, kit.lease)
+        released.revise(Key("load", "day 2"), "b", kit.now, kit.lease)
     publish("day 3", kit.plan(40, "1/8"))
-    released.reserve("load", "day 3", 1, kit.plan(40, "1/8"), "a", kit.now, kit.lease)
+    released.reserve(Key("load", "day 3", 1), kit.plan(40, "1/8"), "a", kit.now, kit.lease)
     with pytest.raises(LedgerError, match="it is restated"):
-        released.revise("load", "day 3", 0, "b", kit.now, kit.lease)
+        released.revise(Key("load", "day 3"), "b", kit.now, kit.lease)
     assert released.verify() == []
 
 
@@ -172,11 +172,11 @@ def test_a_lease_that_a_person_ends(ledger, reserve, kit, begun):
         ledger.begin_draw(alive, ahead)
     with pytest.raises(HeldError):
         reserve(owner="next")
-    ledger.release_lease(*KEY, "its clock ran ahead", kit.now)
+    ledger.release_lease(KEY, "its clock ran ahead", kit.now)
     for write in (
         lambda: ledger.renew(alive, kit.now, kit.lease),
         lambda: ledger.record_drawn(alive, "measured", kit.plan(0, "1/4"), kit.now),
-        lambda: ledger.void(*KEY, "mine", kit.now, alive),
+        lambda: ledger.void(KEY, "mine", kit.now, alive),
     ):
         with pytest.raises(LedgerError, match="taken over"):
             write()
@@ -189,8 +189,8 @@ def test_a_lease_that_a_person_ends(ledger, reserve, kit, begun):
 
 def test_a_drawn_release_whose_lease_is_ended_is_adopted(ledger, drawn, kit):
     reservation = drawn()
-    ledger.release_lease(*KEY, "its machine burnt", kit.now)
-    assert ledger.adopt(*KEY, "next", kit.now, kit.lease).fencing_token > reservation.fencing_token
+    ledger.release_lease(KEY, "its machine burnt", kit.now)
+    assert ledger.adopt(KEY, "next", kit.now, kit.lease).fencing_token > reservation.fencing_token
     assert ledger.verify() == []
 
 
@@ -207,7 +207,7 @@ def test_a_whole_draw_changes_hands_without_a_redraw(ledger, reserve, kit):
         ledger.begin_draw(held, later)
     ledger.record_drawn(held, "measured", kit.plan(0, "1/4"), later)
     ledger.record_drawn(held, "measured", kit.plan(0, "1/4"), later)
-    assert ledger.find(*KEY).state is ReleaseState.DRAWN
+    assert ledger.find(KEY).state is ReleaseState.DRAWN
     assert ledger.verify() == []
 
 
@@ -223,13 +223,13 @@ def test_leases_go_by_the_clock_of_the_server(url, kit):
     ledger = open_ledger(url, database_time=True)
     ledger.enrol(kit.terms(), kit.now)
     ahead = datetime.now(UTC) + timedelta(days=3650)
-    reservation = ledger.reserve(*KEY, kit.plan(0, "1/4"), "ahead", ahead, kit.lease)
+    reservation = ledger.reserve(KEY, kit.plan(0, "1/4"), "ahead", ahead, kit.lease)
     ledger.renew(reservation, ahead, kit.lease)
-    until = ledger.find(*KEY).lease_until
+    until = ledger.find(KEY).lease_until
     by_server = url.startswith("postgresql")
     assert (until < datetime.now(UTC) + timedelta(days=1)) == by_server
     with pytest.raises(HeldError):
-        ledger.reserve(*KEY, kit.plan(0, "1/4"), "other", datetime.now(UTC), kit.lease)
+        ledger.reserve(KEY, kit.plan(0, "1/4"), "other", datetime.now(UTC), kit.lease)
     ledger.begin_draw(reservation, ahead)
     ledger.close()
 
@@ -238,7 +238,7 @@ def test_who_gives_a_day_up_never_holds_it_longer(ledger, reserve, kit):
     """Its clock may have run ahead since the day was reserved: others get it when the lease is over."""
     held = reserve()
     ledger.end_lease(held, kit.now + timedelta(days=3650))
-    assert ledger.find(*KEY).lease_until == kit.now + kit.lease
+    assert ledger.find(KEY).lease_until == kit.now + kit.lease
     assert reserve(owner="next", now=kit.now + kit.lease).fencing_token > held.fencing_token
 
 
@@ -249,9 +249,9 @@ def test_a_lease_of_an_open_draw_or_a_void_release_is_not_given_up(ledger, reser
     if begun:
         ledger.begin_draw(held, kit.now)
     else:
-        ledger.void(*KEY, "given up", kit.now, held)
+        ledger.void(KEY, "given up", kit.now, held)
     ledger.end_lease(held, kit.now + timedelta(minutes=1))
-    assert ledger.find(*KEY).lease_until == kit.now + kit.lease
+    assert ledger.find(KEY).lease_until == kit.now + kit.lease
 
 
 def test_a_draw_that_was_called_off_never_was(ledger, reserve, kit):

@@ -6,32 +6,32 @@ from datetime import timedelta
 import pytest
 
 from optstream.errors import LedgerError, ParameterError
-from optstream.ledger import ReleaseState
+from optstream.ledger import Key, ReleaseState
 
-KEY = ("load", "day 0", 0)
+KEY = Key("load", "day 0")
 
 
 def test_a_release_goes_from_reserved_to_published(ledger, reserve, kit):
-    assert ledger.find(*KEY) is None
+    assert ledger.find(KEY) is None
     reservation = reserve()
-    record = ledger.find(*KEY)
+    record = ledger.find(KEY)
     assert (record.state, record.drawing, record.owner) == (ReleaseState.RESERVED, False, "night")
     assert record.lease_until == kit.now + kit.lease
     assert record.spends == kit.plan(0, "1/4")
     assert (record.first_step, record.n_steps) == (0, 4)
 
     ledger.begin_draw(reservation, kit.now)
-    assert ledger.find(*KEY).drawing
+    assert ledger.find(KEY).drawing
 
     ledger.record_drawn(reservation, "measured", kit.plan(0, "1/8"), kit.now)
-    record = ledger.find(*KEY)
+    record = ledger.find(KEY)
     assert (record.state, record.drawing) == (ReleaseState.DRAWN, False)
     assert record.measurements_hash == "measured"
     assert record.spends == kit.plan(0, "1/8")
 
-    ledger.record_staged(*KEY, "staged", "release-1.parquet", kit.now)
-    ledger.record_published(*KEY, kit.now)
-    record = ledger.find(*KEY)
+    ledger.record_staged(KEY, "staged", "release-1.parquet", kit.now)
+    ledger.record_published(KEY, kit.now)
+    record = ledger.find(KEY)
     assert (record.state, record.staged_hash) == (ReleaseState.PUBLISHED, "staged")
     assert record.published_name == "release-1.parquet"
     assert ledger.releases("load") == (record,)
@@ -40,14 +40,14 @@ def test_a_release_goes_from_reserved_to_published(ledger, reserve, kit):
 
 def test_every_step_needs_the_one_before(ledger, reserve, kit):
     with pytest.raises(LedgerError, match="reserve it first"):
-        ledger.record_published(*KEY, kit.now)
+        ledger.record_published(KEY, kit.now)
     reservation = reserve()
     with pytest.raises(LedgerError, match="never begun"):
         ledger.record_drawn(reservation, "measured", kit.plan(0, "1/4"), kit.now)
     for early in (
-        lambda: ledger.record_staged(*KEY, "staged", "name", kit.now),
-        lambda: ledger.record_published(*KEY, kit.now),
-        lambda: ledger.adopt(*KEY, "other", kit.now, kit.lease),
+        lambda: ledger.record_staged(KEY, "staged", "name", kit.now),
+        lambda: ledger.record_published(KEY, kit.now),
+        lambda: ledger.adopt(KEY, "other", kit.now, kit.lease),
     ):
         with pytest.raises(LedgerError, match="RESERVED, not DRAWN"):
             early()
@@ -56,7 +56,7 @@ def test_every_step_needs_the_one_before(ledger, reserve, kit):
         ledger.begin_draw(reservation, kit.now)
     ledger.record_drawn(reservation, "measured", kit.plan(0, "1/4"), kit.now)
     with pytest.raises(LedgerError, match="nothing was recorded as staged"):
-        ledger.record_published(*KEY, kit.now)
+        ledger.record_published(KEY, kit.now)
     with pytest.raises(LedgerError, match="DRAWN, not RESERVED"):
         ledger.begin_draw(reservation, kit.now)
     assert ledger.verify() == []
@@ -65,16 +65,16 @@ def test_every_step_needs_the_one_before(ledger, reserve, kit):
 def test_later_steps_may_be_repeated_but_not_changed(ledger, publish, kit):
     reservation = publish()
     head = ledger.head("load")
-    ledger.record_staged(*KEY, "staged", "release-1.parquet", kit.now)
-    ledger.record_published(*KEY, kit.now)
+    ledger.record_staged(KEY, "staged", "release-1.parquet", kit.now)
+    ledger.record_published(KEY, kit.now)
     assert ledger.head("load") == head
     for other in (("other bytes", "release-1.parquet"), ("staged", "release-2.parquet")):
         with pytest.raises(LedgerError, match="staged as"):
-            ledger.record_staged(*KEY, *other, kit.now)
+            ledger.record_staged(KEY, *other, kit.now)
     with pytest.raises(LedgerError, match="PUBLISHED"):
         ledger.record_drawn(reservation, "measured", kit.plan(0, "1/4"), kit.now)
     with pytest.raises(LedgerError, match="readers have it"):
-        ledger.void(*KEY, "changed my mind", kit.now)
+        ledger.void(KEY, "changed my mind", kit.now)
 
 
 def test_the_same_draw_may_be_recorded_twice_and_another_may_not(ledger, drawn, kit):
@@ -82,7 +82,7 @@ def test_the_same_draw_may_be_recorded_twice_and_another_may_not(ledger, drawn, 
     ledger.record_drawn(reservation, "measured", kit.plan(0, "1/4"), kit.now)
     with pytest.raises(LedgerError, match="DRAWN, not RESERVED"):
         ledger.record_drawn(reservation, "another", kit.plan(0, "1/4"), kit.now)
-    assert ledger.find(*KEY).measurements_hash == "measured"
+    assert ledger.find(KEY).measurements_hash == "measured"
 
 
 def test_what_is_there_is_not_reserved_again(reserve, drawn, publish, kit):
@@ -101,9 +101,9 @@ def test_void_stays_charged_and_keeps_its_place(ledger, reserve, kit, drawn):
     if drawn:
         ledger.record_drawn(reservation, "measured", kit.plan(0, "1/4"), kit.now)
     reason = "the measurements are gone"
-    ledger.void(*KEY, reason, kit.now)
-    ledger.void(*KEY, "once more", kit.now)
-    record = ledger.find(*KEY)
+    ledger.void(KEY, reason, kit.now)
+    ledger.void(KEY, "once more", kit.now)
+    record = ledger.find(KEY)
     assert (record.state, record.reason, record.drawing) == (ReleaseState.VOID, reason, False)
     assert ledger.worst("customers").epsilon == 1
     with pytest.raises(LedgerError, match="VOID already"):
@@ -137,13 +137,13 @@ def test_a_stale_owner_cannot_write(ledger, reserve, kit):
         lambda: ledger.renew(stale, later, kit.lease),
         lambda: ledger.begin_draw(stale, later),
         lambda: ledger.record_drawn(stale, "measured", kit.plan(0, "1/4"), later),
-        lambda: ledger.record_staged(*KEY, "staged", "name", later, stale),
-        lambda: ledger.record_published(*KEY, later, stale),
-        lambda: ledger.void(*KEY, "mine", later, stale),
+        lambda: ledger.record_staged(KEY, "staged", "name", later, stale),
+        lambda: ledger.record_published(KEY, later, stale),
+        lambda: ledger.void(KEY, "mine", later, stale),
     ):
         with pytest.raises(LedgerError, match="taken over by another run"):
             write()
-    assert ledger.find(*KEY).state == ReleaseState.RESERVED
+    assert ledger.find(KEY).state == ReleaseState.RESERVED
     ledger.begin_draw(fresh, later)
     ledger.record_drawn(fresh, "measured", kit.plan(0, "1/4"), later)
 
@@ -175,7 +175,7 @@ def test_the_third_redraw_voids(ledger, reserve, kit):
         now += timedelta(hours=1)
     with pytest.raises(LedgerError, match="VOID and stays charged: its owner died 3 times"):
         reserve(owner="run 3", now=now)
-    record = ledger.find(*KEY)
+    record = ledger.find(KEY)
     assert (record.state, record.redraws) == (ReleaseState.VOID, 3)
     assert ledger.worst("customers").epsilon == 1
     assert ledger.verify() == []
@@ -185,17 +185,17 @@ def test_a_redraw_keeps_its_plan_and_what_was_never_drawn_may_change_it(ledger, 
     reserve()
     later = kit.now + timedelta(hours=1)
     cheaper = reserve(owner="second", plan=kit.plan(0, "1/8"), now=later)
-    assert ledger.find(*KEY).spends == kit.plan(0, "1/8")
+    assert ledger.find(KEY).spends == kit.plan(0, "1/8")
     assert ledger.worst("customers").epsilon == kit.plan(0, "1/2")[0].charges[0]
     ledger.begin_draw(cheaper, later)
     with pytest.raises(LedgerError, match="another plan"):
         reserve(owner="third", plan=kit.plan(0, "1/4"), now=later + timedelta(hours=1))
     # nor may it be changed by who comes after a redraw that did not begin
     again = reserve(owner="third", plan=kit.plan(0, "1/8"), now=later + timedelta(hours=1))
-    assert (again.redraws, ledger.find(*KEY).drawing) == (1, False)
+    assert (again.redraws, ledger.find(KEY).drawing) == (1, False)
     with pytest.raises(LedgerError, match="another plan"):
         reserve(owner="fourth", plan=kit.plan(0, "1/4"), now=later + timedelta(hours=2))
-    assert ledger.find(*KEY).spends == kit.plan(0, "1/8")
+    assert ledger.find(KEY).spends == kit.plan(0, "1/8")
     assert ledger.verify() == []
 
 
@@ -204,27 +204,27 @@ def test_a_reservation_of_another_release_changes_nothing_here(ledger, reserve, 
     own, other = drawn(), reserve("day 1", kit.plan(4, "1/8"))
     assert own.fencing_token == other.fencing_token
     with pytest.raises(LedgerError, match="the reservation is for stream 'load', period 'day 1'"):
-        ledger.record_staged(*KEY, "staged", "name", kit.now, other)
+        ledger.record_staged(KEY, "staged", "name", kit.now, other)
 
 
 def test_a_plan_for_more_leaves_than_a_customer_changes_is_refused(ledger, reserve, kit):
     (spend,) = kit.plan(0, "1/8")
     with pytest.raises(LedgerError, match="priced for another alpha or unit"):
         reserve(plan=(replace(spend, leaves_changed=2),))
-    assert ledger.find(*KEY) is None
+    assert ledger.find(KEY) is None
 
 
 def test_a_drawn_release_is_finished_by_whoever_comes(ledger, drawn, kit):
     reservation = drawn()
     with pytest.raises(LedgerError, match="another run"):
-        ledger.adopt(*KEY, "morning", kit.now, kit.lease)
-    assert ledger.adopt(*KEY, "night", kit.now, kit.lease).fencing_token == reservation.fencing_token + 1
+        ledger.adopt(KEY, "morning", kit.now, kit.lease)
+    assert ledger.adopt(KEY, "night", kit.now, kit.lease).fencing_token == reservation.fencing_token + 1
     later = kit.now + timedelta(hours=1)
-    adopted = ledger.adopt(*KEY, "morning", later, kit.lease)
+    adopted = ledger.adopt(KEY, "morning", later, kit.lease)
     with pytest.raises(LedgerError, match="taken over"):
-        ledger.record_staged(*KEY, "staged", "name", later, reservation)
-    ledger.record_staged(*KEY, "staged", "name", later, adopted)
-    ledger.record_published(*KEY, later, adopted)
+        ledger.record_staged(KEY, "staged", "name", later, reservation)
+    ledger.record_staged(KEY, "staged", "name", later, adopted)
+    ledger.record_published(KEY, later, adopted)
     assert ledger.verify() == []
 
 

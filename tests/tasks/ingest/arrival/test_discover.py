@@ -21,8 +21,7 @@ DAY = date(2025, 1, 15)
 @pytest.fixture
 def stream(small):
     made = small()
-    for region in ("84", "11"):
-        made.write(region, made.rows(1.0))
+    made.fill(1.0)
     return made
 
 
@@ -111,8 +110,7 @@ def test_a_part_of_a_table_is_refused_too(small, folder, log):
     file = small().settings.file
     file.write_text(file.read_text().replace('folder = "dumps"', f'folder = "table/{folder}"'))
     stream = SmallStream(load_settings(file))
-    for region in ("84", "11"):
-        stream.write(region, stream.rows(1.0))
+    stream.fill(1.0)
     assert not isinstance(found(stream), Exception)
     (stream.settings.input_folder.parent / log).mkdir(parents=True)
     assert "is the log of a table" in str(found(stream))
@@ -192,8 +190,8 @@ def test_hashing_ends_with_the_time_limit_and_a_broken_dump_is_not_hashed(stream
 
 def test_a_list_may_give_the_hash_of_each_file(small):
     stream = small(marker='file_list = "_FILES"')
+    stream.fill(1.0)
     for region in ("84", "11"):
-        stream.write(region, stream.rows(1.0))
         tag = sha256((stream.folder(region) / "part-0.parquet").read_bytes()).hexdigest()
         (stream.folder(region) / "_FILES").write_text(f"{tag}  part-0.parquet\n")
     dump = found(stream)
@@ -277,9 +275,7 @@ def test_an_unknown_region_concerns_its_own_days_only(stream):
 )
 def test_a_file_list_is_law(small, listed, kind, told):
     stream = small(marker='file_list = "_FILES"')
-    for region in ("84", "11"):
-        stream.write(region, stream.rows(1.0))
-        (stream.folder(region) / "_FILES").write_text("part-0.parquet\n")
+    stream.fill(1.0, listed="part-0.parquet\n")
     assert not isinstance(found(stream), Exception)
     (stream.folder("84") / "_FILES").unlink()
     if listed is not None:
@@ -292,9 +288,7 @@ def test_a_file_list_is_law(small, listed, kind, told):
 
 def test_a_name_of_a_file_list_is_shown_short_and_without_what_a_terminal_obeys(small):
     stream = small(marker='file_list = "_FILES"')
-    for region in ("84", "11"):
-        stream.write(region, stream.rows(1.0))
-        (stream.folder(region) / "_FILES").write_text("part-0.parquet\n")
+    stream.fill(1.0, listed="part-0.parquet\n")
     long = f"\x1b]0;owned\x07{'x' * 10**6}.parquet"
     (stream.folder("84") / "_FILES").write_text(f"{long}\npart-0.parquet\n")
     error = found(stream)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from optstream.errors import DumpError, OptStreamError
-from optstream.ledger import open_ledger
+from optstream.ledger import Key, open_ledger
 from optstream.measurement.sums import open_private_period
 from optstream.noise import secure_noise
 from tasks.ingest import discover, ingest
@@ -39,6 +39,12 @@ READ_HERE = "import sys; from tests.tasks.ingest.sandbox.askers import read; rea
 
 def dumps_of(stream, *days):
     return list(discover(stream.settings, days).values())
+
+
+def run_of(stream):
+    run = Run(stream.settings, open_ledger(stream.settings.ledger_url), secure_noise(), "owner", lambda: NOW)
+    enrol(run)
+    return run
 
 
 def spoil(path):
@@ -86,14 +92,12 @@ def test_a_file_that_ends_its_reader_costs_its_own_day(metered):
         capture_output=True,
     )
     assert alone.returncode < 0, "polars ends no process for this any more: look for another fault"
-    ledger = open_ledger(metered.settings.ledger_url)
-    run = Run(metered.settings, ledger, secure_noise(), "owner", lambda: NOW)
-    enrol(run)
+    run = run_of(metered)
     works = [Requested(DAY), Requested(NEXT)]
     with reading_apart() as read:
         for step in READING:
             works = step(replace(run, read=read), works)
-    ledger.close()
+    run.ledger.close()
     refused, sound = works
     assert refused.outcome.status is Status.REFUSED
     assert "region=11/date=2025-01-15/'part-7.parquet': the process that reads" in refused.outcome.message
@@ -239,16 +243,14 @@ def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(meter
     dumps = dumps_of(metered, DAY, NEXT)
     path.unlink()
     os.mkfifo(path)
-    ledger = open_ledger(metered.settings.ledger_url)
-    run = Run(metered.settings, ledger, secure_noise(), "owner", lambda: NOW)
-    enrol(run)
+    ledger = run_of(metered).ledger
     with reading_apart() as read:
         read(metered.settings, dumps[1:])
         monkeypatch.setattr(process, "seconds_of", lambda settings: 0.5)
         with pytest.raises(DumpError) as refused:
             read(metered.settings, dumps[:1])
         monkeypatch.undo()
-        assert ledger.find("small", DAY.isoformat()) is None
+        assert ledger.find(Key("small", DAY.isoformat())) is None
         assert len(read(metered.settings, dumps[1:])) == 1
     ledger.close()
     told = str(refused.value)

@@ -4,6 +4,7 @@ from datetime import date, timedelta
 
 import pytest
 
+from optstream.ledger import Key
 from tasks.ledger.verify import verify
 from tasks.release.stages import Status
 from tests.tasks.release.conftest import NONE, SUMMER_TIME
@@ -37,7 +38,7 @@ def test_a_day_is_refused_whose_neighbour_has_other_steps_now(released):
     assert refused.status is Status.FAILED
     assert f"has {FIRST} of stream 'two-regions' at steps" in refused.message
     assert "time zone data of Test/" in refused.message
-    assert released.ledger.find("two-regions", SECOND.isoformat()) is None
+    assert released.ledger.find(Key("two-regions", SECOND.isoformat())) is None
     assert released.files("published", "trusted/measurements") == before
 
 

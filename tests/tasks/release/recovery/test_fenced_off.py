@@ -11,7 +11,7 @@ import pytest
 from optstream.catalogue import read_catalogue
 from optstream.catalogue.stage import decode
 from optstream.errors import LedgerError
-from optstream.ledger import open_ledger
+from optstream.ledger import Key, open_ledger
 from tasks.ingest import validate
 from tasks.release import draw as draw_module
 from tasks.release import pipeline as steps
@@ -98,7 +98,7 @@ def test_a_machine_whose_clock_is_behind_the_server_s_takes_a_whole_draw_up(serv
     by_server = open_ledger(served.settings.ledger_url, database_time=True)
     die_unrecorded(served, monkeypatch, ledger=by_server, lease=timedelta(seconds=1), owner="dead")
     drawn = measurements(served)
-    while by_server.find("two-regions", DAY.isoformat()).lease_until >= datetime.now(UTC):
+    while by_server.find(Key("two-regions", DAY.isoformat())).lease_until >= datetime.now(UTC):
         pass
     served.now = datetime.now(UTC) - behind
     assert status(served.release(DAY, noise=no_noise(), ledger=by_server, owner="next")) is Status.PUBLISHED

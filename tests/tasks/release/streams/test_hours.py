@@ -103,7 +103,7 @@ def test_a_midnight_of_hours_costs_any_window_no_more_than_the_grant(by_the_hour
         by_hand = charged(spends, first)
         assert by_hand <= installation.settings.model.budget
         worst = max(charged(spends, first - before) for before in range(48))
-        assert worst == ledger.window_spent("people", first, 1).epsilon
+        assert worst == ledger.window_spent("people", range(first, first + 1)).epsilon
     rows = read_published(installation.settings.published_folder, verify=True)
     assert rows.height == rows.select("date", "step", "node").n_unique() == 8 * 2 * 3
     wide = rows.pivot(on="node", index=["date", "step"], values="load_mw")

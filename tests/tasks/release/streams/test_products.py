@@ -16,6 +16,7 @@ from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.statement import ReleaseStatement
 from optstream.errors import LedgerError
+from optstream.ledger import Key
 from optstream.privacy import JointSpend, worst_window
 from tasks.ledger.export import export
 from tasks.ledger.verify import verify
@@ -148,7 +149,7 @@ def test_an_amendment_of_one_product_is_one_of_all_and_a_later_stream_joins(prod
         Charged(record.spends, record.amendment)
         for name in ("electricity", "gas", "heat")
         for day in (DAY, THIRD)
-        if (record := ledger.find(name, day.isoformat()))
+        if (record := ledger.find(Key(name, day.isoformat())))
     ]
     assert len(charged) == 5
     assert not above(guarantees, charged)
@@ -173,13 +174,13 @@ def charged(installation):
         Charged(record.spends, record.amendment)
         for day in DAYS
         for revision in (0, 1)
-        if (record := ledger.find("two-regions", day.isoformat(), revision))
+        if (record := ledger.find(Key("two-regions", day.isoformat(), revision)))
     ]
 
 
 def groups(installation, day, revision=0):
     """How many groups each level was drawn in."""
-    record = installation.ledger.find("two-regions", day.isoformat(), revision)
+    record = installation.ledger.find(Key("two-regions", day.isoformat(), revision))
     assert {type(spend) for spend in record.spends} == {JointSpend}
     assert [spend.n_nodes for spend in record.spends] == [1, 2]
     return [len(spend.groups) for spend in record.spends]
@@ -197,7 +198,7 @@ def test_restated_void_and_amended_nights_keep_every_guarantee(joint):
     assert [0, 0] < groups(joint, FIRST, 1) < full
     # a day that was reserved and given up stays charged for its plan
     joint.release(VOID, steps=STEPS[:5])
-    joint.ledger.void("two-regions", VOID.isoformat(), 0, "given up", joint.now)
+    joint.ledger.void(Key("two-regions", VOID.isoformat()), "given up", joint.now)
     night(joint, FOURTH)
     assert groups(joint, FOURTH) == full
     joint.assert_sound()
