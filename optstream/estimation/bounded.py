@@ -296,10 +296,7 @@ MOST_HELD = 1e9
 
 
 def solve_bounded(
-    problem: LeastSquares,
-    tree: AggregationTree,
-    lower_bound: float,
-    free: Floats,
+    problem: LeastSquares, tree: AggregationTree, lower_bound: float, free: Floats
 ) -> tuple[Floats, Optimality]:
     """Solve the quadratic program of one period, with a bound on the leaves.
 

@@ -21,8 +21,10 @@ HOLDS = 1e-9
 """Of the largest value: a fact that is missed by less holds."""
 CLASHES = 1e-6
 """Of the facts' smallest figure: what they miss each other by where they clash."""
-TOLERANCE, NEVER = 1e-10, 1e-14
-"""Of the solver: of an answer, and of a clash, which is known before; large multipliers look like one."""
+TOLERANCES, NEVER = (1e-12, 1e-10), 1e-14
+"""Of the solver: of an answer, tight first; of a clash, known before, for large multipliers look like one."""
+MOST_TRIED = 100
+"""Facts that clash of which each is tried; more take minutes, and an error names few."""
 NO_ANSWER = 1e300
 """The gap where the solver had none."""
 LEAST_ROOT = 1e-6
@@ -150,11 +152,13 @@ def _nearest(
             left, limit = vstack(rows).tocsr() @ change, np.concatenate(room)
             limits.append(left == limit if is_equal else left <= limit)
     program = cvxpy.Problem(cvxpy.Minimize(0.5 * cvxpy.sum_squares(misses)), limits)
-    reached = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), TOLERANCE)
-    reached |= dict.fromkeys(("tol_infeas_abs", "tol_infeas_rel"), NEVER)
-    with warnings.catch_warnings(), suppress(cvxpy.SolverError):
-        warnings.simplefilter("ignore")  # an inexact answer is stated
-        program.solve(solver=cvxpy.CLARABEL, direct_solve_method="qdldl", **reached)
+    for tolerance in TOLERANCES:
+        reached = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
+        reached |= dict.fromkeys(("tol_infeas_abs", "tol_infeas_rel"), NEVER)
+        with warnings.catch_warnings(), suppress(cvxpy.SolverError):
+            warnings.simplefilter("ignore")  # an inexact answer is stated
+            if program.status != cvxpy.OPTIMAL:
+                program.solve(solver=cvxpy.CLARABEL, direct_solve_method="qdldl", **reached)
     if change.value is None:
         return Kept(start, tuple(facts), NO_ANSWER, converged=False)
     gap = sum(float(np.abs(one.dual_value) @ np.abs(one.expr.value)) for one in limits)
@@ -198,7 +202,8 @@ def clash(
     are one variable.
 
     A linear program finds the least by which the facts are missed; where that is above 0, the facts with
-    multipliers clash (Farkas). Of these each is left out without which the others still do.
+    multipliers clash (Farkas). Of these, if they are at most `MOST_TRIED`, each is left out without which the
+    others still do.
     """
     import cvxpy
 
@@ -225,7 +230,7 @@ def clash(
 
     found = multipliers(range(len(asked)), lower_bound)
     bound = lower_bound if found and not multipliers(found, None) else None
-    for place in found:
+    for place in found if len(found) <= MOST_TRIED else ():
         others = [one for one in found if one != place]
         if others and multipliers(others, bound):
             found = others

@@ -8,8 +8,13 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation.estimate import UNKNOWN
-from optstream.estimation.problem import LeastSquares, least_squares, targets_of
-from optstream.estimation.reconstruct import interpolation_matrix, seen_points
+from optstream.estimation.problem import (
+    LeastSquares,
+    interpolation_matrix,
+    least_squares,
+    seen_points,
+    targets_of,
+)
 from optstream.estimation.system import SAME, known_enough, noise_through
 from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
 

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.estimate import UNKNOWN
-from optstream.estimation.problem import least_squares
-from optstream.estimation.reconstruct import interpolation_matrix
+from optstream.estimation.problem import interpolation_matrix, least_squares
 from optstream.estimation.variances import known_variances, target_maps
 from optstream.history.blocks import Blocks
 from optstream.history.prior import TemporalPrior

@@ -494,10 +494,7 @@ def window_spent(connection: Connection, grant: str, steps: range) -> WindowLoss
 
 
 def charged_near(
-    connection: Connection,
-    key: Key,
-    steps: range,
-    amended: PrivacyModel | None = None,
+    connection: Connection, key: Key, steps: range, amended: PrivacyModel | None = None
 ) -> tuple[Spend, ...]:
     """Return the priced charges of a stream's other releases at steps that share a window with a plan's.
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from optstream.errors import ParameterError
 from optstream.estimation import reconstruct
 from optstream.estimation.least_squares import BoundRule, Consistent, consistent
-from optstream.estimation.problem import LeastSquares, least_squares
-from optstream.estimation.reconstruct import with_unmeasured_leaves
+from optstream.estimation.problem import LeastSquares, least_squares, with_unmeasured_leaves
 from optstream.estimation.variances import interpolated_variances, noise_variances
 from optstream.history.between_points import missed_variances
 from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums

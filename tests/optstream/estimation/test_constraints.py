@@ -209,7 +209,7 @@ def test_what_does_not_converge_says_so_and_still_adds_up(monkeypatch):
     problem, tree, bound, _ = case_of(4)
     free = project(problem, tree)
     fact = Fact("", {0: 1.0}, "totals", float(free[0].sum()) + 50.0)
-    monkeypatch.setattr(constraints, "TOLERANCE", 1e-300)
+    monkeypatch.setattr(constraints, "TOLERANCES", (1e-300,))
     kept = keep([fact], tree, (problem, "held"), free, free, bound, 1e-6)
     assert not kept.converged
     assert kept.values[tree.leaf_indices].min() >= bound

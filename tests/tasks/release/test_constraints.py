@@ -167,7 +167,7 @@ def test_new_estimates_keep_the_facts_too(learning):
 
 
 def test_what_is_not_solved_to_the_end_is_stated_and_told(facts, monkeypatch):
-    monkeypatch.setattr(constraints, "TOLERANCE", 1e-300)
+    monkeypatch.setattr(constraints, "TOLERANCES", (1e-300,))
     assert facts.release(DAY)[DAY].outcome.status is Status.PUBLISHED
     said = stated(facts, DAY).constraints
     assert not said.converged

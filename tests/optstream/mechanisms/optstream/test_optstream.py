@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.estimation.reconstruct import interpolation_matrix
+from optstream.estimation.problem import interpolation_matrix
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
