@@ -295,6 +295,7 @@ class ObjectStorage:
         return str(self._store.url)
 
     def read(self, name: str, largest: int) -> bytes:
+        """Return the bytes of an object."""
         with self._reading():
             stored = self._store.get(name, largest)
         return bounded(stored.data, name, largest)
@@ -351,6 +352,7 @@ class ObjectTransaction:
         """Do nothing: a store has no folders."""
 
     def create_new(self, name: str, data: bytes) -> bool:
+        """Put the object on the condition that there is none."""
         for _ in range(MOST_TRIES):
             if self._store.put_new(name, data):
                 return True
@@ -378,11 +380,13 @@ class ObjectTransaction:
             return None
 
     def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
+        """Put the object on the condition that its mark is still this one."""
         done = self._store.put_new(name, data) if mark is None else self._store.put_instead(name, data, mark)
         if not done:
             raise ConflictError
 
     def names_in(self, folder: str) -> list[str]:
+        """Return the objects below the folder whose names have no further "/"."""
         below = (name.removeprefix(f"{folder}/") for name in self._store.names_below(folder))
         return [name for name in below if "/" not in name]
 
