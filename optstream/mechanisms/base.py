@@ -41,16 +41,15 @@ class Mechanism(ABC):
         adaptive: Whether a period's measurements or estimates depend on those of other periods, so that
             periods go one by one and a state goes from each to the next.
         noise_is_known: Whether each value's noise variance is known before the draw.
-        one_leaf_a_period: Whether, for unit "customer", it is priced for customers whose readings of a period
-            lie in so many leaves as its `leaves_per_period`, 1 where it has none.
+        one_leaf_a_period: Whether, for unit "customer", its price holds for readings of a period in at most
+            `leaves_per_period` leaves, 1 where it has none.
         takes_covariates: Whether public covariates shape its estimates.
         chooses_shares: Whether its class on a tree chooses the levels' shares, from a public `scale`.
         takes_margin: Whether it may stand on a hierarchy with a margin, which is measured as one more level.
         serves_hours: Whether periods may be hours: it cuts or transforms no day as a whole.
-        also_called: Its other name in `optstream.mechanisms.MECHANISMS`; None mostly.
-        tree_class: The class of `optstream.mechanisms` that puts it on a tree; None where it has a `tree` of
-            its own.
-        currency: That of the privacy guarantees that it takes: it refuses others when it is made.
+        also_called: Its other name in `optstream.mechanisms.MECHANISMS`.
+        tree_class: The class of `optstream.mechanisms` that puts it on a tree; None with its own `tree`.
+        currency: That of the privacy guarantees that it takes; others are refused.
         revises: Whether it learns more of a period from later measurements (`revise`).
         has_self_check: Whether it finds days that were unlike all others (`events`).
         days_independent: Whether the errors of one period's estimate are independent of another's.
@@ -559,9 +558,6 @@ def _is_number(dtype: Any) -> bool:
     return dtype.kind in "iuf"
 
 
-# A mechanism's state for the next period: a public, JSON-ready value that names its mechanism.
-
-
 def own_state(state: State | None, mechanism: str) -> dict[str, Any]:
     """Return the state of this mechanism, empty at the start of a stream.
 
@@ -615,9 +611,6 @@ def last_values(measured: Measured) -> dict[str, Any]:
         }
     before = measured.before or {}
     return {key: before[key] for key in ("held", "held_variance") if key in before}
-
-
-# How epsilon is divided: shares of levels and of stages, exact.
 
 
 def checked_shares(shares: Sequence[Exact], length: int, name: str) -> tuple[Fraction, ...]:
