@@ -14,8 +14,7 @@ from optstream.catalogue import find_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.documents import Period
 from optstream.catalogue.layout import PAGE
-from optstream.catalogue.metadata import check_metadata
-from optstream.catalogue.page import check_page
+from optstream.catalogue.metadata import check_metadata, check_page
 from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import GuaranteeLoss, Key, Ledger, WindowLoss
 from optstream.ledger.terms import difference

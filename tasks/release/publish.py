@@ -15,7 +15,6 @@ from optstream.catalogue import (
 )
 from optstream.catalogue import publish as publish_releases
 from optstream.catalogue.backends import OtherBytes, Transaction, open_storage
-from optstream.catalogue.hours import close_days, finish_closing, open_days
 from optstream.catalogue.layout import (
     DATA,
     LARGEST_RELEASE,
@@ -25,6 +24,7 @@ from optstream.catalogue.layout import (
     manifest_file,
     release_name,
 )
+from optstream.catalogue.publish import close_days, finish_closing, open_days
 from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.ledger import ReleaseRecord, ReleaseState, Vintage
