@@ -244,9 +244,9 @@ MUTATIONS = (
     ),
     Mutation(
         "every step may spend a window's epsilon twice",
-        "optstream/mechanisms/laplace.py",
-        "self.model.pure_epsilon / self.model.window_length",
-        "2 * self.model.pure_epsilon / self.model.window_length",
+        "optstream/mechanisms/joint_groups.py",
+        "a_charge = self.model.pure_epsilon / self.window_charges",
+        "a_charge = 2 * self.model.pure_epsilon / self.window_charges",
     ),
     Mutation(
         "Gaussian noise of a window is charged for half of its steps",
@@ -282,8 +282,8 @@ MUTATIONS = (
     Mutation(
         "levels are measured under the whole epsilon each",
         "optstream/mechanisms/hierarchical.py",
-        "model.with_budget(whole.model.budget * share)",
-        "model.with_budget(whole.model.budget)",
+        "model.with_budget(model.budget * share)",
+        "model.with_budget(model.budget)",
     ),
     Mutation(
         "a level's plan is charged to another level",

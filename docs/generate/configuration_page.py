@@ -11,13 +11,7 @@ from pydantic_core import PydanticUndefined
 
 from tasks.config.fields import Section
 from tasks.config.load import LISTS
-from tasks.config.schema import (
-    COVARIATES,
-    MECHANISMS,
-    OPTIONAL,
-    SECTIONS,
-    PublicSeries,
-)
+from tasks.config.schema import MECHANISMS, OPTIONAL, SECTIONS
 from tasks.config.templates import EXAMPLE
 
 MEANINGS = Path(__file__).with_name("meanings.toml")
@@ -43,8 +37,9 @@ def tables() -> dict[str, tuple[str, dict[str, FieldInfo]]]:
     for name, section in SECTIONS.items():
         keys = {"*": section.model_fields["named"]} if name == "features" else keys_of(section)
         found[name] = (f"[{name}]", keys)
-        if name == "covariates":
-            found[name] = (COVARIATES, keys_of(PublicSeries))
+        if (name, "given") in LISTS:
+            heading, one = LISTS[name, "given"]
+            found[name] = (heading, keys_of(one))
         for listed, (heading, one) in LISTS.items():
             if listed == (name, "changes"):
                 del keys["changes"]  # the heading of a table of its own

@@ -76,7 +76,7 @@ def simulated_truth(settings: Settings, day: date, seed: int) -> NDArray[np.floa
         raise ConfigurationError("the picture is of aggregated input; input.schema is metered")
     layout, rows = settings.input_of(day), []
     for leaf in settings.tree_of(date.min).leaves:
-        expected = aggregated_day(leaf, day, settings.calendar, seed, None)
+        expected = aggregated_day(leaf, day, settings.calendar, seed)
         laid_out = as_laid_out(expected, layout)
         folder = dump_folder(settings.input_folder, leaf, day)
         try:

@@ -292,7 +292,7 @@ def amend(
     """
     settings = load_settings(config)
     if dry_run:
-        for line in rehearse(settings, need_ledger(settings)).lines(settings.stream.name):
+        for line in rehearse(settings, need_ledger(settings)):
             print(line)
         return
     if reason is None:

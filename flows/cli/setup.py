@@ -95,8 +95,9 @@ def simulate(
     They are calibrated on public means of the French regions; dumps that are there are kept.
     """
     settings = load_settings(config)
-    made = [
-        write_dumps(
+    written = list[bool]()
+    for tree, days in groupby(days_between(first, last), settings.tree_of):
+        written += write_dumps(
             settings.input_folder,
             leaves=tree.leaves,
             calendar=settings.calendar,
@@ -107,10 +108,8 @@ def simulate(
             counts=settings.privacy.counts,
             cells=tree.cells if isinstance(tree, Lattice) else {},
         )
-        for tree, days in groupby(days_between(first, last), settings.tree_of)
-    ]
-    n_written, n_kept = sum(one.n_written for one in made), sum(one.n_kept for one in made)
-    print(f"{n_written} dumps written, {n_kept} were there already, in {settings.input_folder}")
+    n_kept = written.count(False)
+    print(f"{sum(written)} dumps written, {n_kept} were there already, in {settings.input_folder}")
 
 
 def _import(folder: Path, terminal: Terminal) -> str:
@@ -135,7 +134,7 @@ def _import(folder: Path, terminal: Terminal) -> str:
     with terminal.step("write the dumps"):
         done = write_loads(loads, into)
     terminal.say(
-        f"{done.n_files} files, {len(done.regions)} regions: {done.n_written} dumps written in {into}, "
+        f"{len(files)} files, {len(done.regions)} regions: {done.n_written} dumps written in {into}, "
         f"{done.n_kept} were there already, {done.n_incomplete} of them incomplete (the contract refuses "
         f"their days); {done.n_empty} days of a region without any reading were left out"
     )

@@ -2,7 +2,7 @@
 
 from optstream.catalogue.index import Catalogue, Entry, check_days, find_catalogue, read_catalogue
 from optstream.catalogue.layout import PAGE
-from optstream.catalogue.page import digest_of, replace_page
+from optstream.catalogue.metadata import digest_of, replace_page
 from optstream.catalogue.publish import Publication, Withdrawal, publish, withdraw
 from optstream.catalogue.read import read_published
 from optstream.catalogue.rows import band_columns, error_columns

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from optstream.catalogue.layout import CATALOGUE, INCOMING, LOCK
 from optstream.errors import PublicationError
@@ -45,75 +45,14 @@ class OtherBytes(PublicationError):  # noqa: N818
         )
 
 
-class Readable(Protocol):
-    """Storage that can be read. Names are relative to the published folder, with "/" between their parts."""
-
-    def read(self, name: str, largest: int) -> bytes:
-        """Return a file of at most `largest` bytes; PublicationError unless it is a plain, readable file."""
-
-
-class Transaction(Readable, Protocol):
-    """One publisher's change of the folder: it reads the catalogue and ends when it has replaced it, or not.
-
-    Where it is not `is_alone`, files that others are about to list must be spared. One that `is_again` met a
-    conflict before, and may have left files that it wrote. Where the catalogue or a marked file has been
-    replaced meanwhile, ConflictError is raised.
-    """
-
-    is_alone: bool
-    is_again: bool
-
-    def prepare(self, *folders: str) -> None:
-        """Make missing folders, durable, and clear what a crash left half-written."""
-
-    def create_new(self, name: str, data: bytes) -> bool:
-        """Write a durable file whole; False if it was there. Raises OtherBytes, never overwrites."""
-
-    def replace_catalogue(self, data: bytes) -> None:
-        """Durably and atomically replace the catalogue that was read last, or write the first."""
-
-    def confirm_catalogue(self) -> None:
-        """Make the catalogue that was read durable: its writer may have died before it was."""
-
-    def mark(self, name: str) -> str | None:
-        """Return what tells the file of this name from another that replaces it; None where there is none."""
-
-    def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
-        """Atomically replace the file that had a mark; None to write a file where there was none."""
-
-    def names_in(self, folder: str) -> list[str]:
-        """Return the names within a folder; none where there is no such folder."""
-
-    def move(self, source: str, target: str) -> None:
-        """Move a file whose name is the hash of its bytes; at every moment it is at one of the two names."""
-
-    def remove(self, folder: str, names: Sequence[str]) -> None:
-        """Remove files of a folder, also those that are gone already, and the folder once it is empty."""
-
-    def settle(self, times: Mapping[str, datetime]) -> None:
-        """Give files and folders ("." for itself) modification times, as far as the storage can."""
-
-
-class Storage(Readable, Protocol):
-    """A published folder, on a local disk or in an object store."""
-
-    def is_file(self, name: str) -> bool:
-        """Return whether there is a file, and no folder, of this name."""
-
-    def names_below(self, folder: str) -> list[str]:
-        """Return the names of all files below a folder, relative to the published one, rising."""
-
-    def change(self, work: Callable[[Transaction], Result]) -> Result:
-        """Run `work` in a transaction, and again after each conflict; OSError if none succeeds."""
-
-
-# A folder of this machine: a lock that a dying process releases, links and renames. Files are whole or
-# absent, also after a crash: written aside, synced, then named. The folder must be on a file system with hard
-# links.
+# A folder of this machine: a lock that a dying process releases, links and renames. Files are written aside,
+# synced, then named, so they are whole or absent after a crash; the file system must have hard links.
+#
+# Names of files and folders are relative to the published folder, with "/" between their parts.
 
 
 class LocalStorage:
-    """`Storage` in a folder of this machine, which others may write meanwhile: every call stays inside."""
+    """A published folder of this machine, which others may write meanwhile: every call stays inside."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -122,6 +61,7 @@ class LocalStorage:
         return str(self._root)
 
     def read(self, name: str, largest: int) -> bytes:
+        """Return a file of at most `largest` bytes; PublicationError unless it is a plain, readable file."""
         try:
             with open_folder(self._root) as root:
                 return read_plain(root, name, largest)
@@ -131,6 +71,7 @@ class LocalStorage:
             raise PublicationError(f"{name} cannot be read ({error.strerror}); check permissions") from error
 
     def is_file(self, name: str) -> bool:
+        """Return whether there is a file, and no folder, of this name."""
         try:
             with open_folder(self._root) as root:
                 return kind_of(root, name) == stat.S_IFREG
@@ -140,7 +81,7 @@ class LocalStorage:
             raise _barred(name, error) from error
 
     def names_below(self, folder: str) -> list[str]:
-        """Return all names, links and pipes too: they are strays."""
+        """Return the names of all files below a folder, rising; of links and pipes too, which are strays."""
         try:
             with open_folder(self._root) as root:
                 return sorted(names_below(root, folder))
@@ -149,8 +90,8 @@ class LocalStorage:
         except PermissionError as error:
             raise _barred(folder, error) from error
 
-    def change(self, work: Callable[[Transaction], Result]) -> Result:
-        """Run `work` once, under the publishers' lock."""
+    def change(self, work: Callable[["Transaction"], Result]) -> Result:
+        """Run `work` once in a transaction, under the publishers' lock."""
         make_root(self._root)
         with open_folder(self._root) as root, publishers_lock(root, LOCK, self._root / LOCK):
             return work(LocalTransaction(root))
@@ -167,7 +108,12 @@ def _barred(name: str, error: OSError) -> PublicationError:
 
 
 class LocalTransaction:
-    """`Transaction` on a folder of this machine, whose lock and descriptor the caller holds."""
+    """One publisher's change of a folder of this machine, whose lock and descriptor the caller holds.
+
+    A transaction ends when it has replaced the catalogue, or not. Where it is not `is_alone`, files that
+    others are about to list must be spared. One that `is_again` met a conflict before, and may have left
+    files that it wrote.
+    """
 
     is_alone = True
     is_again = False
@@ -180,7 +126,7 @@ class LocalTransaction:
         return read_plain(self._root, name, largest)
 
     def prepare(self, *folders: str) -> None:
-        """Make durable folders; unlink a crash's leftovers, never truncate: they may name published files."""
+        """Make missing folders, durable; unlink a crash's leftovers, which may name published files."""
         for folder in folders:
             self._make(folder)
         with opened(self._root, INCOMING, HIDDEN_FOLDER) as incoming:
@@ -197,26 +143,29 @@ class LocalTransaction:
                 self._made.add(folder)
 
     def create_new(self, name: str, data: bytes) -> bool:
-        """Write the file aside, sync it, then link it to its name."""
+        """Write a durable file whole; False if it was there. Raises OtherBytes, never overwrites."""
         self._make(split(name)[0])
         return write_new(self._root, name, data)
 
     def replace_catalogue(self, data: bytes) -> None:
+        """Durably and atomically replace the catalogue that was read last, or write the first."""
         replace(self._root, CATALOGUE, data)
 
     def confirm_catalogue(self) -> None:
+        """Make the catalogue that was read durable: its writer may have died before it was."""
         os.fsync(self._root)
 
     def mark(self, name: str) -> str | None:
-        """Return a constant for a file that is there: nobody else can replace it meanwhile."""
+        """Return what tells a file from one that replaces it, None without a file; here nobody else can."""
         return "here" if kind_of(self._root, name) == stat.S_IFREG else None
 
     def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
-        """Replace the file in one step: the transaction is alone."""
+        """Atomically replace the file that had a mark; None to write a file where there was none."""
         self._make(split(name)[0])
         replace(self._root, name, data)
 
     def names_in(self, folder: str) -> list[str]:
+        """Return the names within a folder; none where there is no such folder."""
         try:
             with opened(self._root, folder) as descriptor:
                 return sorted(os.listdir(descriptor))  # noqa: PTH208 - no path
@@ -224,7 +173,7 @@ class LocalTransaction:
             return []
 
     def move(self, source: str, target: str) -> None:
-        """Move the file by rename: one that is at the target is the same, for its name is its hash."""
+        """Move a file whose name is the hash of its bytes; at every moment it is at one of the two names."""
         (from_folder, old), (to_folder, new) = split(source), split(target)
         self._make(to_folder)
         with opened(self._root, from_folder) as before, opened(self._root, to_folder) as after:
@@ -233,7 +182,7 @@ class LocalTransaction:
             os.fsync(before)
 
     def remove(self, folder: str, names: Sequence[str]) -> None:
-        """Unlink the files; the folder goes with its last file, and the day's with its last hour."""
+        """Remove files that are there, the folder with its last file, and the day's with its last hour."""
         try:
             with opened(self._root, folder) as descriptor:
                 for name in names:
@@ -250,7 +199,7 @@ class LocalTransaction:
             return
 
     def settle(self, times: Mapping[str, datetime]) -> None:
-        """Set the times of what has others only: a second change would show when a run was over."""
+        """Set modification times that differ: a second change would show when a run was over."""
         for name, time in times.items():
             folder, last = ("", ".") if name == "." else split(name)
             # a withdrawn day has no files
@@ -324,9 +273,9 @@ def _holds(folder: int, name: str, data: bytes) -> bool:
 
 
 # An object store: no lock, no rename. A transaction reads the catalogue and its tag, puts files under
-# names that nothing had, and replaces the catalogue on the condition that it still has that tag; a second
-# publisher begins again. No two catalogues of a folder have the same bytes, for what they list of a day
-# only moves forward: so a tag, which goes by the bytes, never comes back.
+# names that nothing had, and replaces the catalogue on the condition that it still has that tag, else it
+# raises ConflictError and begins again. No two catalogues of a folder have the same bytes, for what they
+# list of a day only moves forward: so a tag, which goes by the bytes, never comes back.
 
 PROBE = ".conditional-puts"
 PROBE_TEXT = b"OptStream puts this again before it publishes, to see that the store refuses a second one.\n"
@@ -337,7 +286,7 @@ MOST_TRIES = 10
 
 
 class ObjectStorage:
-    """`Storage` in an object store."""
+    """A published folder in an object store, read and changed as `LocalStorage`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -370,7 +319,7 @@ class ObjectStorage:
                 f"the published folder {self._store.url} cannot be read ({error.strerror})"
             ) from None
 
-    def change(self, work: Callable[[Transaction], Result]) -> Result:
+    def change(self, work: Callable[["Transaction"], Result]) -> Result:
         """Run `work` until it meets no conflict. Raises PublicationError for a store without conditions."""
         check_conditions(self._store)
         for number in range(MOST_TRANSACTIONS):
@@ -382,7 +331,7 @@ class ObjectStorage:
 
 
 class ObjectTransaction:
-    """`Transaction` on an object store. What cannot be read is an OSError here, as what cannot be written."""
+    """`LocalTransaction` on an object store. What cannot be read is an OSError, as what cannot be written."""
 
     is_alone = False
 
@@ -400,7 +349,7 @@ class ObjectTransaction:
         return bounded(stored.data, name, largest)
 
     def prepare(self, *folders: str) -> None:
-        """Do nothing: a store has no folders, and an object is put whole or not at all."""
+        """Do nothing: a store has no folders."""
 
     def create_new(self, name: str, data: bytes) -> bool:
         """Put the object on the condition that there is none."""
@@ -455,6 +404,11 @@ class ObjectTransaction:
 
     def settle(self, times: Mapping[str, datetime]) -> None:
         """Do nothing: a store has its own times, which nobody can set (docs/data/object-stores.md)."""
+
+
+Storage = LocalStorage | ObjectStorage
+Transaction = LocalTransaction | ObjectTransaction
+Readable = Storage | Transaction
 
 
 def bounded(data: bytes, name: str, largest: int) -> bytes:

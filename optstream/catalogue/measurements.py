@@ -563,7 +563,7 @@ class DayMeasurements:
             return self.mechanism.estimate(self.measured)
 
     def values(self) -> NDArray[np.float64]:
-        """Return the values of the release as they are published; draws and costs nothing.
+        """Return the values as they are published, but for public facts (`constraints` of the statement).
 
         Returns:
             (n_nodes, n_steps), in the unit of the readings: nodes and steps in the tree's order.

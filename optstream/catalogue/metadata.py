@@ -2,6 +2,7 @@
 are taken before the catalogue is read and each put demands its mark.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -15,28 +16,118 @@ import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from optstream.catalogue.about import About, find_hierarchy
-from optstream.catalogue.backends import Readable, Transaction, change_folder, open_storage
-from optstream.catalogue.index import Catalogue, Entry, day_entries, files_of, find_catalogue
+from optstream.catalogue.backends import Readable, Storage, Transaction, change_folder, open_storage
+from optstream.catalogue.index import Catalogue, Entry, day_entries, files_of, find_catalogue, read_catalogue
 from optstream.catalogue.layout import (
     CATALOGUE,
     CROISSANT,
+    CURVES,
     DATA,
     DATA_PACKAGE,
     DCAT,
     DESCRIPTIONS,
     ERRORS,
     HIERARCHY,
+    PAGE,
 )
-from optstream.catalogue.page import digest_of
 from optstream.catalogue.read import listed_errors, read_statement
 from optstream.catalogue.rows import HIERARCHY_COLUMNS, Column, columns_of, columns_of_replicates
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.statement import ReleaseStatement, in_words, plain_number, rounded_up
-from optstream.catalogue.times import settle_page_time
+from optstream.catalogue.sweep import release_time, settle_page_time
 from optstream.errors import PublicationError
 from optstream.privacy import PrivacyModel
 from optstream.storage.store import Location
 from optstream.stream.period import day_of
+
+# The page of the data users. Lemma: pages only move forward, because a put demands the page that was found
+# before the catalogue was read; in a store the catalogue is looked for once more after the put.
+
+
+LARGEST_PAGE = 2**26
+"""Bytes."""
+MARKER = "optstream-catalogue"
+MOST_TRIES = 20
+_STATED = re.compile(rb'<meta name="' + MARKER.encode() + rb'" content="([0-9a-f]{64})">')
+_FIGURES = re.compile(r"[0-9a-f]{64}\.bin")
+HEAD = 4096
+"""Bytes in which a page says of which catalogue it was made."""
+BLANK = (
+    b'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>Being made anew</title></head>\n'
+    b"<body><p>A day was withdrawn, and this page is being made anew. The others are in data/.</p></body>\n"
+    b"</html>\n"
+)
+"""What stands in the place of a page that shows a withdrawn day."""
+
+
+def digest_of(catalogue: Catalogue) -> str:
+    """Return the SHA-256 of a catalogue's bytes, which a page that is made of it states."""
+    return hashlib.sha256(catalogue.to_bytes()).hexdigest()
+
+
+def replace_page(folder: Location | str, make: Callable[[Storage, Catalogue], bytes]) -> bool:
+    """Atomically replace the page by one of the catalogue that is there; return whether it changed.
+
+    `make` is called outside of any lock, since it may read years of files, and again where another published
+    meanwhile; its page must state `digest_of` the catalogue.
+    """
+    storage = open_storage(folder)
+    for _ in range(MOST_TRIES):
+        catalogue = read_catalogue(storage)
+        data = make(storage, catalogue)
+        work = partial(_put, made=catalogue, data=data)
+        put = change_folder(storage, work, PAGE, "mend it and run `optstream report`")
+        if put is not None and read_catalogue(storage) == catalogue:
+            return put
+    raise PublicationError(f"others publish all the time, and {PAGE} is behind; run `optstream report` later")
+
+
+def _put(transaction: Transaction, made: Catalogue, data: bytes) -> bool | None:
+    """Return whether the page changed; None if it was made of another catalogue than is there."""
+    mark = transaction.mark(PAGE)
+    if find_catalogue(transaction) != made:
+        return None
+    before = b"" if mark is None else transaction.read(PAGE, LARGEST_PAGE)
+    changed = mark is None or before != data
+    if changed:
+        transaction.prepare()
+        transaction.replace_marked(PAGE, data, mark)
+    _remove_figures(transaction)
+    settle_page_time(transaction, made)
+    return changed
+
+
+def blank_page(transaction: Transaction, catalogue: Catalogue) -> None:
+    """Replace a page that may show a withdrawn day by one that shows nothing, as a part of the withdrawal."""
+    mark = transaction.mark(PAGE)
+    if mark is not None and transaction.read(PAGE, LARGEST_PAGE) != BLANK:
+        if not check_page(transaction, catalogue):
+            return
+        transaction.replace_marked(PAGE, BLANK, mark)
+        oldest = min(entry.period for entry in catalogue.entries)
+        # older than any page that shows something
+        transaction.settle({PAGE: release_time(oldest) - timedelta(days=1)})
+    _remove_figures(transaction)
+
+
+def _remove_figures(transaction: Transaction) -> None:
+    """Remove the figures in `curves/`; what else is there is nobody's, and stops nothing."""
+    if names := [name for name in transaction.names_in(CURVES) if _FIGURES.fullmatch(name)]:
+        transaction.remove(CURVES, names)
+
+
+def check_page(storage: Readable, catalogue: Catalogue) -> list[str]:
+    """Return a line if the page is not of this catalogue; none without a page, as in older folders."""
+    try:
+        stated = _STATED.search(storage.read(PAGE, LARGEST_PAGE)[:HEAD])
+    except FileNotFoundError:
+        return []
+    except PublicationError as error:
+        return [str(error)]
+    if stated is None or stated[1].decode() != digest_of(catalogue):
+        return [f"{PAGE} is not of the days that {CATALOGUE} lists; `optstream report` makes it anew"]
+    return []
+
 
 # What every description of a published folder is made of, read from the folder and from nothing else.
 

@@ -66,8 +66,7 @@ def made_of(hierarchy: DatedHierarchy, wanted: date, day: date) -> tuple[Made, .
     find = _forward if day >= wanted else _backward
     found = []
     for (node, parent), level in zip(tree.parents_by_name(), tree.depths.tolist(), strict=True):
-        leaves = find(between, below[node])
-        if leaves:
+        if leaves := find(between, below[node]):
             # the node that is published of just these leaves, if any: its errors are known
             sources = (by_leaves[leaves],) if leaves in by_leaves else tuple(sorted(leaves))
             found.append(Made(node, parent, level, sources))
@@ -98,24 +97,18 @@ def rows_as_of(
 
 
 def _day_as_of(rows: pl.DataFrame, made: Sequence[Made], value: str) -> pl.DataFrame:
-    sources = pl.DataFrame(
-        [
-            (one.node, one.parent, one.level, source, len(one.sources))
-            for one in made
-            for source in one.sources
-        ],
-        schema={"as_of": pl.String, "above": pl.String, "depth": pl.Int32, "node": pl.String, "n": pl.Int64},
-        orient="row",
+    columns = pl.Schema(
+        {"as_of": pl.String(), "above": pl.String(), "depth": pl.Int32(), "node": pl.List(pl.String())}
     )
-    errors = [name for name in (*error_columns(value), *band_columns(value)) if name in rows.columns]
-    joined = sources.join(rows, on="node", how="inner")
-    alone = pl.col("n").first() == 1
+    sources = pl.DataFrame(made, schema=columns, orient="row")
+    joined = sources.with_columns(pl.col("node").list.len().alias("n")).explode("node").join(rows, on="node")
+    errors = {*error_columns(value), *band_columns(value)} & {*rows.columns}
     summed = joined.group_by("as_of", "step", maintain_order=True).agg(
         pl.col("date", "timestamp", "revision", "vintage").first(),
         pl.col("above").first().alias("parent"),
         pl.col("depth").first().alias("level"),
         pl.col(value).sum(),
-        *(pl.when(alone).then(pl.col(name).first()).alias(name) for name in errors),
+        *(pl.when(pl.col("n").first() == 1).then(pl.col(name).first()).alias(name) for name in errors),
     )
     return summed.rename({"as_of": "node"}).select(rows.columns)
 
@@ -172,15 +165,20 @@ def encode_day(entries: Sequence[Entry], frames: Sequence[pl.DataFrame]) -> byte
     return encode(rows, Footer(hash_rows(rows), {"format": FORMAT, "hours": hours}))
 
 
+def read_closed(storage: Readable, entry: Entry, verify: bool = True) -> bytes:
+    """Return the file of the closed day that shows an entry; verify: compare the hash."""
+    try:
+        data = storage.read(entry.shown_in, LARGEST_RELEASE)
+    except FileNotFoundError as error:
+        raise PublicationError(f"{entry.shown_in} is missing; restore it from a copy") from error
+    if verify and hashlib.sha256(data).hexdigest() != entry.closed_in:
+        raise PublicationError(f"{entry.shown_in} differs from its hash in the catalogue; restore it")
+    return data
+
+
 def read_day(storage: Readable, value_column: str, entries: Sequence[Entry], verify: bool) -> pl.DataFrame:
     """Return the rows of a closed day's listed hours. Raises PublicationError for another file."""
-    name = entries[0].shown_in
-    try:
-        data = storage.read(name, LARGEST_RELEASE)
-    except FileNotFoundError as error:
-        raise PublicationError(f"{name} is missing; restore it from a copy") from error
-    if verify and hashlib.sha256(data).hexdigest() != entries[0].closed_in:
-        raise PublicationError(f"{name} differs from its hash in the catalogue; restore it")
+    name, data = entries[0].shown_in, read_closed(storage, entries[0], verify)
     inner, footer = decode(data)
     hours, day = footer.statement.get("hours"), day_of(entries[0].period)
     listed = [[one.period.isoformat(), one.file_hash, one.rows_hash] for one in entries]
@@ -302,18 +300,17 @@ def _read_period(
 
 def read_release(
     storage: Readable, catalogue: Catalogue, entry: Entry, verify: bool
-) -> tuple[pl.DataFrame, ReleaseStatement]:
-    """Return rows and statement of a listed release; PublicationError if its file is missing or another's."""
+) -> tuple[pl.DataFrame, Footer]:
+    """Return rows and footer of a listed release; PublicationError if its file is missing or another's."""
     inner, footer = decode(read_file(storage, entry, verify))
-    stated = ReleaseStatement.read(footer.statement)
-    if footer.rows_hash != entry.rows_hash or not is_of(stated, catalogue, entry):
+    if footer.rows_hash != entry.rows_hash or not is_of(footer.stated, catalogue, entry):
         raise PublicationError(f"{entry.file} is another release than the catalogue names; restore it")
-    rows = dated_rows(inner, stated)
+    rows = dated_rows(inner, footer.stated)
     if verify and hash_rows(rows) != entry.rows_hash:
         raise PublicationError(
             f"the rows of {entry.file} differ from their hash in the catalogue; restore it"
         )
-    return rows, stated
+    return rows, footer
 
 
 def read_rows(storage: Readable, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
@@ -368,13 +365,9 @@ def lost(entry: Entry) -> PublicationError:
 def listed_errors(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
     """Return which of these files of the published folder are of errors of a listed release, rising."""
     listed = {(folder_of(ERRORS, one.period), one.revision, one.vintage) for one in catalogue.listed}
-    found = []
-    for name in names:
-        folder, _, last = name.rpartition("/")
-        told = errors_name(last)
-        if told is not None and (folder, *told[:2]) in listed:
-            found.append(name)
-    return tuple(sorted(found))
+    parts = ((name, name.rpartition("/")) for name in names)
+    known = ((name, folder, errors_name(last)) for name, (folder, _, last) in parts)
+    return tuple(sorted(name for name, folder, told in known if told and (folder, *told[:2]) in listed))
 
 
 # Some columns of a published file, for those who read years of them. Anyone may have written the files.
@@ -389,7 +382,8 @@ def read_columns(
     """Return columns of a listed release, whose hash is compared; `optional` ones may be null."""
     if isinstance(entry, DayEntry) and entry.closed_in is None:
         return pl.concat(read_columns(storage, one, wanted, optional) for one in entry.own)
-    data = _closed(storage, entry) if isinstance(entry, DayEntry) else read_file(storage, entry, verify=True)
+    read = read_closed if isinstance(entry, DayEntry) else read_file
+    data = read(storage, entry, verify=True)
     try:
         frame, _ = decode(data, wanted)
     except PublicationError as error:
@@ -398,16 +392,6 @@ def read_columns(
     if absent - set(optional) or not _is_of_a_release(frame, optional):
         raise PublicationError(f"{entry.file} has other columns or rows than a release has; restore it")
     return frame.with_columns(pl.lit(None, dtype=kind_of(name)).alias(name) for name in sorted(absent))
-
-
-def _closed(storage: Storage, entry: Entry) -> bytes:
-    try:
-        data = storage.read(entry.file, LARGEST_RELEASE)
-    except FileNotFoundError as error:
-        raise lost(entry) from error
-    if hashlib.sha256(data).hexdigest() != entry.closed_in:
-        raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
-    return data
 
 
 def _is_of_a_release(frame: pl.DataFrame, optional: Collection[str]) -> bool:

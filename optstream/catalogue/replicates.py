@@ -306,8 +306,8 @@ def _calendar_of(storage: Storage, listed: Mapping[date, Entry]) -> Calendar:
 
 def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bool) -> Day:
     """Return a listed period with its replicates. Raises PublicationError as `read_release` and as these."""
-    rows, stated = read_release(storage, catalogue, entry, verify)
-    found = read_replicates(storage, entry, stated, rows)
+    rows, footer = read_release(storage, catalogue, entry, verify)
+    found = read_replicates(storage, entry, footer.stated, rows)
     noise, _ = error_columns(catalogue.value_column)
     noise_is_all = noise in rows.columns and bool(rows[noise].is_not_null().any())
     rows = rows.rename({catalogue.value_column: "value"})

@@ -18,7 +18,7 @@ from optstream.catalogue.backends import Readable, Storage, Transaction, change_
 from optstream.catalogue.index import LARGEST_SEQUENCE, Catalogue, Entry
 from optstream.catalogue.layout import CATALOGUE, LARGEST_RELEASE, SIGNATURES, signature_file
 from optstream.catalogue.stage import decode
-from optstream.catalogue.times import SIGNED
+from optstream.catalogue.sweep import SIGNED
 from optstream.errors import ParameterError, PublicationError
 from optstream.storage.store import Location
 

@@ -1,19 +1,14 @@
 """A release as the bytes of the Parquet file that will be published: pure, nothing is written.
 
-`date` is in the path (`date=2016-02-01`), not in the file: pyarrow refuses a dataset in which a date column
-and a path both say it (`pq.read_table` and `partitioning="hive"` take the path's for text), while polars
-and DuckDB read the path as a date. pyarrow is told the type to do the same:
-
-    pl.read_parquet("published/data")
-    duckdb.sql("from read_parquet('published/data/*/*.parquet', hive_partitioning=true)")
-    ds.dataset("published/data",
-               partitioning=ds.partitioning(pa.schema([("date", pa.date32())]), flavor="hive"))
+`date` is in the path (`date=2016-02-01`) alone: pyarrow refuses a dataset in which a column says it too, and
+takes the path's for text unless it is given the type, while polars and DuckDB read it as a date.
 """
 
 import hashlib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,6 +35,11 @@ class Footer:
     rows_hash: str
     statement: dict[str, Any]
 
+    @cached_property
+    def stated(self) -> ReleaseStatement:
+        """The statement. Raises PublicationError where it is not as OptStream writes it."""
+        return ReleaseStatement.read(self.statement)
+
 
 def encode(rows: pl.DataFrame, footer: Footer) -> bytes:
     """Return the rows without `date` as Parquet; the same rows and footer give the same bytes."""
@@ -62,15 +62,14 @@ def decode(data: bytes, columns: Collection[str] | None = None) -> tuple[pl.Data
     try:
         if len(text) > LARGEST_STATEMENT:
             raise ValueError
-        statement = json.loads(text)
-        rows_hash = metadata[ROWS_KEY].decode("ascii")
+        footer = Footer(metadata[ROWS_KEY].decode("ascii"), json.loads(text))
     except (ValueError, KeyError, RecursionError) as error:
         raise PublicationError("a published file lacks the footer that a release has") from error
-    if not isinstance(statement, dict):
+    if not isinstance(footer.statement, dict):
         raise PublicationError("a published file lacks the statement that a release has")
     if columns is not None:
         rows = rows.select(name for name in rows.columns if name in columns)
-    return rows, Footer(rows_hash, statement)
+    return rows, footer
 
 
 @dataclass(frozen=True)
@@ -100,18 +99,16 @@ def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
 def read_staged(data: bytes) -> tuple[StagedRelease, ReleaseStatement]:
     """Return a staged file with the statement in its footer; its rows are checked against their hash."""
     inner, footer = decode(data)
-    statement = ReleaseStatement.read(footer.statement)
-    rows = dated_rows(inner, statement)
-    if hash_rows(rows) != footer.rows_hash:
+    if hash_rows(dated_rows(inner, footer.stated)) != footer.rows_hash:
         raise PublicationError(
             "the rows of a staged release differ from the hash in its footer; stage it again"
         )
-    return _named(data, footer.rows_hash), statement
+    return _named(data, footer.rows_hash), footer.stated
 
 
 def statement_in(data: bytes) -> ReleaseStatement:
     """Return the statement in a staged file's footer; no row is read."""
-    return ReleaseStatement.read(decode(data, ())[1].statement)
+    return decode(data, ())[1].stated
 
 
 def dated_rows(inner: pl.DataFrame, statement: ReleaseStatement) -> pl.DataFrame:
@@ -119,11 +116,10 @@ def dated_rows(inner: pl.DataFrame, statement: ReleaseStatement) -> pl.DataFrame
     wanted = schema(
         statement.value_column, statement.standard_errors is not None, statement.bands is not None
     )
-    if dict(inner.schema) != {name: kind for name, kind in wanted.items() if name != "date"}:
+    rows = inner.with_columns(pl.lit(day_of(statement.period), dtype=pl.Date()).alias("date"))
+    if dict(rows.schema) != wanted or rows.width != inner.width + 1:
         raise PublicationError(f"the release of {statement.period} has other columns than a release has")
-    return inner.with_columns(pl.lit(day_of(statement.period), dtype=pl.Date()).alias("date")).select(
-        wanted.keys()
-    )
+    return rows.select(wanted.keys())
 
 
 def _named(data: bytes, rows_hash: str) -> StagedRelease:

@@ -41,6 +41,7 @@ from optstream.catalogue.documents import (
 from optstream.catalogue.layout import errors_file, measurements_file
 from optstream.catalogue.rows import band_columns, check_value_column, error_columns
 from optstream.errors import PublicationError
+from optstream.estimation.constraints import Kept
 from optstream.estimation.estimate import Optimality
 from optstream.mechanisms import mechanism_named
 from optstream.privacy import GaussianSpend, JointSpend
@@ -96,6 +97,25 @@ class Consistency(Document):
         distance = _up(math.sqrt(2.0 * self.gap))
         words = in_words("consistency", {"distance": distance, "converged": self.converged})
         return {"distance": distance, "in_words": words}
+
+
+class Constraints(Document):
+    """The public facts that the values keep, and how exactly."""
+
+    facts: Annotated[tuple[dict[str, Any], ...], Strict(False)] = Field(description="as configured")
+    gap: float = Field(ge=0, description="primal less dual objective, the sum of weights * misfit^2 / 2")
+    residual: float = Field(ge=0, description="by how much rounded values miss a fact at most, in their unit")
+    converged: bool
+    in_words: Text = ""
+
+    @classmethod
+    def rounded(cls, facts: Any, kept: Kept, residual: float) -> "Constraints":
+        """Round gap and residual up to one digit, so that another processor's last bits change nothing."""
+        gap, residual = (_up(float(f"{max(x, LEAST):.6g}")) for x in (kept.gap, residual))
+        return cls(facts=facts, gap=gap, residual=residual, converged=kept.converged)
+
+    def _derived(self) -> Mapping[str, Any]:
+        return {"in_words": in_words("constraints", self)}
 
 
 def _below_one(amount: Fraction) -> Fraction:
@@ -388,6 +408,8 @@ class ReleaseStatement(Document):
     metered: OrAbsent[bool] = absent(
         "whether each input row was one customer's; absent where that is not recorded"
     )
+
+    constraints: OrAbsent[Constraints] = absent("absent where none was configured for the day")
 
     @model_validator(mode="after")
     def _fits(self) -> "ReleaseStatement":

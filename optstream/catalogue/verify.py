@@ -25,26 +25,22 @@ from optstream.catalogue.layout import (
     measurements_name,
     release_name,
 )
-from optstream.catalogue.metadata import LARGEST_METADATA, check_metadata
-from optstream.catalogue.page import check_page
-from optstream.catalogue.read import is_of, listed_errors, lost, read_beside, read_day, read_file, read_rows
+from optstream.catalogue.metadata import LARGEST_METADATA, check_metadata, check_page
+from optstream.catalogue.read import is_of, listed_errors, lost, read_beside, read_day, read_release
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
-from optstream.catalogue.stage import decode
 from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest
 from optstream.errors import PublicationError
 from optstream.storage.store import Location
 
 AGAIN = "publish or withdraw its day again, or remove it"
-WITHDRAWN = "is of a day that was withdrawn; withdraw it again, which removes it"
 
 
 def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> list[str]:
     """Return a line with the remedy for each problem of a published folder; none where it is whole.
 
-    Reported are files that are missing, altered, not listed, or left of a withdrawn day, of which the
-    manifest must be there; pages and descriptions of other days than are listed; and with public keys, as for
-    `read_published`, what none of them signed. Raises PublicationError where the catalogue cannot be read, or
-    a folder not be entered.
+    Reported is what is missing, altered, not listed, left of a withdrawn day, of other days than are listed,
+    or with public keys, as for `read_published`, not signed by one of them. Raises PublicationError where the
+    catalogue cannot be read, or a folder not be entered.
     """
     storage = open_storage(folder)
     catalogue = read_catalogue(storage)
@@ -79,9 +75,8 @@ def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> set[st
         return set()
     if not storage.is_file(entry.file):
         raise lost(entry)
-    read_rows(storage, catalogue, entry, verify=True)
+    _, footer = read_release(storage, catalogue, entry, verify=True)
     manifest = _manifest(storage, entry, f"`optstream publish {entry.period}` puts it back")
-    _, footer = decode(read_file(storage, entry), ())
     if manifest.statement != footer.statement:
         raise PublicationError(_differs(entry))
     beside = dict(manifest.stated.beside)
@@ -147,17 +142,15 @@ def _differs(entry: Entry) -> str:
 
 
 def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
-    """Yield which replaced releases are not what their names say, or are of a withdrawn day."""
-    for name in storage.names_below(SUPERSEDED):
-        if _is_of_withdrawn(name, SUPERSEDED, catalogue):
-            yield f"{name!r} {WITHDRAWN}"
-        elif name.rpartition("/")[2] != release_name(_digest(storage, name, LARGEST_RELEASE)):
-            yield f"{name!r} is not what its name says; restore it from a copy, or remove it"
-
-
-def _is_of_withdrawn(name: str, part: str, catalogue: Catalogue) -> bool:
-    days = {folder_of(part, entry.period) for entry in catalogue.entries if entry.withdrawn}
-    return name.rpartition("/")[0] in days
+    """Yield which replaced files are of a withdrawn day, and which releases are not what their names say."""
+    for part in (SUPERSEDED, SUPERSEDED_ERRORS):
+        withdrawn = {folder_of(part, entry.period) for entry in catalogue.entries if entry.withdrawn}
+        for name in storage.names_below(part):
+            folder, _, last = name.rpartition("/")
+            if folder in withdrawn:
+                yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"
+            elif part == SUPERSEDED and last != release_name(_digest(storage, name, LARGEST_RELEASE)):
+                yield f"{name!r} is not what its name says; restore it from a copy, or remove it"
 
 
 def _digest(storage: Storage, name: str, largest: int) -> str:
@@ -186,9 +179,5 @@ def _errors(storage: Storage, catalogue: Catalogue, stated: Mapping[date, set[st
     listed, known = set(listed_errors(names, catalogue)), set().union(*stated.values())
     not_whole = {folder_of(ERRORS, one.period) for one in catalogue.entries if one.period not in stated}
     for name in names:
-        is_stated = name in known or name.rpartition("/")[0] in not_whole
-        if name not in listed or not is_stated:
+        if name not in listed or not (name in known or name.rpartition("/")[0] in not_whole):
             yield f"{name!r} is of no listed release; {AGAIN}"
-    for name in storage.names_below(SUPERSEDED_ERRORS):
-        if _is_of_withdrawn(name, SUPERSEDED_ERRORS, catalogue):
-            yield f"{name!r} {WITHDRAWN}"

@@ -2,6 +2,6 @@
 
 from optstream.estimation.estimate import Estimate, SumOfValues
 from optstream.estimation.least_squares import make_consistent
-from optstream.estimation.reconstruct import reconstruct
+from optstream.estimation.problem import reconstruct
 
 __all__ = ["Estimate", "SumOfValues", "make_consistent", "reconstruct"]

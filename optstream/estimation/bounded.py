@@ -3,16 +3,14 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.estimate import Optimality
-from optstream.estimation.lattice import Parts, System, inverses, known_enough, parts_of
-from optstream.estimation.problem import Families, LeastSquares
+from optstream.estimation.problem import LeastSquares
+from optstream.estimation.system import Holders, System, holders_of, inverses, known_enough, product
 from optstream.stream import AggregationTree
-from optstream.stream.lattice import Lattice
 
 # What leaves answer to what pulls at them from above: bounded values, and how these move.
 
@@ -30,8 +28,8 @@ class Pulls:
     """A point of the dual program.
 
     Attributes:
-        above: (n_inner, n_steps), the sum of the multipliers of an inner node and of all above it.
-        claimed: (n_inner, n_steps), the inner nodes' values at which these are their multipliers.
+        above: (n_groups, n_steps), sums of the multipliers of the nodes above each group of leaves.
+        claimed: (n_above, n_steps), the values of the nodes above at which these are their multipliers.
         of_parts: (n_leaves, n_parts), multipliers of the leaves' own features.
         claimed_parts: (n_leaves, n_parts), the sums at which these are their multipliers.
     """
@@ -56,10 +54,10 @@ class Answers:
     """The leaves' values at a point of the dual.
 
     Attributes:
-        sums: (n_inner, n_steps), the leaves' values added up over each inner node's own leaves.
+        sums: (n_groups, n_steps), the values added up over each group of leaves with the same nodes above.
         shift: The same shape: the change of the sums by the Newton step of the leaves' features.
-        covariance: Derivative of the sums by the multipliers from above: (n_inner, 1, n_steps, n_steps), or
-            (n_inner, n_steps, 1, 1) without features, for then steps do not depend on each other.
+        covariance: Derivative of the sums by the multipliers from above: (n_groups, 1, n_steps, n_steps), or
+            (n_groups, n_steps, 1, 1) without features, for then steps do not depend on each other.
         dual: The leaves' part of the dual objective.
         gap: The leaves' part of the gap between primal and dual.
         largest: The largest term of that part, a squared number of standard deviations.
@@ -76,31 +74,31 @@ class Answers:
 
 
 class Leaves:
-    """The leaves of a problem, family by family.
+    """The leaves of a problem, group by group.
 
     Given the multipliers lambda from above and nu of its features, a leaf's value at each step by itself is
     max(bound, y + (lambda + R' nu) / d): y its target there, d that target's weight, R the features' parts.
     nu solves as many equations as there are parts.
     """
 
-    def __init__(self, problem: LeastSquares, families: Families, bounds: Floats) -> None:
-        self.problem, self.families, self.bounds = problem, families, bounds
+    def __init__(self, problem: LeastSquares, holders: Holders, bounds: Floats) -> None:
+        self.problem, self.holders, self.bounds = problem, holders, bounds
         self.n_steps = problem.rows.shape[1]
         self.parts = np.ascontiguousarray(problem.rows[self.n_steps :])
-        self.least = LEAST_WORTH * float(problem.weights[families.leaves, : self.n_steps].max())
+        self.least = LEAST_WORTH * float(problem.weights[holders.leaves, : self.n_steps].max())
         n_parts = len(self.parts)
         pairs = (self.parts[:, None, :] * self.parts[None, :, :]).reshape(n_parts**2, self.n_steps)
         self.pairs = np.ascontiguousarray(pairs.T)
 
     def chunks(self) -> Iterator[tuple[slice, Integers]]:
-        """Yield all leaves, some at a time: their rows in `families.leaves`, and their places in the tree."""
+        """Yield all leaves, some at a time: their rows in `holders.leaves`, and their places in the tree."""
         size = max(1, CHUNK // (self.n_steps * max(len(self.parts), 1)))
-        for at in range(0, len(self.families.leaves), size):
+        for at in range(0, len(self.holders.leaves), size):
             rows = slice(at, at + size)
-            yield rows, self.families.leaves[rows]
+            yield rows, self.holders.leaves[rows]
 
     def values(self, pulls: Pulls) -> Floats:
-        """Return the values of all leaves at these pulls, (n_leaves, n_steps), in `families.leaves` order."""
+        """Return the values of all leaves at these pulls, (n_leaves, n_steps), in `holders.leaves` order."""
         found = np.empty_like(self.bounds)
         for rows, nodes in self.chunks():
             found[rows] = self._respond(pulls, rows, nodes)[0]
@@ -108,9 +106,9 @@ class Leaves:
 
     def answer(self, pulls: Pulls) -> Answers:
         """Return all leaves' values at a point of the dual, in one pass; only `kept` is of their size."""
-        n_inner, n_steps, n_parts = len(pulls.above), self.n_steps, len(self.parts)
-        shape = (n_inner, 1, n_steps, n_steps) if n_parts else (n_inner, n_steps, 1, 1)
-        found = Answers(np.zeros((n_inner, n_steps)), np.zeros((n_inner, n_steps)), np.zeros(shape))
+        (n_groups, n_steps), n_parts = pulls.above.shape, len(self.parts)
+        shape = (n_groups, 1, n_steps, n_steps) if n_parts else (n_groups, n_steps, 1, 1)
+        found = Answers(np.zeros_like(pulls.above), np.zeros_like(pulls.above), np.zeros(shape))
         for rows, nodes in self.chunks():
             values, pull, inverse, free = self._respond(pulls, rows, nodes)
             off = values - self.problem.targets[nodes, :n_steps]
@@ -118,19 +116,18 @@ class Leaves:
             moves = np.where(free, inverse, 0.0)
             if n_parts:
                 self._join_features(found, pulls, rows, values, moves)
-            if n_inner:
-                self._gather(found, rows, values, moves)
+            self._gather(found, rows, values, moves)
         return found
 
     def features_step(self, pulls: Pulls, found: Answers, change: Floats) -> tuple[Floats, Floats, float]:
-        """Return the Newton step of `of_parts` and `claimed_parts`, given the step `change` of the
-        multipliers from above, and the slope of the dual along it.
+        """Return the Newton step of `of_parts` and `claimed_parts`, given that of what pulls each group,
+        `change`, and the slope of the dual along it.
         """
         of_parts, claims = np.empty_like(pulls.of_parts), np.empty_like(pulls.claimed_parts)
         slope = 0.0
         # without features nothing is kept, and there is nothing to do
         for (rows, _), (gain, own, sums, moves) in zip(self.chunks(), found.kept, strict=False):
-            moved = change[self.families.family[rows]] if len(change) else np.zeros_like(moves)
+            moved = change[self.holders.group[rows]]
             of_parts[rows] = own - np.matmul(gain, ((moves * moved) @ self.parts.T)[..., None])[..., 0]
             answered = sums + (moves * (moved + of_parts[rows] @ self.parts)) @ self.parts.T
             claims[rows] = answered - pulls.claimed_parts[rows]
@@ -142,9 +139,7 @@ class Leaves:
     ) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
         """Return some leaves' values, what pulls at them, 1/d, and which of the values are off the bound."""
         inverse = 1.0 / np.maximum(self.problem.weights[nodes, : self.n_steps], self.least)
-        pull = pulls.of_parts[rows] @ self.parts
-        if len(pulls.above):
-            pull += pulls.above[self.families.family[rows]]
+        pull = pulls.of_parts[rows] @ self.parts + pulls.above[self.holders.group[rows]]
         values = self.problem.targets[nodes, : self.n_steps] + pull * inverse
         free = values >= self.bounds[rows]
         return np.where(free, values, self.bounds[rows]), pull, inverse, free
@@ -153,7 +148,7 @@ class Leaves:
         self, found: Answers, pulls: Pulls, rows: slice, values: Floats, moves: Floats
     ) -> None:
         """Eliminate the chunk's nu: nu + dnu = U (s - R z - R A (dlambda + R' dnu)), A = diag(moves)."""
-        nodes, n_parts = self.families.leaves[rows], len(self.parts)
+        nodes, n_parts = self.holders.leaves[rows], len(self.parts)
         weights = self.problem.weights[nodes, self.n_steps :]
         targets = self.problem.targets[nodes, self.n_steps :]
         sums, claimed = values @ self.parts.T, pulls.claimed_parts[rows]
@@ -168,25 +163,25 @@ class Leaves:
         found.kept.append((solved * weights[:, None, :], own, sums, moves))
 
     def _gather(self, found: Answers, rows: slice, values: Floats, moves: Floats) -> None:
-        """Add a chunk's values and their covariance, A - A R' (U^-1 + R A R')^-1 R A, to their families."""
-        family = self.families.family[rows]
-        begin = np.flatnonzero(np.concatenate([[True], family[1:] != family[:-1]]))
-        families, n_steps = family[begin], self.n_steps
-        found.sums[families] += np.add.reduceat(values, begin, axis=0)
+        """Add a chunk's values and their covariance, A - A R' (U^-1 + R A R')^-1 R A, to their groups."""
+        group = self.holders.group[rows]
+        begin = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+        groups, n_steps = group[begin], self.n_steps
+        found.sums[groups] += np.add.reduceat(values, begin, axis=0)
         diagonal = np.add.reduceat(moves, begin, axis=0)
         if not len(self.parts):
-            found.covariance[families, :, 0, 0] += diagonal
+            found.covariance[groups, :, 0, 0] += diagonal
             return
         gain, own, _, _ = found.kept[-1]
-        found.shift[families] += np.add.reduceat(moves * (own @ self.parts), begin, axis=0)
+        found.shift[groups] += np.add.reduceat(moves * (own @ self.parts), begin, axis=0)
         right = self.parts[None] * moves[:, None, :]
         left = np.matmul(gain, right)
         ends = [*begin[1:].tolist(), len(values)]
-        for at, end, number in zip(begin.tolist(), ends, families.tolist(), strict=True):
+        for at, end, number in zip(begin.tolist(), ends, groups.tolist(), strict=True):
             one, other = (part[at:end].reshape(-1, n_steps) for part in (right, left))
             found.covariance[number, 0] -= one.T @ other
         every = np.arange(n_steps)
-        found.covariance[families[:, None], 0, every, every] += diagonal
+        found.covariance[groups[:, None], 0, every, every] += diagonal
 
 
 # The dual of the bounded program: few numbers for each inner node, and no constraint.
@@ -213,31 +208,23 @@ class _At:
 
 
 class Dual:
-    """The dual of `solve_bounded`'s program, and Newton's method on it.
+    """The dual of `solve_bounded`'s program, and Newton's method on it."""
 
-    `precision` is W of the inner nodes, (n_inner, 1, n_steps, n_steps), and `pulled` W y; without features
-    steps are problems by themselves, (n_inner, n_steps, 1, 1) and (n_inner, n_steps, 1).
-    """
-
-    def __init__(self, problem: LeastSquares, families: Families, bounds: Floats) -> None:
-        self.problem, self.families = problem, families
-        self.leaves = Leaves(problem, families, bounds)
-        rows, self.weights = problem.rows, problem.weights[families.inner]
-        self.targets = problem.targets[families.inner]
-        pulled = (self.weights * self.targets) @ rows
-        self.flat = pulled.shape
+    def __init__(self, problem: LeastSquares, holders: Holders, bounds: Floats) -> None:
+        self.problem, self.groups, self.leaves = problem, holders.groups, Leaves(problem, holders, bounds)
+        rows, self.weights = problem.rows, problem.weights[holders.above]
+        self.targets = problem.targets[holders.above]
         if len(rows) > rows.shape[1]:
             self.precision = np.matmul(rows.T[None], self.weights[:, :, None] * rows[None])[:, None]
-            self.pulled = pulled[:, None, :]
         else:
-            self.precision, self.pulled = self.weights[:, :, None, None], pulled[:, :, None]
+            self.precision = self.weights[:, :, None, None]
 
-    def maximise(self, above: Floats | None, share: float = 0.0) -> tuple[Pulls, Optimality]:
-        """Return the best multipliers and their certificate, from `above` on, 0 if None.
+    def maximise(self, rough: Pulls | None = None, share: float = 0.0) -> tuple[Pulls, Optimality]:
+        """Return the best multipliers and their certificate, from those of the steps alone if given.
 
         A gap of `share` of the first one is good enough.
         """
-        at = self._at(self._start(above))
+        at = self._at(self._start(rough))
         enough, rounds = max(0.5 * (0.1 * CLOSE) ** 2, share * at.gap), 0
         while rounds < MOST_ROUNDS and at.gap > enough:
             found = None
@@ -262,7 +249,7 @@ class Dual:
 
     def _at(self, pulls: Pulls) -> _At:
         rows, answers = self.problem.rows, self.leaves.answer(pulls)
-        off = self.weights * ((self.families.add_up(answers.sums) - pulls.claimed) @ rows.T) ** 2
+        off = self.weights * ((self.groups.sums(answers.sums) - pulls.claimed) @ rows.T) ** 2
         claimed = self.weights * (self.targets**2 - (pulls.claimed @ rows.T) ** 2)
         return _At(
             pulls,
@@ -272,120 +259,32 @@ class Dual:
             largest=max(answers.largest, float(off.max(initial=0.0))),
         )
 
-    def _start(self, above: Floats | None) -> Pulls:
-        """Return pulls with the values at which nodes pull so: W^-1 (W y - mu), 0 without measurements."""
-        n_steps, leaves = self.flat[1], self.families.leaves
-        weights, targets = (part[leaves, n_steps:] for part in (self.problem.weights, self.problem.targets))
-        pulls = np.zeros(self.flat) if above is None else above
-        claimed = np.zeros(self.pulled.shape)
-        known = np.abs(self.precision).max(axis=(2, 3), initial=0.0) > 0
-        left = (self.pulled - self.families.own_parts(pulls).reshape(claimed.shape))[known]
-        claimed[known] = np.linalg.solve(self.precision[known], left[..., None])[..., 0]
-        return Pulls(
-            pulls, claimed.reshape(self.flat), np.zeros(weights.shape), np.where(weights > 0, targets, 0.0)
-        )
+    def _start(self, rough: Pulls | None) -> Pulls:
+        """Return pulls with the values at which nodes pull so; without `rough` the free estimate's."""
+        n_steps, nodes = self.problem.rows.shape[1], self.leaves.holders.leaves
+        weights, targets = (part[nodes, n_steps:] for part in (self.problem.weights, self.problem.targets))
+        pulled = (self.weights * self.targets) @ self.problem.rows
+        if rough is not None:
+            steps = np.s_[:, :n_steps]
+            pulled -= self.weights[steps] * (self.targets[steps] - rough.claimed)
+            shape = (*self.precision.shape[:-1], 1)
+            claimed = product(inverses(self.precision), pulled.reshape(shape)).reshape(pulled.shape)
+            return Pulls(rough.above, claimed, np.zeros_like(weights), np.where(weights > 0, targets, 0.0))
+        above = self.groups.pulled(pulled)
+        return Pulls(above, np.zeros_like(pulled), weights * targets, np.zeros_like(weights))
 
     def _newton(self, at: _At) -> tuple[Pulls, float]:
         """Return the step to the maximum of the dual's quadratic piece, and how fast the dual rises on it."""
         pulls, answers = at.pulls, at.answers
-        above, claimed = (part.reshape(self.flat) for part in self._piece_maximum(pulls, answers))
-        change = above - pulls.above
+        system = System(self.groups, self.precision, answers.covariance)
+        missed = pulls.claimed - self.groups.sums(answers.sums)
+        right = missed - self.groups.sums(answers.shift)
+        step, change = system.solve(right.reshape((*self.precision.shape[:-1], 1)))
+        claimed = -product(system.noise, step).reshape(right.shape)
+        change = change.reshape(pulls.above.shape)
         of_parts, claims, slope = self.leaves.features_step(pulls, answers, change)
-        missed = pulls.claimed - self.families.add_up(answers.sums)
-        slope += float(np.sum(missed * self.families.own_parts(change)))
-        return Pulls(change, claimed - pulls.claimed, of_parts, claims), slope
-
-    def _piece_maximum(self, pulls: Pulls, answers: Answers) -> tuple[Floats, Floats]:
-        """Return the multipliers from above and the inner nodes' values at which both fit, if leaves are
-        linear.
-
-        x_n = mean_n + C_n lambda_n, sums of leaves at first; lambda_n = lambda_parent + W_n (y_n - x_n). So
-        lambda_n = (1 + W C)^-1 (lambda_parent + W (y - mean)): upwards x_n as a function of lambda_parent
-        joins the parent's, downwards all are known. Neither W nor C is inverted: either may be singular.
-        """
-        shape, up = self.pulled.shape, self.families.up
-        covariance = answers.covariance.copy()
-        mean = (answers.sums + answers.shift).reshape(shape) - _times(covariance, pulls.above.reshape(shape))
-        one, solved = np.eye(shape[-1]), {}
-        for number, level in reversed(list(enumerate(self.families.levels))):
-            below = covariance[level]
-            wanted = self.pulled[level] - _times(self.precision[level], mean[level])
-            right = np.concatenate([wanted[..., None], np.broadcast_to(one, below.shape)], axis=-1)
-            solved[number] = np.linalg.solve(one + self.precision[level] @ below, right)
-            if number:
-                np.add.at(mean, up[level], mean[level] + _times(below, solved[number][..., 0]))
-                np.add.at(covariance, up[level], below @ solved[number][..., 1:])
-        above, claimed = np.zeros(shape), np.zeros(shape)
-        for number, level in enumerate(self.families.levels):
-            over = above[up[level]] if number else np.zeros((len(level), *shape[1:]))
-            above[level] = solved[number][..., 0] + _times(solved[number][..., 1:], over)
-            claimed[level] = mean[level] + _times(covariance[level], above[level])
-        return above, claimed
-
-
-def _times(matrices: Floats, vectors: Floats) -> Floats:
-    return np.asarray(np.matmul(matrices, vectors[..., None])[..., 0])
-
-
-# The bounded estimate of a lattice: the tree's Newton method, with the lattice's own system for a step.
-
-
-def solve_bounded_lattice(
-    problem: LeastSquares, lattice: Lattice, lower_bound: float, free: Floats
-) -> tuple[Floats, Optimality]:
-    """Solve the program of `solve_bounded` for a lattice.
-
-    Its dual is the tree's, but a cell has holders in two ways, so the Newton step is a solve of `System` in
-    place of passes along a tree, D being the derivative of the cells by the multipliers from above.
-    """
-    parts, leaves = parts_of(lattice), lattice.leaf_indices
-    weights = known_enough(problem.weights, parts)
-    change = LeastSquares(problem.rows, problem.targets - free @ problem.rows.T, weights)
-    dual = LatticeDual(change, parts, lower_bound - free[leaves])
-    pulls, optimality = dual.maximise(None)
-    moved = dual.leaves.values(pulls)
-    cells = np.where(moved > dual.leaves.bounds, free[leaves] + moved, lower_bound)
-    return lattice.add_up(np.maximum(cells, lower_bound)), optimality
-
-
-@dataclass(frozen=True, eq=False)
-class _Cells(Families):
-    """Cells as `Leaves` takes them, each by itself, and the nodes above, which add up both ways."""
-
-    parts: Parts
-
-    def add_up(self, own: Floats) -> Floats:
-        return self.parts.sums(own)
-
-
-class LatticeDual(Dual):
-    """The dual of a lattice's program; `Pulls.above` is of each cell, `claimed` of each node above."""
-
-    def __init__(self, problem: LeastSquares, parts: Parts, bounds: Floats) -> None:
-        none, every = np.zeros(0, dtype=np.int64), np.arange(len(parts.leaves))
-        self.parts = parts
-        super().__init__(problem, _Cells(parts.leaves, every, parts.above, none, (), parts), bounds)
-        self.variances = inverses(self.precision)
-
-    def _start(self, above: Floats | None) -> Pulls:
-        """Return the pulls that leave the free estimate where it is, but for the bound."""
-        n_steps, leaves = self.flat[1], self.parts.leaves
-        weights, targets = (part[leaves, n_steps:] for part in (self.problem.weights, self.problem.targets))
-        pulled = self.parts.pulled(self.pulled.reshape(self.flat))
-        return Pulls(pulled, np.zeros(self.flat), weights * targets, np.zeros(weights.shape))
-
-    def _newton(self, at: Any) -> tuple[Pulls, float]:
-        """Return the step to the maximum of the dual's quadratic piece, and how fast the dual rises on it."""
-        pulls, answers = at.pulls, at.answers
-        system = System(self.parts, self.precision, answers.covariance)
-        missed = pulls.claimed - self.parts.sums(answers.sums)
-        right = missed - self.parts.sums(answers.shift)
-        step = system.solve(right.reshape(self.pulled.shape)[..., None])
-        claimed = -(self.variances @ step).reshape(self.flat)
-        step = step.reshape(self.flat)
-        change = self.parts.pulled(step)
-        of_parts, claims, slope = self.leaves.features_step(pulls, answers, change)
-        return Pulls(change, claimed, of_parts, claims), slope + float(np.sum(missed * step))
+        slope += float(np.sum(missed * step.reshape(right.shape)))
+        return Pulls(change, claimed, of_parts, claims), slope
 
 
 ROUGH = 1e-3
@@ -397,11 +296,7 @@ MOST_HELD = 1e9
 
 
 def solve_bounded(
-    problem: LeastSquares,
-    tree: AggregationTree,
-    lower_bound: float,
-    free: Floats,
-    families: Families | None = None,
+    problem: LeastSquares, tree: AggregationTree, lower_bound: float, free: Floats
 ) -> tuple[Floats, Optimality]:
     """Solve the quadratic program of one period, with a bound on the leaves.
 
@@ -427,25 +322,19 @@ def solve_bounded(
     Source: semismooth Newton on the dual (Qi and Sun 1993, "A nonsmooth version of Newton's method"; Li, Sun
     and Toh 2018 for such a dual with a line search); alternatives: docs/decisions/0015-bounded-program.md.
     """
-    if isinstance(tree, Lattice):
-        return solve_bounded_lattice(problem, tree, lower_bound, free)
-    families = families or Families.of(tree)
-    n_steps = problem.rows.shape[1]
-    bounds = lower_bound - free[families.leaves]
-    change = LeastSquares(problem.rows, problem.targets - free @ problem.rows.T, problem.weights)
-    above = None
+    holders = holders_of(tree)
+    bounds = lower_bound - free[holders.leaves]
+    weights = known_enough(problem.weights, tree)
+    change = LeastSquares(problem.rows, problem.targets - free @ problem.rows.T, weights)
+    dual, rough, n_steps = Dual(change, holders, bounds), None, problem.rows.shape[1]
     if len(problem.rows) > n_steps:
-        of_steps = LeastSquares(
-            change.rows[:n_steps], change.targets[:, :n_steps], change.weights[:, :n_steps]
-        )
-        above = Dual(of_steps, families, bounds).maximise(None, ROUGH)[0].above
-    dual = Dual(change, families, bounds)
-    pulls, optimality = dual.maximise(above)
+        of_steps = LeastSquares(np.eye(n_steps), change.targets[:, :n_steps], weights[:, :n_steps])
+        rough = Dual(of_steps, holders, bounds).maximise(share=ROUGH)[0]
+    pulls, optimality = dual.maximise(rough)
     moved = dual.leaves.values(pulls)
     values = np.empty_like(free)
-    values[families.leaves] = np.where(moved > bounds, free[families.leaves] + moved, lower_bound)
-    leaves = np.maximum(values[tree.leaf_indices], lower_bound)
-    return tree.add_up(leaves), optimality
+    values[holders.leaves] = np.where(moved > bounds, free[holders.leaves] + moved, lower_bound)
+    return tree.add_up(np.maximum(values[tree.leaf_indices], lower_bound)), optimality
 
 
 def held_from_above(problem: LeastSquares, tree: AggregationTree, free: Floats) -> LeastSquares:

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from optstream.estimation.estimate import UNKNOWN, Estimate
 from optstream.stream import Measured
 
-# A Kalman filter of a constant state, measured at some steps.
-
 
 @dataclass(frozen=True, eq=False)
 class StateEstimate:
@@ -82,9 +80,6 @@ class ConstantState:
         return {"belief": [last.step, last.mean.tolist(), last.variance], "belief_noise": noise}
 
 
-# The plain alternative to a filter: measured values as they are, a straight line after the last two.
-
-
 class StraightLine:
     """Measured values stand; later steps lie on the line through the last two.
 
@@ -123,8 +118,6 @@ class StraightLine:
         return {"measured": [[step, values.tolist()] for step, values in self._measured]}
 
 
-# How long to wait until the next sample: FAST's feedback and interval law, and a fixed rate.
-
 LARGEST_EXPONENT = 100.0
 """Of the law: far beyond the exponent of the shortest interval, and far from overflow."""
 
@@ -158,7 +151,7 @@ class AdaptiveInterval:
 
     @property
     def n_errors(self) -> int:
-        """How many past errors it looks at."""
+        """How many past errors count."""
         return max(self.integration_time, 2)
 
     def feedback(self, errors: Sequence[tuple[int, float]]) -> float:

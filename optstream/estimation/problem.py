@@ -1,14 +1,15 @@
-"""The least-squares problem of a period: its linear functions, and the weight of each."""
+"""The least-squares problem of a period: the series between points, its queries, and their weights."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.estimation.reconstruct import reconstruct, seen_points
+from optstream.estimation.estimate import UNKNOWN
 from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
 
 Weights = Literal["variance", "paper"]
@@ -138,52 +139,71 @@ def _check_shapes(measured: Measured, tree: AggregationTree, features: Sequence[
             )
 
 
-# The leaves of a tree family by family, and its inner nodes by number.
+def reconstruct(measured: Measured) -> NDArray[np.float64]:
+    """Return the series that passes through each node's measured points.
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+    Linear between neighbouring points, held before the first and after the last. A node without any point
+    spreads its finest feature evenly, and is 0 without features too. Values given with public measurements as
+    their reconstruction are returned as they are.
 
+    Source: OptStream, section 3.3.
 
-@dataclass(frozen=True, eq=False)
-class Families:
-    """A tree for passes over its inner nodes, leaves joined with their parents.
+    Args:
+        measured: Of one period or a batch.
 
-    Attributes:
-        leaves: (n_leaves,), places in `tree.nodes`, those of one parent in a row.
-        family: (n_leaves,), the number of each leaf's parent among the inner nodes; 0 for a tree of one leaf.
-        inner: (n_inner,), the inner nodes' places in `tree.nodes`.
-        up: (n_inner,), the number of each one's parent, -1 for the root's.
-        levels: Numbers of inner nodes, level by level, root first.
+    Returns:
+        (…, n_nodes, n_steps), in the unit of the readings.
+
+    Raises:
+        ParameterError: Where a node has no point and the answers are no feature sums.
     """
+    if measured.interpolation is not None:
+        return measured.interpolation
+    points, seen = measured.point_values, seen_points(measured)
+    series = np.zeros((*points.shape[:-1], measured.n_steps))
+    # Nodes of a level share their points, so there are few patterns.
+    for pattern in np.unique(seen, axis=0):
+        nodes = np.flatnonzero((seen == pattern).all(axis=1))
+        if pattern.any():
+            positions = tuple(int(step) for step in np.array(measured.positions)[pattern])
+            series[..., nodes, :] = points[..., nodes, :][..., pattern] @ interpolation_matrix(
+                positions, measured.n_steps
+            )
+        elif measured.feature_sums:
+            finest = max(measured.feature_sums, key=lambda sums: sums.shape[-1])[..., nodes, :]
+            series[..., nodes, :] = finest.sum(axis=-1, keepdims=True) / measured.n_steps
+    return series
 
-    leaves: Integers
-    family: Integers
-    inner: Integers
-    up: Integers
-    levels: tuple[Integers, ...]
 
-    @classmethod
-    def of(cls, tree: AggregationTree) -> "Families":
-        """Return the families of a tree, whose leaves may lie at different depths."""
-        parents, leaves = np.array(tree.parents), tree.leaf_indices
-        is_inner = np.ones(len(tree.nodes), dtype=bool)
-        is_inner[leaves] = False
-        inner, number = np.flatnonzero(is_inner), np.cumsum(is_inner) - 1
-        order = leaves[np.argsort(parents[leaves], kind="stable")]
-        family = number[parents[order]] if inner.size else np.zeros(1, dtype=np.int64)
-        nodes = (np.arange(level.start, level.stop) for level in tree.levels)
-        levels = tuple(found for level in nodes if (found := number[level[is_inner[level]]]).size)
-        return cls(order, family, inner, np.where(inner > 0, number[parents[inner]], -1), levels)
+def seen_points(measured: Measured) -> NDArray[np.bool_]:
+    """Return at which positions each node was measured, (n_nodes, n_points)."""
+    shape = measured.points.shape[-2:]
+    if measured.point_variances is None:
+        return np.ones(shape, dtype=bool)
+    return np.broadcast_to(np.isfinite(measured.point_variances), shape)
 
-    def add_up(self, own: Floats) -> Floats:
-        """Return sums over all leaves below each inner node, (n_inner, …), of those over its own leaves."""
-        totals = own.copy()
-        for level in reversed(self.levels[1:]):
-            np.add.at(totals, self.up[level], totals[level])
-        return totals
 
-    def own_parts(self, totals: Floats) -> Floats:
-        """Return what each inner node adds itself, (n_inner, …), to sums over itself and all above it."""
-        above = totals[np.maximum(self.up, 0)].copy()
-        above[self.up < 0] = 0.0
-        return np.asarray(totals - above)
+@lru_cache(maxsize=256)
+def interpolation_matrix(positions: tuple[int, ...], n_steps: int) -> NDArray[np.float64]:
+    """Return the map from points to series, (n_points, n_steps): hat functions, flat at both ends."""
+    rows = [np.interp(np.arange(n_steps), positions, unit) for unit in np.eye(len(positions))]
+    matrix = np.array(rows)
+    matrix.setflags(write=False)
+    return matrix
+
+
+def with_unmeasured_leaves(measured: Measured, tree: AggregationTree) -> Measured:
+    """Return the measurements with leaves that have none taken as 0 of `UNKNOWN` variance.
+
+    A level whose windows were full has no point in a period; then its parents' estimates are shared evenly,
+    and nothing stops the period from being published.
+    """
+    seen = np.array(seen_points(measured).any(axis=-1))
+    for sums in measured.answers_of(FeatureSums).variances or ():
+        seen |= np.isfinite(sums).any(axis=-1)
+    bare = [int(leaf) for leaf in tree.leaf_indices if not seen[leaf]]
+    if measured.point_variances is None or not bare:
+        return measured
+    variances = np.broadcast_to(measured.point_variances, measured.points.shape[-2:]).copy()
+    variances[bare] = UNKNOWN
+    return replace(measured, point_variances=variances)

@@ -12,6 +12,7 @@ from optstream.estimation.estimate import Estimate
 from optstream.stream import Measured
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 MEDIAN_EXCESS = 2 * np.sqrt(2 / np.pi)
 """How a median's variance nears its limit: E|Z|^3 of a standard normal Z."""
@@ -60,62 +61,13 @@ def smooth(measured: Measured, smoother: str) -> Estimate:
     return Estimate(values * unit, variances * unit**2, noise * unit**2)
 
 
-def smoothed_window_sums(measured: Measured, smoother: str, length: int) -> Floats:
-    """Return the sums of the last `length` steps, each group smoothed by its values up to the last one.
-
-    The paper's answer to a sliding-window query: a group that has ended counts with its final value, where a
-    rolling sum of the release adds up the values published at each step.
-
-    Args:
-        measured: As for `smooth`.
-        smoother: As for `smooth`.
-        length: In [1, n_steps].
-
-    Returns:
-        (n_series, n_steps - length + 1), in the unit of the readings. Entry i ends at step i + length - 1 and
-        nothing after that step is in it.
-
-    Raises:
-        ParameterError: As `smooth`, and for a length outside its range.
-    """
-    if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= measured.n_steps:
-        raise ParameterError(f"length must be an integer in [1, {measured.n_steps}]; got {length!r}")
-    shrinks = smoother == "james_stein"
-    estimate = smooth(measured, "average" if shrinks else smoother).values
-    assert measured.choices is not None
-    noisy = measured.points * float(measured.resolution)
-    sums = np.zeros((len(noisy), measured.n_steps - length + 1))
-    for series, groups in enumerate(measured.choices["groups"]):
-        for first, end in _runs(groups):
-            # windows that hold steps of this group, by the place of their last step
-            for last in range(max(first, length - 1), min(end + length - 1, measured.n_steps)):
-                start, stop = max(first, last - length + 1), min(end, last + 1)
-                inside = estimate[series, stop - 1] * (stop - start)
-                if shrinks:
-                    size = measured.first_step + stop - groups[first]
-                    inside += (noisy[series, start:stop].sum() - inside) / size
-                sums[series, last - length + 1] += inside
-    return sums
+def _running_average(noisy: Floats) -> Floats:
+    """Return the mean of the first n values, for each n: the least squares fit of a constant."""
+    return np.asarray(np.cumsum(noisy) / np.arange(1, noisy.size + 1))
 
 
-def running_average(noisy: Floats) -> Floats:
-    """Return the mean of the first n values, for each n: the least squares fit of a constant.
-
-    Args:
-        noisy: A group's values in the order of time, (n_values,).
-    """
-    means: Floats = np.cumsum(noisy) / np.arange(1, noisy.size + 1)
-    return means
-
-
-def running_median(noisy: Floats) -> Floats:
-    """Return the median of the first n values, for each n; of an even number the mean of the middle two.
-
-    It is the least absolute deviations fit of a constant, the likeliest one under Laplace noise.
-
-    Args:
-        noisy: A group's values in the order of time, (n_values,).
-    """
+def _running_median(noisy: Floats) -> Floats:
+    """Return the median of the first n values, for each n: the likeliest constant under Laplace noise."""
     ordered: list[float] = []
     medians = np.empty(noisy.size)
     for place, value in enumerate(noisy.tolist()):
@@ -125,51 +77,36 @@ def running_median(noisy: Floats) -> Floats:
     return medians
 
 
-def running_james_stein(noisy: Floats) -> Floats:
-    """Return the mean of the first n values plus an n-th of the last one's distance from it, for each n.
-
-    A step's own value is shrunk to its group's mean the more, the larger the group.
-
-    Args:
-        noisy: A group's values in the order of time, (n_values,).
-    """
-    means = running_average(noisy)
-    shrunk: Floats = means + (noisy - means) / np.arange(1, noisy.size + 1)
-    return shrunk
+def _running_james_stein(noisy: Floats) -> Floats:
+    """Return the mean of the first n values plus an n-th of the last one's distance from it, for each n."""
+    means = _running_average(noisy)
+    return np.asarray(means + (noisy - means) / np.arange(1, noisy.size + 1))
 
 
-def _average_left(sizes: NDArray[np.int64]) -> Floats:
-    """Return the part left of the variance of one value's noise: 1 / n."""
-    return 1.0 / sizes
-
-
-def _median_left(sizes: NDArray[np.int64]) -> Floats:
-    """Return the part left of Laplace noise with variance 2 b^2 by a median: b^2 / n times 1 + 2 sqrt(2 / pi)
-    / sqrt(n).
+def _median_left(sizes: Integers) -> Floats:
+    """Return what a median leaves of Laplace noise of variance 2 b^2: b^2 / n (1 + 2 sqrt(2 / pi) / sqrt(n)).
 
     The expansion of the order statistic's variance to its second term; never above the mean's, 2 b^2 / n,
     which it is for n = 1 and 2. Within 9 % of simulated groups of 1 to 30.
     """
-    left: Floats = np.minimum(1.0 + MEDIAN_EXCESS / np.sqrt(sizes), 2.0) / (2.0 * sizes)
-    return left
+    return np.asarray(np.minimum(1.0 + MEDIAN_EXCESS / np.sqrt(sizes), 2.0) / (2.0 * sizes))
 
 
-def _james_stein_left(sizes: NDArray[np.int64]) -> Floats:
-    """Return the part left where the last of n values has weight a + 1/n, the others a = (n - 1) / n^2."""
+def _james_stein_left(sizes: Integers) -> Floats:
+    """Return what is left where the last of n values has weight a + 1/n, the others a = (n - 1) / n^2."""
     others = (sizes - 1) / sizes**2
-    left: Floats = (sizes - 1) * others**2 + (others + 1.0 / sizes) ** 2
-    return left
+    return np.asarray((sizes - 1) * others**2 + (others + 1.0 / sizes) ** 2)
 
 
 SMOOTHERS: Mapping[str, Callable[[Floats], Floats]] = {
-    "average": running_average,
-    "median": running_median,
-    "james_stein": running_james_stein,
+    "average": _running_average,
+    "median": _running_median,
+    "james_stein": _running_james_stein,
 }
 """From a group's noisy values in the order of time to each one's estimate."""
 
-NOISE_LEFT: Mapping[str, Callable[[NDArray[np.int64]], Floats]] = {
-    "average": _average_left,
+NOISE_LEFT: Mapping[str, Callable[[Integers], Floats]] = {
+    "average": lambda sizes: 1.0 / sizes,
     "median": _median_left,
     "james_stein": _james_stein_left,
 }

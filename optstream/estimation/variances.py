@@ -8,76 +8,17 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation.estimate import UNKNOWN
-from optstream.estimation.lattice import known_enough, noise_of_columns, noise_through_lattice, parts_of
-from optstream.estimation.problem import LeastSquares, least_squares, targets_of
-from optstream.estimation.reconstruct import interpolation_matrix, seen_points
-from optstream.stream import AggregationTree, Feature, FeatureSums, Lattice, Measured
-
-# How noise goes through the reconciliation of a tree: two passes for its covariance, as for its values.
+from optstream.estimation.problem import (
+    LeastSquares,
+    interpolation_matrix,
+    least_squares,
+    seen_points,
+    targets_of,
+)
+from optstream.estimation.system import SAME, known_enough, noise_through
+from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
 
 Floats = NDArray[np.float64]
-
-
-def noise_through_tree(precision: Floats, noise: Floats, tree: AggregationTree) -> Floats:
-    """Return the covariance that independent noise at the nodes leaves in every node's estimate.
-
-    Problem: Cov[x] for x = S z, z = argmin_z sum_n (x_n - f_n)' P_n (x_n - f_n), where P_n f_n = m_n has
-    covariance `noise[n]`, independent between nodes. precision: P, (n_nodes, …, k, k), 0 where a node was not
-    measured (never a leaf); the dots are independent problems (steps, or none). nan where the noise is nan.
-
-    The passes are those of `reconcile_correlated`: upwards mu_n = L_n^-1 (m_n + G_n s_n), with s_n the sum of
-    the children's mu, G_n the inverse of their summed L^-1, and L_n = P_n + G_n; downwards x_c = mu_c + K_c d
-    with d = x_p - s_p and K_c = L_c^-1 G_p. A node's d depends on its own mu as d = E mu_c + r, r independent
-    of everything below c: E and Cov[r] are handed down. Time linear in nodes, k^3 each.
-    """
-    parents, inner = np.array(tree.parents), np.ones(len(tree.nodes), dtype=bool)
-    inner[tree.leaf_indices] = False
-    inverse, through = precision.copy(), np.zeros_like(precision)  # L^-1, and G, which is 0 at leaves
-    spread, sums = np.zeros_like(noise), np.zeros_like(noise)  # Cov[mu], and the sum of the children's
-    below = np.zeros_like(precision)
-    for level in reversed(tree.levels):
-        nodes = slice(level.start, level.stop)
-        mixed = level.start + np.flatnonzero(inner[nodes])
-        through[mixed] = _inverse(below[mixed])
-        inverse[nodes] = _inverse(precision[nodes] + through[nodes])
-        entering = noise[nodes] + _both(through[nodes], sums[nodes])
-        spread[nodes] = _both(inverse[nodes], entering)
-        if level.start:
-            np.add.at(below, parents[nodes], inverse[nodes])
-            np.add.at(sums, parents[nodes], spread[nodes])
-    found, one = spread.copy(), np.eye(noise.shape[-1])
-    kept, gain = np.zeros_like(inverse) + one, np.zeros_like(inverse)  # how x depends on its own mu, and K
-    rest = np.zeros_like(noise)  # Cov[r]
-    for level in tree.levels[1:]:
-        nodes = slice(level.start, level.stop)
-        up = parents[nodes]
-        own = _product(kept[up], inverse[up])
-        pulled = _product(own, through[up]) - one
-        gain[nodes] = _product(inverse[nodes], through[up])
-        kept[nodes] = one + _product(gain[nodes], pulled)
-        siblings = sums[up] - spread[nodes]
-        rest[nodes] = _both(own, noise[up]) + _both(pulled, siblings) + _both(gain[up], rest[up])
-        found[nodes] = _both(kept[nodes], spread[nodes]) + _both(gain[nodes], rest[nodes])
-    return found
-
-
-def _both(factor: Floats, covariance: Floats) -> Floats:
-    """Return F C F'."""
-    return _product(_product(factor, covariance), np.swapaxes(factor, -1, -2))
-
-
-def _product(one: Floats, other: Floats) -> Floats:
-    """Return the matrices' product; of single numbers at once, which a product of many 1 x 1 is slow at."""
-    return np.asarray(one * other if one.shape[-1] == 1 else one @ other)
-
-
-def _inverse(matrices: Floats) -> Floats:
-    """Return the inverses. Raises numpy's LinAlgError where there is none."""
-    if matrices.shape[-1] > 1:
-        return np.asarray(np.linalg.inv(matrices))
-    if not matrices.all():
-        raise np.linalg.LinAlgError("Singular matrix")
-    return np.asarray(1.0 / matrices)
 
 
 def noise_variances(
@@ -96,19 +37,14 @@ def noise_variances(
     noise = _variances(measured)
     problem = least_squares(measured, tree, features, weights)
     maps, pattern = target_maps(measured)
-    factors = problem.separated()
+    factors, n_steps = problem.separated(), problem.rows.shape[1]
+    if factors is None and len(problem.rows) > n_steps:
+        counted = replace(problem, weights=known_enough(problem.weights, tree))
+        precision, entering = _joint(counted, maps[pattern], noise)
+        return noise_through(precision[:, None], entering[:, None], tree)[:, 0]
     if factors is None:
-        if isinstance(tree, Lattice) and len(problem.rows) == problem.rows.shape[1]:
-            own = np.einsum("nsm,nm->ns", maps[pattern] ** 2, noise, optimize=True)
-            return reconciled_variances(problem.weights, own, tree)
-        if isinstance(tree, Lattice):
-            counted = known_enough(problem.weights, parts_of(tree))
-            problem = LeastSquares(problem.rows, problem.targets, counted)
-        precision, entering = _joint(problem, maps[pattern], noise)
-        if isinstance(tree, Lattice):
-            return noise_through_lattice(precision[:, None], entering[:, None], tree)[:, 0]
-        covariances = noise_through_tree(precision, entering, tree)
-        return np.asarray(np.diagonal(covariances, axis1=-2, axis2=-1)).copy()
+        own = np.einsum("nsm,nm->ns", maps[pattern] ** 2, noise, optimize=True)
+        return reconciled_variances(problem.weights, own, tree)
     by_node, by_query = factors
     weighted = by_query[:, None] * problem.rows
     time_maps = np.linalg.solve(problem.rows.T @ weighted, weighted.T) @ maps
@@ -123,10 +59,12 @@ def reconciled_variances(weights: Floats, own: Floats, tree: AggregationTree) ->
     for all nodes of a step where one is not known; for a lattice also where a weight is not that of the
     noise.
     """
-    if isinstance(tree, Lattice):
-        return noise_of_columns(weights, own, tree)
+    weights = known_enough(weights, tree)
     entering = weights**2 * np.where(weights > 0, own, 0.0)
-    return noise_through_tree(weights[..., None, None], entering[..., None, None], tree)[..., 0, 0]
+    same = all(np.allclose(part, part[:, :1], rtol=SAME, atol=0.0) for part in (weights, entering))
+    some = slice(1) if same else slice(None)
+    found = noise_through(weights[:, some, None, None], entering[:, some, None, None], tree)
+    return np.broadcast_to(found[..., 0], weights.shape).copy()
 
 
 def interpolated_variances(measured: Measured) -> Floats:

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.estimate import UNKNOWN
-from optstream.estimation.problem import least_squares
-from optstream.estimation.reconstruct import interpolation_matrix
+from optstream.estimation.problem import interpolation_matrix, least_squares
 from optstream.estimation.variances import known_variances, target_maps
 from optstream.history.blocks import Blocks
 from optstream.history.prior import TemporalPrior
@@ -27,9 +26,8 @@ Floats = NDArray[np.float64]
 EXPECTED, DEVIATION = 0.6, 0.5
 """Prior mean and standard deviation of c: by the medians alone it would be 1."""
 CLEAR = 3.0
-"""A node whose squared size is not so many times the variance of its noise tells nothing: noise that makes it
-look large makes it look restless, too.
-"""
+"""Least squared size over the variance of its noise: noise that makes a node look large makes it look
+restless, too."""
 ALIKE = 2.0
 """Surprises of neighbouring points are correlated: so many of them count for one."""
 
@@ -38,9 +36,9 @@ ALIKE = 2.0
 class _Alike:
     """Nodes that were measured at the same steps.
 
-    nodes: their numbers. missed: (3, n_steps), variances of the missed part by the shared part of K, its own
-    part and a variance of 1 at each step. contrasts: (n, n_measurements), of the measurements, about 0 for a
-    smooth series. moved: (3, n), their variances as those of `missed`.
+    missed: (3, n_steps), variances of the missed part by the shared part of K, its own part and a variance of
+    1 at each step. contrasts: (n, n_measurements), about 0 for a smooth series. moved: (3, n), their
+    variances likewise.
     """
 
     nodes: NDArray[np.intp]
@@ -123,13 +121,10 @@ def _groups(
 def _contrasts(
     seen_by: Floats, positions: NDArray[np.int64], points: NDArray[np.intp], sums: NDArray[np.intp]
 ) -> Floats:
-    """Return, as weights of the measurements, each point less the line through the other points, and each sum
-    less the sum of the line through all.
-    """
+    """Return, as weights of measurements, points less the line through the others, sums less the line's."""
     n_measurements, n_steps = seen_by.shape
-    found = np.zeros((0, n_measurements))
     if points.size < 2:
-        return found
+        return np.zeros((0, n_measurements))
     rows = []
     for number, point in enumerate(points):
         near = np.r_[points[max(number - 1, 0) : number], points[number + 1 : number + 2]]

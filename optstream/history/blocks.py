@@ -18,10 +18,10 @@ Gate = Literal["always", "kind", "event"]
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Linear functions of a series: `weight` times the sum over `lengths` steps from `clock` on.
+    """Linear functions of a series: `weight` times the sum over `lengths` steps from `clock` on, (n,) each.
 
-    All (n,). kinds: of the day that a block lies in. events: a number for each stretch of event days, 0
-    outside of them. Blocks that differ in the gate of a component do not share it.
+    kinds: of the day that a block lies in. events: a number for each stretch of event days, 0 outside of
+    them. Blocks that differ in the gate of a component do not share it.
     """
 
     clock: NDArray[np.int64]
@@ -62,9 +62,9 @@ class Blocks:
 class LagTables:
     """The position of each pair of blocks in a table of lags: a kernel is computed once for each lag.
 
-    days: the lags of the table, in days. Blocks of `a` and of `b` steps at lag k have covariance
-    sum_(i<a, j<b) kernel(k + i - j), a convolution of the table. groups: for each pair of lengths the rows
-    and columns that have them, and their places in the table. worths: of each pair, 0 where a gate is shut.
+    Blocks of `a` and of `b` steps at lag k have covariance sum_(i<a, j<b) kernel(k + i - j), a convolution of
+    the table. groups: for each pair of lengths the rows and columns that have them, and their places in the
+    table. pair_weights: 0 where a gate is shut.
     """
 
     days: Floats
@@ -94,11 +94,6 @@ class LagTables:
             same = (rows.events[:, None] == columns.events[None, :]) & (rows.events[:, None] > 0)
             pair_weights["event"] = weight * same
         return cls(np.arange(least, most + 1) / steps_per_day, tuple(groups), pair_weights)
-
-    @property
-    def open_gates(self) -> tuple[Gate, ...]:
-        """Return the gates that some pair passes."""
-        return tuple(self.pair_weights)
 
     def gathered(self, kernel: Floats, gate: Gate) -> Floats:
         """Return the covariance of each pair under a kernel that is given for `days`, (n_rows, n_columns)."""
@@ -139,10 +134,9 @@ NOTHING = np.zeros(0, dtype=np.int64)
 class BlockHistory:
     """Noisy sums of several series over the same blocks, rising in time.
 
-    starts: (n,), running index of each block's first step. lengths: (n,), steps. scales: (n,), of Laplace
-    noise of each block's variance, in units. sums: (n_series, n), in units, whole numbers. groups: (n,), the
-    start of the first block of the group with which a block shares joint noise, group_sizes: (n,), its
-    blocks; left out where all noise is Laplace noise.
+    starts, lengths: (n,), running steps. scales: (n,), of Laplace noise of each block's variance, in units.
+    sums: (n_series, n), whole numbers in units. groups: (n,), the start of the first block with which a block
+    shares joint noise, group_sizes: (n,), its blocks; left out where all noise is Laplace noise.
     """
 
     starts: NDArray[np.int64]
@@ -160,8 +154,7 @@ class BlockHistory:
     @classmethod
     def empty(cls, n_series: int) -> "BlockHistory":
         """Return the history of a stream that begins."""
-        nothing = np.zeros(0, dtype=np.int64)
-        return cls(nothing, nothing, np.zeros(0), np.zeros((n_series, 0), dtype=np.int32))
+        return cls(NOTHING, NOTHING, np.zeros(0), np.zeros((n_series, 0), dtype=np.int32))
 
     @classmethod
     def of(cls, measured: Measured) -> "BlockHistory":
@@ -173,12 +166,15 @@ class BlockHistory:
         edges = np.array(blocks, dtype=np.int64).reshape(-1, 2)
         # one variance for all blocks, or one each with joint noise; all series have the same
         noise = np.sqrt(answers.variances[0][0] / 2.0)
+        starts = edges[:, 0] + measured.first_step
+        sizes = np.array((measured.choices or {}).get("group_sizes", ()), dtype=np.int64)
         return cls(
-            edges[:, 0] + measured.first_step,
+            starts,
             edges[:, 1] - edges[:, 0],
             np.array(np.broadcast_to(noise, len(edges)), dtype=np.float64),
             _in_few_bits(answers.values[0]).reshape(len(measured.points), len(edges)),
-            *_groups(measured, edges[:, 0] + measured.first_step),
+            np.repeat(starts[np.cumsum(sizes) - sizes], sizes),
+            np.repeat(sizes, sizes),
         )
 
     @classmethod
@@ -212,11 +208,9 @@ class BlockHistory:
         """Return both histories, in the order of time."""
         if not self.n_blocks:
             return other
-        starts = np.concatenate([self.starts, other.starts])
-        order = np.argsort(starts, kind="stable")
-        rows = zip(self._rows, other._rows, strict=True)
-        sums = np.concatenate([self.sums, other.sums], axis=1)
-        return _of_rows([np.concatenate(both)[order] for both in rows], sums[:, order])
+        pairs = zip(self._fields, other._fields, strict=True)
+        found = BlockHistory(*(np.concatenate(pair, axis=-1) for pair in pairs))
+        return found.chosen(np.argsort(found.starts, kind="stable"))
 
     def completed(self, measured: Iterable[Measured]) -> "BlockHistory":
         """Return the history with the blocks of these periods, where they are not there already."""
@@ -238,12 +232,11 @@ class BlockHistory:
 
     def chosen(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> "BlockHistory":
         """Return some of the blocks, (n,): whether each is one of them, or their places in order."""
-        return _of_rows([row[which] for row in self._rows], self.sums[:, which])
+        return BlockHistory(*(field[..., which] for field in self._fields))
 
     @property
-    def _rows(self) -> tuple[NDArray[Any], ...]:
-        """What is known of each block, but for its sums."""
-        return self.starts, self.lengths, self.scales, self.groups, self.group_sizes
+    def _fields(self) -> tuple[NDArray[Any], ...]:
+        return self.starts, self.lengths, self.scales, self.sums, self.groups, self.group_sizes
 
     @property
     def n_blocks(self) -> int:
@@ -280,15 +273,3 @@ def n_series_of(history: Mapping[str, Any]) -> int:
     """Return of how many series the history in a document is."""
     sums = history["sums"]
     return int(sums["rows"]) if isinstance(sums, Mapping) else len(sums)
-
-
-def _of_rows(rows: Sequence[NDArray[Any]], sums: NDArray[Any]) -> BlockHistory:
-    starts, lengths, scales, groups, group_sizes = rows
-    return BlockHistory(starts, lengths, scales, sums, groups, group_sizes)
-
-
-def _groups(measured: Measured, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first step and the size of each block's group; nothing of Laplace noise."""
-    sizes = np.array((measured.choices or {}).get("group_sizes", ()), dtype=np.int64)
-    firsts = np.cumsum(sizes) - sizes
-    return np.repeat(starts[firsts], sizes), np.repeat(sizes, sizes)

@@ -13,7 +13,7 @@ from optstream.estimation.least_squares import consistent, project
 from optstream.estimation.problem import LeastSquares
 from optstream.estimation.replicates import keys_of, normals
 from optstream.history.blocks import BlockHistory, Blocks
-from optstream.history.draws import own_draws
+from optstream.history.draws import prior_draws
 from optstream.history.filter import (
     SAME,
     SCALE_DEVIATION,
@@ -40,62 +40,43 @@ GRID_POINTS = 80
 LEAST_RATIO, LARGEST_RATIO = 1e-3, 1e3
 """Ratios of a node's size to the mean of its siblings in the mixture, in addition to 0."""
 WIDTH = 0.1
-"""Standard deviation of what an atom stands for, relative to it: half the way to its neighbours."""
+"""Standard deviation of an atom's sizes, relative to it: half the way to its neighbours."""
 ROUNDS = 300
 BELIEF = 2.0
 """Weight, in nodes, of the prior that all ratios of the grid are equally likely."""
 FINE = 20.0
-"""Cells for each standard error, and for each factor e of a typical size: nodes that fall in one are one."""
+"""Cells for each standard error, and each factor e of a typical size: nodes in one cell are one."""
 
 
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """A distribution of a node's size relative to the mean of its siblings.
+def sizes_by_mixture(observed: Floats, variances: Floats, typical: Floats) -> tuple[Floats, Floats]:
+    """Return posterior means, at least 0, and variances of sizes under the ratios that make them most likely.
 
-    atoms: (n_atoms,), ratios; each stands for normal ones around it, as wide as the grid is fine. weights:
-    (n_atoms,), their probabilities.
+    Maximum likelihood without a form, on a grid, by EM, joined with a few nodes' weight of an even
+    distribution, so that a level of few nodes does not fit its own noise. observed, variances: (n,), noisy
+    sizes, and of their noise. typical: (n,), the mean of each node's siblings, itself included, by its
+    parent.
+
+    Source: Kiefer and Wolfowitz 1956; Jiang and Zhang 2009, "General maximum likelihood empirical Bayes
+    estimation of normal means".
     """
-
-    atoms: Floats
-    weights: Floats
-
-    @classmethod
-    def learned(cls, observed: Floats, variances: Floats, typical: Floats) -> "Mixture":
-        """Return the distribution of ratios under which the observations are most likely.
-
-        Maximum likelihood without a form, on a grid, by EM; joined with a few nodes' weight of a distribution
-        that is even on the logarithm, so that a level of few nodes does not fit its own noise. Busy and empty
-        nodes are separate atoms: an empty one's observation is taken for noise, a busy one's is not.
-
-        observed, variances: (n,), noisy sizes in any unit, and of their noise, above 0. typical: (n,), above
-        0: the mean of each node's siblings, itself included, by its parent.
-
-        Source: Kiefer and Wolfowitz 1956; Jiang and Zhang 2009, "General maximum likelihood empirical Bayes
-        estimation of normal means".
-        """
-        atoms = np.concatenate([[0.0], np.geomspace(LEAST_RATIO, LARGEST_RATIO, GRID_POINTS)])
-        deviation = np.sqrt(variances)
-        cells = np.rint(FINE * np.stack([observed / deviation, np.log(typical / deviation)], axis=1))
-        cells, counts = np.unique(cells, axis=0, return_counts=True)
-        likely = _likelihood(cells[:, 0] / FINE, np.exp(cells[:, 1] / FINE), atoms)
-        weights = np.full(atoms.size, 1.0 / atoms.size)
-        for _ in range(ROUNDS):
-            shares = likely * weights
-            weights = (counts / shares.sum(axis=1)) @ shares + BELIEF / atoms.size
-            weights /= weights.sum()
-        return cls(atoms, weights)
-
-    def posterior(self, observed: Floats, variances: Floats, typical: Floats) -> tuple[Floats, Floats]:
-        """Return posterior means, at least 0, and variances of sizes, with the arguments of `learned`."""
-        deviation = np.sqrt(variances)
-        seen, unit = (observed / deviation)[:, None], (typical / deviation)[:, None]
-        shares = _likelihood(seen[:, 0], unit[:, 0], self.atoms) * self.weights
-        shares /= shares.sum(axis=1, keepdims=True)
-        wide = (WIDTH * unit * self.atoms) ** 2
-        own = (unit * self.atoms + wide * seen) / (1.0 + wide)
-        means = (shares * own).sum(axis=1)
-        spread = (shares * ((own - means[:, None]) ** 2 + wide / (1.0 + wide))).sum(axis=1)
-        return np.maximum(means, 0.0) * deviation, spread * variances
+    atoms = np.concatenate([[0.0], np.geomspace(LEAST_RATIO, LARGEST_RATIO, GRID_POINTS)])
+    deviation = np.sqrt(variances)
+    cells = np.rint(FINE * np.stack([observed / deviation, np.log(typical / deviation)], axis=1))
+    cells, counts = np.unique(cells, axis=0, return_counts=True)
+    likely = _likelihood(cells[:, 0] / FINE, np.exp(cells[:, 1] / FINE), atoms)
+    weights = np.full(atoms.size, 1.0 / atoms.size)
+    for _ in range(ROUNDS):
+        shares = likely * weights
+        weights = (counts / shares.sum(axis=1)) @ shares + BELIEF / atoms.size
+        weights /= weights.sum()
+    seen, unit = (observed / deviation)[:, None], (typical / deviation)[:, None]
+    shares = _likelihood(seen[:, 0], unit[:, 0], atoms) * weights
+    shares /= shares.sum(axis=1, keepdims=True)
+    wide = (WIDTH * unit * atoms) ** 2
+    own = (unit * atoms + wide * seen) / (1.0 + wide)
+    means = (shares * own).sum(axis=1)
+    spread = (shares * ((own - means[:, None]) ** 2 + wide / (1.0 + wide))).sum(axis=1)
+    return np.maximum(means, 0.0) * deviation, spread * variances
 
 
 def _likelihood(observed: Floats, typical: Floats, atoms: Floats) -> Floats:
@@ -118,10 +99,9 @@ def joined_sizes(
 ) -> tuple[Floats, Floats, Floats]:
     """Return leaves' sizes joined with those of the nodes above: sizes, variances and u, (n_leaves,) each.
 
-    Hundreds of small sizes would add up to the noise of all, on every day alike, where a city is known by its
-    own blocks. By least squares: with D the sum of siblings' variances d, and v that of their parent's mean
-    by all else, their sum takes D / (D + v) of its deficit, each leaf in proportion to d. Their covariance is
-    then diag(d) - u u', u = d / sqrt(D + v).
+    By least squares: with D the sum of siblings' variances d, and v that of their parent's mean by all else,
+    their sum takes D / (D + v) of its deficit, each leaf in proportion to d. Their covariance is then diag(d)
+    - u u', u = d / sqrt(D + v).
     """
     total, spread = (
         np.asarray(np.bincount(parents, one, len(means)), float) for one in (sizes, size_variances)
@@ -167,18 +147,17 @@ def _by_all_else(
 STRENGTHS = np.geomspace(0.25, 16.0, 13)
 """Of leaves' own parts, relative to those of their parents, that are tried."""
 STRENGTH_DEVIATION = 1.0
-"""Standard deviation of the logarithm of that, around 0."""
+"""Of the logarithm of that, around 0."""
 LEAST_SHAPE = 0.05
 """Least part of a parent's mean at a step, so that no step's leaves are all known to be 0."""
 
 
 @dataclass(frozen=True, eq=False)
 class LeafBlocks:
-    """Noisy sums of the leaves over the same blocks.
+    """Noisy sums of the leaves over the same blocks, (n_leaves, n_blocks), each of variance `noise`.
 
-    starts, lengths: (n_blocks,), running steps, and steps. sums: (n_leaves, n_blocks). noise: the variance of
-    each. parents: (n_leaves,), rows of the parents' series. above: the tree of these series. mean_variances:
-    (n_parents,), variances of the parents' mean values.
+    parents: (n_leaves,), rows of the parents' series. above: the tree of these series, with the variances of
+    their mean values.
     """
 
     starts: Integers
@@ -194,9 +173,8 @@ class LeafBlocks:
 class Family:
     """Leaves of one parent, in the eigenbasis of their blocks' own parts.
 
-    leaves: (m,), their rows. blocks: weighted by the parent's shape. spectrum: (n_blocks,), variances of the
-    modes. basis: (n_blocks, n_blocks). residuals: (m, n_blocks), the sums less the sizes' part. across:
-    (n_steps, n_blocks), covariance of the target steps with each mode.
+    spectrum: (n_blocks,), variances of the modes. residuals: (m, n_blocks), the sums less the sizes' part.
+    across: (n_steps, n_blocks), covariance of the target steps with each mode.
     """
 
     leaves: Integers
@@ -211,13 +189,10 @@ class Family:
 class LeafEstimate:
     """The leaves, estimated from blocks and parents.
 
-    means: (n_leaves, n_steps), at least 0. variances: the same shape, of the leaves' expected values, widened
-    by `factor`, without the variation of counts around them. sizes: (n_leaves,), mean values, with
-    `size_variances`. joined: (n_leaves,), u of `joined_sizes`: sizes of siblings have the covariance -u u'.
-    measured: (n_leaves,), variances of sizes by each leaf's own blocks alone. noise: (n_leaves,), the
-    variance of each block, variation of counts included. factor: by how much measurements show the model's
-    variances, counts included, to be short. strength: of the leaves' own parts, relative to their parents'.
-    shape: (n_parents, n_steps), the parents' series over their means.
+    means, variances: (n_leaves, n_steps), of the leaves' expected values. sizes: (n_leaves,), mean values.
+    joined: u of `joined_sizes`. measured: variances of sizes by each leaf's own blocks alone. noise: of each
+    block, variation of counts included. factor: by how much the model's variances fall short. strength: of
+    the leaves' own parts. shape: (n_parents, n_steps), the parents' series over their means.
     """
 
     blocks: LeafBlocks
@@ -248,13 +223,10 @@ def estimate_leaves(
     """Estimate the leaves at the target steps from their blocks and their parents' posterior means.
 
     A leaf is s_i q_p(t) (1 + a g_i(t)): q_p its parent's series over its mean; s_i its size, by least squares
-    of its blocks on q_p, `Mixture` and `joined_sizes`; g_i its own part, with the prior's own components but
-    for the size, and a their strength, the most likely one for all leaves. So a leaf hidden by noise is
-    small, and a busy one has days of its own. But for sizes parents are taken as known: they are measured far
-    better than leaves, or the leaves would be part of their tree's posterior. Time n_blocks^3 for each parent
-    and leaves times n_blocks^2.
-
-    parents: (n_parents, n_all), posterior means from running step `first` on, over all blocks and `targets`.
+    of its blocks on q_p, `sizes_by_mixture` and `joined_sizes`; g_i its own part, with the prior's own
+    components but for the size, and a their strength, the most likely one for all leaves. But for sizes
+    parents are taken as known: they are measured far better than leaves. Time n_blocks^3 for each parent and
+    leaves times n_blocks^2. parents: (n_parents, n_all), posterior means from running step `first` on.
     """
     means = np.maximum(parents.mean(axis=1), 1e-12)
     shape, own = np.maximum(parents / means[:, None], LEAST_SHAPE), blocks.parents
@@ -264,7 +236,7 @@ def estimate_leaves(
     info = (cover**2).sum(axis=1)
     observed, spread = (blocks.sums * cover[own]).sum(axis=1) / info[own], blocks.noise / info[own]
     typical = (means / np.maximum(np.bincount(own, minlength=len(means)), 1))[own]
-    alone = Mixture.learned(observed, spread, typical).posterior(observed, spread, typical)
+    alone = sizes_by_mixture(observed, spread, typical)
     sizes, size_variances, joined = joined_sizes(*alone, own, blocks.above, means, blocks.mean_variances)
     left = blocks.sums - sizes[:, None] * cover[own]
     noise = blocks.noise + sizes * cover.mean(axis=1)[own]
@@ -322,7 +294,7 @@ def _strength(families: list[Family], sizes: Floats, noise: Floats) -> float:
 
 
 NOT_MEASURED = 1e12
-"""Times the variance by all else: that of a node that was not measured, so that no other digit moves."""
+"""Times the variance by all else: that of a node that was not measured."""
 SURE = 1e-9
 """Of the noise's variance: the least variance of a size."""
 LEAST_SIZE, LEAST_SHARE = 1e-6, 1e-4
@@ -338,10 +310,9 @@ def seen_counts(
 ) -> tuple[Seen, Floats, Floats, Floats] | None:
     """Return `seen_tree` of a tree of counts, the leaves' sizes, and variances of all nodes' sizes, or None.
 
-    A leaf's prior mean is its size, and the noise of a block includes the variation of counts: a variance
-    that grows with the mean. Nodes that share leaves share that too; here it is taken as independent. The
-    last variances are of each node by itself, without the nodes below it (`NOT_MEASURED` times as much where
-    it was not measured).
+    A leaf's prior mean is its size, and the noise of a block includes the variation of counts, taken as
+    independent at each node: a variance that grows with the mean. The last variances are of each node by
+    itself, without the nodes below it.
     """
     known = seen_tree(histories, tree, days, scale, events)
     if known is None:
@@ -363,12 +334,11 @@ def seen_counts(
 def node_sizes(
     tree: AggregationTree, observed: Floats, variances: Floats, scale: float | None
 ) -> tuple[Floats, Floats]:
-    """Return the leaves' sizes, above 0, and the variances of all nodes' sizes, from noisy means of all
-    nodes.
+    """Return the leaves' sizes, above 0, and the variances of all nodes' sizes, from noisy means of nodes.
 
-    Each leaf's size relative to the mean of its siblings, by their parent, comes from one `Mixture` for its
-    level; then leaves and inner nodes are joined by least squares. variances: (n_nodes,), of the noise; inf
-    where a node was not measured. scale: the public size of a typical leaf.
+    Each leaf's size relative to the mean of its siblings comes from one mixture for its level; then leaves
+    and inner nodes are joined by least squares. variances: (n_nodes,), of the noise; inf where a node was not
+    measured.
     """
     leaves, parents = tree.leaf_indices, np.array(tree.parents)
     if len(tree.nodes) == 1:
@@ -380,8 +350,9 @@ def node_sizes(
     depths = tree.depths[leaves]
     for depth in np.unique(depths):
         at = depths == depth
-        given = observed[leaves[at]], variances[leaves[at]], typical[at]
-        sizes[at], size_variances[at] = Mixture.learned(*given).posterior(*given)
+        sizes[at], size_variances[at] = sizes_by_mixture(
+            observed[leaves[at]], variances[leaves[at]], typical[at]
+        )
     size_variances = np.maximum(size_variances, SURE * variances[leaves])
     measured[leaves], precision[leaves] = sizes, 1.0 / size_variances
     found = _joined(tree, measured, precision)[leaves]
@@ -416,7 +387,7 @@ def _typical(tree: AggregationTree, means: Floats, precision: Floats, scale: flo
 # The variation of counts around their expectations, by their own measurements.
 
 LEAST_EXPECTED = 1e-9
-"""Counts: an expectation of a leaf below it is taken for this."""
+"""Counts: least expectation of a leaf."""
 MOST_TOLD = 1.0 - 1e-12
 """Nothing is known to the last digit: errors are divided by the residual variance."""
 
@@ -425,13 +396,11 @@ MOST_TOLD = 1.0 - 1e-12
 class Variation:
     """The variation of counts, by the blocks that hold them.
 
-    moved: (n_nodes, n_steps), estimated counts less their expectation; it adds up. known: the same shape, the
-    known part of a count's variation, from 0 to below 1. known_expected: the same shape, the part by which an
-    expectation is less uncertain for it; 0 in blocks of some steps, of whose differences the block says
-    nothing. noise: (n_nodes,), variances of the noise; inf where a node was not measured. counted:
-    (n_leaves, n_blocks), variances of leaves' counts over blocks. cover: (n_steps, n_blocks), whether a step
-    lies in a block. parts: (n_leaves, n_steps), the expected part of a leaf's counts in its block at a step;
-    0 where no block covers it.
+    moved: (n_nodes, n_steps), estimated counts less their expectation; it adds up. known: the known part of a
+    count's variation, below 1. known_expected: the part by which an expectation is less uncertain for it; 0
+    in blocks of some steps. noise: (n_nodes,), inf where not measured. counted: (n_leaves, n_blocks),
+    variances of leaves' counts. cover: (n_steps, n_blocks), whether a step lies in a block. parts: (n_leaves,
+    n_steps), a step's expected part of its block.
     """
 
     moved: Floats
@@ -494,21 +463,18 @@ BELIEVED, HELD_BELIEF = 1.1, 10.0
 """The prior factor, and its weight in surprises."""
 HELD_GRID_POINTS = 60
 NORMAL_PARTS = np.linspace(0.005, 0.995, 34)
-"""Of a variance, the rest that of Laplace noise: where the bands of the sum of both are worked out."""
+"""Of a variance, the rest that of Laplace noise: where bands of the sum of both are computed."""
 HALVINGS = 40
 
 
 def level_factors(posterior: TreePosterior) -> Floats:
-    """Return for each node the factor of its level's variances under which bands have their coverage,
-    (n_nodes,).
+    """Return for each node the factor of its level's variances under which bands have their coverage.
 
-    Between `LEAST_FACTOR` and `LARGEST_FACTOR`; 1 at a level that was not measured. A band around the
-    prediction by all other blocks should hold a measured value as often as its level. The factor is the one
-    under which the mean coverage over `SHARES` is right, each value weighted by the share of its variance
-    that is not noise, joined with a prior. A measured value errs by Laplace noise and by a normal part, the
-    variation of counts and all joint noise: the more of it is Laplace noise, the more lies near 0, which
-    normal bands would take for a smaller variance. By coverage and not by mean squares: a few wild days widen
-    no others.
+    A band around the prediction by all other blocks should hold a measured value as often as its level: the
+    factor is the one under which the mean coverage over `SHARES` is right, each value weighted by the share
+    of its variance that is not noise, joined with a prior; 1 at a level that was not measured. A value errs
+    by Laplace noise and by a normal part, the variation of counts and all joint noise: the more of it is
+    Laplace noise, the more lies near 0. By coverage and not by mean squares: a few wild days widen no others.
     """
     seen = posterior.seen
     surprise, spread = left_out(posterior, EXACT_LATEST)
@@ -529,12 +495,7 @@ def level_factors(posterior: TreePosterior) -> Floats:
 
 
 def _level_factor(surprise: Floats, noise: Floats, counted: Floats, model_variance: Floats) -> float:
-    """Return the factor of one level, as `level_factors`.
-
-    surprise: (n_nodes, n), distances of measured values from their predictions. noise: (n_nodes, 1),
-    variances of the noise. counted: (n_nodes, 1), the normal part of it. model_variance: (n_nodes, n), a
-    value's variance less the noise.
-    """
+    """Return the factor of one level; `counted` is the normal part of the noise."""
     logs = np.linspace(np.log(LEAST_FACTOR), np.log(LARGEST_FACTOR), HELD_GRID_POINTS)
     shares = model_variance / (noise + model_variance)
     weight, usual = float(shares.sum()), model_variance.mean(axis=1, keepdims=True)
@@ -587,11 +548,11 @@ LEAST_VARIANCE = 1e-9
 class CountsFit:
     """Every node's expected counts, before they add up.
 
-    means: (n_nodes, n_steps), expected counts, plus their estimated variation. variances: the same shape, of
-    the expectations. given: the same shape, the variances by which nodes give way to each other.
-    count_variances: the same shape, residual variance of a count whose expectation is 1. n_normal: how many
-    nodes, the first ones, have a normal posterior, which may lie below 0. draws: makes n draws of the errors,
-    (n, n_nodes, n_steps); None where leaves were not measured.
+    means: (n_nodes, n_steps), expected counts, plus their estimated variation. variances: of the
+    expectations. given: those by which nodes give way to each other. count_variances: residual variance of a
+    count whose expectation is 1. n_normal: how many nodes, the first ones, have a normal posterior, which may
+    lie below 0. draws: makes n draws of the errors, (n, n_nodes, n_steps); None where leaves were not
+    measured.
     """
 
     means: Floats
@@ -627,10 +588,10 @@ def fit_counts(
 ) -> CountsFit:
     """Estimate every node's counts at these running steps from the blocks of all measured levels.
 
-    Levels that share their blocks have one posterior, with sizes of `seen_counts`, widened level by level
+    Levels that share their blocks have one posterior (`shared_fit`), widened level by level
     (`level_factors`). The level `small`, the deepest where its blocks are its own, is `estimate_leaves` of
-    it. `count_variation` adds a count's own measurement. Where nothing was measured, `scale`, the public size
-    of a typical leaf, or 0 with `UNKNOWN` variance.
+    it. `count_variation` adds a count's own measurement. Where nothing was measured, `scale`, or 0, with
+    `UNKNOWN` variance.
     """
     shared = shared_fit(belief, histories, tree, small, steps, scale)
     if shared is None:
@@ -677,9 +638,8 @@ def fit_counts(
 class SharedFit:
     """The posterior of the levels that share blocks.
 
-    tree: of these levels. measured: their measurements, at the blocks that all share. of_nodes: (n_nodes, 1),
-    sizes. factors: (n_nodes,), of the posterior's variances, after its own factor. excess_variances:
-    (n_nodes, 1), variances of sizes beyond the posterior. own_size_variances: (n_nodes,), variances of each
+    of_nodes: (n_nodes, 1), sizes. factors: (n_nodes,), of the posterior's variances, after its own factor.
+    excess_variances: (n_nodes, 1), of sizes beyond the posterior. own_size_variances: (n_nodes,), of each
     node's size without the nodes below it.
     """
 
@@ -702,11 +662,7 @@ class SharedFit:
         return np.maximum(1.0 + varied.moved / np.maximum(expected, LEAST_SHAPE * self.of_nodes), 0.0)
 
     def excess_variances_with(self, leaves: LeafEstimate) -> Floats:
-        """Return `excess_variances` joined with the sizes of small leaves below each node, (n_nodes, 1).
-
-        A node's published value is nearly the sum of its leaves, where these are known better. By the leaves'
-        own blocks alone: their siblings would add more, but the same for all.
-        """
+        """Return `excess_variances` joined with what small leaves' own blocks show, (n_nodes, 1)."""
         of_leaves = leaves.factor * leaves.measured
         measured = np.bincount(leaves.blocks.parents, of_leaves, len(self.excess_variances))
         measured = np.where(measured > 0.0, measured, np.inf)[self.tree.leaf_indices, None]
@@ -716,9 +672,7 @@ class SharedFit:
     def leaf_blocks(
         self, tree: AggregationTree, small: int, history: BlockHistory, steps: range
     ) -> tuple[LeafBlocks, Floats, int] | None:
-        """Return the blocks of leaves of `small` with the noise of the latest, and their parents' counts from
-        a step on, or None.
-        """
+        """Return small leaves' blocks of the latest noise, and their parents' counts from a step on."""
         history = history.chosen(np.abs(history.scales / history.scales[-1:] - 1.0) < SAME)
         if not history.n_blocks:
             return None
@@ -774,8 +728,8 @@ def _draws(
 ) -> Floats:
     """Return draws of the errors of `fit_counts`, (n, n_nodes, n_steps).
 
-    Of each node by its own fit: a level has a factor of its own, so errors of nodes are not quite the sums of
-    their leaves'.
+    Each node by its own fit: a level has a factor of its own, so errors of nodes are not quite their leaves'
+    sums.
     """
     of_prior, of_rest = shared.found.draws(n, step_blocks(steps, shared.days, shared.events))
     of_nodes = np.stack([shared.tree.add_up(one) for one in of_prior + of_rest])
@@ -842,9 +796,10 @@ def _leaf_draws(
         noise = np.sqrt(variance) * normals(
             LEAF_NOISE, replicates[:, :, None], keys[at][:, None], leaves.blocks.starts
         )
-        drawn = scale * own_draws(own_prior, keys[at], one.blocks, n) + noise
+        drawn = scale * prior_draws(own_prior, keys[at], one.blocks, n) + noise
         answer = scale**2 / (scale**2 * one.spectrum + variance)
-        own = scale * own_draws(own_prior, keys[at], asked, n) - (answer * (drawn @ one.basis)) @ one.across.T
+        bent = (answer * (drawn @ one.basis)) @ one.across.T
+        own = scale * prior_draws(own_prior, keys[at], asked, n) - bent
         found[:, at] = (of_sizes[:, :, None] + own) * leaves.shape[parent]
     return float(np.sqrt(leaves.factor)) * found
 
@@ -862,7 +817,7 @@ LARGE, KNOWN = 30.0, 0.8
 """A count that is nearly normal; the part of its variance below which its measurement makes it so."""
 LEAST_GAMMA_SHAPE = 0.2
 """Of a squared expectation to its variance: a gamma of less has its mass at 0, so that the less was known of
-a count, the narrower its band would be, down to 0 alone."""
+a count, the narrower its band would be."""
 
 
 def count_bands(means: Floats, variances: Floats, count_variance: float | Floats) -> tuple[Floats, Floats]:
@@ -886,10 +841,7 @@ def count_bands(means: Floats, variances: Floats, count_variance: float | Floats
 
 
 def _above_zero(means: Floats, variances: Floats) -> tuple[Floats, Floats]:
-    """Return mean and variance of a normal distribution, given that it is not below 0; shapes are broadcast.
-
-    An expectation whose estimate is 0 or less need not be 0: of a standard deviation of 50 it may well be 40.
-    """
+    """Return mean and variance of normal distributions, given that they are not below 0."""
     deviation = np.sqrt(variances)
     at = np.maximum(means / deviation, -FAR_BELOW)
     # the density over the share above 0; far below 0 nearly -at
@@ -913,9 +865,8 @@ def published_counts(
 ) -> Estimate:
     """Return the counts that add up and respect the bound, nearest to each node's estimate, with bands.
 
-    The plain bounded program ("joint" in `make_consistent`): leaves are posterior means and not below 0
-    before it, so their sums inform their parents. Standard errors and bands are of the counts themselves: the
-    error of their expectation, and their variation around it.
+    The plain bounded program ("joint" in `make_consistent`). Standard errors and bands are of the counts
+    themselves: the error of their expectation, and their variation around it.
     """
     merged = measured.seen_as(fit.means, fit.given)
     found = consistent(merged, tree, [], "variance", lower_bound, "joint")

@@ -42,10 +42,11 @@ MOST_GROUPS = 40
 def columns_of(
     covariates: Sequence[Covariate], tree: AggregationTree, sizes: Floats, blocks: Blocks, steps_per_day: int
 ) -> tuple[Floats, NDArray[np.int64]]:
-    """Return the effect of one unit of each coefficient on every node, (n_columns, n_nodes, n_blocks).
+    """Return the effect of one unit of each coefficient on every node, (n_columns, n_nodes, n_blocks), and
+    groups.
 
-    And the columns' groups, (n_columns,), rising: columns of one number are of one strength. A day before or
-    after all values counts as their mean.
+    Columns of one group, (n_columns,), rising, are of one strength. A day before or after all values counts
+    as their mean.
     """
     found, groups = [np.zeros((0, len(sizes), blocks.clock.size))], [-1]
     for one in covariates:
@@ -67,9 +68,7 @@ def columns_of(
 
 
 def _functions(values: Floats) -> tuple[Floats, Floats]:
-    """Return functions of the covariate, (n_functions, n_leaves, n_days): of the common response, and of
-    groups' own; each with mean 0 over the days, and 0 where it does not apply.
-    """
+    """Return functions of the covariate, (n_functions, n_leaves, n_days), of mean 0: all leaves', groups'."""
     applies = np.asarray(np.isfinite(values).any(axis=1))
     shown = applies[:, None]
     if not applies.any():
@@ -119,10 +118,7 @@ def _at_blocks(
 
 
 def _groups(tree: AggregationTree, level: int | None) -> Floats:
-    """Return the leaves below each node of the level with responses of its own, (n_groups, n_leaves).
-
-    There are none where every level has one node or too many.
-    """
+    """Return the leaves below each node with a response of its own, (n_groups, n_leaves), maybe none."""
     if level is None:
         few = [number for number, nodes in enumerate(tree.levels) if 1 < len(nodes) <= MOST_GROUPS]
         level = few[-1] if few else None
@@ -144,14 +140,9 @@ MOST_STEPS = 512
 
 @dataclass(frozen=True, eq=False)
 class CovariateEffect:
-    """The posterior of the covariates' coefficients.
-
-    without: the posterior that knows no covariate. columns: (n_columns, n_nodes, n), of its blocks, strengths
-    included. strengths, coefficients: (n_columns,). covariance: of the coefficients.
-    """
+    """The posterior of the coefficients; `without` knows no covariate, `columns` are of its blocks."""
 
     covariates: tuple[Covariate, ...]
-    steps_per_day: int
     without: TreePosterior
     columns: Floats
     strengths: Floats
@@ -170,10 +161,7 @@ class CovariateEffect:
         return np.concatenate([self._expected(one) for one in parts], axis=1)
 
     def variances(self, steps: Blocks, times: Floats | None = None) -> Floats:
-        """Return what not knowing the coefficients adds to the variance of every node, (n_nodes, n_steps).
-
-        With `times`, (n_sums, n_steps), to that of sums over the steps.
-        """
+        """Return what unknown coefficients add to the variances of nodes, or of sums with weights `times`."""
         left = self._left_open(steps) if times is None else self._left_open(steps) @ times.T
         return np.asarray(np.einsum("knt,kl,lnt->nt", left, self.covariance, left, optimize=True))
 
@@ -190,25 +178,22 @@ class CovariateEffect:
 
     def _at(self, steps: Blocks) -> Floats:
         seen = self.without.seen
-        found, _ = columns_of(self.covariates, seen.tree, seen.sizes, steps, self.steps_per_day)
+        found, _ = columns_of(self.covariates, seen.tree, seen.sizes, steps, self.without.prior.steps_per_day)
         return self.strengths[:, None, None] * found
 
     def _expected(self, columns: Floats) -> Floats:
         return np.asarray(np.tensordot(self.coefficients, columns, axes=1))
 
 
-def effect_of(
-    posterior: TreePosterior, covariates: Sequence[Covariate], steps_per_day: int
-) -> CovariateEffect | None:
+def effect_of(posterior: TreePosterior, covariates: Sequence[Covariate]) -> CovariateEffect | None:
     """Return the effect of the covariates, given the measurements; None where they can have none.
 
     With y = x + H b + noise, x of the prior of `posterior` and b standard normal: given y, b has covariance
     (1 + H' S^-1 H)^-1 = C and mean C H' S^-1 y, S the covariance without the covariates. A covariate's
-    columns are multiplied with the strength that makes y most likely, the others given. Time: that of a
-    posterior, and n^2 for each column.
+    columns are multiplied with the strength that makes y most likely, the others given.
     """
-    seen = posterior.seen
-    found, groups = columns_of(covariates, seen.tree, seen.sizes, seen.blocks, steps_per_day)
+    seen, a_day = posterior.seen, posterior.prior.steps_per_day
+    found, groups = columns_of(covariates, seen.tree, seen.sizes, seen.blocks, a_day)
     if not found.any():
         return None
     known, pulls = np.isfinite(seen.noise)[:, None], posterior.pulled(found)[0].reshape(len(found), -1)
@@ -220,7 +205,7 @@ def effect_of(
         return None
     fitted = _conditioned(gram, pulled, strengths)[:2]
     columns = strengths[:, None, None] * found
-    return CovariateEffect(tuple(covariates), steps_per_day, posterior, columns, strengths, *fitted)
+    return CovariateEffect(tuple(covariates), posterior, columns, strengths, *fitted)
 
 
 def _strengths(gram: Floats, pulled: Floats, groups: NDArray[np.int64]) -> Floats:

@@ -60,15 +60,15 @@ class Frequencies:
         replicates, places = np.arange(n_replicates)[:, None], np.arange(n)
         moved, shuffled = (uniforms(FREQUENCY, part, number, replicates, places) for part in (0, 1))
         even = (places + moved) / n
+        none = np.zeros_like(even, dtype=np.int64)
         if component.kernel is constant:
-            return cls(component, np.zeros_like(even, dtype=np.int64), np.zeros_like(even))
-        first = component.lengths[0]
+            return cls(component, none, np.zeros_like(even))
+        first, last = component.lengths[0], component.lengths[-1]
         if component.kernel is smooth:
-            return cls(component, np.zeros_like(even, dtype=np.int64), stdtrit(3.0, even) / first)
-        last = component.lengths[-1]
+            return cls(component, none, stdtrit(3.0, even) / first)
         rest = np.tan(np.pi * (even - 0.5)) / last
         if component.kernel is rough:
-            return cls(component, np.zeros_like(even, dtype=np.int64), rest)
+            return cls(component, none, rest)
         every = np.arange(-MOST_HARMONICS, MOST_HARMONICS + 1)
         below = np.cumsum(ive(np.abs(every), first**-2.0))
         return cls(component, every[np.searchsorted(below / below[-1], shuffled)], rest)
@@ -100,17 +100,8 @@ class Frequencies:
         return np.concatenate([sums * np.cos(phase), sums * np.sin(phase)], axis=1) * blocks.weight
 
 
-def shared_draws(prior: TemporalPrior, blocks: Blocks, n: int) -> Floats:
-    """Return draws of the prior's shared part, (n, n_blocks)."""
-    return _draws(prior, np.zeros(1, dtype=np.uint64), blocks, n, SHARED)[:, 0]
-
-
-def own_draws(prior: TemporalPrior, leaves: Keys, blocks: Blocks, n: int) -> Floats:
-    """Return draws of the prior's own parts, (n, n_leaves, n_blocks)."""
-    return _draws(prior, leaves, blocks, n, OWN)
-
-
-def _draws(prior: TemporalPrior, leaves: Keys, blocks: Blocks, n: int, part: int) -> Floats:
+def prior_draws(prior: TemporalPrior, leaves: Keys, blocks: Blocks, n: int, part: int = OWN) -> Floats:
+    """Return draws of the prior's own parts, (n, n_leaves, n_blocks); with `SHARED` of its shared part."""
     found, replicates = np.zeros((n, leaves.size, blocks.clock.size)), np.arange(n)[:, None, None]
     of_gates = {"always": np.zeros_like(blocks.kinds), "kind": blocks.kinds, "event": blocks.events}
     for number, (one, _, *variances, lengths) in enumerate(prior.parameters):
@@ -118,7 +109,9 @@ def _draws(prior: TemporalPrior, leaves: Keys, blocks: Blocks, n: int, part: int
         open_gates = np.unique(gates[gates > 0] if one.gate == "event" else gates).tolist()
         if not open_gates:
             continue
-        every = _waves(prior, number, lengths, n, blocks)
+        frequencies = Frequencies.drawn(one, number, n)
+        weights = np.sqrt(np.tile(frequencies.weights(lengths), 2))
+        every = frequencies.at(blocks, prior.steps_per_day) * weights[:, :, None]  # of variance 1 together
         for gate in open_gates:
             at = np.flatnonzero(gates == gate)
             waves = every[:, :, at]
@@ -128,21 +121,9 @@ def _draws(prior: TemporalPrior, leaves: Keys, blocks: Blocks, n: int, part: int
     return found
 
 
-def _waves(prior: TemporalPrior, number: int, lengths: Lengths, n: int, blocks: Blocks) -> Floats:
-    """Return a component's cosines and sines of variance 1 together, (n, n_waves, n_blocks)."""
-    frequencies = Frequencies.drawn(prior.components[number], number, n)
-    weights = np.sqrt(np.tile(frequencies.weights(lengths), 2))
-    return frequencies.at(blocks, prior.steps_per_day) * weights[:, :, None]
-
-
 @dataclass(frozen=True, eq=False)
 class ErrorDraws:
-    """Draws of the error of a posterior, for any steps.
-
-    Attributes:
-        posterior: Of the blocks.
-        n_replicates: Draws.
-    """
+    """Draws of the error of a posterior, for any steps."""
 
     posterior: TreePosterior
     n_replicates: int
@@ -169,5 +150,6 @@ class ErrorDraws:
     def _prior(self, blocks: Blocks) -> Floats:
         """Draws of the leaves under the prior, (n_replicates, n_leaves, n_blocks)."""
         prior, seen, n = self.posterior.prior, self.posterior.seen, self.n_replicates
-        own = own_draws(prior, keys_of(seen.tree.leaves), blocks, n)
-        return np.asarray(seen.sizes[:, None] * (shared_draws(prior, blocks, n)[:, None] + own))
+        own = prior_draws(prior, keys_of(seen.tree.leaves), blocks, n)
+        shared = prior_draws(prior, np.zeros(1, dtype=np.uint64), blocks, n, SHARED)
+        return np.asarray(seen.sizes[:, None] * (shared + own))

@@ -56,11 +56,8 @@ MORE_NOISE = 0.1
 class Fitted:
     """The posterior of some blocks, shared by all days that have these blocks.
 
-    Attributes:
-        posterior: Of the measured blocks, without the effect of public covariates.
-        factor: Of its variances.
-        effect: Of public covariates; None without them.
-        unlike: Whether the day in question is unlike all others; it is an event of the posterior then.
+    posterior: without the effect of public covariates. factor: of its variances. unlike: whether the day in
+    question is unlike all others, and called an event.
     """
 
     posterior: TreePosterior
@@ -84,20 +81,14 @@ class Fitted:
         return self._with_effect(self.posterior.means(steps), steps)
 
     def series(self, steps: Blocks, times: Floats | None = None) -> tuple[Floats, Floats]:
-        """Return the `means` of the published posterior, and variances.
-
-        With `times`, (n_sums, n_steps), the variances of weighted sums of the errors.
-        """
+        """Return the published posterior's `means`, and variances; of sums with weights (n_sums, n_steps)."""
         variances = self.published.variances(steps, times=times)
         if self.effect is not None:
             variances = variances + self.effect.variances(steps, times)
         return self._with_effect(self.published.means(steps), steps), self.factor * variances
 
     def draws(self, n: int, steps: Blocks) -> tuple[Floats, Floats]:
-        """Return n draws of the leaves' errors at these steps, (n, n_leaves, n_steps) each, factor left out.
-
-        As `ErrorDraws`: of the prior, and of noise and of the coefficients of covariates.
-        """
+        """Return n draws of the leaves' errors as `ErrorDraws`, covariates included, factor left out."""
         of_prior, of_noise = self._draws.setdefault(n, ErrorDraws(self.published, n)).at(steps)
         return of_prior, of_noise if self.effect is None else of_noise + self.effect.draws(steps, n)
 
@@ -113,13 +104,12 @@ class Fitted:
 class Question:
     """The arguments of a period's estimate, compared for equality.
 
-    today: the estimated days. watch: whether to test if they are unlike all others; a prior that has
-    learned nothing knows no ordinary day. covariates: those known for all these days.
+    today: the estimated days. watch: whether to test if they are unlike all others; a prior that has learned
+    nothing knows no ordinary day.
     """
 
     prior: TemporalPrior
     seen: Seen
-    days: PublicDays
     today: tuple[int, ...]
     watch: bool
     covariates: tuple[Covariate, ...] = ()
@@ -128,7 +118,7 @@ class Question:
     def key(self) -> bytes:
         """A digest of all of it."""
         known = [one.key for one in self.covariates]
-        plain = (self.days, self.today, self.watch, self.prior.components, known)
+        plain = (self.prior.steps_per_day, self.today, self.watch, self.prior.components, known)
         digest = hashlib.sha256(repr(plain).encode())
         digest.update(self.prior.logs.tobytes() + self.seen.key)
         return digest.digest()
@@ -147,15 +137,15 @@ def fit(question: Question) -> Fitted:
     A day is called an event if its blocks alarm (`is_unlike`) and the event makes all blocks more likely;
     then it has a part that it shares with no other day: wider priors, for that day alone.
     """
-    days, known = question.days, conditioned(replace(question, today=(), watch=False))
+    known, a_day = conditioned(replace(question, today=(), watch=False)), question.prior.steps_per_day
     posterior, seen = known.posterior, known.posterior.seen
     clock, events = seen.blocks.clock, seen.blocks.events
-    chosen = np.isin(clock // days.steps_per_day, question.today)
+    chosen = np.isin(clock // a_day, question.today)
     ordinary = not events[chosen].any()
     if not (question.watch and ordinary and is_unlike(posterior, chosen, known.factor)):
         return known
-    named = np.unique(clock[chosen | (events > 0)] // days.steps_per_day)
-    wider = replace(seen, blocks=replace(seen.blocks, events=event_numbers(clock, named, days)))
+    named = np.unique(clock[chosen | (events > 0)] // a_day)
+    wider = replace(seen, blocks=replace(seen.blocks, events=event_numbers(clock, named, a_day)))
     found = TreePosterior(posterior.prior, wider)
     if found.log_likelihood < posterior.log_likelihood + LEAST_GAIN:
         return known
@@ -165,7 +155,7 @@ def fit(question: Question) -> Fitted:
 @last_answer
 def conditioned(question: Question) -> Fitted:
     """Condition the prior on a question's measurements, whatever its days."""
-    posterior, effect = explained(question.prior, question.seen, question.covariates, question.days)
+    posterior, effect = explained(question.prior, question.seen, question.covariates)
     return Fitted(posterior, variance_factor(posterior), effect)
 
 
@@ -181,28 +171,28 @@ def with_own_noise(posterior: TreePosterior) -> TreePosterior:
 
 
 def explained(
-    prior: TemporalPrior, seen: Seen, covariates: Sequence[Covariate], days: PublicDays
+    prior: TemporalPrior, seen: Seen, covariates: Sequence[Covariate]
 ) -> tuple[TreePosterior, CovariateEffect | None]:
     """Return the posterior of the part that covariates leave unexplained, and their effect, if any.
 
-    The effect is learned with normal noise, then again around that with the exact noise distribution: in this
-    order, for a cut-off value would hide an effect that no covariate is known to have. The posterior keeps
-    the measured values, and their noise. Where the prior is no covariance, the broad one, and where the
-    covariates cannot be separated, there is no effect: whether a day appears must not depend on it.
+    The effect is learned with normal noise, then again around that with the exact noise distribution: a
+    cut-off value would hide an effect that no covariate is known to have. Where the prior is no covariance,
+    the broad one, and where the covariates cannot be separated, there is no effect: whether a day appears
+    must not depend on it.
     """
     try:
         posterior = TreePosterior(prior, seen)
     except (ValueError, ArithmeticError):
-        prior = TemporalPrior.broad(days.steps_per_day, prior.components)
+        prior = TemporalPrior.broad(prior.steps_per_day, prior.components)
         posterior = TreePosterior(prior, seen)
     if not covariates:
         return posterior, None
     try:
-        first = effect_of(posterior, covariates, days.steps_per_day)
+        first = effect_of(posterior, covariates)
         moved = 0.0 if first is None else first.explained
         known = with_own_noise(posterior.revalued(seen.residuals - moved, seen.noise)).seen
         again = posterior.revalued(known.residuals + moved, known.noise)
-        effect = effect_of(again, covariates, days.steps_per_day)
+        effect = effect_of(again, covariates)
     except (ValueError, ArithmeticError, LookupError):
         effect = None
     if effect is None:
@@ -210,19 +200,18 @@ def explained(
     return posterior.revalued(seen.residuals - effect.explained, seen.noise), effect
 
 
-def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicDays) -> NDArray[np.int64]:
+def event_numbers(clock: NDArray[np.int64], events: Iterable[int], steps_per_day: int) -> NDArray[np.int64]:
     """Return for each clock place the event that its day belongs to, 1 + its first day; 0 for none.
 
-    Days that follow each other are one event. It has the same number whatever other events are known, and so
-    `ErrorDraws` the same draws.
+    Days that follow each other are one event. Its number, and so its draws, do not depend on other events.
     """
     named = np.array(sorted(events), dtype=np.int64)
     numbers = np.zeros(clock.size, dtype=np.int64)
     if named.size:
         is_first = np.diff(named, prepend=named[0] - 2) > 1
         firsts = named[is_first][np.cumsum(is_first) - 1]
-        place = np.searchsorted(named, clock // days.steps_per_day)
-        inside = np.isin(clock // days.steps_per_day, named)
+        place = np.searchsorted(named, clock // steps_per_day)
+        inside = np.isin(clock // steps_per_day, named)
         numbers[inside] = 1 + firsts[place[inside]]
     return numbers
 
@@ -272,8 +261,8 @@ class FilterState:
     ) -> "FilterState":
         """Return the state that `to_document` wrote; that of a new stream where there is none.
 
-        A prior of other components, which another version learned, is forgotten, and that it was learned: the
-        next night learns its own.
+        A prior of other components, which another version learned, is forgotten: the next night learns its
+        own.
         """
         given = document or {}
         prior = TemporalPrior.broad(days.steps_per_day, components)
@@ -317,7 +306,7 @@ class FilterState:
         seen = look(_latest_of(histories, MOST_LEARNED), judged.events)
         if seen is None:
             return judged
-        left = explained(self.prior, seen, self.covariates, self.days)[0].seen
+        left = explained(self.prior, seen, self.covariates)[0].seen
         return replace(judged, prior=learn(self.prior, left), learned=self.day_of(first_step))
 
     def _judged(self, look: Look, histories: Histories, first_step: int) -> "FilterState":
@@ -342,7 +331,7 @@ class FilterState:
         return found, tuple(sorted({*self.events, *(today if found.unlike else ())}))
 
     def _question(self, seen: Seen, today: tuple[int, ...], watch: bool) -> Question:
-        return Question(self.prior, seen, self.days, today, watch, self.covariates)
+        return Question(self.prior, seen, today, watch, self.covariates)
 
     def day_of(self, step: int) -> int:
         """Return the day of a running step."""
@@ -352,9 +341,7 @@ class FilterState:
 def with_new_blocks(
     history: BlockHistory, own: BlockHistory, history_days: int, steps_per_day: int
 ) -> BlockHistory:
-    """Return the blocks after a period: its own and those of the last `history_days` that an estimate of the
-    `NEAR_DAYS` before it reads.
-    """
+    """Return the blocks after a period that estimates of it and of the `NEAR_DAYS` before it read."""
     if not own.n_blocks:
         return history
     joined = history.joined(own)
@@ -365,8 +352,7 @@ def with_new_blocks(
 def around(history: BlockHistory, steps: range) -> BlockHistory:
     """Return the `MOST_FITTED` blocks in a row, of a few such windows, in whose middle the steps lie best.
 
-    The newest days share a window, and so do those before them: a night conditions two or three times for its
-    own day and a fortnight of new estimates.
+    So a night conditions two or three times for its own day and a fortnight of new estimates.
     """
     behind = history.n_blocks - MOST_FITTED
     if behind <= 0:
@@ -378,11 +364,7 @@ def around(history: BlockHistory, steps: range) -> BlockHistory:
 
 
 def in_sight(history: BlockHistory, steps_per_day: int) -> BlockHistory:
-    """Return the blocks that `around` can choose for a day at most `NEAR_DAYS` before the newest block's.
-
-    From the middle of such a day to the newest block there are fewer than that time and a day hold, n; a
-    window begins at most `MOST_FITTED` blocks before that.
-    """
+    """Return the blocks that `around` can choose for a day at most `NEAR_DAYS` before the newest block's."""
     near = history.starts > history.starts[-1] - (NEAR_DAYS + 1) * steps_per_day
     return latest(history, MOST_FITTED + int(near.sum()))
 
@@ -399,14 +381,13 @@ def _latest_of(histories: Histories, most: int) -> dict[int, BlockHistory]:
 # From the blocks of the last weeks to the measurements of each series, relative to its size.
 
 SCALE_DEVIATION = 0.5
-"""How far, relative, a series may lie from the public scale that was given for it."""
+"""How far, relative, a series may lie from its public scale."""
 LEAST_NOISE = 1e-10
-"""Variance of the noise, relative to a size squared, below which it is taken for this: for the numerics."""
+"""Least variance of the noise, relative to a size squared, for the numerics."""
 SAME = 1e-9
 """Relative: noise scales that differ by less are one."""
 OTHER_PLAN = 1.7
-"""Factor between levels' scales that shows another plan; groups of joint noise next to Laplace noise, whose
-sizes differ by a third, make less of a difference."""
+"""Factor between levels' scales that shows another plan; groups of joint noise make less of a difference."""
 
 
 def star(n_series: int) -> AggregationTree:
@@ -417,7 +398,7 @@ def star(n_series: int) -> AggregationTree:
 def step_blocks(steps: range, days: PublicDays, events: Iterable[int] = ()) -> Blocks:
     """Return single steps of one period as blocks, given the event days."""
     clock = days.clock(np.arange(steps.start, steps.stop))
-    return Blocks.at(clock, kinds=days.kinds(clock), events=event_numbers(clock, events, days))
+    return Blocks.at(clock, kinds=days.kinds(clock), events=event_numbers(clock, events, days.steps_per_day))
 
 
 def seen_tree(
@@ -429,10 +410,10 @@ def seen_tree(
 ) -> tuple[Seen, Floats] | None:
     """Return the measurements of a tree, and the leaves' prior means a step, (n_leaves,), in units, or None.
 
-    Blocks are weighted so that all have the noise of the latest one: `weight` is its scale over the block's,
-    over the longest block's steps. One weight of a block serves all levels; where these differ, each is taken
-    to have the mean of its noise. A node's prior mean is that of its blocks, joined with the public scale
-    where there is one; its size the root of their mean square, less the noise.
+    Blocks are weighted so that all have the noise of the latest one: by its scale over the block's, over the
+    longest block's steps. One weight of a block serves all levels; where these differ, each is taken to have
+    the mean of its noise. A node's prior mean is that of its blocks, joined with the public scale where there
+    is one; its size the root of their mean square, less the noise.
     """
     common = common_blocks(histories)
     first = next(iter(common.values()))
@@ -461,7 +442,7 @@ def seen_tree(
         if (history.group_sizes > 1).any():
             groups, group_sizes[at] = history.groups, history.group_sizes
     clock = days.clock(first.starts)
-    numbers = event_numbers(clock, events, days)
+    numbers = event_numbers(clock, events, days.steps_per_day)
     blocks = Blocks.at(clock, first.lengths, kinds=days.kinds(clock), events=numbers, weight=weight)
     leaves = tree.leaf_indices
     residuals = values - tree.add_up(means[leaves, None]) * (blocks.lengths * blocks.weight)
@@ -510,23 +491,15 @@ MORE_OF_DAYS = 0.9
 class PeriodErrors:
     """The errors of a posterior at the steps of a period, corrected for means over a day.
 
-    The factor of a posterior comes from single blocks, by which single values err. It does not hold for a
-    day's mean, whose error is mostly noise, which is known: so an error w of a value becomes w - (1 - 1 /
-    sqrt(factor)) u m, m the mean of w over its day, which then has the posterior's own variance. u, of mean 1
-    over the day's steps, is the share of the uncertainty at the step (`uncertainty`): a step that was
-    measured well has little of it. And the prior takes the leaves' own parts for independent and alike, where
-    neighbours have the same weather: the prior's residual variance of a leaf's day, apart from its share of
-    the sum of all, counts `MORE_OF_DAYS` times more, as an error of its own that goes with u over the day. On
-    the French load that is so at every epsilon alike (docs/decisions/0021-errors-of-sums.md).
-
-    For a day of one step none of this applies: there a single value is a day's mean. The prior's part of a
-    variance V, which is homogeneous in prior and noise together, is V less its derivative by the logarithm of
-    the noise.
-
-    Attributes:
-        fitted: The posterior.
-        steps: Of the period.
-        is_day: Whether the period is a day of several steps.
+    The factor of a posterior comes from single blocks. It does not hold for a day's mean, whose error is
+    mostly known noise: so an error w of a value becomes w - (1 - 1 / sqrt(factor)) u m, m the mean of w over
+    its day, which then has the posterior's own variance. u (`uncertainty`) is the share of the uncertainty at
+    the step, of mean 1. And neighbours have the same weather, where the prior takes the leaves' own parts for
+    independent: the prior's residual variance of a leaf's day, apart from its share of the sum of all, counts
+    `MORE_OF_DAYS` times more, as an error of its own that goes with u over the day
+    (docs/decisions/0021-errors-of-sums.md). The prior's part of a variance V, which is homogeneous in prior
+    and noise together, is V less its derivative by the logarithm of the noise. For a day of one step
+    (`is_day` is False) none of this applies.
     """
 
     fitted: Fitted
@@ -576,10 +549,7 @@ class PeriodErrors:
 
     @cached_property
     def uncertainty(self) -> Floats:
-        """The share of the day's uncertainty at each of its steps, (n_steps,), of mean 1.
-
-        It is proportional to the mean of leaves' posterior standard deviations there.
-        """
+        """The step's share of the mean of leaves' posterior standard deviations, (n_steps,), of mean 1."""
         posterior = self.fitted.published
         variances = posterior.variances(self.steps, posterior.seen.tree.leaf_indices)
         found = np.sqrt(variances).mean(axis=0)
@@ -589,10 +559,7 @@ class PeriodErrors:
 def fit_tree(
     belief: FilterState, histories: Histories, tree: AggregationTree, steps: range, scale: float | None
 ) -> tuple[Floats, PeriodErrors] | None:
-    """Return prior means of every node, (n_nodes, 1), and the errors at these steps of one period.
-
-    None where nothing was ever measured; a level that `histories` lacks was not measured.
-    """
+    """Return prior means of every node, and the errors of a period; None where nothing was measured."""
     known = seen_tree(histories, tree, belief.days, scale, belief.events)
     if known is None:
         return None
@@ -604,6 +571,6 @@ def fit_tree(
 
 
 def nothing_measured(tree: AggregationTree, n_steps: int, scale: float | None) -> tuple[Floats, Floats]:
-    """Return means and variances of every node where nothing was ever measured, as `FilterState.fitted`."""
+    """Return means and variances of every node where nothing was ever measured."""
     shape = (len(tree.leaves), n_steps)
     return tree.add_up(np.full(shape, scale or 0.0)), tree.add_up(np.full(shape, UNKNOWN))

@@ -26,11 +26,13 @@ def learn(start: TemporalPrior, seen: Seen, most_iterations: int = MOST_ITERATIO
     """Return the prior whose parameters make the measurements, and themselves, most likely.
 
     Maximises log p(measured | parameters) + log p(parameters), the latter normal around the medians of the
-    components, by L-BFGS from `start`. The likelihood is that of Gaussian noise of the measurements'
-    variance. Where it finds nothing better, `start` is returned.
+    components, by L-BFGS from `start`. The likelihood is that of Gaussian noise. Where it finds nothing
+    better, `start` is returned.
     """
     medians = TemporalPrior.broad(start.steps_per_day, start.components).logs
-    deviations = deviations_of(start)
+    deviations = np.concatenate(
+        [[STRENGTH_DEVIATION] * 2 + [LENGTH_DEVIATION] * len(one.lengths) for one in start.components]
+    )
     tables = LagTables.between(seen.blocks, seen.blocks, start.steps_per_day)
 
     def objective(logs: Floats) -> tuple[float, Floats]:
@@ -50,23 +52,20 @@ def learn(start: TemporalPrior, seen: Seen, most_iterations: int = MOST_ITERATIO
     return replace(start, logs=np.asarray(found.x)) if better else start
 
 
-def deviations_of(prior: TemporalPrior) -> Floats:
-    """Return how far each logarithm may lie from its median, as `logs`."""
-    deviations = [
-        deviation
-        for one in prior.components
-        for deviation in (STRENGTH_DEVIATION, STRENGTH_DEVIATION, *(LENGTH_DEVIATION for _ in one.lengths))
-    ]
-    return np.array(deviations)
-
-
 def likelihood_gradient(posterior: TreePosterior, tables: LagTables) -> Floats:
     """Return the derivative of the log likelihood by each of the prior's `logs`.
 
     With covariance Sigma and a = Sigma^-1 y it is (a' dSigma a - tr(Sigma^-1 dSigma)) / 2, and every part
     of Sigma^-1 that is needed is known in the eigenbasis. tables: of the posterior's own blocks.
     """
-    shared, own = _weights(posterior)
+    seen, basis, joint = posterior.seen, posterior.basis, posterior.shared_pull
+    leaves, sizes = seen.tree.leaf_indices, seen.sizes[:, None]
+    pulls, loads = posterior.own_pull()[leaves] / sizes, posterior.own_loads()[leaves] / sizes
+    precision = (posterior.own_precision()[leaves] / sizes**2).sum(axis=0)
+    # by the shared and by the own covariance, (n, n) each
+    by_shared = 0.5 * (np.outer(joint, joint) - posterior.shared_precision)
+    by_own = 0.5 * (pulls.T @ pulls - np.diag(precision) + posterior.kept * (loads.T @ loads))
+    shared, own = basis @ by_shared @ basis.T, basis @ by_own @ basis.T
     prior, gradient = posterior.prior, np.zeros_like(posterior.prior.logs)
     counts = {
         (name, gate): tables.scattered(weights, gate)
@@ -85,16 +84,3 @@ def likelihood_gradient(posterior: TreePosterior, tables: LagTables) -> Floats:
             slope = (one.kernel(tables.days, longer) - kernel) / STEP
             gradient[at + 2 + number] = float(both @ slope)
     return gradient
-
-
-def _weights(posterior: TreePosterior) -> tuple[Floats, Floats]:
-    """Return the derivative of the log likelihood by the shared and by the own covariance, (n, n) each."""
-    seen, basis = posterior.seen, posterior.basis
-    leaves, sizes = seen.tree.leaf_indices, seen.sizes[:, None]
-    pulls = posterior.own_pull()[leaves] / sizes
-    loads = posterior.own_loads()[leaves] / sizes
-    precision = (posterior.own_precision()[leaves] / sizes**2).sum(axis=0)
-    joint = posterior.shared_pull
-    shared = 0.5 * (np.outer(joint, joint) - posterior.shared_precision)
-    own = 0.5 * (pulls.T @ pulls - np.diag(precision) + posterior.kept * (loads.T @ loads))
-    return basis @ shared @ basis.T, basis @ own @ basis.T

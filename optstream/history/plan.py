@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from optstream.history.blocks import Blocks
 from optstream.history.posterior import Rotation, Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
-from optstream.history.robust import known_information
+from optstream.history.robust import joint_information
 from optstream.stream import AggregationTree
 
 MOST_LOOKED_AT = 4
@@ -19,11 +19,7 @@ ROUNDS = 2
 
 @dataclass(frozen=True)
 class PlannedNoise:
-    """The noise of a block's mean, relative to a series' size.
-
-    scale: Of the noise. sizes: of the groups that share it, and the part of the blocks in such; 1 for Laplace
-    noise.
-    """
+    """The noise of a block's mean, relative to a series' size; sizes of groups, their part of the blocks."""
 
     scale: float
     sizes: tuple[tuple[int, float], ...] = ((1, 1.0),)
@@ -36,7 +32,7 @@ class PlannedNoise:
     def noise_variance(self, model_variance: float) -> float:
         """Return the variance of normal noise with the same information, at this variance of the model."""
         information = sum(
-            part * known_information(model_variance, self.scale, size) for size, part in self.sizes
+            part * joint_information(model_variance, self.scale, size) for size, part in self.sizes
         )
         least = 1.0 / sum(part / (size * self.scale**2) for size, part in self.sizes)
         return float(np.clip(1.0 / information - model_variance, least, self.variance))
@@ -44,10 +40,7 @@ class PlannedNoise:
 
 @dataclass(frozen=True, eq=False)
 class PlannedBlocks:
-    """Blocks that will be known, and the steps that are judged by them; of days of one kind.
-
-    The rotation is most of the work, and does not depend on the noise and the tree.
-    """
+    """Blocks that will be known, and the steps that are judged by them; the rotation is most of the work."""
 
     prior: TemporalPrior
     blocks: Blocks
@@ -63,29 +56,14 @@ class PlannedBlocks:
         judged = Blocks.at(np.array(period, dtype=np.int64))
         return cls(prior, blocks, Rotation.of(prior, blocks), judged)
 
-    def posterior(self, tree: AggregationTree, noise: NDArray[np.float64]) -> TreePosterior:
-        """Return the posterior of a tree of leaves of size 1 whose nodes are measured with this noise."""
-        shape = (len(tree.nodes), self.blocks.clock.size)
-        seen = Seen(tree, self.blocks, np.zeros(shape), noise, np.ones(len(tree.leaves)))
-        return TreePosterior(self.prior, seen, self.rotation)
-
-
-def expected_error(plan: PlannedBlocks, noise: PlannedNoise | None) -> float:
-    """Return the root mean square error of a step of a single series, relative to its size.
-
-    Where nothing is measured, `noise` is None.
-    """
-    single = AggregationTree(("series",), (-1,))
-    return float(expected_level_errors(plan, single, (noise,))[0])
-
 
 def expected_level_errors(
     plan: PlannedBlocks, tree: AggregationTree, noise: Sequence[PlannedNoise | None]
 ) -> NDArray[np.float64]:
     """Return for each level the root mean square error of a node's step, relative to the node, (n_levels,).
 
-    As `expected_error`, over a tree whose leaves are of size 1; noise is relative to a leaf's size, None for
-    a level that is not measured. At most `MOST_LOOKED_AT` nodes of a level are used, spread over it.
+    Leaves are of size 1; noise is relative to that, None for a level that is not measured. At most
+    `MOST_LOOKED_AT` nodes of a level are used, spread over it.
     """
     variances = [np.inf if one is None else one.variance for one in noise]
     errors = level_errors(plan, tree, variances)
@@ -107,7 +85,9 @@ def level_errors(
         np.unique(np.linspace(level.start, level.stop - 1, MOST_LOOKED_AT).astype(np.int64))
         for level in tree.levels
     ]
-    posterior = plan.posterior(tree, np.array(variances)[np.array(tree.depths)])
+    shape, noise = (len(tree.nodes), plan.blocks.clock.size), np.array(variances)[np.array(tree.depths)]
+    seen = Seen(tree, plan.blocks, np.zeros(shape), noise, np.ones(len(tree.leaves)))
+    posterior = TreePosterior(plan.prior, seen, plan.rotation)
     found = posterior.variances(plan.judged, np.concatenate(looked_at)).mean(axis=1)
     leaves = posterior.weights[np.concatenate(looked_at), 0]
     relative = np.split(found / leaves**2, np.cumsum([len(nodes) for nodes in looked_at])[:-1])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, eigh
 from scipy.linalg.lapack import dpotri
 
-from optstream.estimation.lattice import System, noise_through_lattice, parts_of
+from optstream.estimation.system import System, holders_of
 from optstream.history.blocks import Blocks
 from optstream.history.prior import NUGGET, TemporalPrior
 from optstream.stream import AggregationTree, Lattice
@@ -26,8 +26,8 @@ MOST_ENTRIES = 2**24
 class Passed:
     """The result of a pass for each right-hand side y.
 
-    means: E[x | y] of every node, and pulls, Sigma^-1 y of every measured one, (n_nodes, n_modes). variances:
-    Var[x | y]; prior: Var[x]. log_density: of the first y, constants left out.
+    means: E[x | y] of every node, and pulls, Sigma^-1 y, (n_nodes, n_modes). variances: Var[x | y]; prior:
+    Var[x]. log_density: of the first y, constants left out.
     """
 
     means: tuple[Floats, ...]
@@ -67,7 +67,7 @@ def pass_over_tree(
 def _over_levels(
     tree: AggregationTree, leaf_variances: Floats, noise: Floats, seen: tuple[Floats, ...]
 ) -> Passed:
-    """Do it for some of the modes in two passes: `least_squares.reconcile` with proper priors.
+    """Do it for some of the modes in two passes: `estimation.system.System` with proper priors.
 
     Upwards a node's sum is joined with its own measurement, downwards the difference is shared among its
     children by variance. Differences of nearly equal numbers are avoided, so that it holds for noise far
@@ -119,33 +119,29 @@ def _over_lattice(lattice: Lattice, own: Floats, noise: Floats, seen: tuple[Floa
     variance and r its noise. The nodes above see A z, of covariance K = V + A D A' (`System`): their
     multipliers are mu = K^-1 (y - A u), and a cell is u + D A' mu. Time linear in cells and modes.
     """
-    values, parts, measured = np.stack(seen, axis=-1), parts_of(lattice), np.isfinite(noise)
-    at, above = measured[parts.leaves], measured[parts.above]
+    values, holders, measured = np.stack(seen, axis=-1), holders_of(lattice), np.isfinite(noise)
+    leaves, nodes, prior = holders.leaves, holders.above, lattice.add_up(own)
+    own, at, above = prior[leaves], measured[leaves], measured[nodes]
     noises = np.where(measured, noise, 0.0)[:, None]
-    weight = np.where(at[:, None], 1.0 / (own + noises[parts.leaves]), 0.0)
-    free = np.where(at[:, None], own * noises[parts.leaves] * weight, own)
-    precision = np.empty((len(lattice.nodes), own.shape[1], 1, 1))
-    precision[parts.leaves, :, 0, 0] = 1.0 / free
-    precision[parts.above, :, 0, 0] = np.where(above, 1.0 / noise[parts.above], 0.0)[:, None]
-    system = System(parts, precision[parts.above], free[..., None, None])
-    known = (own * weight)[..., None] * values[parts.leaves]
-    right = np.where(above[:, None, None], values[parts.above] - parts.sums(known), 0.0)
-    variances = np.broadcast_to(noises[parts.above][..., None, None], (*right.shape[:2], 1, 1))
-    mu = system.refined(right[:, :, None], variances)[:, :, 0]
-    pulled = parts.pulled(mu)
-    means, pulls = np.empty_like(values), np.empty_like(values)
-    means[parts.leaves] = known + free[..., None] * pulled
-    means[parts.above] = parts.sums(means[parts.leaves])
-    pulls[parts.leaves] = weight[..., None] * (values[parts.leaves] - own[..., None] * pulled)
-    pulls[parts.above] = mu
-    surprise = float((weight * values[parts.leaves, :, 0] ** 2).sum() + (right[..., 0] * mu[..., 0]).sum())
-    spread = -float(np.log(weight[at]).sum() + np.log(system.gain[:, above[: parts.n_families]]).sum())
-    spread += float(np.linalg.slogdet(system.matrix)[1].sum())
-    rest = noise[parts.above][parts.n_families :]
-    spread += own.shape[1] * float(np.log(rest[np.isfinite(rest)]).sum())
-    through = noise_through_lattice(precision, precision, lattice)[..., 0]
+    weight = np.where(at[:, None], 1.0 / (own + noises[leaves]), 0.0)
+    free = np.where(at[:, None], own * noises[leaves] * weight, own)
+    precision = np.where(above, 1.0 / noise[nodes], 0.0)[:, None, None, None]
+    shape = len(nodes), own.shape[1], 1, 1
+    system = System(holders, np.broadcast_to(precision, shape), free[..., None, None])
+    known = (own * weight)[..., None] * values[leaves]
+    right = np.where(above[:, None, None], values[nodes] - holders.sums(known), 0.0)
+    mu, pulled = (part[:, :, 0] for part in system.refined(right[:, :, None]))
+    means, pulls, variances = np.empty_like(values), np.empty_like(values), np.empty_like(prior)
+    means[leaves] = known + free[..., None] * pulled
+    means[nodes] = holders.sums(means[leaves])
+    pulls[leaves] = weight[..., None] * (values[leaves] - own[..., None] * pulled)
+    pulls[nodes] = mu
+    variances[leaves], variances[nodes] = (part[..., 0] for part in system.variances())
+    surprise = float((weight * values[leaves, :, 0] ** 2).sum() + (right[..., 0] * mu[..., 0]).sum())
+    spread = -float(np.log(weight[at]).sum() + np.log(system.gain[above[: len(system.gain)]]).sum())
+    spread += float(np.linalg.slogdet(system.factor)[1].sum())
     of_means, of_pulls = (tuple(np.moveaxis(part, -1, 0)) for part in (means, pulls))
-    return Passed(of_means, of_pulls, through, lattice.add_up(own), -0.5 * (surprise + spread))
+    return Passed(of_means, of_pulls, variances, prior, -0.5 * (surprise + spread))
 
 
 EXACT = 1e-10
@@ -158,8 +154,8 @@ NEGLIGIBLE = 1e-13
 class SpannedRows:
     """Rows as `weights` (n_rows, r) times `span` (r, n).
 
-    A node's motion with a mode is a smooth function of the mode's variance, whatever the node: a tree of
-    10,000 nodes has a dozen rows that span all, for which alone quadratic work in n is done.
+    A node's motion with a mode is a smooth function of the mode's variance: a dozen rows span those of 10,000
+    nodes, and quadratic work in n is done for these alone.
     """
 
     weights: Floats
@@ -189,16 +185,12 @@ class SpannedRows:
 
     @property
     def pairs(self) -> Floats:
-        """Return what each row counts a pair of the span for, each pair once, (n_rows, r (r + 1) / 2)."""
+        """What each row counts a pair of the span for, each pair once, (n_rows, r (r + 1) / 2)."""
         first, second = np.triu_indices(len(self.span))
         return np.asarray(self.weights[:, first] * self.weights[:, second])
 
     def squares(self, ends: Floats, matrix: Floats) -> Floats:
-        """Return (row * end)' matrix (row * end) of every row and end, (n_rows, n_ends), `matrix` symmetric.
-
-        Pairs of the span that no row counts for more than `NEGLIGIBLE` are left out. Time r n_ends n^2 for
-        the other r.
-        """
+        """Return (row * end)' M (row * end) of each row and end, (n_rows, n_ends), M symmetric."""
         lengths = np.linalg.norm(self.weights, axis=1, keepdims=True)
         major = (np.abs(self.weights) > np.sqrt(NEGLIGIBLE) * lengths).any(axis=0)
         moved = self.span * ends[:, None, :]
@@ -226,11 +218,7 @@ class SpannedRows:
 
 @dataclass(frozen=True, eq=False)
 class NoiseGroups:
-    """The groups of blocks that share joint noise.
-
-    numbers: (n,), the same for blocks of one group. sizes: (n_nodes, n), blocks of the group, some of which
-    may be no longer known; 1 for Laplace noise.
-    """
+    """Groups of blocks that share joint noise: (n,) numbers, (n_nodes, n) sizes, 1 for Laplace noise."""
 
     numbers: NDArray[np.int64]
     sizes: NDArray[np.int64]
@@ -238,11 +226,11 @@ class NoiseGroups:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Measurements, relative to prior means.
+    """Measurements, relative to prior means, of n blocks that are the same at every node.
 
-    blocks: n of them, the same at every node. residuals: (n_nodes, n), measured minus prior mean; anything
-    where a node was not measured. noise: (n_nodes,), variance of each entry of a row; inf where it was not.
-    sizes: (n_leaves,), s_i. groups: of the noise; None where all of it is Laplace noise.
+    residuals: (n_nodes, n), measured minus prior mean; anything where a node was not measured. noise:
+    (n_nodes,), variance of each entry of a row; inf where it was not. sizes: (n_leaves,), s_i. groups: of the
+    noise; None where all of it is Laplace noise.
     """
 
     tree: AggregationTree
@@ -270,7 +258,7 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Rotation:
-    """The own part's eigenbasis at the blocks, (n, n), its spectrum, (n,); the shared covariance in it."""
+    """The own part's eigenbasis at the blocks, its spectrum, and the shared covariance in it."""
 
     basis: Floats
     spectrum: Floats
@@ -388,10 +376,7 @@ class TreePosterior:
         return np.asarray(self.weights * joint + self.own_pull() @ (own @ self.basis).T)
 
     def covariance_with_root(self, steps: Blocks, times: Floats) -> Floats:
-        """Return the posterior covariance of every node with the root, of a sum over steps, (n_nodes,).
-
-        times: (n_steps,), the weights of the sum.
-        """
+        """Return every node's posterior covariance with the root, of a sum with these weights."""
         squares, blocks = self.seen.tree.add_up(self.seen.sizes[:, None] ** 2), self.seen.blocks
         weights = self.weights * self.weights[0]
         (shared, own), (of_shared, of_own) = (
@@ -427,10 +412,7 @@ class TreePosterior:
     def variances(
         self, steps: Blocks, nodes: NDArray[np.int64] | None = None, times: Floats | None = None
     ) -> Floats:
-        """Return posterior variances of every node at these steps, or of some of them, (n_nodes, n_steps).
-
-        With `times`, (n_sums, n_steps), of weighted sums over the steps, (n_nodes, n_sums).
-        """
+        """Return posterior variances of nodes at these steps, or of sums with weights (n_sums, n_steps)."""
         chosen = slice(None) if nodes is None else nodes
         shared, own = (part @ self.basis for part in self.prior.covariances(steps, self.seen.blocks))
         of_shared, of_own = self.prior.variances(steps)

@@ -23,15 +23,9 @@ Kernel = Callable[[Floats, Lengths], Floats]
 class Component:
     """One kernel of the prior: `kernel(lags in days, lengths)`, 1 at lag 0.
 
-    Args:
-        name: Of the component.
-        kernel: The correlation over lags.
-        gate: Between which days it acts: all, those of one kind, those of one event.
-        shared: Prior median of the standard deviation of the part that all series share, relative to a
-            series' size.
-        own: The same of a series' own part.
-        lengths: Prior medians of the kernel's own parameters, in days, but the first of a periodic one, which
-            is of the sine.
+    gate: between which days it acts. shared, own: prior medians of the standard deviation of the part that
+    all series share, and of a series' own, relative to its size. lengths: prior medians in days, but the
+    first of a periodic kernel, which is of the sine.
     """
 
     name: str
@@ -86,11 +80,8 @@ COMPONENTS: tuple[Component, ...] = (
     Component("event", constant, "event", 0.3, 1.0),
     Component("course of an event", smooth, "event", 0.3, 0.5, (0.12,)),
 )
-"""The parts of a series that people make, with round prior medians.
-
-They were set by hand, looking at the French load of March, July and November 2015 and of April, August and
-December 2014; all of them are learned again from a stream's own measurements.
-"""
+"""The parts of a series that people make, with round prior medians set by hand
+(docs/methods/history-informed.md)."""
 
 _OF_COUNTS = {"day to day": (0.06, 0.04), "daily shape": (0.4, 0.1), "kind of day": (0.15, 0.05)}
 COUNT_COMPONENTS: tuple[Component, ...] = tuple(
@@ -99,13 +90,10 @@ COUNT_COMPONENTS: tuple[Component, ...] = tuple(
     else one
     for one in COMPONENTS
 )
-"""The same for counts of people, of their trips or devices, which nearly vanish at night: a day moves them
-more than a load. Set by hand, looking at taxi trips of New York in 2024; learned again like the others.
-"""
+"""The same for counts of people, trips or devices, which nearly vanish at night: a day moves them more than a
+load. Set by hand, looking at taxi trips of New York in 2024."""
 DAY_OF_THE_WEEK = Component("day of the week", weekly, "kind", 0.06, 0.03, (0.25, 100.0))
-"""Of counts whose days have a week, in addition: people go out on Friday nights and rest on Mondays, where a
-load is much the same on all workdays. Round medians, set before they were tried.
-"""
+"""Of counts whose days have a week, in addition: people go out on Friday nights and rest on Mondays."""
 
 NUGGET = 1e-9
 """Variance, relative, of a part that no two blocks share: keeps matrices well conditioned."""
@@ -113,11 +101,7 @@ NUGGET = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class TemporalPrior:
-    """Covariances of blocks under the components with these parameters.
-
-    logs: logarithms of all components' parameters in a row: shared, own, lengths. steps_per_day: of the
-    clock.
-    """
+    """Covariances of blocks; `logs`: logarithms of all components' shared, own and lengths in a row."""
 
     logs: Floats
     steps_per_day: int
@@ -131,7 +115,7 @@ class TemporalPrior:
 
     @cached_property
     def parameters(self) -> tuple[tuple[Component, int, float, float, Floats], ...]:
-        """Return for each component: it, its place in `logs`, variances shared and own, lengths."""
+        """For each component: it, its place in `logs`, variances shared and own, lengths."""
         found, at, values = [], 0, np.exp(self.logs)
         for one in self.components:
             lengths = values[at + 2 : at + one.n_parameters]
@@ -143,7 +127,7 @@ class TemporalPrior:
         """Return the shared and the own part's covariance of two sets of blocks, (n_rows, n_columns) each."""
         lags = LagTables.between(rows, columns, self.steps_per_day)
         parts = np.zeros((2, rows.clock.size, columns.clock.size))
-        for gate in lags.open_gates:
+        for gate in lags.pair_weights:
             kernels = np.zeros((2, lags.days.size))
             for one, _, shared, own, lengths in self.parameters:
                 if one.gate == gate:

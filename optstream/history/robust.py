@@ -18,8 +18,7 @@ DAMPING = 0.8
 GRID = np.linspace(0.0, 12.0, 1201)
 """Of standard deviations, for expectations."""
 IN_TABLE, TABLE = 16, (1e-14, 1e5)
-"""Entries of the table of Laplace noise's information, for each unit of log(variance / scale^2);
-its ends, beyond which it does not change."""
+"""Entries of the table of Laplace noise's information for each unit of log(variance / scale^2); its ends."""
 LEAST_DEVIATION = 0.15
 """Least standard deviation of the model, in scales of joint noise, for the grid."""
 FARTHEST = 12.0
@@ -27,8 +26,7 @@ FARTHEST = 12.0
 BEYOND = 4.0
 """Standard deviations of the model up to which a score is computed, where that is farther."""
 STEPS = 0.25, 0.75
-"""Of the grid of radii, in scales: a quarter of the model's standard deviation, within these, or 1.2 of it
-where that is less. Scores are then known to 3e-4, or to 0.003 where that is below half a scale."""
+"""Of the grid of radii, in scales: scores are known to 3e-4, or 0.003 for a deviation below half a scale."""
 LEAST_INSIDE = 1e-250
 REACH = 8.5
 """Standard deviations beyond which a normal's tail is nothing next to 1."""
@@ -43,16 +41,14 @@ LOG_STEP = 0.5
 def with_known_noise(posterior: TreePosterior) -> TreePosterior:
     """Return the posterior of pseudo-values that carry each measured value's information, given its noise.
 
-    Given all others a value is N(mu, v) plus Laplace noise of the known scale b; p is the density of the two
-    together. Its posterior mean is mu + v psi, psi = -(log p)' at the surprise, and its variance v - v^2 I on
-    average, I = E[psi^2] (Masreliez 1975). The same follow from Gaussian noise of variance 1/I - v on the
-    pseudo-value mu + psi / I: a surprise is taken in full where it is small and cut off where only noise
-    could have made it. 1/I - v lies between b^2 and the noise's own 2 b^2, near b^2 where v is far below it:
-    the median of Laplace noise is twice as good as its mean. Blocks that share joint noise in a group of g
-    have one density, for one radius bounds them all: a value well inside its group's others carries little
-    information, the farthest one most. There 1/I - v lies between g b^2 and the noise's own
-    (g + 1)(g + 2) b^2 / 3. One variance serves all values of a node, so that all stays exact and linear in
-    nodes; the values are found by a few rounds, each of one posterior.
+    Given all others a value is N(mu, v) plus noise of a known scale b; p is the density of the two together.
+    Its posterior mean is mu + v psi, psi = -(log p)' at the surprise, and its variance v - v^2 I on average,
+    I = E[psi^2] (Masreliez 1975). The same follow from Gaussian noise of variance 1/I - v on the pseudo-value
+    mu + psi / I: a surprise is taken in full where it is small and cut off where only noise could have made
+    it. For Laplace noise 1/I - v lies between b^2 and 2 b^2; for blocks in a group of g with joint noise, one
+    radius of which bounds them all, between g b^2 and (g + 1)(g + 2) b^2 / 3. One variance serves all values
+    of a node, so that all stays exact and linear in nodes; the values are found by a few rounds, each of one
+    posterior.
     """
     seen = posterior.seen
     prior, rotation = posterior.prior, posterior.rotation
@@ -125,11 +121,7 @@ def score(surprise: Floats, normal_variance: Floats, scale: Floats) -> Floats:
 
 
 def information(normal_variance: Floats, scale: Floats) -> Floats:
-    """Return E[score^2], between 1 / (normal_variance + 2 scale^2) and 1 / scale^2.
-
-    Relative to the first of these it is a smooth function of normal_variance / scale^2: cubic between the
-    entries of a table that is filled on demand; to 1e-7.
-    """
+    """Return E[score^2], between 1 / (normal_variance + 2 scale^2) and 1 / scale^2; by a table, to 1e-7."""
     place = IN_TABLE * np.log(np.clip(normal_variance / scale**2, *TABLE))
     number = np.floor(place).astype(np.int64)
     first = int(number.min()) - 1
@@ -165,7 +157,7 @@ def joint_score(surprise: Floats, normal_variance: float, scale: float, size: in
 
     Given the radius r, which is Gamma(size + 1), joint noise is uniform on [-r, r] in each coordinate, so a
     normal of standard deviation d and it have density (N((s + r) / d) - N((s - r) / d)) / 2r: one integral
-    over r, on a grid that the normals make smooth.
+    over r.
     """
     variance = (size + 1) * (size + 2) / 3.0 * scale**2
     if (
@@ -194,15 +186,13 @@ def joint_score(surprise: Floats, normal_variance: float, scale: float, size: in
     return np.asarray(np.sign(surprise) * means / scale)
 
 
-def known_information(normal_variance: float, scale: float, size: int) -> float:
-    """Return `joint_information`, or that of Laplace noise for a size of 1."""
-    if size > 1:
-        return joint_information(normal_variance, scale, size)
-    return laplace_information(normal_variance, scale)
-
-
 def joint_information(normal_variance: float, scale: float, size: int) -> float:
-    """Return E[joint_score^2] by a fixed sequence of points that fill the cube; to some percent."""
+    """Return E[joint_score^2] by a fixed sequence of points that fill the cube; to some percent.
+
+    That of Laplace noise for a size of 1.
+    """
+    if size == 1:
+        return laplace_information(normal_variance, scale)
     place = np.log(max(normal_variance / scale**2, LEAST_DEVIATION**2)) / LOG_STEP
     low = int(np.floor(place))
     left, right = (_log_noise_variance(number, size) for number in (low, low + 1))

@@ -17,10 +17,9 @@ AT_ONCE = 2**22
 def left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
     """Return each measured value less its prediction by all others, and the variance, (n_nodes, n) each.
 
-    Noise of the value included. Value less prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and
-    its variance 1 / d. The diagonal is exact for the last `exact_for` blocks; for those before, which have
-    others on both sides, it is the mean of them all, which takes no n x n product. Results are kept with the
-    posterior.
+    Value less prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and its variance, noise included, 1
+    / d. The diagonal is exact for the last `exact_for` blocks; for those before it is the mean of them all,
+    which takes no n x n product.
     """
     if exact_for in posterior.predictions:
         return posterior.predictions[exact_for]
@@ -53,10 +52,7 @@ def day_squares(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:
 
 
 def day_surprises(posterior: TreePosterior, chosen: NDArray[np.bool_], nodes: NDArray[np.int64]) -> Floats:
-    """Return C^(-1/2) a block by block, (n_given, n_chosen), whose squares add up to `day_squares`.
-
-    nodes: measured ones; the number of nodes stands for the leaves' shared part.
-    """
+    """Return C^(-1/2) a of nodes, the last the shared part; the squares add up to `day_squares`."""
     n_nodes = len(posterior.seen.noise)
     found = np.zeros((n_nodes + 1, int(chosen.sum())))
     for some, pulls, precisions in _tests(posterior, chosen, nodes[nodes < n_nodes]):
@@ -98,8 +94,8 @@ def _whitened(pull: Floats, precision: Floats) -> Floats:
 # How far a posterior can be trusted: from how well each measured value is predicted by all others.
 
 EXPECTED_FACTOR, FACTOR_DEVIATION = 1.2, 0.3
-"""Mean and standard deviation of what is believed of the factor before anything is measured. Above 1, for the
-prior's parameters were fitted to the same measurements."""
+"""Prior mean and standard deviation of the factor; above 1, for the prior was fitted to the same
+measurements."""
 EXACT_LATEST = 96
 """Blocks, the latest ones, that are looked at one by one."""
 ALIKE = 3.0
@@ -117,8 +113,8 @@ LEAST_GAIN = 10.0
 def variance_factor(posterior: TreePosterior) -> float:
     """Return the factor, at least 1, by which the prior's variances fall short of the measurements'.
 
-    A measured value misses its prediction by the noise, whose variance is known, and by the prior's residual
-    variance v. The factor c is the least-squares fit of surprise^2 - noise to c v, joined with its prior.
+    The factor c is the least-squares fit of surprise^2 - noise to c v, v the prior's residual variance,
+    joined with its prior.
     """
     seen = posterior.seen
     known = np.isfinite(seen.noise)

@@ -471,17 +471,14 @@ class History:
         return worst
 
 
-def _charges_anything(document: str) -> bool:
-    return worst_window([spend_from_document(json.loads(document))], 1).epsilon > 0
-
-
 def worst(connection: Connection, grant: str) -> WindowLoss:
     """Return the loss of the worst window of the whole history, by the privacy guarantee in force."""
     history, row = History(), find_grant(connection, grant)
     query = charged_rows().add_columns(SpendRow.first_step, SpendRow.position)
     query = query.where(SpendRow.grant_id == row.id)
     for document, amendment, compromised, first_step, position in plain_rows(connection, query):
-        if compromised is not None and _charges_anything(document):
+        lost = () if compromised is None else (spend_from_document(json.loads(document)),)
+        if worst_window(lost, 1).epsilon > 0:
             return WindowLoss(math.inf, first_step)
         history.add(position, first_step, document, amendment)
     cost = history.cost(guarantees_of(connection, row))
@@ -497,10 +494,7 @@ def window_spent(connection: Connection, grant: str, steps: range) -> WindowLoss
 
 
 def charged_near(
-    connection: Connection,
-    key: Key,
-    steps: range,
-    amended: PrivacyModel | None = None,
+    connection: Connection, key: Key, steps: range, amended: PrivacyModel | None = None
 ) -> tuple[Spend, ...]:
     """Return the priced charges of a stream's other releases at steps that share a window with a plan's.
 

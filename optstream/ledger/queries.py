@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, case, func, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, select
+from sqlalchemy.orm import InstrumentedAttribute
 
 from optstream.errors import LedgerError
 from optstream.ledger import transitions as revisions
@@ -61,9 +62,7 @@ def releases(connection: Connection, stream: str) -> tuple[ReleaseRecord, ...]:
 def latest(connection: Connection, stream: str, period: str) -> ReleaseRecord | None:
     """Return the release of a period that has the highest revision; None where the period has none."""
     check_key(Key(stream, period))
-    query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(stream), ReleaseRow.period == period)
-    release = one_row(connection, query.order_by(ReleaseRow.revision.desc()).limit(1))
-    return None if release is None else _record(connection, stream, release)
+    return _last(connection, stream, ReleaseRow.revision, ReleaseRow.period == period)
 
 
 def drawn_before(connection: Connection, stream: str, first_step: int) -> ReleaseRecord | None:
@@ -71,13 +70,17 @@ def drawn_before(connection: Connection, stream: str, first_step: int) -> Releas
 
     Restatements neither carry state on from others nor to them.
     """
-    query = select(ReleaseRow).where(
-        ReleaseRow.stream_id == id_of(stream),
-        ReleaseRow.revision == 0,
-        ReleaseRow.first_step < first_step,
-        ReleaseRow.state.in_([ReleaseState.DRAWN.value, ReleaseState.PUBLISHED.value]),
-    )
-    release = one_row(connection, query.order_by(ReleaseRow.first_step.desc()).limit(1))
+    is_drawn = ReleaseRow.state.in_([ReleaseState.DRAWN.value, ReleaseState.PUBLISHED.value])
+    only = (ReleaseRow.revision == 0, ReleaseRow.first_step < first_step, is_drawn)
+    return _last(connection, stream, ReleaseRow.first_step, *only)
+
+
+def _last(
+    connection: Connection, stream: str, by: InstrumentedAttribute[int], *only: ColumnElement[bool]
+) -> ReleaseRecord | None:
+    """Return the release that has the greatest `by` of those of a stream for which `only` holds."""
+    query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(stream), *only)
+    release = one_row(connection, query.order_by(by.desc()).limit(1))
     return None if release is None else _record(connection, stream, release)
 
 
@@ -103,18 +106,6 @@ def last_release(connection: Connection, stream: str) -> ReleaseOutline | None:
     newest = query.order_by(ReleaseRow.first_step.desc(), ReleaseRow.revision.desc())
     row = connection.execute(newest).one_or_none()
     return None if row is None else _outline(row)
-
-
-def has_known_noise(connection: Connection, stream: str, steps: range) -> bool:
-    """Return whether the noise of a first release that begins at one of these steps was compromised."""
-    lost = select(ReleaseRow.id).where(
-        ReleaseRow.stream_id == id_of(stream),
-        ReleaseRow.first_step >= steps.start,
-        ReleaseRow.first_step < steps.stop,
-        ReleaseRow.compromised.is_not(None),
-        ReleaseRow.revision == 0,
-    )
-    return connection.execute(lost.limit(1)).first() is not None
 
 
 def known_noise(connection: Connection, stream: str) -> tuple[tuple[str, str], ...]:
@@ -243,19 +234,13 @@ def guarantees(connection: Connection, stream: str) -> dict[int, PrivacyModel]:
     }
 
 
-def head(connection: Connection, stream: str) -> str:
-    """Return the hash of a stream's last event (SHA-256, hexadecimal), for the catalogue to carry."""
-    return head_after(connection, stream, None)
+def head(connection: Connection, stream: str, known: str | None = None) -> str:
+    """Return the hash of a stream's last event (SHA-256, hexadecimal), for the catalogue to carry.
 
-
-def head_after(connection: Connection, stream: str, known: str | None) -> str:
-    """Return the head as `head` does, if the ledger contains the one that the catalogue carries (None without
-    one).
-
-    Called under the published folder's lock, as `optstream.catalogue.publish` does, each publication carries
-    the last event of a chain that has the head of the publication before. Chains only grow, so a ledger that
-    contains the newest head contains all earlier ones, and everything published with them; one that lacks it
-    is an older copy or another ledger, which raises LedgerError.
+    `known` is the head that the catalogue carries now, None without one: a ledger that lacks it is an older
+    copy or another ledger, which raises LedgerError. Called under the published folder's lock, as
+    `optstream.catalogue.publish` does, each publication then carries the last event of a chain that has the
+    head of the publication before; chains only grow, so the newest head stands for all earlier ones.
     """
     row = find_stream(connection, stream)
     if row is None:

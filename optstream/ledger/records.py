@@ -39,21 +39,6 @@ def hash_at(entries: Entries, first_step: int) -> str:
     return [name for step, name in entries if step is None or step <= first_step][-1]
 
 
-def trees_problem(entries: object, hierarchy_hash: str) -> str | None:
-    """Return in words why this is no list that ends with this hash; None for one."""
-    if not isinstance(entries, tuple) or not entries:
-        return "must be a tuple of (first step, hash), at least one"
-    steps = [step for step, _ in entries]
-    later = steps[1:]
-    if steps[0] is not None or any(type(step) is not int for step in later):
-        return "must have None as the first step of the oldest tree, and integers after it"
-    if any(second <= first for first, second in pairwise(later)):
-        return "must have steps that rise"
-    if entries[-1][1] != hierarchy_hash:
-        return "must end with hierarchy_hash"
-    return None
-
-
 def trees_to_text(entries: Entries) -> str:
     """Return the list as the ledger keeps it: empty for one tree, which `hierarchy_hash` identifies."""
     return json.dumps(entries[1:] and [list(one) for one in entries], separators=(",", ":"))
@@ -62,7 +47,7 @@ def trees_to_text(entries: Entries) -> str:
 def trees_from_list(stored: Sequence[Sequence[int | str | None]], hierarchy_hash: str) -> Entries:
     """Return what `trees_to_text` wrote, as JSON reads it."""
     found = tuple((step, str(name)) for step, name in stored)
-    return found or ((None, hierarchy_hash),)  # type: ignore[return-value]  # checked by `trees_problem`
+    return found or ((None, hierarchy_hash),)  # type: ignore[return-value]  # checked by StreamTerms
 
 
 def trees_of_event(body: Mapping[str, object]) -> Entries:
@@ -132,9 +117,7 @@ class StreamTerms:
     def __post_init__(self) -> None:
         if not self.trees:
             object.__setattr__(self, "trees", ((None, self.hierarchy_hash),))
-        problem = trees_problem(self.trees, self.hierarchy_hash)
-        if problem:
-            raise ParameterError(f"trees of StreamTerms {problem}")
+        self._check_trees()
         if self.budget_alpha is not None and not self.budget_alpha > 0:
             raise ParameterError("budget_alpha of StreamTerms must be greater than 0")
         if self.stream_share is not None and not 0 < self.stream_share <= 1:
@@ -145,6 +128,20 @@ class StreamTerms:
             json.loads(self.document)
         except (ValueError, TypeError) as error:
             raise ParameterError("document of StreamTerms must be JSON text") from error
+
+    def _check_trees(self) -> None:
+        entries: object = self.trees
+        if not isinstance(entries, tuple):
+            raise ParameterError("trees of StreamTerms must be a tuple of (first step, hash), at least one")
+        (oldest, *later), problem = [step for step, _ in entries], None
+        if oldest is not None or any(type(step) is not int for step in later):
+            problem = "have None as the first step of the oldest tree, and integers after it"
+        elif any(second <= first for first, second in pairwise(later)):
+            problem = "have steps that rise"
+        elif entries[-1][1] != self.hierarchy_hash:
+            problem = "end with hierarchy_hash"
+        if problem:
+            raise ParameterError(f"trees of StreamTerms must {problem}")
 
     def guarantee(self) -> dict[str, str | int]:
         """Return, by name, the parts that only an amendment changes once the stream has releases."""

@@ -46,11 +46,7 @@ from optstream.privacy import Spend
 
 
 def void(
-    connection: Connection,
-    key: Key,
-    reason: str,
-    now: datetime,
-    reservation: Reservation | None = None,
+    connection: Connection, key: Key, reason: str, now: datetime, reservation: Reservation | None = None
 ) -> None:
     """Give up a release that is RESERVED or DRAWN: it stays charged and is never drawn again."""
     check_name(reason, "reason of a VOID release")
@@ -207,10 +203,7 @@ def record_staged(
 
 
 def record_published(
-    connection: Connection,
-    key: Key,
-    now: datetime,
-    reservation: Reservation | None = None,
+    connection: Connection, key: Key, now: datetime, reservation: Reservation | None = None
 ) -> None:
     """Record DRAWN -> PUBLISHED, once the catalogue lists the release, and end its lease."""
     release, _ = locked_release(connection, key, reservation)
@@ -269,13 +262,7 @@ def release_lease(connection: Connection, key: Key, reason: str, now: datetime) 
     move(connection, release, "lease released", now, {"why": reason}, lease_until=until, fence=fence)
 
 
-def adopt(
-    connection: Connection,
-    key: Key,
-    owner: str,
-    now: datetime,
-    lease: timedelta,
-) -> Reservation:
+def adopt(connection: Connection, key: Key, owner: str, now: datetime, lease: timedelta) -> Reservation:
     """Take up a DRAWN release, to publish it; earlier reservations become stale. Charges nothing."""
     release, _ = locked_release(connection, key, None)
     require(key, release, ReleaseState.DRAWN, "adopted")
@@ -328,13 +315,7 @@ class Vintage:
 _COLUMNS = [getattr(VintageRow, name) for name in Vintage.__dataclass_fields__]
 
 
-def revise(
-    connection: Connection,
-    key: Key,
-    owner: str,
-    now: datetime,
-    lease: timedelta,
-) -> Reservation:
+def revise(connection: Connection, key: Key, owner: str, now: datetime, lease: timedelta) -> Reservation:
     """Hold a PUBLISHED release until now + lease, to give it a new estimate. Charges nothing.
 
     Earlier reservations become stale. A lease that ends later than any lease taken now can comes from a clock

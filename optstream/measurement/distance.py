@@ -37,7 +37,14 @@ def measure_by_distance(
     each leaf that changes: it loses alpha / scale as a linear query does. Decisions, and offers, are
     functions of noisy outputs, so no window pays more than its distances and the rule's budget.
     """
-    _check(period, last_release, distance, publications)
+    if len(last_release) != period.n_leaves:
+        raise ParameterError(
+            f"the state holds a last release of {len(last_release)} series, and this period has "
+            f"{period.n_leaves}"
+        )
+    whole = (period.first_step, period.n_steps)
+    if any((spend.first_step, spend.n_steps) != whole for spend in (distance, publications)):
+        raise ParameterError("the plan does not price the steps it is for")
     exact = open_private_period(period)
     last: Integers = np.array(last_release, dtype=np.int64)
     measured, paid = [0] * period.n_steps, [Fraction(0)] * period.n_steps
@@ -79,17 +86,3 @@ def is_far(
     """
     away = sum(np.abs(exact - last).tolist()) + int(noise.discrete_laplace(distance_scale, (1,))[0])
     return bool(away > last.size * Fraction(publication_scale))
-
-
-def _check(
-    period: PrivatePeriod, last_release: Sequence[int], distance: StepSpend, publications: CappedSpend
-) -> None:
-    """Raise ParameterError for a last release or plans that are not this period's. Privacy: none; public."""
-    if len(last_release) != period.n_leaves:
-        raise ParameterError(
-            f"the state holds a last release of {len(last_release)} series, and this period has "
-            f"{period.n_leaves}"
-        )
-    whole = (period.first_step, period.n_steps)
-    if any((spend.first_step, spend.n_steps) != whole for spend in (distance, publications)):
-        raise ParameterError("the plan does not price the steps it is for")

@@ -85,7 +85,7 @@ def measure_groups(
     kept = {
         "next_step": raw["next_step"],
         "noisy": [
-            _noisy_of_group(group is not None, int(own[-1]) - period.first_step, before, values)
+            [*before, *values.tolist()][len(before) + int(own[-1]) - period.first_step :] if group else []
             for group, own, before, values in zip(groups, starts, earlier, noisy, strict=True)
         ],
         "raw": RawState(raw),
@@ -104,18 +104,14 @@ def open_since(measured: Measured) -> list[int]:
 
     Privacy: none; groups are released, and whether one is open shows in the state of the next period.
     """
-    parts: list[Any] = [part for part in measured.parts or (measured,) if _has_groups(part)]
+    parts: tuple[Any, ...] = measured.parts or (measured,)
     return [
         int(starts[-1])
         for part in parts
+        if any(spend.stage == GROUPER for spend in part.spends)
         for starts, noisy in zip(part.choices["groups"], part.state["noisy"], strict=True)
         if noisy
     ]
-
-
-def _has_groups(measured: Measured) -> bool:
-    """Return whether a grouper drew these. Privacy: none; spends are public."""
-    return any(spend.stage == GROUPER for spend in measured.spends)
 
 
 def draw_groups(
@@ -197,14 +193,3 @@ def _continued(state: State | None, terms: GroupingTerms, period: PrivatePeriod)
         group and OpenGroup(int(group["limit"]), list(group["exact"]), sum(group["exact"]))
         for group in raw["groups"]
     ]
-
-
-def _noisy_of_group(is_open: bool, place: int, earlier: Sequence[int], noisy: NDArray[np.int64]) -> list[int]:
-    """Return the noisy values of a series' last group, if it is open.
-
-    Privacy: none; they are noisy already, and groups are public.
-    """
-    if not is_open:
-        return []
-    own = [int(value) for value in noisy[max(place, 0) :]]
-    return [*earlier, *own] if place < 0 else own

@@ -42,14 +42,7 @@ class EquallySpaced:
         make_plain(self)
 
     def residues(self, window_length: int) -> tuple[int, ...]:
-        """Return the sampled residues modulo w, rising. Privacy: none; a public rule.
-
-        Args:
-            window_length: Steps of a window (w).
-
-        Raises:
-            ParameterError: Not 2 <= n_samples <= w.
-        """
+        """Return the sampled residues modulo w, rising. Privacy: none; a public rule."""
         check_n_samples(self.n_samples, window_length, "EquallySpaced")
         # Half up in integers; the step between points is at least 1, so no two coincide.
         gaps = self.n_samples - 1
@@ -60,14 +53,6 @@ class EquallySpaced:
         one.
 
         Privacy: none; a public rule, and any window meets n_samples of its steps (Lemma 4).
-
-        Args:
-            n_steps: Of the period.
-            first_step: Its running index.
-            window_length: Steps of a window (w).
-
-        Raises:
-            ParameterError: Not 2 <= n_samples <= w.
         """
         chosen = set(self.residues(window_length))
         return tuple(step for step in range(n_steps) if (first_step + step) % window_length in chosen)
@@ -113,15 +98,7 @@ class L1Sampling:
             object.__setattr__(self, name, value)
 
     def points_of_period(self, n_steps: int, window_length: int) -> int:
-        """Return the most points of a period: its part of a window's, rounded up. Privacy: none.
-
-        Args:
-            n_steps: Of the period.
-            window_length: Steps of a window (w).
-
-        Raises:
-            ParameterError: Not 2 <= n_samples <= w.
-        """
+        """Return the most points of a period: its part of a window's, rounded up. Privacy: none."""
         check_n_samples(self.n_samples, window_length, "L1Sampling")
         return min(self.n_samples, -(-self.n_samples * n_steps // window_length), n_steps)
 
@@ -129,13 +106,6 @@ class L1Sampling:
         """Return the steps, from end to end, of the longest segment that is ever scored; 1 if none is.
 
         Privacy: none; it bounds Lemma 6.
-
-        Args:
-            n_steps: Of the period.
-            window_length: Steps of a window (w).
-
-        Raises:
-            ParameterError: Not 2 <= n_samples <= w.
         """
         points = self.points_of_period(n_steps, window_length)
         return max(n_steps - points, 1) if points > 1 else 1

@@ -41,17 +41,15 @@ class Mechanism(ABC):
         adaptive: Whether a period's measurements or estimates depend on those of other periods, so that
             periods go one by one and a state goes from each to the next.
         noise_is_known: Whether each value's noise variance is known before the draw.
-        one_leaf_a_period: Whether, for unit "customer", it is priced for customers whose readings of a period
-            lie in so many leaves as its `leaves_per_period`, 1 where it has none.
+        one_leaf_a_period: Whether, for unit "customer", its price holds for readings of a period in at most
+            `leaves_per_period` leaves, 1 where it has none.
         takes_covariates: Whether public covariates shape its estimates.
-        compares_noise: Whether it chooses between joint and Laplace noise by default.
         chooses_shares: Whether its class on a tree chooses the levels' shares, from a public `scale`.
         takes_margin: Whether it may stand on a hierarchy with a margin, which is measured as one more level.
         serves_hours: Whether periods may be hours: it cuts or transforms no day as a whole.
-        also_called: Its other name in `optstream.mechanisms.MECHANISMS`; None mostly.
-        tree_class: The class of `optstream.mechanisms` that puts it on a tree; None where it has a `tree` of
-            its own.
-        currency: That of the privacy guarantees that it takes: it refuses others when it is made.
+        also_called: Its other name in `optstream.mechanisms.MECHANISMS`.
+        tree_class: The class of `optstream.mechanisms` that puts it on a tree; None with its own `tree`.
+        currency: That of the privacy guarantees that it takes; others are refused.
         revises: Whether it learns more of a period from later measurements (`revise`).
         has_self_check: Whether it finds days that were unlike all others (`events`).
         days_independent: Whether the errors of one period's estimate are independent of another's.
@@ -62,7 +60,6 @@ class Mechanism(ABC):
     noise_is_known: ClassVar[bool] = True
     one_leaf_a_period: ClassVar[bool] = False
     takes_covariates: ClassVar[bool] = False
-    compares_noise: ClassVar[bool] = False
     chooses_shares: ClassVar[bool] = False
     takes_margin: ClassVar[bool] = False
     serves_hours: ClassVar[bool] = True
@@ -87,9 +84,8 @@ class Mechanism(ABC):
         """Return the errors that a prior expects at each level once it has learned, from public facts.
 
         Returns:
-            (n_levels, 3), in the unit of the readings, root first: a node's root mean square error, the size
-            of a typical node, and the error if nothing were measured, or 0 published. nan where no public
-            scale is known; None for a mechanism without a prior.
+            (n_levels, 3), root first: a node's root mean square error, its typical size, and the error of no
+            measurement. nan where no public scale is known; None without a prior.
         """
         return None
 
@@ -139,28 +135,19 @@ class Mechanism(ABC):
         """Return every node's value at every step, from the measurements alone."""
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
-        """Return the variance that the noise of all measurements leaves in each value before the bound.
-
-        It is computed from noise scales and positions alone; `Estimate` says when it is 0, nan or None.
-        """
+        """Return the variance that noise leaves in each value before the bound, as `Estimate` has it."""
         return None
 
     def misses_only_noise(self, measured: Measured) -> bool:
-        """Return whether the error of the estimate, before its bound, is noise alone.
-
-        So it is where every step was measured and nothing was smoothed: then the noise's standard errors are
-        those of the whole error.
-        """
+        """Return whether the error before the bound is noise alone: all measured, none smoothed."""
         return False
 
     def noise_replicates(self, measured: Measured, n: int) -> NDArray[np.float64] | None:
         """Return n draws of the noise's effect on all values before the bound, (n, n_nodes, n_steps).
 
-        None where `noise_variances` does not know all of them, and where noise of other periods is in the
-        values.
+        None where `noise_variances` does not know all, or noise of other periods is in the values.
         """
-        pattern = getattr(self, "mechanism", self)
-        if not (self.days_independent and pattern.days_independent):
+        if not (self.days_independent and getattr(self, "mechanism", self).days_independent):
             return None
         variances = self.noise_variances(measured)
         if variances is None or not np.isfinite(variances).all():
@@ -175,10 +162,7 @@ class Mechanism(ABC):
         return found
 
     def foreseen(self) -> "Mechanism | None":
-        """Return a mechanism of the same scales whose noise is known before the draw, for a preview.
-
-        It is the mechanism itself where its noise is known; None where the draw decides.
-        """
+        """Return a mechanism of the same scales whose noise is known before the draw; None without one."""
         return self if self.noise_is_known else None
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
@@ -254,10 +238,7 @@ class Mechanism(ABC):
         return self._release(measured, found.values, optimality=found.optimality)
 
     def events(self, measured: Measured) -> tuple[int, ...]:
-        """Return the numbers, on the public clock, of days that were found unlike all others.
-
-        There are none without a self-check.
-        """
+        """Return the numbers, on the public clock, of days that a self-check found unlike all others."""
         return ()
 
     def measured(self, measured: Measured) -> bool:
@@ -365,7 +346,7 @@ class SeriesMechanism(Mechanism):
             ParameterError: For a model or a number of nodes that it refuses.
         """
         pattern: Any = self  # every mechanism is a dataclass, which mypy cannot know
-        given = {"n_nodes": n_nodes} if "n_nodes" in pattern.__dataclass_fields__ else {}
+        given = {"n_nodes": n_nodes} if hasattr(pattern, "n_nodes") else {}
         found: SeriesMechanism = replace(pattern, model=model, **given)
         return found
 
@@ -454,9 +435,7 @@ class OnlineMechanism(SeriesMechanism):
         return OnlineState(state.next_step + 1, release.state), release
 
 
-# From a caller's values to a private period: frames by label, arrays by position.
-#
-# Labels, types and shapes, which are public, may be refused, never a reading; and before any noise is drawn.
+# From a caller's values to a private period. Labels, types and shapes may be refused, never a reading.
 
 MOST_NAMED = 5
 """Leaves that one error names."""
@@ -465,11 +444,9 @@ MOST_NAMED = 5
 def as_period(
     values: ArrayLike | PrivatePeriod, model: PrivacyModel, first_step: int, leaves: Sequence[str] | None
 ) -> PrivatePeriod:
-    """Return readings (n_series, n_steps) as a private period, rounded to the model's resolution.
+    """Return readings (n_series, n_steps) as a private period, a frame's in the order of `leaves`.
 
-    A frame's rows or columns are put in the order of `leaves`, None over plain series, by their labels.
-    Values that are too large are clamped, and missing ones count as 0 (`quantise`): whether there is a
-    release must not depend on a reading.
+    Too large values are clamped, missing ones count as 0: a refusal must not depend on a reading.
     """
     if not isinstance(values, PrivatePeriod):
         array = _in_order(values, leaves)
@@ -581,14 +558,10 @@ def _is_number(dtype: Any) -> bool:
     return dtype.kind in "iuf"
 
 
-# A mechanism's state for the next period: a public, JSON-ready value that names its mechanism.
-
-
 def own_state(state: State | None, mechanism: str) -> dict[str, Any]:
-    """Return the state of this mechanism; empty at the start of a stream.
+    """Return the state of this mechanism, empty at the start of a stream.
 
-    Another mechanism's raises ParameterError: read as "nothing spent", it would void the privacy guarantee
-    silently.
+    Another's raises ParameterError: read as "nothing spent" it would void the privacy guarantee.
     """
     if state is None:
         return {}
@@ -623,14 +596,9 @@ def measured_steps(spends: Iterable[Spend], stage: str) -> list[tuple[int, Any]]
     )
 
 
-def still_seen(steps: Iterable[tuple[int, Any]], end: int, window_length: int) -> list[tuple[int, Any]]:
-    """Return, rising, steps that share a window with one at or after `end`, repeats included."""
-    return sorted((step, weight) for step, weight in steps if step > end - window_length)
-
-
 def points_after(points: Iterable[int], end: int, window_length: int) -> list[int]:
-    """Return the measured steps of `points` as `still_seen` does."""
-    return [step for step, _ in still_seen(((point, 1) for point in points), end, window_length)]
+    """Return, rising, the steps that share a window with one at or after `end`, repeats included."""
+    return sorted(step for step in points if step > end - window_length)
 
 
 def last_values(measured: Measured) -> dict[str, Any]:
@@ -643,9 +611,6 @@ def last_values(measured: Measured) -> dict[str, Any]:
         }
     before = measured.before or {}
     return {key: before[key] for key in ("held", "held_variance") if key in before}
-
-
-# How epsilon is divided: shares of levels and of stages, exact.
 
 
 def checked_shares(shares: Sequence[Exact], length: int, name: str) -> tuple[Fraction, ...]:

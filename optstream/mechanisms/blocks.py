@@ -11,20 +11,18 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.errors import ParameterError
 from optstream.history.blocks import Blocks
 from optstream.history.counts import tree_above, typical_above
-from optstream.history.plan import PlannedBlocks, PlannedNoise, expected_error, expected_level_errors
+from optstream.history.plan import PlannedBlocks, PlannedNoise, expected_level_errors
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
 from optstream.measurement.blocks import DriftingBlocks, drifting_blocks
+from optstream.mechanisms.joint_groups import unplanned_length
 from optstream.noise.joint import LARGEST_GROUP
 from optstream.privacy.rules import Draws, Horizon, cut_evenly, errs_less, worst_of_cycle
 from optstream.privacy.spends import Group
 from optstream.stream import AggregationTree
 
 Floats = NDArray[np.float64]
-
-# Groups of joint noise over whole blocks: those of a period, and the cost of the worst window.
 
 Lengths = tuple[int, ...]
 
@@ -52,11 +50,7 @@ class BlockGroups:
         Every whole block is in one of them. Privacy: Lemma 16; a public rule.
         """
         if n_steps not in self.period_lengths:
-            listed = ", ".join(map(str, self.period_lengths))
-            raise ParameterError(
-                f"period_lengths are {listed}, and this period has {n_steps} steps: say so in advance, for "
-                'joint noise depends on it; step by step there is noise = "laplace" alone'
-            )
+            raise unplanned_length(n_steps, self.period_lengths)
         return self._cut(first_step, n_steps)
 
     @cached_property
@@ -139,36 +133,26 @@ class BlockGroups:
 
 
 @lru_cache(maxsize=256)
-def best_groups(blocks: DriftingBlocks, period_lengths: Lengths, unit_scale: Fraction) -> BlockGroups | None:
-    """Return the groups with the least variance of noise, of equal ones the smaller, whose year costs less.
-
-    `unit_scale` is of Laplace noise that loses all of epsilon; None where no group of two blocks can be
-    drawn.
-    """
-    best: BlockGroups | None = None
-    for one in sorted(candidates(blocks, period_lengths), key=lambda one: one.least_error):
-        if best is not None and one.least_error > best.error:
-            break
-        better = best is None or (one.error, one.size) < (best.error, best.size)
-        if better and may_be_drawn(one, unit_scale):
-            best = one
-    return best
-
-
 def chosen_groups(
     blocks: DriftingBlocks, period_lengths: Lengths, unit_scale: Fraction, size: Fraction | None
 ) -> BlockGroups | None:
-    """Return the groups of a size, or, where it is None, the best ones; None where none can be drawn."""
+    """Return the groups of a size, or those with the least variance of noise, of equal ones the smaller.
+
+    `unit_scale` is of Laplace noise that loses all of epsilon; None where no group of two blocks can be
+    drawn, or one is too large for its scale.
+    """
+    best: BlockGroups | None = None
+    tried = [] if size is None else [BlockGroups(blocks, size, period_lengths)]
     if size is None:
-        return best_groups(blocks, period_lengths, unit_scale)
-    found = BlockGroups(blocks, size, period_lengths)
-    return found if may_be_drawn(found, unit_scale) else None
-
-
-def may_be_drawn(groups: BlockGroups, unit_scale: Fraction) -> bool:
-    """Return whether some group has two blocks, and none is too large for its scale."""
-    largest = max(groups.sizes, default=1)
-    return 1 < largest <= LARGEST_GROUP and 4 * groups.worst * unit_scale >= largest
+        tried = sorted(candidates(blocks, period_lengths), key=lambda one: one.least_error)
+    for one in tried:
+        if best is not None and one.least_error > best.error:
+            break
+        if best is None or (one.error, one.size) < (best.error, best.size):
+            largest = max(one.sizes, default=1)
+            if 1 < largest <= LARGEST_GROUP and 4 * one.worst * unit_scale >= largest:
+                best = one
+    return best
 
 
 @lru_cache(maxsize=256)
@@ -185,8 +169,6 @@ def _whole_blocks(blocks: DriftingBlocks, place: int, n_steps: int) -> tuple[ran
     """Return the blocks that lie whole in a period, which begins at a place of the cycle."""
     return tuple(part for part in blocks.parts(place, n_steps) if len(part) == blocks.length)
 
-
-# How many blocks, how long: those with the least error that the prior expects, from public figures alone.
 
 Layout = tuple[int, int]
 """How many blocks a window has, and their steps."""
@@ -208,12 +190,9 @@ BLIND_SHARE = 6
 class Figures:
     """Public figures by which blocks and shares are chosen.
 
-    relative_noise: alpha * leaves / (epsilon * scale): the noise of the only block of a window, relative to a
-    series' size; None where no scale is known. n_blocks, length: where given. components: of the prior.
-    count: that size, where readings are counts and vary around their expectation; else None. joint: for each
-    level, root first, whether its noise may be joint; plain series are one level. period_lengths, group_size:
-    of its groups; wanted: whether it is required, however much it errs. epsilon, horizon: of the stream, by
-    which it is compared with Laplace noise (`noise_horizon`).
+    relative_noise: alpha * leaves / (epsilon * scale), of the only block of a window; None without a scale.
+    count: a series' size, where readings are counts; else None. joint: for each level, root first, whether
+    its noise may be joint; wanted: whether it must be. epsilon, horizon: by which it is compared.
     """
 
     window_length: int
@@ -309,7 +288,8 @@ def best_blocks(error: Callable[[int, int], float], public: Figures) -> Layout:
 def _expected(public: Figures, count: int, long: int) -> float:
     """Return the root mean square error of the last window's steps, after as much past as is looked at."""
     (noise,) = public.noises((count, long), (1.0,))
-    return expected_error(planned_blocks(public, count, long), noise)
+    single = AggregationTree(("series",), (-1,))
+    return float(expected_level_errors(planned_blocks(public, count, long), single, (noise,))[0])
 
 
 def planned_blocks(public: Figures, count: int, long: int) -> PlannedBlocks:
@@ -329,8 +309,6 @@ def _planned_blocks(
     period = range((windows - 1) * window, windows * window)
     return PlannedBlocks.of(TemporalPrior.broad(steps_per_day, components), starts, lengths, period)
 
-
-# Which leaves are small counts, and the blocks at which they are measured: from public figures alone.
 
 SMALL = 0.25
 """From which relative noise on a leaf, in one block a window, it is small: between 0.5, where blocks of their
@@ -386,10 +364,6 @@ def expected_small_error(public: Figures, share: Fraction) -> float:
     return float(weights @ missed / weights.sum())
 
 
-# What is measured of a tree: blocks and level shares with the least error that the prior expects.
-#
-# Functions of public figures: epsilon, alpha, a leaf's public size, the tree. They cost no privacy.
-
 MOVES = (Fraction(1, 4), Fraction(1, 8), Fraction(1, 16), Fraction(1, 32))
 """Parts of epsilon that are tried in other hands, largest first."""
 LEAST = Fraction(1, 32)
@@ -413,15 +387,13 @@ def choose_tree_blocks(tree: AggregationTree, public: Figures, shares: Shares) -
 def choose_level_shares(tree: AggregationTree, public: Figures) -> Shares:
     """Return one share for each level, root first, that add up to 1, with the least `expected_error_of`.
 
-    By this measure equal shares are never better. The search begins with the best of some simple shares. A
-    level without leaves may get nothing, and is then derived.
+    The search begins with the best of some simple shares. A level without leaves may get nothing, and is then
+    derived.
     """
-
-    def blocks_of(shares: Shares) -> Layout:
-        return choose_plan_blocks(tree, public, shares)
+    blocks_of = partial(choose_plan_blocks, tree, public)
 
     def error(shares: Shares, blocks: Layout) -> float:
-        return float(np.exp(np.log(expected_level_misses(tree, public, shares, blocks)).mean()))
+        return _geometric_mean(expected_level_misses(tree, public, shares, blocks))
 
     equal, *others = _simple(tree)
     best = min((equal, *others), key=lambda shares: error(shares, blocks_of(shares)))
@@ -442,14 +414,16 @@ def choose_level_shares(tree: AggregationTree, public: Figures) -> Shares:
 
 
 def expected_error_of(tree: AggregationTree, public: Figures, shares: Shares, blocks: Layout) -> float:
-    """Return the geometric mean over levels of a node's expected root mean square error, relative to its
-    size.
+    """Return the mean over levels of a node's expected root mean square error, relative to its size.
 
-    Geometric, so that a part of the error counts alike at every level: a nation's is much smaller than a
-    leaf's, and a plain mean would sacrifice it. Leaves are taken to be of one size. Of counts it includes
-    their unmeasured variation.
+    Geometric: a plain mean would sacrifice the nation's, which is much smaller than a leaf's. Leaves are
+    taken to be of one size. Of counts it includes their unmeasured variation.
     """
-    return float(np.exp(np.log(_posterior_errors(tree, public, shares, blocks)).mean()))
+    return _geometric_mean(_posterior_errors(tree, public, shares, blocks))
+
+
+def _geometric_mean(errors: Floats) -> float:
+    return float(np.exp(np.log(errors).mean()))
 
 
 def choose_plan_blocks(tree: AggregationTree, public: Figures, shares: Shares) -> Layout:
@@ -507,8 +481,7 @@ def _posterior_errors(tree: AggregationTree, public: Figures, shares: Shares, bl
 def _of_counts(errors: Floats, counted: Floats, noise: Floats, blocks: Layout, window_length: int) -> Floats:
     """Return the expected errors of counts, given those of expectations, relative to a node's size.
 
-    A step that is measured shows its count's variation, by `count_variation`; others do not. counted:
-    variance of a count. noise: of a block's mean, of the node's own measurement alone.
+    A measured step shows its count's variation. counted: variance of a count; noise: of a block's mean.
     """
     n_blocks, length = blocks
     explained = counted / (length * (counted + length * noise))

@@ -94,8 +94,9 @@ class Fast(OnlineMechanism):
         window = self.model.window_length
         if self.n_samples is not None:
             whole(self.n_samples, "n_samples of Fast", 1, window)
-        _one_of("sampling", self.sampling, ("adaptive", "fixed"))
-        _one_of("predictor", self.predictor, ("kalman", "linear"))
+        for name, legal in (("sampling", ("adaptive", "fixed")), ("predictor", ("kalman", "linear"))):
+            if (chosen := getattr(self, name)) not in legal:
+                raise ParameterError(f'{name} of Fast must be "{legal[0]}" or "{legal[1]}"; got {chosen!r}')
         if self.integration_time is not None:
             whole(self.integration_time, "integration_time of Fast", 1, self.samples_in_window)
         whole(self.min_interval, "min_interval of Fast", 1, window)
@@ -197,8 +198,3 @@ class Fast(OnlineMechanism):
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _one_of(name: str, value: Any, legal: tuple[str, str]) -> None:
-    if value not in legal:
-        raise ParameterError(f'{name} of Fast must be "{legal[0]}" or "{legal[1]}"; got {value!r}')

@@ -80,8 +80,14 @@ class Fourier(SeriesMechanism):
     @property
     def change(self) -> CoordinatesChange:
         """How far the coordinates move: what every charge follows from."""
-        return CoordinatesChange.of(
-            self.model, 2 * self.n_coefficients - 1, self._shortest, self.leaves_per_period
+        model = self.model
+        return CoordinatesChange(
+            n_coordinates=2 * self.n_coefficients - 1,
+            alpha_units=model.alpha_units,
+            leaves_per_step=model.leaves_per_step,
+            leaves_per_period=self.leaves_per_period if model.unit == "customer" else None,
+            window_length=model.window_length,
+            shortest_period=self._shortest,
         )
 
     @property

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation import Estimate
-from optstream.estimation.least_squares import consistent
+from optstream.estimation.least_squares import BoundRule, consistent
+from optstream.estimation.problem import LeastSquares, least_squares
 from optstream.estimation.variances import reconciled_variances
 from optstream.measurement.sums import combined, level_period
 from optstream.mechanisms.base import (
@@ -20,6 +21,7 @@ from optstream.mechanisms.base import (
     memory_of,
     own_state,
 )
+from optstream.mechanisms.period_release import Release
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.exact import Exact, plain
@@ -65,14 +67,10 @@ class Hierarchical(OnlineMechanism):
         level_shares: Sequence[Exact],
         lower_bound: float | None = 0.0,
     ) -> None:
-        given = {
-            "mechanism": mechanism,
-            "tree": tree,
-            "level_shares": checked_level_shares(level_shares, tree),
-            "lower_bound": plain(lower_bound),
-        }
-        for name, value in given.items():
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "mechanism", mechanism)
+        object.__setattr__(self, "tree", tree)
+        object.__setattr__(self, "level_shares", checked_level_shares(level_shares, tree))
+        object.__setattr__(self, "lower_bound", plain(lower_bound))
         _levels(self)
 
     @property
@@ -123,27 +121,20 @@ class Hierarchical(OnlineMechanism):
         """Return each level's state, from that level's spends."""
         known = list(spends)
         earlier = level_states(memory_of(before, NAME) or None)
-        return _state_of(
-            {
-                level: mechanism.recall(
-                    [replace(spend, level=0) for spend in known if spend.level == level],
-                    earlier.get(str(level)),
-                )
-                for level, mechanism in self.levels
-            }
-        )
+        found = {}
+        for level, mechanism in self.levels:
+            own = [replace(spend, level=0) for spend in known if spend.level == level]
+            found[level] = mechanism.recall(own, earlier.get(str(level)))
+        return _state_of(found)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         states = level_states(state)
-        parts = {
-            level: mechanism.measure(
-                level_period(period, self.tree, level), noise=noise, state=states.get(str(level)),
-            )
-            for level, mechanism in self.levels
-        }  # fmt: skip
-        return combined(
-            parts, _state_of({level: part.state for level, part in parts.items()}), public_part(state)
-        )
+        parts = {}
+        for level, mechanism in self.levels:
+            own = level_period(period, self.tree, level)
+            parts[level] = mechanism.measure(own, noise=noise, state=states.get(str(level)))
+        after = _state_of({level: part.state for level, part in parts.items()})
+        return combined(parts, after, public_part(state))
 
     def merged(self, measured: Measured) -> Measured:
         """Return the levels' own estimates as one, before consistency, in the tree's order.
@@ -170,6 +161,10 @@ class Hierarchical(OnlineMechanism):
             weights[nodes], noise[nodes] = 1.0 / own.variances, own.noise_variances
         return reconciled_variances(weights, noise, self.tree)
 
+    def program(self, release: Release) -> tuple[LeastSquares, BoundRule]:
+        """Return the least squares of its estimate, and how that meets the lower bound."""
+        return least_squares(self.merged(release.measured), self.tree, [], "variance"), "held"
+
     def misses_only_noise(self, measured: Measured) -> bool:
         """Return whether it is so at every measured level."""
         pairs = zip(self.levels, measured.parts, strict=True)
@@ -186,13 +181,9 @@ class Hierarchical(OnlineMechanism):
 
 @lru_cache(maxsize=256)
 def _levels(whole: Hierarchical) -> tuple[tuple[int, SeriesMechanism], ...]:
+    model, tree = whole.model, whole.tree
     return tuple(
-        (
-            level,
-            whole.mechanism.on_level(
-                whole.model.with_budget(whole.model.budget * share), len(whole.tree.levels[level])
-            ),
-        )
+        (level, whole.mechanism.on_level(model.with_budget(model.budget * share), len(tree.levels[level])))
         for level, share in enumerate(whole.level_shares)
         if share > 0
     )

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.least_squares import consistent
+from optstream.estimation.least_squares import BoundRule, consistent
+from optstream.estimation.problem import LeastSquares, least_squares
 from optstream.history.blocks import BlockHistory
 from optstream.history.changed_tree import GUESSED, carried_levels, guesses, refined
 from optstream.history.counts import fit_counts, published_counts, seen_counts, tree_above, typical_above
@@ -33,7 +34,7 @@ from optstream.history.posterior import Seen
 from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, Component, constant
 from optstream.measurement.blocks import BLOCKS, DriftingBlocks, drifting_blocks, measure_blocks
 from optstream.measurement.priced import LinearSpend
-from optstream.mechanisms.base import Mechanism, OnlineMechanism, SeriesMechanism, memory_of, own_state
+from optstream.mechanisms.base import Mechanism, SeriesMechanism, memory_of, own_state
 from optstream.mechanisms.blocks import (
     BlockGroups,
     Figures,
@@ -47,10 +48,10 @@ from optstream.mechanisms.blocks import (
 )
 from optstream.mechanisms.hierarchical import NAME as LEVELS
 from optstream.mechanisms.hierarchical import Hierarchical, level_states
-from optstream.mechanisms.joint_groups import JointTerms, Noise
+from optstream.mechanisms.joint_groups import JointMechanism, Noise
 from optstream.mechanisms.period_release import Release
 from optstream.noise import NoiseSource
-from optstream.privacy import JointSpend, PrivacyModel, Spend
+from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.exact import Exact, exact, make_plain, whole
 from optstream.privacy.rules import Horizon, Layer, groups_with_headroom, layers_with_headroom
 from optstream.privacy.spends import (
@@ -93,10 +94,7 @@ Errors = Callable[[int], NDArray[np.float64]]
 
 
 class InformedMechanism(Mechanism):
-    """From the blocks of several nights to values.
-
-    Plain series are the leaves of a tree whose root nobody measures.
-    """
+    """From blocks of several nights to values; plain series are leaves under a root that nobody measures."""
 
     revises: ClassVar[bool] = True
     has_self_check: ClassVar[bool] = True
@@ -111,7 +109,7 @@ class InformedMechanism(Mechanism):
 
     @property
     @abstractmethod
-    def measured_levels(self) -> tuple[int, ...]:
+    def _levels(self) -> tuple[int, ...]:
         """The levels of the tree that are measured."""
 
     @property
@@ -170,7 +168,7 @@ class InformedMechanism(Mechanism):
         Before anything is drawn, for it may fail.
         """
         memory = own_state(state, self.new_state["mechanism"])
-        known = self.pattern.known_covariates(first_step)
+        known = self.pattern._known_covariates(first_step)
         if memory.get(READY) == first_step or not (memory or known):
             return state
         belief = self._refreshed(memory, first_step)
@@ -178,32 +176,28 @@ class InformedMechanism(Mechanism):
 
     def _refreshed(self, memory: Mapping[str, Any], first_step: int) -> FilterState:
         """Return what is learned, learned again when due."""
-        histories = refined(_guessed(memory), self._dense_only(self.histories(memory)))
+        histories = refined(_guessed(memory), self._dense_only(self._histories(memory)))
         newest = [int(one.starts[-1]) for one in histories.values() if one.n_blocks]
-        known = self.pattern.known_covariates(max(newest)) if newest else {}
+        known = self.pattern._known_covariates(max(newest)) if newest else {}
         belief = self._belief({**memory, COVARIATES: (), **known})
         learned = belief.refreshed(self._look, histories, first_step, self.pattern.relearn_days)
         return replace(learned, covariates=())
 
-    def histories(self, state: State | None) -> dict[int, BlockHistory]:
-        """Return each level's blocks in a state.
-
-        Args:
-            state: After a period.
-        """
+    def _histories(self, state: State | None) -> dict[int, BlockHistory]:
+        """Return each level's blocks in a state."""
         known = self._states(state)
         return {
             level: BlockHistory.from_document((known.get(str(level)) or {}).get("history"))
-            for level in self.measured_levels
+            for level in self._levels
         }
 
     def _parts(self, measured: Measured) -> dict[int, Measured]:
         """Return each level's measurements."""
-        return dict(zip(self.measured_levels, measured.parts or (measured,), strict=True))
+        return dict(zip(self._levels, measured.parts or (measured,), strict=True))
 
     def _known(self, measured: Measured) -> tuple[FilterState, dict[int, BlockHistory]]:
         """Return the state before the period, and each level's blocks, the period's included."""
-        n_parts, n_levels = len(measured.parts or (measured,)), len(self.measured_levels)
+        n_parts, n_levels = len(measured.parts or (measured,)), len(self._levels)
         if n_parts != n_levels:
             raise ParameterError(
                 f"these measurements are of {n_parts} levels, the mechanism measures {n_levels}: estimate "
@@ -275,7 +269,7 @@ NOTHING = BlockHistory.empty(0)
 @lru_cache(maxsize=1)
 def _left_by(mechanism: InformedMechanism, measured: Measured) -> dict[int, BlockHistory]:
     """Return each level's state after a period, cached: all new estimates of a night need its newest's."""
-    return mechanism.histories(measured.state)
+    return mechanism._histories(measured.state)
 
 
 def used_covariates(measured: Sequence[Measured], day: int) -> dict[str, Any]:
@@ -305,7 +299,7 @@ def period_and_nearby_blocks(
 
 
 @dataclass(frozen=True)
-class HistoryInformed(InformedMechanism, OnlineMechanism):
+class HistoryInformed(InformedMechanism, JointMechanism):
     """Sums of short blocks with Laplace or joint noise; every step estimated from those of the last weeks.
 
     Measured are `n_blocks` blocks of `block_length` steps in any window, each with all that it may lose, at
@@ -355,7 +349,6 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
     noise_is_known: ClassVar[bool] = False
     takes_covariates: ClassVar[bool] = True
     chooses_shares: ClassVar[bool] = True
-    compares_noise: ClassVar[bool] = True
     tree_class: ClassVar[str | None] = "HistoryInformedTree"
     new_state: ClassVar[Mapping[str, Any]] = {"mechanism": NAME}
 
@@ -431,23 +424,13 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
         return _joint_groups(self)
 
     @property
-    def joint_terms(self) -> JointTerms:
-        """What says whether noise may be joint."""
-        return JointTerms(self.noise, self.period_lengths, self.n_nodes, self.declared_leaves, self.horizon)
+    def is_joint(self) -> bool:
+        """Whether there are groups of joint noise."""
+        return self.joint_groups is not None
 
     @property
-    def epsilon(self) -> Fraction:
-        """What any window costs: m * L steps of it, or the groups that it meets, each alpha / scale."""
-        return self._charges * self.unit_charge
-
-    @property
-    def unit_charge(self) -> Fraction:
-        """What a measured step is charged, or a step of a group's largest part in a window."""
-        return self.alpha_units / self._scale(self.model.pure_epsilon / self._charges)
-
-    @property
-    def _charges(self) -> int:
-        """How many unit charges a window has at most."""
+    def window_charges(self) -> int:
+        """The steps of a window's blocks, or the groups that it meets at most by their largest block."""
         groups = self.joint_groups
         return self.blocks.n_blocks * self.blocks.length if groups is None else groups.worst
 
@@ -472,7 +455,7 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[LinearSpend, ...]:
         """Return one spend: the steps of the blocks, or groups, for which all windows have headroom."""
         groups = self._groups(n_steps, first_step, own_state(state, NAME))
-        return (self._spend(groups, n_steps, first_step),)
+        return (self._grouped_spend(BLOCKS, first_step, n_steps, groups),)
 
     @property
     def figures(self) -> Figures:
@@ -518,30 +501,13 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
             self.model.pure_epsilon,
         )
 
-    def _spend(self, groups: tuple[Group, ...], n_steps: int, first_step: int) -> LinearSpend:
-        joint = self.joint_groups
-        if joint is None:
-            if self.noise == "joint":
-                raise ParameterError(
-                    'n_nodes of HistoryInformed must be given for noise = "joint": a group is priced for the '
-                    "series that it is drawn for; a tree says it for each level"
-                )
-            measured = set(chain.from_iterable(chain.from_iterable(groups)))
-            weights = tuple(int(step in measured) for step in range(n_steps))
-            return self._step_spend(BLOCKS, first_step, weights, self.model.pure_epsilon / self._charges)
-        assert self.n_nodes is not None  # there would be no groups
-        scale = self._scale(self.model.pure_epsilon / joint.worst)
-        alpha, leaves = self.model.alpha_units, self.model.leaves_per_step
-        return JointSpend(0, BLOCKS, first_step, n_steps, groups, scale, alpha, self.n_nodes, leaves)
-
     @property
     def pattern(self) -> "HistoryInformed":
         """Itself."""
         return self
 
     @property
-    def measured_levels(self) -> tuple[int, ...]:
-        """The leaves."""
+    def _levels(self) -> tuple[int, ...]:
         return (1,)
 
     def _states(self, state: State | None) -> Mapping[str, Any]:
@@ -552,29 +518,19 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
         near = [spend_to_document(spend) for spend in spends]
         return {**memory_of(before, NAME), "mechanism": NAME, "spends": near}
 
-    def known_covariates(self, first_step: int) -> dict[str, Any]:
-        """Return the covariates known in the night that releases a period, as a part of its state.
-
-        Args:
-            first_step: Of the period.
-        """
+    def _known_covariates(self, first_step: int) -> dict[str, Any]:
+        """Return the covariates known in the night that releases a period, as a part of its state."""
         day = self.public_days.day_of(first_step)
-        known = [
-            found for one in self.covariates if (found := one.public(day, self.history_days)) is not None
-        ]
+        public = (one.public(day, self.history_days) for one in self.covariates)
+        known = [one for one in public if one is not None]
         parts = {
             COVARIATES: [one.to_document() for one in known if one.tells(day)],
             LATE: [one.to_document() for one in known if not one.tells(day)],
         }
         return {key: documents for key, documents in parts.items() if documents}
 
-    def still_seen(self, spends: Iterable[Spend], end: int) -> list[dict[str, Any]]:
-        """Return those that share a window with a step at or after `end`, JSON-ready.
-
-        Args:
-            spends: Of periods.
-            end: A running step.
-        """
+    def _still_seen(self, spends: Iterable[Spend], end: int) -> list[dict[str, Any]]:
+        """Return those that share a window with a step at or after `end`, JSON-ready."""
         first = end - self.model.window_length
         return [spend_to_document(one) for one in spends if one.first_step + one.n_steps > first]
 
@@ -588,7 +544,7 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
                 )
         memory = own_state(self.prepared(state, period.first_step), NAME)
         groups = self._groups(period.n_steps, period.first_step, memory)
-        spend = self._spend(groups, period.n_steps, period.first_step)
+        spend = self._grouped_spend(BLOCKS, period.first_step, period.n_steps, groups)
         belief = self._belief(memory)
         history = BlockHistory.from_document(memory.get("history"), period.n_leaves)
         measured = measure_blocks(period, tuple(chain.from_iterable(groups)), spend, noise)
@@ -605,7 +561,7 @@ class HistoryInformed(InformedMechanism, OnlineMechanism):
                 "mechanism": NAME,
                 "history": kept.to_document(),
                 **after.to_document(),
-                "spends": self.still_seen(near, period.first_step + period.n_steps),
+                "spends": self._still_seen(near, period.first_step + period.n_steps),
             },
         )
 
@@ -743,8 +699,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         state = super().recall(charged, before)
         assert state is not None  # every level has one
         known = memory_of(before, LEVELS)
-        measured = {level for level, _ in self.levels}
-        elsewhere = [spend_to_document(spend) for spend in charged if spend.level not in measured]
+        elsewhere = [spend_to_document(spend) for spend in charged if spend.level not in self._levels]
         return {**state, ELSEWHERE: elsewhere, **{key: known[key] for key in LEARNED if key in known}}
 
     @property
@@ -787,43 +742,38 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         others = [spend_from_document(one) for one in (*spent, *(state or {}).get(ELSEWHERE, ()))]
         layers = [_layer(levels, range(first_step, first_step + n_steps)) for levels in sets]
         window, epsilon = self.model.window_length, self.model.pure_epsilon
-        chosen = {
-            str(level): {
-                "mechanism": NAME,
-                **(states.get(str(level)) or {}),
-                PARTS: groups_to_document(groups),
-            }
-            for levels, groups in zip(
-                sets, layers_with_headroom(layers, first_step, others, window, epsilon), strict=True
-            )
-            for level, _ in levels
-        }
+        found = layers_with_headroom(layers, first_step, others, window, epsilon)
+        chosen: dict[str, Any] = {}
+        for levels, groups in zip(sets, found, strict=True):
+            for level in (str(number) for number, _ in levels):
+                own = states.get(level) or {}
+                chosen[level] = {"mechanism": NAME, **own, PARTS: groups_to_document(groups)}
         return {"mechanism": LEVELS, **(state or {}), "levels": chosen}
 
     @property
     def _sets_of_levels(self) -> tuple[Levels, ...]:
         """The measured levels, those together that are measured at the same blocks; root first."""
-        dense, small = (
-            tuple(
-                (level, own)
-                for level, own in self.levels
-                if isinstance(own, HistoryInformed) and (level == self.small_level) is is_small
-            )
-            for is_small in (False, True)
-        )
-        return tuple(levels for levels in (dense, small) if levels)
+        small, levels = self.small_level, _with_the_same_blocks(self)
+        dense = tuple((level, own) for level, own in levels if level != small)
+        alone = tuple((level, own) for level, own in levels if level == small)
+        return tuple(some for some in (dense, alone) if some)
 
     @property
-    def measured_levels(self) -> tuple[int, ...]:
-        """The measured levels, root first."""
+    def _levels(self) -> tuple[int, ...]:
         return tuple(level for level, _ in self.levels)
 
     def _states(self, state: State | None) -> Mapping[str, Any]:
         return level_states(state or None)
 
+    def program(self, release: Release) -> tuple[LeastSquares, BoundRule]:
+        """Return the least squares of its posterior, each value by its own variance."""
+        assert release.standard_errors is not None
+        merged = release.measured.seen_as(release.unbounded, release.standard_errors**2)
+        return least_squares(merged, self.tree, [], "variance"), "joint"
+
     def measured(self, measured: Measured) -> bool:
         """Return whether its parts are block sums at each measured level's nodes of this tree."""
-        sizes = [len(self.tree.levels[level]) for level, _ in self.levels]
+        sizes = [len(self.tree.levels[level]) for level in self._levels]
         of_blocks = all(isinstance(part.answers, BlockSums) for part in measured.parts)
         return of_blocks and sizes == [len(part.points) for part in measured.parts]
 
@@ -835,7 +785,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         drawn = super()._draw(period, noise, self._with_parts(state, period.n_steps, period.first_step))
         assert drawn.state is not None
         end = period.first_step + period.n_steps
-        seen = self.pattern.still_seen([spend_from_document(one) for one in elsewhere], end)
+        seen = self.pattern._still_seen([spend_from_document(one) for one in elsewhere], end)
         own = level_states(drawn.state)[str(self._sets_of_levels[0][-1][0])]
         began = own["began"] if own else None
         after = replace(belief, covariates=(), began=began if belief.began is None else belief.began)

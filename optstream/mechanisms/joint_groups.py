@@ -1,5 +1,6 @@
-"""Which groups of joint noise a plan has that measures every step: those with the least expected error."""
+"""Joint noise: which groups a plan has that measures every step, and what a mechanism pays for groups."""
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,8 +11,10 @@ from typing import Literal, TypeVar, get_args
 
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced
+from optstream.measurement.priced import query_weights
+from optstream.mechanisms.base import OnlineMechanism
 from optstream.noise.joint import LARGEST_GROUP
-from optstream.privacy import JointSpend, PrivacyModel, Spend
+from optstream.privacy import JointSpend, PrivacyModel, Spend, StepSpend
 from optstream.privacy.exact import whole
 from optstream.privacy.rules import Draws, Horizon, cut, errs_less, may_be_joint, worst_sum
 from optstream.privacy.spends import Group
@@ -22,19 +25,14 @@ Noise = Literal["joint", "laplace"]
 
 @dataclass(frozen=True)
 class JointGroups:
-    """Periods cut into groups, by a public rule.
-
-    Attributes:
-        by_length: The groups of a period of each length that the plan allows.
-        worst: Unit charges of the worst window over such periods in any order (`rules.worst_sum`).
-    """
+    """The groups of a period of each planned length, and the worst window's unit charges (`worst_sum`)."""
 
     by_length: tuple[tuple[int, tuple[Group, ...]], ...]
     worst: int
 
     @property
     def largest(self) -> int:
-        """Measurements of the largest group."""
+        """The number of measurements of the largest group."""
         return max(len(group) for _, groups in self.by_length for group in groups)
 
     @property
@@ -43,16 +41,19 @@ class JointGroups:
 
         In a group of n it is (n + 1) / 2 times the scale. Lengths count alike.
         """
-        of_lengths = [
-            Fraction(sum(len(group) * (len(group) + 1) for group in groups), 2 * n_steps)
-            for n_steps, groups in self.by_length
-        ]
-        return self.worst * sum(of_lengths, Fraction(0)) / len(of_lengths)
+        return self.worst * self._mean(lambda size: Fraction(size * (size + 1), 2))
 
     def draws(self, epsilon: Fraction) -> Draws:
         """Return the draws where a window loses this epsilon; lengths count alike."""
-        of_lengths = [Fraction(len(groups), n_steps) for n_steps, groups in self.by_length]
-        return Draws(epsilon / self.worst, sum(of_lengths, Fraction(0)) / len(of_lengths))
+        return Draws(epsilon / self.worst, self._mean(lambda size: Fraction(1)))
+
+    def _mean(self, of_group: Callable[[int], Fraction]) -> Fraction:
+        """Return the mean over lengths of a figure of groups' sizes, a step."""
+        sums = (
+            sum((of_group(len(group)) for group in groups), Fraction(0)) / n_steps
+            for n_steps, groups in self.by_length
+        )
+        return sum(sums, Fraction(0)) / len(self.by_length)
 
     def holds(self, spend: Spend, unit_charge: Fraction) -> bool:
         """Return whether a spend of another period is of this plan, whole or with groups left out.
@@ -65,14 +66,18 @@ class JointGroups:
 
     def of(self, n_steps: int) -> tuple[Group, ...]:
         """Return the groups of a period of a planned length, every step in one of them."""
-        found = dict(self.by_length).get(n_steps)
-        if found is None:
-            listed = ", ".join(str(length) for length, _ in self.by_length)
-            raise ParameterError(
-                f"period_lengths are {listed}, and this period has {n_steps} steps: say so in advance, for "
-                'joint noise depends on it; step by step there is noise = "laplace" alone'
-            )
-        return found
+        found = dict(self.by_length)
+        if n_steps not in found:
+            raise unplanned_length(n_steps, tuple(found))
+        return found[n_steps]
+
+
+def unplanned_length(n_steps: int, lengths: Sequence[int]) -> ParameterError:
+    """Return the refusal of a period whose length joint noise was not planned for."""
+    return ParameterError(
+        f"period_lengths are {', '.join(map(str, lengths))}, and this period has {n_steps} steps: say so in "
+        'advance, for joint noise depends on it; step by step there is noise = "laplace" alone'
+    )
 
 
 @dataclass(frozen=True)
@@ -137,10 +142,9 @@ class JointTerms:
         """
         if not self.allowed(model):
             return None
-        unit_scale = model.leaves_per_step * model.alpha_units / model.pure_epsilon
-        lengths = self.period_lengths or (model.window_length,)
         window, epsilon = model.window_length, model.pure_epsilon
-        found = _best(lengths, window, unit_scale)
+        lengths = self.period_lengths or (window,)
+        found = _best(lengths, window, model.leaves_per_step * model.alpha_units / epsilon)
         laplace = Draws(epsilon / window, Fraction(1))
 
         def less(groups: JointGroups) -> bool:
@@ -155,14 +159,10 @@ class JointTerms:
         if not self.allowed(model):
             return None
         window = model.window_length
-        lengths = self.period_lengths or (window,)
-        numbers = _numbers_of_points(lengths, window, sampling)
+        numbers = _numbers_of_points(self.period_lengths or (window,), window, sampling)
         found = _best_points(numbers, sampling.n_samples, unit_scale)
-
-        def less(groups: PointGroups) -> bool:
-            return groups.error < sampling.n_samples
-
-        return self.wanted(found, less, f"periods have {numbers[0][0]} points or more")
+        periods = f"periods have {numbers[0][0]} points or more"
+        return self.wanted(found, lambda groups: groups.error < sampling.n_samples, periods)
 
     def allowed(self, model: PrivacyModel) -> bool:
         """Return whether noise may be joint, for which series and periods must be declared."""
@@ -189,9 +189,59 @@ class JointTerms:
                 f"quarter of a group's measurements; {periods}: leave it out, or take noise = "
                 '"laplace"'
             )
-        if found is None or self.noise is not None or errs_less(found):
-            return found
-        return None
+        return found if found is None or self.noise is not None or errs_less(found) else None
+
+
+class JointMechanism(OnlineMechanism):
+    """A mechanism of sums with Laplace noise, or with joint noise where that errs less (`JointTerms`)."""
+
+    noise: Noise | None
+    period_lengths: tuple[int, ...] | None
+    n_nodes: int | None
+    declared_leaves: int | None
+    horizon: Horizon | None
+
+    @property
+    @abstractmethod
+    def is_joint(self) -> bool:
+        """Whether its noise is joint."""
+
+    @property
+    @abstractmethod
+    def window_charges(self) -> int:
+        """The most unit charges of a window: measured steps, or groups by their largest part."""
+
+    @property
+    def joint_terms(self) -> JointTerms:
+        """The declarations by which noise may be joint."""
+        return JointTerms(self.noise, self.period_lengths, self.n_nodes, self.declared_leaves, self.horizon)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The cost of any window of w steps: its unit charges, each alpha / scale."""
+        return self.window_charges * self.unit_charge
+
+    @property
+    def unit_charge(self) -> Fraction:
+        """The charge of a measured step, or of a step of a group's largest part in a window."""
+        return self.alpha_units / self._scale(self.model.pure_epsilon / self.window_charges)
+
+    def _grouped_spend(
+        self, stage: str, first_step: int, n_steps: int, groups: Sequence[Group]
+    ) -> StepSpend | JointSpend:
+        """Return the spend of these groups, which are sums by themselves with Laplace noise."""
+        a_charge = self.model.pure_epsilon / self.window_charges
+        if not self.is_joint:
+            if self.noise == "joint":
+                raise ParameterError(
+                    f'n_nodes of {type(self).__name__} must be given for noise = "joint": a group is priced '
+                    "for the series that it is drawn for; a tree says it for each level"
+                )
+            weights = query_weights([part for group in groups for part in group], n_steps)
+            return self._step_spend(stage, first_step, weights, a_charge)
+        assert self.n_nodes is not None  # there would be no groups
+        scale, alpha, leaves = self._scale(a_charge), self.model.alpha_units, self.model.leaves_per_step
+        return JointSpend(0, stage, first_step, n_steps, tuple(groups), scale, alpha, self.n_nodes, leaves)
 
 
 @lru_cache(maxsize=256)
@@ -233,10 +283,9 @@ def _best_points(
     n_points = sum(number * times for number, times in numbers)
     for least in range(2, numbers[0][0] + 1):
         worst = (n_samples - 2) // least + 2
-        cuts = [(cut([range(1)] * number, least), times) for number, times in numbers]
-        missed = sum(times * len(group) * (len(group) + 1) for groups, times in cuts for group in groups)
-        largest = max(len(group) for groups, _ in cuts for group in groups)
-        error = Fraction(worst * missed, 2 * n_points)
+        sizes = [(len(group), times) for n, times in numbers for group in cut([range(1)] * n, least)]
+        largest = max(size for size, _ in sizes)
+        error = Fraction(worst * sum(times * size * (size + 1) for size, times in sizes), 2 * n_points)
         drawn = largest <= LARGEST_GROUP and 4 * worst * unit_scale >= largest
         if drawn and (best is None or error < best.error):
             best = PointGroups(least, worst, error)

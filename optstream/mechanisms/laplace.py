@@ -2,27 +2,28 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
-from optstream.errors import ParameterError
+import numpy as np
+
 from optstream.estimation import Estimate
 from optstream.estimation.estimate import hold
 from optstream.measurement.priced import LinearSpend
 from optstream.measurement.sums import SAMPLES, measure_steps
-from optstream.mechanisms.base import OnlineMechanism, known_spends, state_of_spends
-from optstream.mechanisms.joint_groups import JointGroups, JointTerms, Noise
+from optstream.mechanisms.base import known_spends, state_of_spends
+from optstream.mechanisms.joint_groups import JointGroups, JointMechanism, Noise
 from optstream.noise import NoiseSource
-from optstream.privacy import JointSpend, PrivacyModel, Spend
+from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.exact import make_plain
 from optstream.privacy.rules import Horizon, groups_with_headroom
+from optstream.privacy.spends import Group
 from optstream.stream import Measured, PrivatePeriod, State
 
 NAME = "Laplace"
 
 
 @dataclass(frozen=True)
-class Laplace(OnlineMechanism):
+class Laplace(JointMechanism):
     """Every step is measured, with independent Laplace noise or joint noise, and published as it is.
 
     The baseline of every paper: unbiased, its error is the noise, the same on every series. Laplace noise has
@@ -55,8 +56,6 @@ class Laplace(OnlineMechanism):
             and where the noise would outgrow the integers.
     """
 
-    compares_noise: ClassVar[bool] = True
-
     model: PrivacyModel
     noise: Noise | None = None
     period_lengths: tuple[int, ...] | None = None
@@ -71,27 +70,34 @@ class Laplace(OnlineMechanism):
     @property
     def joint_groups(self) -> JointGroups | None:
         """The groups of joint noise; None for Laplace noise."""
-        lengths, horizon = self.period_lengths, self.horizon
-        return JointTerms(self.noise, lengths, self.n_nodes, self.declared_leaves, horizon).groups(self.model)
+        return self.joint_terms.groups(self.model)
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether there are groups of joint noise."""
+        return self.joint_groups is not None
+
+    @property
+    def window_charges(self) -> int:
+        """The steps of a window, or the groups that it meets at most."""
+        groups = self.joint_groups
+        return self.model.window_length if groups is None else groups.worst
 
     @property
     def reads_spends(self) -> bool:
         """Whether days of other plans leave out groups: with joint noise."""
-        return self.adaptive or self.joint_groups is not None
-
-    @property
-    def epsilon(self) -> Fraction:
-        """What any window of w steps costs: w steps, or the groups that it meets, each alpha / scale."""
-        return self._charges * self.unit_charge
-
-    @property
-    def unit_charge(self) -> Fraction:
-        """What a step, or a group of joint noise, is charged."""
-        return self.alpha_units / self._scale(self.model.pure_epsilon / self._charges)
+        return self.adaptive or self.is_joint
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[LinearSpend, ...]:
         """Return one spend: every step, or the groups of joint noise for which all windows have headroom."""
-        return (self._spend(n_steps, first_step, state),)
+        joint = self.joint_groups
+        groups: tuple[Group, ...] = tuple((range(step, step + 1),) for step in range(n_steps))
+        if joint is not None:
+            groups, others = joint.of(n_steps), known_spends(state, NAME)
+            if others:
+                window, most = self.model.window_length, self.model.pure_epsilon
+                groups = groups_with_headroom(groups, first_step, self.unit_charge, others, window, most)
+        return (self._grouped_spend(SAMPLES, first_step, n_steps, groups),)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
         """Return all spends of other periods if joint noise has days of another plan near it, else None.
@@ -115,34 +121,8 @@ class Laplace(OnlineMechanism):
         return len(measured.positions) == measured.n_steps
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
-        spend = self._spend(period.n_steps, period.first_step, state)
-        positions = [step for step, weight in enumerate(spend.weights) if weight]
-        return measure_steps(period, positions, spend, noise)
-
-    @property
-    def _charges(self) -> int:
-        """How many unit charges a window has at most."""
-        groups = self.joint_groups
-        return self.model.window_length if groups is None else groups.worst
-
-    def _spend(self, n_steps: int, first_step: int, state: State | None = None) -> LinearSpend:
-        groups = self.joint_groups
-        if groups is None:
-            if self.noise == "joint":
-                raise ParameterError(
-                    'n_nodes of Laplace must be given for noise = "joint": a group is priced for the series '
-                    "that it is drawn for; a tree says it for each level"
-                )
-            a_step = self.model.pure_epsilon / self.model.window_length
-            return self._step_spend(SAMPLES, first_step, (1,) * n_steps, a_step)
-        chosen, others = groups.of(n_steps), known_spends(state, NAME)
-        if others:
-            window, most = self.model.window_length, self.model.pure_epsilon
-            chosen = groups_with_headroom(chosen, first_step, self.unit_charge, others, window, most)
-        assert self.n_nodes is not None  # there would be no groups
-        scale = self._scale(self.model.pure_epsilon / groups.worst)
-        alpha, leaves = self.model.alpha_units, self.model.leaves_per_step
-        return JointSpend(0, SAMPLES, first_step, n_steps, chosen, scale, alpha, self.n_nodes, leaves)
+        (spend,) = self.plan(period.n_steps, period.first_step, state)
+        return measure_steps(period, np.flatnonzero(np.array(spend.weights)).tolist(), spend, noise)
 
 
 @dataclass(frozen=True)

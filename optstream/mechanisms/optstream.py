@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import reconstruct
-from optstream.estimation.least_squares import Consistent, consistent
-from optstream.estimation.reconstruct import with_unmeasured_leaves
+from optstream.estimation.least_squares import BoundRule, Consistent, consistent
+from optstream.estimation.problem import LeastSquares, least_squares, with_unmeasured_leaves
 from optstream.estimation.variances import interpolated_variances, noise_variances
 from optstream.history.between_points import missed_variances
 from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums
-from optstream.measurement.priced import LinearSpend, query_weights
+from optstream.measurement.priced import query_weights
 from optstream.measurement.sampling import Choice, Sampling, check_n_samples, choose_level_points
 from optstream.measurement.sums import SAMPLES, feature_stage
 from optstream.mechanisms.base import (
@@ -27,6 +27,7 @@ from optstream.mechanisms.base import (
     checked_shares,
     known_spends,
     measured_steps,
+    points_after,
     state_of_spends,
 )
 from optstream.mechanisms.joint_groups import JointTerms, Noise, PointGroups
@@ -46,11 +47,8 @@ from optstream.privacy.rules import WindowBudget, groups_with_headroom
 from optstream.privacy.sparse_vector import SparseVectorScales, l1_score_change, sparse_vector_scales
 from optstream.stream import AggregationTree, Feature, Lattice, Measured, PrivatePeriod, State
 
-# Checks of a mechanism's parameters: every refusal names the parameter, its range and its value.
-
 MOST_TOGETHER = 3000
-"""Beside a margin, with features: its nodes and those above the regions, times steps. The estimate solves a
-dense system of so many."""
+"""With a margin and features: nodes of the margin and above the regions, times steps, of one dense system."""
 
 
 def settled(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,8 +116,6 @@ def _shortest_period(given: Any, features: Sequence[Feature], window: int) -> in
     return whole(given, "shortest_period of OptStream", 1, length)
 
 
-# What OptStream will spend: noise scales and spends from shares, before anything is drawn. All public.
-
 SAMPLING = "sampling"
 
 
@@ -127,8 +123,8 @@ SAMPLING = "sampling"
 class LevelPlan:
     """One measured level's part of the budget, and the scales that follow from it.
 
-    epsilon_sampling is 0 with equal spacing, epsilon_features is 0 without features. shortest_period: no
-    period is shorter. groups: of joint noise on the points; None for Laplace noise.
+    epsilon_sampling is 0 with equal spacing, epsilon_features is 0 without features; `groups` is None for
+    Laplace noise on the points.
     """
 
     level: int
@@ -167,13 +163,8 @@ class LevelPlan:
 
     def largest_scale(self, n_steps: int) -> Fraction:
         """Return the largest noise scale in a period of this length, with which the sampler's grows."""
-        sampler = self.sampler_scales(n_steps)
-        scales: list[Fraction] = [
-            self.samples_scale,
-            *((sampler.threshold, sampler.query) if sampler else ()),
-        ]
-        scales += [self.features_scale] if self.features else []
-        return max(scales)
+        scales = [self.samples_scale, *self.period_scales(n_steps).values()]
+        return max([*scales, self.features_scale] if self.features else scales)
 
     def sampler_scales(self, n_steps: int) -> SparseVectorScales | None:
         """Return the sparse vector's noise for a period of this length; None where it has no queries."""
@@ -209,23 +200,25 @@ class LevelPlan:
         charges = self.sampler_charges(n_steps)
         if charges[-1]:
             found.append(PeriodSpend(self.level, SAMPLING, first_step, charges))
-        if points is None:
-            found.append(self._undecided(n_steps, first_step, taken))
-        else:
-            found.append(self._points(points, n_steps, first_step))
+        found.append(self._points(points, n_steps, first_step, taken))
+        alpha, leaves = self.model.alpha_units, self.model.leaves_per_step
         for feature in features:
-            stage = feature_stage(feature)
-            found.append(self._linear(stage, feature.parts, n_steps, first_step, self.features_scale))
+            stage, weights = feature_stage(feature), query_weights(feature.parts, n_steps)
+            scale = self.features_scale
+            found.append(StepSpend(self.level, stage, first_step, weights, scale, alpha, leaves))
         return tuple(found)
 
-    def _points(self, points: Sequence[int], n_steps: int, first_step: int) -> LinearSpend:
+    def _points(
+        self, points: Sequence[int] | None, n_steps: int, first_step: int, taken: Sequence[int]
+    ) -> Spend:
+        at, scale = (self.level, SAMPLES, first_step), self.samples_scale
+        alpha, leaves = self.model.alpha_units, self.model.leaves_per_step
+        if points is None:
+            return CappedSpend(*at, n_steps, self.sampling.n_samples, tuple(taken), scale, alpha, leaves)
         if self.groups is None:
-            own = [range(step, step + 1) for step in points]
-            return self._linear(SAMPLES, own, n_steps, first_step, self.samples_scale)
-        groups, alpha, leaves = self.groups.of(points), self.model.alpha_units, self.model.leaves_per_step
-        return JointSpend(
-            self.level, SAMPLES, first_step, n_steps, groups, self.samples_scale, alpha, self.n_nodes, leaves
-        )
+            weights = query_weights([range(step, step + 1) for step in points], n_steps)
+            return StepSpend(*at, weights, scale, alpha, leaves)
+        return JointSpend(*at, n_steps, self.groups.of(points), scale, alpha, self.n_nodes, leaves)
 
     def is_own(self, spend: Spend) -> bool:
         """Return whether a spend of another period is one of this plan, whole or with groups left out.
@@ -244,32 +237,10 @@ class LevelPlan:
         dearer = spend.unit_charge > self.alpha_units / self.samples_scale
         if points is None or dearer or not measured <= set(points):
             return False
-        groups = self.groups
-        if groups is None or not isinstance(spend, JointSpend):
-            return groups is None and isinstance(spend, StepSpend)
+        if self.groups is None or isinstance(spend, StepSpend):
+            return self.groups is None and isinstance(spend, StepSpend)
         single = all(len(part) == 1 for part in spend.parts)
-        return single and all(len(group) >= groups.least for group in spend.groups)
-
-    def _linear(
-        self, stage: str, parts: Sequence[range], n_steps: int, first_step: int, scale: Fraction
-    ) -> StepSpend:
-        weights, model = query_weights(parts, n_steps), self.model
-        return StepSpend(
-            self.level, stage, first_step, weights, scale, model.alpha_units, model.leaves_per_step
-        )
-
-    def _undecided(self, n_steps: int, first_step: int, taken: Sequence[int]) -> CappedSpend:
-        return CappedSpend(
-            self.level,
-            SAMPLES,
-            first_step,
-            n_steps,
-            cap=self.sampling.n_samples,
-            taken=tuple(taken),
-            scale=self.samples_scale,
-            alpha_units=self.model.alpha_units,
-            leaves_changed=self.model.leaves_per_step,
-        )
+        return single and all(len(group) >= self.groups.least for group in spend.groups)
 
     def period_scales(self, n_steps: int) -> dict[str, Fraction]:
         """Return the sampler's scales, by the name of their draw."""
@@ -308,14 +279,6 @@ def _rounded_up(scale: Fraction) -> Fraction:
     return Fraction(round_up_to_float(scale))
 
 
-def repeated_cost(charges: tuple[Fraction, ...], model: PrivacyModel) -> Fraction:
-    """Return the worst window over periods of one length that follow each other, each charged alike."""
-    length = len(charges) - 1
-    n_periods = -(-model.window_length // length) + 2
-    spends = [PeriodSpend(0, SAMPLING, number * length, charges) for number in range(n_periods)]
-    return worst_window(spends, model.window_length).epsilon
-
-
 @lru_cache(maxsize=256)
 def _worst_overlap(plan: LevelPlan) -> Fraction:
     """Return how many times a period's sampling cost a window can meet, over periods of any allowed lengths.
@@ -335,7 +298,9 @@ def _worst_overlap(plan: LevelPlan) -> Fraction:
         for n in range(length + 1):
             moved = math.ceil(plan.alpha_units * l1_score_change(n, inner + 1))
             envelope[n] = max(envelope[n], Fraction(moved, 2 * plan.alpha_units * inner))
-    return repeated_cost(tuple(envelope), plan.model)
+    n_periods = -(-window // length) + 2
+    spends = [PeriodSpend(0, SAMPLING, number * length, tuple(envelope)) for number in range(n_periods)]
+    return worst_window(spends, window).epsilon
 
 
 # The state: points of other periods that windows of the next can see, {"points": {level: steps}}.
@@ -389,27 +354,6 @@ def taken_points(plan: LevelPlan, state: State | None) -> tuple[int, ...]:
     if any(isinstance(step, bool) or not isinstance(step, int) for step in taken):
         raise ParameterError("state of OptStream must hold running step indices, integers")
     return taken
-
-
-def next_state(
-    points: Mapping[int, Sequence[int]],
-    n_steps: int,
-    first_step: int,
-    window_length: int,
-    state: State | None,
-) -> State:
-    """Return the points that a window of the next period can still see."""
-    seen = first_step + n_steps - window_length
-    before = {} if state is None else state["points"]
-    return {
-        "points": {
-            str(level): sorted(
-                {step for step in before.get(str(level), ()) if step > seen}
-                | {first_step + step for step in chosen if first_step + step > seen}
-            )
-            for level, chosen in points.items()
-        }
-    }
 
 
 def choices(plans: Sequence[LevelPlan], n_steps: int, first_step: int, state: State | None) -> list[Choice]:
@@ -497,21 +441,8 @@ class OptStream(Mechanism):
         period_lengths: tuple[int, ...] | None = None,
         declared_leaves: int | None = None,
     ) -> None:
-        given = {
-            "model": model,
-            "tree": tree,
-            "sampling": sampling,
-            "features": tuple(features) if post_processing else (),
-            "level_shares": level_shares,
-            "stage_shares": stage_shares,
-            "weights": weights,
-            "lower_bound": lower_bound,
-            "post_processing": post_processing,
-            "shortest_period": shortest_period,
-            "noise": noise,
-            "period_lengths": period_lengths,
-            "declared_leaves": declared_leaves,
-        }
+        given = {name: value for name, value in locals().items() if name != "self"}
+        given["features"] = tuple(features) if post_processing else ()
         for name, value in settled({name: plain(value) for name, value in given.items()}).items():
             object.__setattr__(self, name, value)
         self._check_scales(self.features[0].n_steps if self.features else self.shortest_period)
@@ -563,30 +494,24 @@ class OptStream(Mechanism):
         return self._with_headroom(plan, state) if self.reads_spends else plan
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
-        n_steps, first_step = period.n_steps, period.first_step
+        n_steps, first_step, after = period.n_steps, period.first_step, None
         spends = self.plan(n_steps, first_step, state)
+        points = measured_points(spends)
         if self.adaptive:
-            points = self._choose(period, noise, state)
+            chosen = choices(self.levels, n_steps, first_step, state)
+            points = choose_level_points(period, self.tree, chosen, noise)
             spends = self._spends(n_steps, first_step, points, state)
-            state = next_state(points, n_steps, first_step, self.model.window_length, state)
-        else:
-            points, state = measured_points(spends), None
+            before, end = {} if state is None else state["points"], first_step + n_steps
+            known = {
+                level: {*before.get(str(level), ()), *(first_step + step for step in own)}
+                for level, own in points.items()
+            }
+            window = self.model.window_length
+            after = {"points": {str(level): points_after(own, end, window) for level, own in known.items()}}
         return measure_points_and_sums(
-            period,
-            self.tree,
-            points=points,
-            features=self.features,
-            spends=spends,
-            noise=noise,
-            state=state,
-        )
-
-    def _choose(
-        self, period: PrivatePeriod, noise: NoiseSource, state: State | None
-    ) -> dict[int, tuple[int, ...]]:
-        """Return each level's points of a period, chosen by its noisy scores."""
-        chosen = choices(self.levels, period.n_steps, period.first_step, state)
-        return choose_level_points(period, self.tree, chosen, noise)
+            period, self.tree,
+            points=points, features=self.features, spends=spends, noise=noise, state=after,
+        )  # fmt: skip
 
     def _consistent(self, measured: Measured) -> Consistent:
         if not self.post_processing:
@@ -612,6 +537,12 @@ class OptStream(Mechanism):
             return interpolated_variances(measured)
         return noise_variances(self._as_weighed(measured), self.tree, self.features, self.weights)
 
+    def program(self, release: Release) -> tuple[LeastSquares, BoundRule]:
+        """Return the least squares of its estimate, and how that meets the lower bound."""
+        seen = self._as_weighed(release.measured)
+        rule: BoundRule = "joint" if self.weights == "paper" else "held"
+        return least_squares(seen, self.tree, self.features, self.weights), rule
+
     def _as_weighed(self, measured: Measured) -> Measured:
         return with_unmeasured_leaves(measured, self.tree) if self.reads_spends else measured
 
@@ -626,15 +557,10 @@ class OptStream(Mechanism):
         known, found = known_spends(state, NAME), list[Spend]()
         for spend in plan:
             if known and isinstance(spend, JointSpend):
-                own = self.by_level[spend.level]
+                most, window = self.by_level[spend.level].epsilon, self.model.window_length
                 others = [one for one in (*known, *plan) if one.level == spend.level and one is not spend]
                 groups = groups_with_headroom(
-                    spend.groups,
-                    spend.first_step,
-                    spend.unit_charge,
-                    others,
-                    self.model.window_length,
-                    own.epsilon,
+                    spend.groups, spend.first_step, spend.unit_charge, others, window, most
                 )
                 spend = replace(spend, groups=groups)
             found.append(spend)
@@ -644,17 +570,12 @@ class OptStream(Mechanism):
         self, n_steps: int, first_step: int, points: Mapping[int, tuple[int, ...]] | None, state: State | None
     ) -> tuple[Spend, ...]:
         """Return the levels' spends of a period; `points` is None while they are not chosen."""
-        return tuple(
-            spend
-            for level in self.levels
-            for spend in level.spends(
-                n_steps,
-                first_step,
-                None if points is None else points[level.level],
-                taken_points(level, state),
-                self.features,
-            )
-        )
+        found = list[Spend]()
+        for level in self.levels:
+            chosen = None if points is None else points[level.level]
+            taken = taken_points(level, state)
+            found += level.spends(n_steps, first_step, chosen, taken, self.features)
+        return tuple(found)
 
     def _check_length(self, n_steps: int) -> None:
         if self.features and self.features[0].n_steps != n_steps:
@@ -724,74 +645,3 @@ def _public_plan(mechanism: OptStream, residue: int, n_steps: int) -> tuple[Spen
     """Return the spends of a period that starts at this residue modulo the window, as if at that step."""
     points = {level.level: equal_points(level, n_steps, residue) or () for level in mechanism.levels}
     return mechanism._spends(n_steps, residue, points, None)
-
-
-# How many points to sample, from public figures alone: their noise grows with their number, gaps shrink.
-
-Real = float | Fraction  # nothing here needs to be exact
-
-
-@dataclass(frozen=True)
-class Suggestion:
-    """The number of points with the least bound, and that bound: mean absolute error a step."""
-
-    n_samples: int
-    error: float
-
-
-def suggest_n_samples(window_length: int, epsilon: Real, alpha: Real, lipschitz: Real) -> Suggestion:
-    """Return the n_samples in [2, w] whose `error_bound` is least, the smallest of several.
-
-    epsilon: of the sampled points at one level. alpha: the most that one customer can change there at a step.
-    lipschitz: the most by which a node's series moves from one step to the next, in the unit of the
-    readings, a public figure: one computed from private readings would be an uncharged release.
-    Near 1 + sqrt(L (w - 1) epsilon / (3 alpha)) where gaps are long.
-    """
-    _check(window_length, epsilon, alpha, lipschitz)
-    counts = np.arange(2, window_length + 1)
-    bounds = float(alpha / epsilon) * counts + float(lipschitz) * _missed(window_length, counts)
-    best = int(np.argmin(bounds))
-    return Suggestion(int(counts[best]), float(bounds[best]))
-
-
-def error_bound(window_length: int, n_samples: int, epsilon: Real, alpha: Real, lipschitz: Real) -> float:
-    """Return a bound on the mean absolute error a step of `EquallySpaced(n_samples)`, reconstructed.
-
-    It holds in expectation for every period of w steps, wherever it begins, of every series that moves by
-    at most L (`lipschitz`) a step; before features and consistency, the rounding to the resolution left out.
-
-    Proof. *Noise.* Points carry Laplace noise of scale b = k alpha / epsilon, whose mean absolute value is
-    at most b (discrete: 1 / sinh(1 / b), in units). Between two points the noise is a convex combination
-    of theirs, held ends repeat one: at most b by the triangle inequality. *Reconstruction.* At offset s of a
-    gap of d steps the line weighs its ends (d - s) / d and s / d, from which the series is at most L s and
-    L (d - s) away: it misses by at most 2 L s (d - s) / d, which adds up to L (d^2 - 1) / 3 over the gap.
-    The residues' gaps add up to w - 1 and each is the quotient (w - 1) / (k - 1), rounded down or up; the
-    gap from residue w - 1 to residue 0 is 1 and has no step inside. *Ends.* A period that begins inside a
-    gap cuts it: c - 1 of its steps are held from the left, d - c from the right, off by at most L a step of
-    distance, in all L ((c - 1) c + (d - c) (d - c + 1)) / 2 <= L d (d - 1) / 2, by convexity in c. That is
-    L (d - 1) (d - 2) / 6 more than without the cut, and only one gap is cut; the longest bounds it.
-    Source: after OptStream, Theorem 11.
-    """
-    _check(window_length, epsilon, alpha, lipschitz)
-    check_n_samples(n_samples, window_length, "error_bound")
-    missed = _missed(window_length, np.array([n_samples]))
-    return float(n_samples * alpha / epsilon + float(lipschitz) * missed[0])
-
-
-def _missed(window_length: int, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the bound's part for the reconstruction at L = 1, for each number of points."""
-    gaps = counts - 1
-    shorter, n_longer = np.divmod(window_length - 1, gaps)
-    inside = n_longer * ((shorter + 1) ** 2 - 1) + (gaps - n_longer) * (shorter**2 - 1)
-    longest = shorter + (n_longer > 0)
-    cut = (longest - 1) * (longest - 2)
-    return np.asarray((inside / 3 + cut / 6) / window_length, dtype=np.float64)
-
-
-def _check(window_length: object, epsilon: Real, alpha: Real, lipschitz: Real) -> None:
-    whole(window_length, "window_length", 2)
-    for name, value in (("epsilon", epsilon), ("alpha", alpha)):
-        if not (value > 0 and math.isfinite(value)):
-            raise ParameterError(f"{name} must be a finite number greater than 0; got {value!r}")
-    if not (lipschitz >= 0 and math.isfinite(lipschitz)):
-        raise ParameterError(f"lipschitz must be a finite number of at least 0; got {lipschitz!r}")

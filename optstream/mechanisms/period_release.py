@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
+from optstream.estimation.constraints import Kept
 from optstream.estimation.estimate import BAND, Optimality, SumOfValues
 from optstream.estimation.replicates import n_replicates
 from optstream.privacy.spends import Spend
@@ -51,6 +52,7 @@ class Release:
         noise_errors_of: Draws errors as the noise alone makes them, (n, n_nodes, n_steps), for `replicates`.
         errors_of: Draws whole errors; None where these are not known.
         tree: Whose nodes the values are of; None over plain series.
+        kept: The public facts that the values keep, and how exactly; None without facts.
     """
 
     values: NDArray[np.float64]
@@ -69,25 +71,20 @@ class Release:
     noise_errors_of: Callable[[int], NDArray[np.float64] | None] | None = field(default=None, repr=False)
     errors_of: Callable[[int], NDArray[np.float64] | None] | None = field(default=None, repr=False)
     tree: AggregationTree | None = field(default=None, repr=False)
+    kept: Kept | None = field(default=None, repr=False)
 
     @cached_property
     def noise_standard_errors(self) -> NDArray[np.float64] | None:
         """The standard deviation of the noise in each value before the bound, of the values' shape and unit.
 
-        From noise scales and positions alone, through the linear estimate, given which points, blocks or
-        groups were chosen. The estimate's error between measurements is not in it, so these are no error
-        bands. nan where it is not known or no noise enters, None if that is so everywhere: where the estimate
-        is not linear (medians, learned parameters).
+        The estimate's error between measurements is not in it, so these are no error bands. nan where it is
+        not known or no noise enters, None if that is so everywhere (medians, learned parameters).
         """
         return self.noise_of() if self.noise_of else None
 
     @cached_property
     def unbounded(self) -> NDArray[np.float64]:
-        """The values before their lower bound, of the values' shape and unit, of which standard errors are.
-
-        Of noisy values near the bound those that it lifts are too high on average, and their sums with them;
-        these are not.
-        """
+        """The values before their lower bound, which has no part in standard errors and biases no sum."""
         return self.unbounded_of() if self.unbounded_of else self.values
 
     def replicates(

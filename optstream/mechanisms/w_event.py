@@ -18,7 +18,7 @@ from optstream.mechanisms.base import (
     last_values,
     memory_of,
     own_state,
-    still_seen,
+    points_after,
 )
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, PrivacyModel, Spend, StepSpend
@@ -52,13 +52,6 @@ class PublishByDistance(OnlineMechanism):
 
     Which steps are published, and their price, is decided once for the whole vector of series. State and
     spends run on across periods. Subclasses define the rule that divides the publications' part among steps.
-
-    Args:
-        model: The privacy guarantee.
-        distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
-
-    Raises:
-        ParameterError: For a share outside its range, or noise that would outgrow the integers.
     """
 
     model: PrivacyModel
@@ -112,16 +105,18 @@ class PublishByDistance(OnlineMechanism):
         memory = {**nothing, **own_state(state, self.name)}
         taken = self._taken(own_state(state, self.name))
         n_steps, first_step, window = period.n_steps, period.first_step, self.model.window_length
-        distance = self._distance(n_steps, first_step)
-        publications = self._publications(n_steps, first_step, taken)
+        distance, publications = (
+            self._distance(n_steps, first_step),
+            self._publications(n_steps, first_step, taken),
+        )
         budget = WindowBudget(self._n_grains, window, first_step, n_steps, taken)
         fewest = ceil(publications.scale * self._n_grains / LARGEST_SCALE)
         rule = self._rule(budget, fewest, first_step, memory)
         drawn = measure_by_distance(period, memory["held"], distance, publications, rule, noise)
         measured = replace(drawn, before=public_part(memory))
         spent = Counter(dict(taken)) + Counter(dict(self._grains(drawn.spends)))
-        seen = still_seen(spent.items(), first_step + n_steps, window)
-        after = {"mechanism": self.name, "spent": [list(one) for one in seen], **self._memory(rule)}
+        seen = [[step, spent[step]] for step in points_after(spent, first_step + n_steps, window)]
+        after = {"mechanism": self.name, "spent": seen, **self._memory(rule)}
         return replace(measured, state=after | last_values(measured))
 
     def _grains(self, spends: Iterable[Spend]) -> list[tuple[int, int]]:
@@ -143,22 +138,13 @@ class PublishByDistance(OnlineMechanism):
     def _publications(self, n_steps: int, first_step: int, taken: list[tuple[int, int]]) -> CappedSpend:
         # The scale of a publication that pays for all: not rounded, for it is what weights refer to. The
         # noise of each is rounded up from its own price.
-        model = self.model
+        scale, model = self.alpha_units / self._for_publications, self.model
+        steps = tuple(step for step, _ in taken)
+        weights = tuple(Fraction(grains, self._n_grains) for _, grains in taken)
         return CappedSpend(
-            0,
-            PUBLICATIONS,
-            first_step,
-            n_steps,
-            cap=1,
-            taken=tuple(step for step, _ in taken),
-            scale=self.alpha_units / self._for_publications,
-            alpha_units=model.alpha_units,
-            leaves_changed=model.leaves_per_step,
-            taken_weights=tuple(Fraction(grains, self._n_grains) for _, grains in taken),
-        )
-
-
-# Budget Absorption: a publication takes the shares of the steps that were held before it.
+            0, PUBLICATIONS, first_step, n_steps, 1, steps,
+            scale, model.alpha_units, model.leaves_per_step, weights,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -202,8 +188,6 @@ class BudgetAbsorption(PublishByDistance):
         assert isinstance(rule, Absorption)
         return {"absorbing_from": rule.absorbing_from}
 
-
-# Budget Distribution: half of a window's remaining budget for every publication.
 
 GRAINS = 2**16
 """The parts of a publication budget: sixteen halvings in a row, as many as any window will see of use."""

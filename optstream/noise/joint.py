@@ -43,8 +43,7 @@ def joint_noise(source: NoiseSource, scale: float, size: int, count: int) -> NDA
             2^-350 that depends on nothing but the noise, a draw that is too large for the integers.
     """
     check_joint(scale, size)
-    radii = np.zeros(count, dtype=np.int64)
-    waiting = np.arange(count)
+    radii, waiting = np.zeros(count, dtype=np.int64), np.arange(count)
     while waiting.size:
         tried, kept = _tried(source, scale, size, waiting.size)
         radii[waiting[kept]] = tried[kept]

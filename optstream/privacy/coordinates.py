@@ -7,7 +7,6 @@ from math import floor, isqrt
 
 import numpy as np
 
-from optstream.privacy.model import PrivacyModel
 from optstream.privacy.spends import PeriodSpend
 
 BASIS_BITS = 24
@@ -32,20 +31,6 @@ class CoordinatesChange:
     leaves_per_period: int | None
     window_length: int
     shortest_period: int
-
-    @classmethod
-    def of(
-        cls, model: PrivacyModel, n_coordinates: int, shortest_period: int, leaves_per_period: int = 1
-    ) -> "CoordinatesChange":
-        """Return the change of a level; `leaves_per_period` counts for unit "customer" alone."""
-        return cls(
-            n_coordinates=n_coordinates,
-            alpha_units=model.alpha_units,
-            leaves_per_step=model.leaves_per_step,
-            leaves_per_period=leaves_per_period if model.unit == "customer" else None,
-            window_length=model.window_length,
-            shortest_period=shortest_period,
-        )
 
     def within(self, n_steps: int, n_changed: int) -> int:
         """Return a bound on their move when n_changed steps of a period of n_steps change.

@@ -113,8 +113,6 @@ class Bounds:
 
     def __init__(self, rounding: str, n_digits: int = 60) -> None:
         self._context = Context(n_digits, rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
-        self._is_below = rounding == ROUND_FLOOR
-        self._rounding = rounding
 
     def decimal(self, value: Fraction) -> Decimal:
         """Return a bound of a fraction."""
@@ -142,8 +140,9 @@ class Bounds:
 
     def rounded(self, value: Decimal, n_digits: int) -> Decimal:
         """Return a bound of fewer digits."""
-        return Context(n_digits, self._rounding, Emin=MIN_EMIN, Emax=MAX_EMAX).plus(value)
+        return Context(n_digits, self._context.rounding, Emin=MIN_EMIN, Emax=MAX_EMAX).plus(value)
 
     def _outward(self, found: Decimal) -> Decimal:
         """Return a neighbour: decimal rounds logarithm and exponential to the nearest."""
-        return self._context.next_minus(found) if self._is_below else self._context.next_plus(found)
+        is_below = self._context.rounding == ROUND_FLOOR
+        return self._context.next_minus(found) if is_below else self._context.next_plus(found)

@@ -81,8 +81,7 @@ def loss_over(
     parts.adaptive |= adaptive
     whole = None
     if window is not None:
-        length, epsilon = window
-        whole = Counter(n_windows * epsilon for n_windows in windows_of_parts(known, length))
+        whole = Counter(n_windows * window[1] for n_windows in windows_of_parts(known, window[0]))
     return _least(parts, delta, whole, compose)
 
 

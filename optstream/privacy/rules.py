@@ -52,11 +52,7 @@ Layout = tuple[int, tuple[Group, ...]]
 
 
 def worst_sum(layouts: Collection[Layout], window_length: int) -> int:
-    """Return the most unit charges of a window over periods of these layouts, in any order.
-
-    It counts steps, each once for every group whose largest part in the window holds it; times alpha_units
-    and leaves_changed over epsilon it is the scale.
-    """
+    """Return the most unit charges of a window over periods of these layouts, in any order."""
     return worst_of_cycle([list(layouts)], window_length)
 
 
@@ -111,9 +107,6 @@ def _charged_from_its_start(
     return _steps_charged(ranges, n_steps, window_length)
 
 
-# What still fits between the spends of other periods: a public rule for measurements planned ahead.
-
-
 class Layer(NamedTuple):
     """Measurements at steps of their own, and their charges.
 
@@ -138,13 +131,10 @@ def groups_with_headroom(
 ) -> tuple[Group, ...]:
     """Return those groups, in their order, with which no window loses more than `most` (Lemma 13).
 
-    A group, of disjoint parts of the period, is taken whole or left out; `unit_charge` is for each step of
-    its part of which a window holds most. `others` are all spends of other periods within a window, earlier
-    and later, and the other spends of this period.
+    A group is taken whole or left out; `unit_charge` is for each step of its part of which a window holds
+    most. `others` are all spends of other periods within a window, and the other spends of this period.
     """
-    layer = Layer(groups, unit_charge)
-    (taken,) = layers_with_headroom([layer], first_step, others, window_length, most)
-    return taken
+    return layers_with_headroom([Layer(groups, unit_charge)], first_step, others, window_length, most)[0]
 
 
 def layers_with_headroom(
@@ -187,8 +177,6 @@ def layers_with_headroom(
             taken[number].append(group)
     return tuple(tuple(one) for one in taken)
 
-
-# Joint or Laplace noise, compared at an equal price of many days, not of one window: it costs nothing.
 
 UNITS = 1000
 """By which an answer moves: so many that integers lose as real numbers do."""
@@ -238,9 +226,6 @@ def errs_less(ratio: float, joint: Draws, laplace: Draws, horizon: Horizon | Non
     return ratio > 1.0 and (horizon is None or horizon.prefers_joint(ratio, joint, laplace))
 
 
-# A public rule that keeps every window under a cap while steps are still being chosen.
-
-
 class WindowBudget:
     """The amounts, integers, that the windows of a period have spent of a cap, over all periods.
 
@@ -278,8 +263,6 @@ class WindowBudget:
         allowed: NDArray[np.bool_] = ~blocked & free
         return allowed
 
-
-# How much a step may pay for a publication: budget distribution and budget absorption, in whole grains.
 
 PUBLICATIONS = "publications"
 
@@ -333,7 +316,7 @@ class Absorption(PublicationRule):
         self.absorbing_from = absorbing_from
 
     def publish(self, step: int, grains: int) -> None:
-        """Take the offer, as every rule does; the shares of the steps that follow are used up."""
+        """Take the offer; the shares of the steps that follow are used up."""
         super().publish(step, grains)
         self.absorbing_from = self._first_step + step + grains
 

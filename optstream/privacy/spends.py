@@ -201,8 +201,30 @@ class CappedSpend(Spend):
         return headroom, self.unit_charge / parts
 
 
+class _PartsSpend(Spend):
+    """A spend of sums over disjoint parts of the period."""
+
+    parts: Group
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """Whether each step of the period is measured: 1 or 0, shape (n_steps,)."""
+        measured = set(chain.from_iterable(self.parts))
+        return tuple(int(step in measured) for step in range(self.n_steps))
+
+    def _check_parts(self, parts: Group) -> None:
+        name = type(self).__name__
+        fits = all(part.step == 1 and 0 <= part.start < part.stop <= self.n_steps for part in parts)
+        if not (fits and all(before.stop <= part.start for before, part in pairwise(parts))):
+            raise ParameterError(
+                f"the parts of {name} must be such that they rise, do not overlap and lie inside the period"
+            )
+        if self.scale <= 0:
+            raise ParameterError(f"the scale of {name} must be greater than 0; got {self.scale}")
+
+
 @dataclass(frozen=True)
-class JointSpend(Spend):
+class JointSpend(_PartsSpend):
     """Sums over disjoint parts of a period, measured with joint noise, a group of parts at a time.
 
     At every node, and for each group by itself, the parts' sums get `joint_noise` of scale `scale` (Lemma
@@ -231,20 +253,15 @@ class JointSpend(Spend):
     leaves_changed: int = 1
 
     def __post_init__(self) -> None:
-        _check_parts(self, self.parts)
+        self._check_parts(self.parts)
         if not all(self.groups):
             raise ParameterError("the groups of JointSpend must have a part each")
         whole(self.n_nodes, "n_nodes of JointSpend", 1)
 
     @property
-    def parts(self) -> Group:
+    def parts(self) -> Group:  # type: ignore[override]  # mypy: a property over what is only read
         """All parts, in order of time."""
         return tuple(chain.from_iterable(self.groups))
-
-    @property
-    def weights(self) -> tuple[int, ...]:
-        """Whether each step of the period is measured: 1 or 0, shape (n_steps,)."""
-        return _covered(self.parts, self.n_steps)
 
     @property
     def largest_parts(self) -> tuple[int, ...]:
@@ -265,7 +282,7 @@ class JointSpend(Spend):
 
 
 @dataclass(frozen=True)
-class GaussianSpend(Spend):
+class GaussianSpend(_PartsSpend):
     """Sums over disjoint parts of a period, each with discrete Gaussian noise of its own, priced in rho.
 
     At every node each part's sum gets independent noise with P(k) proportional to exp(-k^2 / (2 scale^2)).
@@ -291,17 +308,12 @@ class GaussianSpend(Spend):
     currency: ClassVar[Currency] = "rho"
 
     def __post_init__(self) -> None:
-        _check_parts(self, self.parts)
+        self._check_parts(self.parts)
 
     @property
     def unit_charge(self) -> Fraction:
         """The price of a part of which one step lies in the window."""
         return self.moved**2 / (2 * self.scale**2)
-
-    @property
-    def weights(self) -> tuple[int, ...]:
-        """Whether each step of the period is measured: 1 or 0, shape (n_steps,)."""
-        return _covered(self.parts, self.n_steps)
 
     @property
     def whole_charge(self) -> Fraction:
@@ -334,22 +346,6 @@ def check_currency(spends: Iterable[Spend], currency: Currency | None = None) ->
             "charges in epsilon (Laplace and joint noise) and in rho (Gaussian noise) are never added up: a "
             "privacy budget has one of them, epsilon alone, or epsilon with a delta"
         )
-
-
-def _check_parts(spend: Spend, parts: Group) -> None:
-    name = type(spend).__name__
-    fits = all(part.step == 1 and 0 <= part.start < part.stop <= spend.n_steps for part in parts)
-    if not (fits and all(before.stop <= part.start for before, part in pairwise(parts))):
-        raise ParameterError(
-            f"the parts of {name} must be such that they rise, do not overlap and lie inside the period"
-        )
-    if spend.scale <= 0:
-        raise ParameterError(f"the scale of {name} must be greater than 0; got {spend.scale}")
-
-
-def _covered(parts: Group, n_steps: int) -> tuple[int, ...]:
-    measured = set(chain.from_iterable(parts))
-    return tuple(int(step in measured) for step in range(n_steps))
 
 
 def _denominator(amounts: Iterable[int | Fraction]) -> int:

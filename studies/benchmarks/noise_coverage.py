@@ -42,7 +42,7 @@ def coverage_of(settings: Settings, n_days: int) -> NDArray[np.float64]:
     for number in range(n_days):
         day = FIRST + timedelta(days=number * EVERY_DAYS)
         truth = tree.add_up(
-            np.array([daily_load(region_of(leaf, None), leaf, day, calendar, 0) for leaf in tree.leaves])
+            np.array([daily_load(region_of(leaf), leaf, day, calendar, 0) for leaf in tree.leaves])
         )
         noise, first_step = simulated_noise(10_000 + number), calendar.first_step(day)
         leaves = truth[tree.leaf_indices]

@@ -25,6 +25,7 @@ from tasks.config.fields import (
 from tasks.config.hierarchy import read_hierarchy
 from tasks.config.schema import (
     CHANGES,
+    CONSTRAINTS,
     COVARIATES,
     HIERARCHY_CHANGES,
     MECHANISMS,
@@ -35,6 +36,7 @@ from tasks.config.schema import (
     SECTIONS,
     Change,
     HierarchyChange,
+    PublicFact,
     PublicSeries,
     broken_rules,
     delivered_alpha,
@@ -48,6 +50,7 @@ LISTS: dict[tuple[str, str], tuple[str, type[Section]]] = {
     ("input", "changes"): (CHANGES, Change),
     ("hierarchy", "changes"): (HIERARCHY_CHANGES, HierarchyChange),
     ("covariates", "given"): (COVARIATES, PublicSeries),
+    ("constraints", "given"): (CONSTRAINTS, PublicFact),
 }
 """What heads the tables of a list, and what each of them is."""
 LONGEST_SHOWN = 80
@@ -146,7 +149,7 @@ def problems_of(
             case (str(listed), int(number), *path) if (name, listed) in LISTS:
                 headed, one = LISTS[name, listed]
                 place, known, within = f"{headed} {number + 1}: ", keys(one), table[listed][number]
-            case ("given",) if name == "covariates":
+            case ("given",) if (name, "given") in LISTS:
                 place, known, within = "", {name: keys(section)["given"]}, {name: table["given"]}
                 path = [name]
             case (*path,):
@@ -436,10 +439,10 @@ def _tables(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
             continue
         elif not is_given and any(field.is_required() for field in section.model_fields.values()):
             problems.append(f"[{name}] is missing; its keys: {', '.join(keys(section))}")
-        elif not isinstance(table, dict) and name != "covariates":
+        elif not isinstance(table, dict) and (name, "given") not in LISTS:
             problems.append(f"{name} must be a table of keys: {', '.join(keys(section))}")
         else:
-            if name == "covariates":
+            if (name, "given") in LISTS:
                 table = {"given": table}
             try:
                 given = {"named": table} if name == "features" and is_given else table
@@ -519,7 +522,10 @@ def _misplaced(settings: Settings) -> Iterator[str]:
     if (signs := settings.signing_key_file) is not None and not _is_in(signs, settings.trusted_folder):
         yield "published.signing_key must be the path of a file in trusted.folder, and of nobody else"
     for number, one in enumerate(settings.covariates.given, 1):
-        yield from _private_covariate(f"{COVARIATES} {number}: path", settings, one.path, places)
+        yield from _private_file(f"{COVARIATES} {number}: path", settings, one.path, places)
+    for number, fact in enumerate(settings.constraints.given, 1):
+        if fact.totals is not None:
+            yield from _private_file(f"{CONSTRAINTS} {number}: totals", settings, fact.totals, places)
 
 
 def _is_in(place: Path, folder: Path) -> bool:
@@ -529,10 +535,8 @@ def _is_in(place: Path, folder: Path) -> bool:
         return False
 
 
-def _private_covariate(
-    place: str, settings: Settings, path: str, places: Mapping[str, Location]
-) -> Iterator[str]:
-    """Refuse a covariate in a private folder: what it shows is not charged, so it must be public."""
+def _private_file(place: str, settings: Settings, path: str, places: Mapping[str, Location]) -> Iterator[str]:
+    """Refuse a public file in a private folder: what it shows is not charged, so it must be public."""
     for key in ("input.folder", "trusted.folder"):
         zone = places[key]
         if not isinstance(zone, Path):

@@ -1034,6 +1034,73 @@ def _covariates(covariates: Covariates, mechanism: Mechanism, trees: Trees) -> I
             yield f"{place} nodes must be of the hierarchy, {known}; got {unknown[0]!r:.80}"
 
 
+# [[constraints]]: public facts that estimates keep.
+
+CONSTRAINTS = "[[constraints]]"
+FACTS = ("at_most", "most_change", "totals")
+MOST_VALUES = 200_000
+"""Nodes times steps of a day, of which a program is solved within minutes."""
+
+
+class PublicFact(Section):
+    """One constraint: naming it, or its file, asserts that it is public."""
+
+    nodes: Listed[str] | dict[str, Number] | int | Name = Field(
+        (),
+        description='a list of nodes such as ["84"], a table node = "weight", or a level: its number, the '
+        "root's 0, or the name of a margin",
+    )
+    at_most: Number | None = Field(None, description='a decimal string such as "5200"')
+    most_change: NotNegative | Literal["up"] | None = Field(
+        None, description='a decimal string of at least 0, such as "300", or "up" for what never falls'
+    )
+    totals: Text | None = Field(
+        None, pattern=r"\.csv$", description="the path of a .csv file with columns node, date and total"
+    )
+
+    def sums_in(self, tree: AggregationTree) -> list[dict[str, float]]:
+        """Return the weights of each sum that it tells of, of nodes that the tree has."""
+        nodes, known = self.nodes, set(tree.nodes)
+        if isinstance(nodes, dict):
+            sums = [{node: float(weight) for node, weight in nodes.items()}]
+        elif isinstance(nodes, tuple):
+            sums = [{node: 1.0} for node in nodes]
+        else:
+            levels = [k for k in range(tree.n_levels) if nodes in (k, tree.level_name(k))]
+            sums = [{tree.nodes[place]: 1.0} for level in levels for place in tree.levels[level]]
+        return [one for one in sums if one.keys() <= known]
+
+
+class Constraints(Section):
+    """All of them, in the file's order."""
+
+    given: Listed[PublicFact] = Field(
+        (), max_length=100, description=f"a list of at most 100 tables, each headed {CONSTRAINTS}"
+    )
+
+
+@rule
+def _constraints(constraints: Constraints, stream: Stream, trees: Trees) -> Iterator[str]:
+    cells = max((len(tree.nodes) for tree in trees), default=1) * (24 * 60 // step_minutes(stream.step))
+    if constraints.given and cells > MOST_VALUES:
+        yield f"{CONSTRAINTS} is for at most {MOST_VALUES:,} nodes times steps of a day; got {cells:,}"
+    known = {node for tree in trees for node in tree.nodes}
+    for number, one in enumerate(constraints.given, 1):
+        place, nodes = f"{CONSTRAINTS} {number}:", one.nodes
+        facts = [key for key in FACTS if getattr(one, key) is not None]
+        if len(facts) != 1:
+            yield f"{place} must have one of the keys {', '.join(FACTS)}; got {', '.join(facts) or 'none'}"
+        elif bool(nodes in ((), {})) is (one.totals is None):
+            got = f"{nodes!r:.80} with {facts[0]}"
+            yield f"{place} must have nodes, or totals, whose file names them; got {got}"
+        elif one.totals is not None and stream.period == "hour":
+            yield f'{place} totals is of whole days; leave it out for stream.period "hour"'
+        named = nodes if isinstance(nodes, tuple | dict) else ()
+        if trees and not (known.issuperset(named) if named or one.totals else any(map(one.sums_in, trees))):
+            got = f"{next((node for node in named if node not in known), nodes)!r:.80}"
+            yield f"{place} nodes must be of the hierarchy, such as {trees[0].leaves[0]!r:.80}; got {got}"
+
+
 @rule
 def _hours(
     stream: Stream, mechanism: Mechanism, release: Release | None = None, covariates: Covariates | None = None
@@ -1078,6 +1145,7 @@ class Tables(Section):
     schedule: Schedule | None = None
     contracts: Contracts | None = None
     covariates: Covariates = Covariates()
+    constraints: Constraints = Constraints()
 
 
 SECTIONS: dict[str, type[Section]] = {
@@ -1085,5 +1153,5 @@ SECTIONS: dict[str, type[Section]] = {
     for name, field in Tables.model_fields.items()
 }
 """By what the file calls them."""
-OPTIONAL = ("watch", "release", "schedule", "contracts", "covariates")
+OPTIONAL = ("watch", "release", "schedule", "contracts", "covariates", "constraints")
 """Tables that are None, or empty, where they are left out."""

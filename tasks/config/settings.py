@@ -384,8 +384,9 @@ class Settings(Tables):
                 document[table] |= keys
         for covariate in document["covariates"]["given"]:
             covariate |= {"node": "node", "level": None}
-        if not document["covariates"]["given"]:
-            del document["covariates"]
+        for name in ("covariates", "constraints"):
+            if not document[name]["given"]:
+                del document[name]
         if self.margin is not None:
             document["margin"] = [self.margin.name, *self.margin.nodes]
             if self.margin.cells:

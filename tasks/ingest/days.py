@@ -98,10 +98,7 @@ def sealed(day: IngestedDay, units: Units | None, settings: Settings) -> Ingeste
 
 
 def read_days(settings: Settings, dumps: Sequence[Dump], *, footers: bool = False) -> list[Unsealed]:
-    """Read a chunk of days; broken rules are in the metrics, and an unreadable file costs its day only.
-
-    footers: read no more than these, so that only `fits_clock` is found.
-    """
+    """Read a chunk of days, or footers for `fits_clock` alone; an unreadable file costs its day only."""
     files = inspected(settings, dumps)
     fits = [all(file.fits_clock for file in files if file.day == number) for number in range(len(dumps))]
     if footers:

@@ -135,11 +135,7 @@ def verify(settings: Settings, ledger: Ledger | None) -> Verification:
     if counts.get(ReleaseState.PUBLISHED) and not told_releases(settings):
         notes.append(f"{settings.lineage_folder} has no event: it was not compared with what was published")
     return Verification(
-        whole=not problems,
-        problems=problems,
-        notes=notes,
-        n_releases=sum(counts.values()),
-        n_listed=listed,
+        whole=not problems, problems=problems, notes=notes, n_releases=sum(counts.values()), n_listed=listed
     )
 
 

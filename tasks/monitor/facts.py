@@ -21,7 +21,7 @@ from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.index import DayEntry, day_entries
 from optstream.catalogue.layout import DATA
-from optstream.catalogue.page import check_page
+from optstream.catalogue.metadata import check_page
 from optstream.errors import LedgerError, OptStreamError, ParameterError, PublicationError
 from optstream.ledger import Key, Ledger, ReleaseOutline, ReleaseState
 from optstream.stream import AggregationTree, Measured, day_of, period_from

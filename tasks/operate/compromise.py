@@ -37,8 +37,10 @@ def _sharing(settings: Settings, ledger: Ledger, day: date) -> list[ReleaseRecor
     own = [record for record in records if record.period == day.isoformat()]
     if not own:
         raise LedgerError(f"nothing was drawn for {day}: no noise of it can be known; check the date")
+    if not _has_groups(own[0]):
+        return own
     # a restatement has groups of its own, which go on from nothing and into nothing
-    first = [record for record in records if record.revision == 0]
+    first = [record for record in records if record.revision == 0 and _has_groups(record)]
     return [*_before(settings, own[0], first), *own, *_after(settings, own[0], first)]
 
 
@@ -48,21 +50,24 @@ def _was_begun(record: ReleaseRecord) -> bool:
     return begun or record.compromised is not None
 
 
+def _has_groups(record: ReleaseRecord) -> bool:
+    return any(spend.stage == GROUPER for spend in record.spends)
+
+
 def _before(
     settings: Settings, leaked: ReleaseRecord, records: Sequence[ReleaseRecord]
 ) -> list[ReleaseRecord]:
     """The releases before the leaked one with steps of a group that ran into it."""
-    ending = {record.end: record for record in records if _has_groups(record)}
-    found, record = list[ReleaseRecord](), leaked
-    while _has_groups(record) and (before := ending.get(record.first_step)) is not None:
-        since = _open_since(settings, before)
+    ending = {record.end: record for record in records}
+    found, record = list[ReleaseRecord](), ending.get(leaked.first_step)
+    while record is not None:
+        since = _open_since(settings, record)
         if since is not None:
             # exact, however many days the group goes back: groups are named by their first step
-            earliest = min(since, default=before.end)
-            between = (one for one in ending.values() if one.end > earliest and one.end <= before.end)
-            return [*found, *between]
-        found.append(before)
-        record = before
+            earliest = min(since, default=record.end)
+            return [*found, *(one for one in records if earliest < one.end <= record.end)]
+        found.append(record)
+        record = ending.get(record.first_step)
     return found
 
 
@@ -70,19 +75,15 @@ def _after(
     settings: Settings, leaked: ReleaseRecord, records: Sequence[ReleaseRecord]
 ) -> list[ReleaseRecord]:
     """The releases after the leaked one with steps that share a threshold from before its end."""
-    beginning = {record.first_step: record for record in records if _has_groups(record)}
+    beginning = {record.first_step: record for record in records}
     found, record = list[ReleaseRecord](), leaked
-    while _has_groups(record):
-        since, after = _open_since(settings, record), beginning.get(record.end)
-        if after is None or (since is not None and min(since, default=leaked.end) >= leaked.end):
+    while after := beginning.get(record.end):
+        since = _open_since(settings, record)
+        if since is not None and min(since, default=leaked.end) >= leaked.end:
             break
         found.append(after)
         record = after
     return found
-
-
-def _has_groups(record: ReleaseRecord) -> bool:
-    return any(spend.stage == GROUPER for spend in record.spends)
 
 
 def _open_since(settings: Settings, record: ReleaseRecord) -> list[int] | None:

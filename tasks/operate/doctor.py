@@ -39,6 +39,7 @@ from optstream.storage.store import StoreUrl, open_store
 from optstream.stream import Measured, period_from
 from tasks.config import Layout, Settings
 from tasks.config.fields import ledger_database, lies_within
+from tasks.config.schema import CONSTRAINTS
 from tasks.ingest.arrivals import (
     MOST_FILES,
     LateDumpError,
@@ -52,6 +53,7 @@ from tasks.ingest.sandbox import clock_before_ingest
 from tasks.ledger.open import find_ledger
 from tasks.operate.permissions import OTHERS, exposed, mode_of, quoted, writable
 from tasks.operate.purge import release_folders
+from tasks.release.constraints import clashes
 from tasks.release.draw import make_ready
 from tasks.release.lineage import told_releases
 from tasks.release.outcomes import Printed
@@ -95,8 +97,6 @@ class DoctorDocument(Printed):
 
 Lines = Iterator[tuple[Severity, object, str, str]]
 """The fields of findings."""
-Ask = Callable[[str], Mapping[str, Any] | None]
-"""A server's settings, requested without credentials at its API's address; None if it gives none."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,6 @@ class Case:
     settings: Settings
     environment: Mapping[str, str]
     now: datetime
-    ask: Ask
 
 
 # Folders, files and stores: who may open them, what lies in what, what file systems and stores can do.
@@ -464,7 +463,7 @@ def named_server(case: Case) -> Lines:
         return
     if not near and url.scheme != "https":
         yield WRONG, name, f"what is said to {host} goes over the network in clear", "use https"
-    answer = case.ask(url.geturl())
+    answer = ask_server(url.geturl())
     if answer is None:
         return
     if not near or listens_beyond_loopback(url.port or DEFAULT_PORT):
@@ -519,7 +518,7 @@ def listens_beyond_loopback(port: int) -> bool:
 
 
 def ask_server(url: str) -> Mapping[str, Any] | None:
-    """Ask for the settings, past the proxy for loopback, without credentials."""
+    """The server's settings, past the proxy for loopback, without credentials; None if it gives none."""
     opener = build_opener(ProxyHandler({})) if is_loopback(urlsplit(url).hostname or "") else build_opener()
     try:
         with opener.open(f"{url}/admin/settings", timeout=SECONDS) as answer:
@@ -541,21 +540,26 @@ def noise_library(source: NoiseSource) -> Lines:
         yield WRONG, "the library of the noise", str(error), remedy
 
 
+def public_facts(case: Case) -> Lines:
+    """Of the days that nights release."""
+    today, n_days = case.settings.local_day(case.now), case.settings.scheduling.catch_up_days
+    for problem in clashes(case.settings, [today - timedelta(days=n) for n in range(n_days + 1)]):
+        yield WRONG, CONSTRAINTS, problem, "no such day is drawn before that"
+
+
 CHECKS: tuple[Callable[[Case], Lines], ...] = (
     exposed_files, nested_folders, writable_public, readable_dumps, configuration_file, file_systems, stores,
     telemetry, prefect_home, own_server, named_server, ledger_url, markers, files_from_the_future, record,
-    lambda case: noise_library(secure_noise()),
+    public_facts, lambda case: noise_library(secure_noise()),
 )  # fmt: skip
 """Each looks and changes nothing, but for a probe file that it removes again, and in an object store the
 probe that publishing puts there as well.
 """
 
 
-def examine(
-    settings: Settings, environment: Mapping[str, str], now: datetime, ask: Ask = ask_server
-) -> list[Finding]:
+def examine(settings: Settings, environment: Mapping[str, str], now: datetime) -> list[Finding]:
     """Return what is wrong around a stream, the worst first; no ledger is made."""
-    case = Case(settings, environment, now, ask)
+    case = Case(settings, environment, now)
     found = [Finding(line[0], str(line[1]), *line[2:]) for check in CHECKS for line in check(case)]
     return sorted(found, key=lambda finding: [*Severity].index(finding.severity))
 

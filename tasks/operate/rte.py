@@ -208,8 +208,6 @@ SLOTS = 48
 class Imported:
     """The result of an import, of dumps of one region's day each; `n_kept` lay there already, the same."""
 
-    folder: Path
-    n_files: int
     regions: tuple[str, ...]
     n_written: int
     n_kept: int
@@ -243,8 +241,6 @@ def write_loads(loads: Sequence[RegionLoad], into: Path) -> Imported:
         if readings[-1]:
             written.append(write_dump(into, str(region), day, own.select("timestamp", "load_mw")))
     return Imported(
-        folder=into,
-        n_files=len(loads),
         regions=tuple(sorted({load.region for load in loads})),
         n_written=sum(written),
         n_kept=written.count(False),

@@ -5,7 +5,6 @@ import shutil
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -66,12 +65,11 @@ SHARED_WEATHER, OWN_WEATHER, OWN_NOISE = 0.035, 0.012, 0.004
 """Standard deviations relative to the load: of the weather in winter, and of the noise from step to step."""
 
 
-def region_of(leaf: str, mean: float | None) -> Region:
-    """A French region's figures by its code; else figures around `mean` (1000) by a hash of the name."""
-    if mean is None and leaf in FRENCH_REGIONS:
+def region_of(leaf: str) -> Region:
+    """A French region's figures by its code; else figures around 1000 by a hash of the name."""
+    if leaf in FRENCH_REGIONS:
         return FRENCH_REGIONS[leaf]
-    spread = stable_hash(leaf) / 2**32
-    return Region(leaf, (1000.0 if mean is None else mean) * (0.5 + spread), 1.22, 0.80, 0.85)
+    return Region(leaf, 1000.0 * (0.5 + stable_hash(leaf) / 2**32), 1.22, 0.80, 0.85)
 
 
 def stable_hash(text: str) -> int:
@@ -134,6 +132,7 @@ def weather_of(seed: int, day: date, hours: Values, purpose: str) -> Values:
 # Writing raw dumps as a supplier would: a folder a region and day, or one a day; whole or absent.
 
 PART = "part-0.parquet"
+LAYOUT = Layout(value="load_mw")
 
 
 def dump_folder(folder: Path, region: str, day: date) -> Path:
@@ -145,43 +144,31 @@ def dump_folder(folder: Path, region: str, day: date) -> Path:
     return folder / place_of(region, day)
 
 
-def write_dump(
-    folder: Path,
-    region: str,
-    day: date,
-    rows: pl.DataFrame,
-    *,
-    marker: str | None = "_SUCCESS",
-    file_list: str | None = None,
-) -> bool:
-    """Write one dump and then its marker; return False if the same was there, whole. Raises DumpError
+def write_dump(folder: Path, region: str, day: date, rows: pl.DataFrame, layout: Layout = LAYOUT) -> bool:
+    """Write one dump, whole with its marker; return False if the same was there. Raises DumpError
     where another lies: real data are never overwritten.
     """
-    target = dump_folder(folder, region, day)
-    announcement, text = (file_list, f"{PART}\n") if file_list else (marker or "_SUCCESS", "")
-    if not target.exists():
-        staging = target.parent / f".writing-{target.name}-{os.getpid()}"
-        staging.mkdir(parents=True, exist_ok=True)
-        try:
-            rows.write_parquet(staging / PART)
-            staging.rename(target)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-    elif not _holds(target, rows):
-        raise DumpError(
-            f"{target} already holds another dump; nothing is overwritten: write into another folder, "
-            "or remove that one"
-        )
-    elif (target / announcement).exists():
-        return False
-    _write_text(target / announcement, text)
-    return True
-
-
-def _write_text(target: Path, text: str) -> None:
+    target, announcement = dump_folder(folder, region, day), layout.announcement
+    text = f"{PART}\n" if layout.file_list else ""
+    if target.exists():
+        if not _holds(target, rows):
+            raise DumpError(
+                f"{target} already holds another dump; nothing is overwritten: write into another folder, "
+                "or remove that one"
+            )
+        if (target / announcement).exists():
+            return False
+        (target / announcement).write_text(text, encoding="utf-8")
+        return True
     staging = target.parent / f".writing-{target.name}-{os.getpid()}"
-    staging.write_text(text, encoding="utf-8")
-    staging.replace(target)
+    staging.mkdir(parents=True, exist_ok=True)
+    try:
+        rows.write_parquet(staging / PART)
+        (staging / announcement).write_text(text, encoding="utf-8")
+        staging.rename(target)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return True
 
 
 def _holds(target: Path, rows: pl.DataFrame) -> bool:
@@ -193,17 +180,10 @@ def _holds(target: Path, rows: pl.DataFrame) -> bool:
 
 
 NO_CELLS: Mapping[str, tuple[str, str]] = {}
+CUSTOMERS = 30
+"""Of a simulated leaf."""
 CUSTOMER_MEAN_KW = 1.0
 """Mean draw of a simulated customer; a reading is the energy of its step, in kWh."""
-
-
-@dataclass(frozen=True)
-class Simulated:
-    """What was written: dumps are (region, day) pairs; `n_kept` of them lay there already, the same."""
-
-    folder: Path
-    n_written: int
-    n_kept: int
 
 
 def simulate(
@@ -214,20 +194,19 @@ def simulate(
     days: Iterable[date],
     seed: int = 0,
     schema: Literal["aggregated", "metered"] = "aggregated",
-    layout_of: Callable[[date], Layout] = lambda day: Layout(value="load_mw"),
-    mean: float | None = None,
-    customers_per_leaf: int = 30,
+    layout_of: Callable[[date], Layout] = lambda day: LAYOUT,
     counts: bool = False,
     cells: Mapping[str, tuple[str, str]] = NO_CELLS,
-) -> Simulated:
-    """Write one dump for each leaf and day; the same seed, leaf and day give the same dump in any range."""
+) -> list[bool]:
+    """Write one dump for each leaf and day; of each return False if the same was there.
+
+    The same seed, leaf and day give the same dump in any range.
+    """
     if isinstance(folder, StoreUrl):
         raise ParameterError(
             f"dumps are made up in a folder of this machine, not in {folder}: make them where input.folder "
             "is a path, and copy them"
         )
-    if mean is not None and not mean > 0:
-        raise ParameterError(f"mean of simulate must be greater than 0; got {mean!r}")
     days = tuple(days)
     for leaf in leaves:
         dump_folder(folder, leaf, days[0])  # a bad name is refused before anything is written
@@ -239,18 +218,17 @@ def simulate(
             found = []
             for leaf in own:
                 if schema == "metered":
-                    rows = metered_day(leaf, day, calendar, seed, mean, customers_per_leaf)
+                    rows = metered_day(leaf, day, calendar, seed)
                 else:
-                    rows = aggregated_day(leaf, day, calendar, seed, mean, cells)
+                    rows = aggregated_day(leaf, day, calendar, seed, cells)
                 found.append(rows.with_columns(region=pl.lit(leaf)) if part == EVERY else rows)
             rows = pl.concat(found)
             rows = rows.with_columns(pl.col("value").round()) if counts else rows
             rows = as_laid_out(rows, layout, cells)
             for period in periods:
                 own_rows = rows.filter(pl.col(layout.timestamp).is_in(_stamps(period, calendar).implode()))
-                announced = {"marker": layout.marker, "file_list": layout.file_list}
-                done.append(write_dump(folder, part, period, own_rows, **announced))
-    return Simulated(folder, sum(done), done.count(False))
+                done.append(write_dump(folder, part, period, own_rows, layout))
+    return done
 
 
 def as_laid_out(
@@ -272,16 +250,11 @@ def as_laid_out(
 
 
 def aggregated_day(
-    leaf: str,
-    day: date,
-    calendar: Calendar,
-    seed: int,
-    mean: float | None,
-    cells: Mapping[str, tuple[str, str]] = NO_CELLS,
+    leaf: str, day: date, calendar: Calendar, seed: int, cells: Mapping[str, tuple[str, str]] = NO_CELLS
 ) -> pl.DataFrame:
     """One leaf's day: columns timestamp and value (rounded to 0.1), a row a step."""
     whole, node = cells.get(leaf, (leaf, None))
-    region = region_of(whole, mean)
+    region = region_of(whole)
     if node is not None:  # its node's share of the region, the same in all regions
         sizes = {one: 1 + stable_hash(one) % 4 for own, one in cells.values() if own == whole}
         region = region._replace(mean_mw=region.mean_mw * sizes[node] / sum(sizes.values()))
@@ -289,24 +262,21 @@ def aggregated_day(
     return pl.DataFrame({"timestamp": _stamps(day, calendar), "value": np.round(load, 1)})
 
 
-def metered_day(
-    leaf: str, day: date, calendar: Calendar, seed: int, mean: float | None, n_customers: int
-) -> pl.DataFrame:
+def metered_day(leaf: str, day: date, calendar: Calendar, seed: int) -> pl.DataFrame:
     """Return one leaf's day: customer, timestamp, value (kWh, to 0.001), a row a customer and step."""
-    mean_kw = CUSTOMER_MEAN_KW if mean is None else mean
-    energy = mean_kw * calendar.step_minutes / 60
-    shape = daily_load(region_of(leaf, None)._replace(mean_mw=1.0), leaf, day, calendar, seed)
+    energy = CUSTOMER_MEAN_KW * calendar.step_minutes / 60
+    shape = daily_load(region_of(leaf)._replace(mean_mw=1.0), leaf, day, calendar, seed)
     sizes = np.random.default_rng(np.random.SeedSequence([seed, stable_hash(leaf)])).gamma(
-        3.0, 1 / 3, n_customers
+        3.0, 1 / 3, CUSTOMERS
     )
-    jumps = day_generator(seed, day, f"meters {leaf}").gamma(0.8, 1 / 0.8, (n_customers, shape.size))
+    jumps = day_generator(seed, day, f"meters {leaf}").gamma(0.8, 1 / 0.8, (CUSTOMERS, shape.size))
     readings = np.round(energy * sizes[:, None] * shape * jumps, 3)
-    names = [f"{leaf}-{number:05d}" for number in range(n_customers)]
+    names = [f"{leaf}-{number:05d}" for number in range(CUSTOMERS)]
     stamps = _stamps(day, calendar)
     return pl.DataFrame(
         {
             "customer": np.repeat(names, shape.size),
-            "timestamp": pl.concat([stamps] * n_customers),
+            "timestamp": pl.concat([stamps] * CUSTOMERS),
             "value": readings.ravel(),
         }
     )

@@ -55,7 +55,7 @@ def _free(run: Run, day: date) -> ReleaseRecord:
 
 def _tell(run: Run, day: date, reason: str, entry: Entry | None, known: str | None) -> str:
     """While nobody can publish the day, tell the ledger of every revision; return its head."""
-    run.ledger.head_after(run.stream, known)  # an older copy of the ledger is refused before it is written
+    run.ledger.head(run.stream, known)  # an older copy of the ledger is refused before it is written
     period, latest = day.isoformat(), _free(run, day)
     if entry is not None and not entry.withdrawn:
         record = run.ledger.find(Key(run.stream, period, entry.revision))
@@ -65,4 +65,4 @@ def _tell(run: Run, day: date, reason: str, entry: Entry | None, known: str | No
     for revision in range(latest.revision + 1):
         run.ledger.withdraw(Key(run.stream, period, revision), reason, run.clock())
         destroy_raw(run.settings.measurements_of(day, revision))
-    return run.ledger.head_after(run.stream, known)
+    return run.ledger.head(run.stream, known)

@@ -31,6 +31,7 @@ from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.index import day_entries
 from optstream.catalogue.layout import CARD, CARD_PAGE
 from optstream.catalogue.metadata import (
+    MARKER,
     Dataset,
     Deployment,
     Describe,
@@ -39,7 +40,6 @@ from optstream.catalogue.metadata import (
     put_metadata,
     to_bytes,
 )
-from optstream.catalogue.page import MARKER
 from optstream.catalogue.read import read_columns, read_statement
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.sweep import delete_answers

@@ -394,10 +394,7 @@ class StreamAdvice(Printed):
 
 
 class AdviceDocument(Printed):
-    """The advice for all streams, and `optstream advise --json`.
-
-    stream_shares_exceed_epsilon: the sum of their present shares, where that is more than 1.
-    """
+    """`optstream advise --json`: stream_shares_exceed_epsilon is the sum of shares, if more than 1."""
 
     format: Literal["optstream.plan-advice/1"] = "optstream.plan-advice/1"
     stream_shares_exceed_epsilon: Exact | None

@@ -14,8 +14,7 @@ from optstream.catalogue import find_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.documents import Period
 from optstream.catalogue.layout import PAGE
-from optstream.catalogue.metadata import check_metadata
-from optstream.catalogue.page import check_page
+from optstream.catalogue.metadata import check_metadata, check_page
 from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import GuaranteeLoss, Key, Ledger, WindowLoss
 from optstream.ledger.terms import difference
@@ -42,10 +41,7 @@ class Span(Printed):
 
 
 class BackfillPlan(Span):
-    """The days of a span, each in one of these; all rising.
-
-    missing: never reserved, and a dump lies there. begun: reserved or drawn by an earlier run.
-    """
+    """Rising days: never reserved, with a dump (missing), or reserved or drawn by an earlier run (begun)."""
 
     missing: tuple[Period, ...]
     begun: tuple[Period, ...]

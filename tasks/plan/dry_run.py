@@ -28,6 +28,7 @@ from optstream.privacy.horizon import HorizonLoss
 from tasks.config import Settings
 from tasks.ingest.sandbox import clock_before_ingest
 from tasks.plan.long_spans import plan_horizons
+from tasks.release.constraints import clashes
 from tasks.release.mechanism import Mechanism, mechanism_for
 from tasks.release.outcomes import Exact, Printed, is_none, left_out
 from tasks.trusted.covariates import read_covariates
@@ -189,6 +190,7 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
         warnings=(
             *read_covariates(settings, max(days)).unread.values(),
             *warnings_of(settings, mechanism, [level.expected for level in periods[0].levels]),
+            *clashes(settings, days),
             *filter(None, [clock_before_ingest(settings, days[0])]),
         ),
         currency=model.currency,

@@ -12,6 +12,7 @@ from optstream.ledger import ReleaseRecord, ReleaseState
 from optstream.mechanisms import Release
 from optstream.mechanisms.base import Mechanism
 from optstream.stream import Measured
+from tasks.release.constraints import estimate_of
 from tasks.release.run import Run, renewed, void
 from tasks.release.stages import Drawn, Ended, Estimated, Staged, Status
 from tasks.release.statement import described, meant_otherwise, with_files
@@ -59,7 +60,7 @@ def _release(run: Run, drawn: Drawn, record: ReleaseRecord) -> tuple[Mechanism, 
             f"{otherwise}: bring that back until the day is published, or `optstream withdraw --date "
             f"{drawn.day} --reason WHY` gives it up"
         )
-    return mechanism, mechanism.estimate(Measured.from_bytes(data))
+    return mechanism, estimate_of(run.settings, drawn.day, mechanism, Measured.from_bytes(data))
 
 
 def judge(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:

@@ -184,8 +184,9 @@ def _estimate_words(statement: ReleaseStatement) -> str:
     words = "first estimate"
     if statement.vintage:
         words = "revised estimate of measurements that were charged before; nothing more is spent"
-    if statement.consistency and not statement.consistency.converged:
-        words += f". {statement.consistency.in_words}"
+    for solved in (statement.consistency, statement.constraints):
+        if solved and not solved.converged:
+            words += f". {solved.in_words}"
     return words
 
 

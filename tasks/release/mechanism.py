@@ -119,7 +119,8 @@ def rests_on_known_noise(settings: Settings, ledger: Ledger, state: State | None
     if began is None:
         return False
     first = settings.calendar.first_step(ORIGIN + timedelta(days=began))
-    return ledger.has_known_noise(settings.stream.name, range(first, first_step))
+    since = ledger.outlines(settings.stream.name, range(first, first_step))
+    return any(one.compromised is not None and not one.revision for one in since)
 
 
 def _remembered(settings: Settings, ledger: Ledger, folder: Path, earlier: ReleaseRecord) -> State | None:

@@ -15,7 +15,6 @@ from optstream.catalogue import (
 )
 from optstream.catalogue import publish as publish_releases
 from optstream.catalogue.backends import OtherBytes, Transaction, open_storage
-from optstream.catalogue.hours import close_days, finish_closing, open_days
 from optstream.catalogue.layout import (
     DATA,
     LARGEST_RELEASE,
@@ -25,6 +24,7 @@ from optstream.catalogue.layout import (
     manifest_file,
     release_name,
 )
+from optstream.catalogue.publish import close_days, finish_closing, open_days
 from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.ledger import ReleaseRecord, ReleaseState, Vintage
@@ -32,6 +32,7 @@ from optstream.mechanisms import Release
 from optstream.stream import Measured, period_from
 from tasks.operate.keys import signer_of
 from tasks.release import revise
+from tasks.release.constraints import estimate_of
 from tasks.release.mechanism import Mechanism
 from tasks.release.revise import StagedVintage, check_later
 from tasks.release.run import Run
@@ -51,7 +52,7 @@ def publish(run: Run, days: Sequence[Staged]) -> list[Publication]:
                 _check_may_be_revised(run, day)
             else:
                 _check_may_be_listed(run, day)
-        return run.ledger.head_after(run.stream, known)
+        return run.ledger.head(run.stream, known)
 
     bear_witness(run.settings, run.ledger)
     staged = [(day.staged, day.statement) for day in days]
@@ -209,7 +210,7 @@ def _estimated(
     if otherwise := meant_otherwise(run.settings, day, record):
         raise LedgerError(otherwise)
     mechanism = run.mechanism_of(day, record.revision)
-    return mechanism, mechanism.estimate(measured), ()
+    return mechanism, estimate_of(run.settings, day, mechanism, measured), ()
 
 
 def _published(run: Run, day: date, staged: StagedStatement, days: Collection[date]) -> Publication:
@@ -223,7 +224,7 @@ def _published(run: Run, day: date, staged: StagedStatement, days: Collection[da
             raise LedgerError(
                 f"revision {record.revision} of {day} was published meanwhile: publish it again"
             )
-        return run.ledger.head_after(run.stream, known)
+        return run.ledger.head(run.stream, known)
 
     def attempt() -> Publication:
         (done,) = publish_releases(folder, [staged], head, signer)

@@ -15,6 +15,7 @@ from optstream.privacy import Spend, worst_window
 from optstream.storage.store import StoreUrl
 from optstream.stream import Calendar, day_of, period_from
 from tasks.config import Settings
+from tasks.release.constraints import facts_of
 from tasks.release.lineage import told_releases
 from tasks.release.mechanism import recall
 from tasks.release.run import PUBLISHED_IN, Run, terms_of
@@ -165,6 +166,7 @@ def reserve(run: Run, judged: Judged, shown: Shown) -> Reserved | TakenOver:
             "the ledger that the folder was written with; bring that one back"
         )
     is_drawn = _is_drawn(run, judged, shown)
+    facts_of(settings, day)  # what no values can keep is refused while nothing is spent
     refuse_renumbered(settings, run.ledger, judged)
     calendar = settings.calendar
     mechanism = run.mechanism_of(day, revision)

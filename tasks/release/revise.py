@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import takewhile
 
 from optstream.catalogue import find_catalogue, finish_listing, read_staged
@@ -15,6 +15,7 @@ from optstream.history.filter import NEAR_DAYS
 from optstream.ledger import Key, ReleaseOutline, ReleaseRecord, ReleaseState, Vintage
 from optstream.mechanisms import Release
 from optstream.stream import Measured, day_of, period_from
+from tasks.release.constraints import estimate_of
 from tasks.release.estimate import keep_bytes
 from tasks.release.mechanism import Mechanism, rests_on_known_noise
 from tasks.release.run import Run
@@ -223,17 +224,13 @@ def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ende
             # staged, and its run died: readers may have it already
             kept = read_verified(settings.staging_of(day, revision), known[-1].staged_hash)
             staged, said = read_staged(kept)
-            whole = with_files(run, day, staged, said, lambda: _estimate(mechanism, own, later))
+            again = partial(estimate_of, settings, day, mechanism, own, later)
+            whole = with_files(run, day, staged, said, again)
             return StagedVintage(day, revision, lease, whole, said, due, known[-1].number)
     # a function of the stored measurements and the configuration alone
-    release, number = _estimate(mechanism, own, later), known[-1].number + 1 if known else 1
+    release, number = estimate_of(settings, day, mechanism, own, later), known[-1].number + 1 if known else 1
     rows, statement, beside = described(settings, record, number, mechanism, release, _days(due, later))
     return Revised(day, revision, lease, rows, statement, due, number, beside=beside)
-
-
-def _estimate(mechanism: Mechanism, own: Measured, later: Sequence[Measured]) -> Release:
-    """The new estimate; without later days the first one, as who has the measurements makes it."""
-    return mechanism.revise(own, later) if later else mechanism.estimate(own)
 
 
 def _days(due: Due, later: Sequence[Measured]) -> list[date]:
@@ -296,4 +293,5 @@ def estimated_again(
     if isinstance(rests_on, str):
         raise LedgerError(rests_on)
     mechanism, own, later = rests_on
-    return mechanism, _estimate(mechanism, own, later), _days(due, later)
+    release = estimate_of(run.settings, due.day, mechanism, own, later)
+    return mechanism, release, _days(due, later)

@@ -35,7 +35,7 @@ from optstream.catalogue.replicates import (
     replicate_columns,
 )
 from optstream.catalogue.stage import statement_in
-from optstream.catalogue.statement import TREE, Consistency, Known, noise_scales
+from optstream.catalogue.statement import TREE, Consistency, Constraints, Known, noise_scales
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.estimation.estimate import UNKNOWN
 from optstream.estimation.replicates import n_replicates
@@ -300,6 +300,7 @@ def statement_of(
         no_errors=beside.no_errors,
         bounds=settings.privacy.bounds,
         metered=settings.metered,
+        constraints=_constraints(settings, day, release),
     )
 
 
@@ -417,6 +418,16 @@ def _covariates(settings: Settings, release: Release) -> dict[str, Any]:
         for name, (source, lag_days) in (given | others).items()
     ]
     return {COVARIATES: found} if found else {}
+
+
+def _constraints(settings: Settings, day: date, release: Release) -> Constraints | None:
+    """The facts of the day as configured, and by how much the values as published miss them."""
+    if release.kept is None:
+        return None
+    facts = {json.dumps(fact.stated): fact.stated for fact in release.kept.facts}
+    values = published_values(settings, day, release)
+    missed = max(fact.missed(values) for fact in release.kept.facts)
+    return Constraints.rounded(tuple(facts.values()), release.kept, missed)
 
 
 def _known(errors: NDArray[np.float64]) -> Known:

@@ -38,6 +38,7 @@ BY_NIGHT = {
         "docs/data/contracts.md",
         "docs/products.md",
         "docs/two-dimensions.md",
+        "docs/constraints.md",
     )
 }
 """Pages that take longest, and that begin in an empty folder. The command line takes their commands, too."""

@@ -16,7 +16,7 @@ from optstream.catalogue import (
     withdraw,
 )
 from optstream.catalogue.backends import ObjectTransaction
-from optstream.catalogue.page import BLANK, MARKER
+from optstream.catalogue.metadata import BLANK, MARKER
 from optstream.errors import LedgerError, ParameterError, PublicationError
 from tests.optstream.catalogue.folders import DAY, NEXT, STREAM, days_in, take_back, told
 
@@ -228,7 +228,7 @@ def test_one_that_is_overtaken_while_it_is_made_is_made_again(published, put):
 
 def test_an_older_page_never_takes_a_newer_one_s_place_in_a_store(in_store, put, monkeypatch):
     """Between look and put another publishes, and puts its page: the put is refused."""
-    from optstream.catalogue import page as module
+    from optstream.catalogue import metadata as module
 
     put(in_store.name, DAY)
     replace_page(in_store.name, made)

@@ -7,8 +7,7 @@ import cvxpy
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.problem import LeastSquares, least_squares
-from optstream.estimation.reconstruct import interpolation_matrix
+from optstream.estimation.problem import LeastSquares, interpolation_matrix, least_squares
 from optstream.stream import AggregationTree, Feature, Measured
 
 N_STEPS = 48

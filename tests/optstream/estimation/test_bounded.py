@@ -27,7 +27,7 @@ def lattice_case(seed, *, features):
 
 
 PROGRAMS = {
-    "tree": (random_case, 15, 500),
+    "tree": (random_case, 60, 500),
     "lattice": (partial(lattice_case, features=False), 7, 500),
     "lattice with features": (partial(lattice_case, features=True), 7, 7),
 }

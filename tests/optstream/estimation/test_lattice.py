@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from optstream.estimation.bounded import held_from_above, solve_bounded
-from optstream.estimation.lattice import noise_of_columns
 from optstream.estimation.least_squares import project
+from optstream.estimation.variances import reconciled_variances
 from tests.optstream.estimation.lattices import product, random_program
 
 LATE = pytest.mark.nightly
@@ -55,7 +55,7 @@ def test_errors_hold_where_cells_are_hardly_known(ratio, derived):
     weights = 1.0 / own
     for level in derived:
         weights[list(lattice.levels[level])] = 0.0
-    found = noise_of_columns(weights[:, None], own[:, None], lattice)[:, 0]
+    found = reconciled_variances(weights[:, None], own[:, None], lattice)[:, 0]
     exact = [[Fraction(int(one)) for one in row] for row in lattice.add_up(np.eye(len(lattice.leaves)))]
     normal = [
         [sum(Fraction(w) * row[i] * row[j] for w, row in zip(weights, exact, strict=True)) for j in range(6)]

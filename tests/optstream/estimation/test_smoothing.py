@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.estimation.smoothing import NOISE_LEFT, SMOOTHERS, smooth, smoothed_window_sums
+from optstream.estimation.smoothing import NOISE_LEFT, SMOOTHERS, smooth
 from optstream.stream import Measured
 
 NOISY = np.random.default_rng(2).integers(-100, 100, (2, 12))
@@ -41,32 +41,6 @@ def test_a_group_goes_on_from_the_period_before(smoother):
     part = smooth(measured_of(NOISY[:, 7:], [row[7:] for row in GROUPS], 7, before), smoother)
     assert np.allclose(part.values, whole.values[:, 7:])
     assert np.allclose(part.variances, whole.variances[:, 7:])
-
-
-def of_member(smoother, group, member):
-    """A group's estimate of one of its values, with all of the group known."""
-    if smoother == "james_stein":
-        return np.mean(group) + (member - np.mean(group)) / len(group)
-    return DIRECT[smoother](group)
-
-
-@pytest.mark.parametrize("smoother", list(SMOOTHERS))
-@pytest.mark.parametrize("length", [1, 3, 7, 12])
-def test_window_sums_use_all_that_is_known_of_each_group_at_their_last_step(smoother, length):
-    """Against the definition, over the whole and over a period that begins inside a group."""
-    expected = np.zeros((2, 13 - length))
-    for series, end in np.ndindex(expected.shape):
-        last = end + length - 1
-        for step in range(last - length + 1, last + 1):
-            begins = GROUPS[series][step]
-            group = [NOISY[series, at] for at in range(last + 1) if GROUPS[series][at] == begins]
-            expected[series, end] += of_member(smoother, group, NOISY[series, step])
-    whole = smoothed_window_sums(measured_of(NOISY, GROUPS), smoother, length)
-    assert np.allclose(whole, expected)
-    if length <= 5:
-        before = {"noisy": [NOISY[0, 5:7].tolist(), NOISY[1, :7].tolist()]}
-        part = measured_of(NOISY[:, 7:], [row[7:] for row in GROUPS], 7, before)
-        assert np.allclose(smoothed_window_sums(part, smoother, length), expected[:, 7:])
 
 
 @pytest.mark.parametrize("smoother", list(SMOOTHERS))

@@ -14,11 +14,9 @@ from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
 from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
-from optstream.stream.public_days import PublicDays
 from tests.optstream.history.dense import Dense
 
 SLOTS, N_DAYS = 12, 20
-DAYS = PublicDays(SLOTS)
 TREE = AggregationTree.from_parents({"r": None, "a": "r", "b": "r", "c": "a", "d": "a", "e": "b"})
 PRIOR = TemporalPrior.broad(SLOTS)
 
@@ -51,7 +49,7 @@ def test_it_is_the_dense_process(noise, monkeypatch):
         columns_of((covariate,), TREE, seen.sizes, blocks, SLOTS)[0] for blocks in (seen.blocks, asked)
     )
     means, variances = Dense(PRIOR, seen, at_blocks).at(asked, at_steps)
-    posterior, effect = explained(PRIOR, seen, (covariate,), DAYS)
+    posterior, effect = explained(PRIOR, seen, (covariate,))
     assert effect is not None
     found = posterior.means(asked) + effect.means(asked)
     spread = posterior.variances(asked) + effect.variances(asked)
@@ -68,8 +66,8 @@ def test_laplace_noise_is_taken_for_what_it_is():
         moved = 3.0 * columns_of((covariate,), TREE, seen.sizes, seen.blocks, SLOTS)[0][:12].sum(axis=0)
         noisy = moved + generator.laplace(scale=1.0, size=moved.shape)
         seen = replace(seen, residuals=noisy, noise=seen.noise * 2.0 / 0.05)
-        normal = effect_of(TreePosterior(PRIOR, seen), (covariate,), SLOTS)
-        _, own = explained(PRIOR, seen, (covariate,), DAYS)
+        normal = effect_of(TreePosterior(PRIOR, seen), (covariate,))
+        _, own = explained(PRIOR, seen, (covariate,))
         assert normal is not None
         assert own is not None
         missed[seed] = [((moved - one.explained) ** 2).mean() for one in (normal, own)]
@@ -82,22 +80,22 @@ def test_the_likeliest_strength_is_taken(monkeypatch):
     found = {}
     for strength in (0.3, 1.0, 3.0):
         monkeypatch.setattr(covariate_effect, "STRENGTHS", (strength,))
-        effect = effect_of(TreePosterior(PRIOR, seen), (covariate,), SLOTS)
+        effect = effect_of(TreePosterior(PRIOR, seen), (covariate,))
         found[strength] = Dense(PRIOR, seen, effect.columns).log_likelihood
     monkeypatch.setattr(covariate_effect, "STRENGTHS", (0.3, 1.0, 3.0))
     monkeypatch.setattr(covariate_effect, "ROUNDS", 4)
-    effect = effect_of(TreePosterior(PRIOR, seen), (covariate,), SLOTS)
+    effect = effect_of(TreePosterior(PRIOR, seen), (covariate,))
     assert Dense(PRIOR, seen, effect.columns).log_likelihood >= max(found.values()) - 1e-6
 
 
 def test_what_is_told_of_nothing_changes_nothing():
     seen = seen_of(np.random.default_rng(4))
     steps = Blocks.at(np.arange(24))
-    plain = fit(Question(PRIOR, seen, DAYS, (), False)).series(steps)
+    plain = fit(Question(PRIOR, seen, (), False)).series(steps)
     constant = Covariate("constant", 0, np.full((1, N_DAYS), 7.0))
     nowhere = Covariate("nowhere", 0, np.full((1, N_DAYS), np.nan))
     for covariate in (constant, nowhere):
-        found = fit(Question(PRIOR, seen, DAYS, (), False, (covariate,))).series(steps)
+        found = fit(Question(PRIOR, seen, (), False, (covariate,))).series(steps)
         assert all(np.array_equal(one, other) for one, other in zip(found, plain, strict=True))
 
 

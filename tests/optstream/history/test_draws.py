@@ -9,12 +9,11 @@ from scipy.linalg import block_diag
 from optstream.estimation.replicates import keys_of
 from optstream.history import draws as module
 from optstream.history.blocks import Blocks
-from optstream.history.draws import ErrorDraws, Frequencies, own_draws, shared_draws
+from optstream.history.draws import SHARED, ErrorDraws, Frequencies, prior_draws
 from optstream.history.filter import event_numbers
 from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, TemporalPrior
 from optstream.stream import AggregationTree
-from optstream.stream.public_days import PublicDays
 from tests.optstream.history.dense import Dense, by_hand
 from tests.optstream.history.test_tree_posterior import NOISES, SLOTS, TREES, case
 from tests.optstream.monte_carlo import agree
@@ -47,7 +46,10 @@ def test_draws_of_the_prior_have_its_covariances(components, learned):
     """False alarm below 1e-6 each (`monte_carlo`)."""
     prior, blocks = prior_of(PRIORS[components], learned), some_blocks()
     shared, own = (by_hand(prior, blocks, blocks, which) for which in (0, 1))
-    drawn = [shared_draws(prior, blocks, N)[:, None], own_draws(prior, keys_of("ab"), blocks, N)]
+    drawn = [
+        prior_draws(prior, keys_of("a"), blocks, N, SHARED),
+        prior_draws(prior, keys_of("ab"), blocks, N),
+    ]
     assert agree(np.concatenate(drawn, axis=1), block_diag(shared, own, own))
 
 
@@ -61,16 +63,16 @@ def test_draws_of_another_prior_are_noticed(wrong):
         "events": ("event", "medians", replace(blocks, events=np.minimum(blocks.events, 1))),
         "strengths": ("all", "shorter, more own", blocks),
     }[wrong]
-    drawn = own_draws(prior_of(PRIORS[name], learned), keys_of("a"), drawn_at, N)
+    drawn = prior_draws(prior_of(PRIORS[name], learned), keys_of("a"), drawn_at, N)
     assert not agree(drawn, by_hand(prior_of(PRIORS[name], "medians"), blocks, blocks, 1))
 
 
 def test_a_draw_is_a_function_of_leaf_and_time_alone():
     """Of whatever leaves and blocks are drawn beside it."""
     prior, blocks = prior_of(EVERY, "medians"), some_blocks()
-    own, more = (own_draws(prior, keys_of(leaves), blocks, 8) for leaves in ("ab", "cba"))
+    own, more = (prior_draws(prior, keys_of(leaves), blocks, 8) for leaves in ("ab", "cba"))
     np.testing.assert_allclose(more[:, [2, 1]], own, rtol=1e-12)
-    some = own_draws(prior, keys_of("ab"), blocks.between(3, 7), 5)
+    some = prior_draws(prior, keys_of("ab"), blocks.between(3, 7), 5)
     np.testing.assert_allclose(some, own[:5, :, 3:7], rtol=1e-9, atol=1e-12)
 
 
@@ -87,10 +89,12 @@ def test_waves_are_summed_over_blocks_step_by_step():
 
 
 def test_an_event_keeps_its_draws_when_another_one_is_forgotten():
-    days, prior = PublicDays(SLOTS), prior_of(PRIORS["event"], "medians")
+    prior = prior_of(PRIORS["event"], "medians")
     clock = np.arange(0, 30 * SLOTS, 5)
     drawn = {
-        known: own_draws(prior, keys_of("a"), Blocks.at(clock, events=event_numbers(clock, known, days)), 8)
+        known: prior_draws(
+            prior, keys_of("a"), Blocks.at(clock, events=event_numbers(clock, known, SLOTS)), 8
+        )
         for known in ((3, 10, 11), (10, 11), (10,))
     }
     both, later = drawn[3, 10, 11], drawn[10, 11]

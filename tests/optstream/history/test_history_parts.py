@@ -18,10 +18,8 @@ from optstream.measurement.blocks import BLOCKS, measure_blocks
 from optstream.noise import joint_variance, simulated_noise
 from optstream.privacy import JointSpend, StepSpend
 from optstream.stream import PrivatePeriod
-from optstream.stream.public_days import PublicDays
 
 SLOTS = 12
-DAYS = PublicDays(SLOTS)
 
 
 def history_of(n, seed=0, n_series=2, scale=3.0):
@@ -138,5 +136,5 @@ def test_a_prior_that_cannot_be_computed_with_is_not_used():
     posterior = posterior_of(np.zeros((2, 20)), 0.1)
     wild = replace(broken, logs=broken.logs + 400.0)
     with np.errstate(all="ignore"):
-        found = fit(Question(wild, posterior.seen, DAYS, (4,), False))
+        found = fit(Question(wild, posterior.seen, (4,), False))
     assert np.isfinite(found.posterior.means(Blocks.at(np.arange(60, 72)))).all()

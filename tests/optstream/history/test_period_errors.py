@@ -11,7 +11,7 @@ from optstream.history.filter import MORE_OF_DAYS, Fitted, PeriodErrors
 from optstream.history.posterior import TreePosterior
 from optstream.stream.covariate import Covariate
 from tests.optstream.history.dense import Dense
-from tests.optstream.history.test_tree_posterior import NOISES, SLOTS, TREES, blocks_of, case
+from tests.optstream.history.test_tree_posterior import NOISES, TREES, blocks_of, case
 from tests.optstream.monte_carlo import Z
 
 FACTOR, N = 1.4, 2000
@@ -25,7 +25,7 @@ def errors_of(tree_name="ragged", *, factor=FACTOR, is_day=True, noise=1.0, noth
     blocks = replace(seen.blocks, clock=seen.blocks.clock + 30 + np.arange(14))  # no two begin together
     seen = replace(seen, noise=noise * seen.noise, sizes=sizes, blocks=blocks)
     posterior = TreePosterior(prior, seen)
-    effect = effect_of(posterior, covariates, SLOTS) if covariates else None
+    effect = effect_of(posterior, covariates) if covariates else None
     fitted = Fitted(posterior, factor, effect)
     fitted.__dict__["published"] = posterior
     return PeriodErrors(fitted, replace(asked, clock=asked.clock + 30), is_day)

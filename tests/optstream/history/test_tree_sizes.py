@@ -5,7 +5,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from optstream.history.counts import LeafBlocks, Mixture, estimate_leaves, joined_sizes, node_sizes
+from optstream.history.counts import LeafBlocks, estimate_leaves, joined_sizes, node_sizes, sizes_by_mixture
 from optstream.history.prior import TemporalPrior
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
@@ -89,8 +89,7 @@ def test_a_city_is_not_off_by_the_noise_of_all_its_zones():
     for _ in range(40):
         city = truth.sum() + rng.normal() * np.sqrt(known)
         observed = truth + rng.normal(size=n) * np.sqrt(spread)
-        given = observed, spread, np.full(n, city / n)
-        alone = Mixture.learned(*given).posterior(*given)
+        alone = sizes_by_mixture(observed, spread, np.full(n, city / n))
         found, _, _ = joined_sizes(*alone, parents, tree, np.array([city]), np.array([known]))
         for kind, sizes in (("joined", found), ("each by itself", alone[0])):
             squares[kind] += float((sizes.sum() - truth.sum()) ** 2) / known

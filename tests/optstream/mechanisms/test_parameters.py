@@ -19,10 +19,10 @@ from optstream.mechanisms import (
     PeGaSus,
     PeGaSusTree,
 )
-from optstream.mechanisms.optstream import error_bound, suggest_n_samples
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Feature
 from optstream.stream.public_days import PublicDays
+from studies.points import error_bound, suggest_n_samples
 from tests.optstream.estimation.lattices import product
 
 MODEL, UNITS = PrivacyModel("1", 48, 1), PrivacyModel("1000", 48, 1, resolution=1)

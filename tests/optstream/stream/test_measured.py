@@ -10,8 +10,7 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.estimation.estimate import invert_coordinates
-from optstream.estimation.problem import targets_of
-from optstream.estimation.reconstruct import reconstruct
+from optstream.estimation.problem import reconstruct, targets_of
 from optstream.history.blocks import BlockHistory
 from optstream.measurement.grouping import open_raw_state
 from optstream.stream import BlockSums, FeatureSums, FourierCoordinates, Measured, PrivatePeriod, RawState

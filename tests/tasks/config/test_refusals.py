@@ -27,6 +27,7 @@ sector = ["industry", "households"]
 sector = "1/4"
 """
 COLD = 'covariates = [{ name = "cold", path = "cold", source = "made up" }]'
+FACT = "constraints = [{{ {} }}]"
 CUTS = 'features."day parts" = '
 
 
@@ -85,6 +86,24 @@ CASES = {
         ("hierarchy.places.84 = [95.0, 4.5]", "latitude: Input should be less than or equal to 90"),
         ("hierarchy.places.84 = [nan, 4.5]", "latitude: Input should be a finite number"),
         ("hierarchy.places.84 = [45.0]", "hierarchy.places must be a table node ="),
+        (FACT.format('nodes = ["84"]'), "must have one of the keys at_most, most_change, totals; got none"),
+        (FACT.format('nodes = ["84"], at_most = "1", most_change = "up"'), "got at_most, most_change"),
+        (FACT.format('at_most = "5"'), "[[constraints]] 1: must have nodes, or totals, whose file"),
+        (FACT.format('nodes = [], at_most = "5"'), "must have nodes, or totals"),
+        (FACT.format('nodes = 0, totals = "a.csv"'), "whose file names them; got 0 with totals"),
+        (FACT.format('nodes = ["85"], at_most = "5"'), "must be of the hierarchy, such as '11'; got '85'"),
+        (FACT.format('nodes = { 85 = "-1" }, at_most = "5"'), "nodes must be of the hierarchy, such as"),
+        (FACT.format('nodes = 2, at_most = "5"'), "nodes must be of the hierarchy, such as '11'; got 2"),
+        (FACT.format('nodes = "sector", at_most = "5"'), "of the hierarchy, such as '11'; got 'sector'"),
+        (FACT.format('nodes = 0.5, at_most = "5"'), "[[constraints]] 1: nodes must be a list of nodes"),
+        (FACT.format("nodes = 0, at_most = 0.5"), "[[constraints]] 1: at_most must be a decimal string"),
+        (FACT.format('nodes = 0, most_change = "-1"'), "most_change must be a decimal string of at least 0"),
+        (FACT.format('nodes = 0, most_change = "down"'), 'such as "300", or "up" for what never falls'),
+        (FACT.format('totals = "a.parquet"'), "[[constraints]] 1: totals must be the path of a .csv file"),
+        (FACT.format('totals = "trusted/a.csv"'), "totals must not lie in trusted.folder, which is private"),
+        (FACT.format('totals = "dumps/../dumps/a.csv"'), "totals must not lie in input.folder, which is"),
+        (FACT.format('nodes = 0, atmost = "5"'), "atmost is not a known key; did you mean at_most?"),
+        ("constraints.at_most = 5", "constraints must be a list of at most 100 tables, each headed [[constr"),
         ('stream.step = "7min"', "must divide a day of 1440 minutes; got 7"),
         ('stream.step = "2h"', "is not a whole number of steps of 120 minutes"),
         ('stream.time_zone = "Europe/Pari"', "must be an IANA name"),
@@ -138,6 +157,7 @@ CASES = {
         ('mechanism.name = "HistoryInformed"\nrelease.revise_days = 2', "release.revise_days must be 0"),
         ('schedule.cron = "0 3 * * *"', 'must fire every hour for stream.period "hour"'),
         (f'mechanism.name = "HistoryInformed"\n{COLD}', 'covariates is for stream.period "day"'),
+        (FACT.format('totals = "totals.csv"'), 'totals is of whole days; leave it out for stream.period'),
     ],
     HISTORY: [
         ('hierarchy.cells.53 = ["homes"]', "hierarchy.cells must be left out without hierarchy.margins"),

@@ -23,16 +23,6 @@ def metrics(stream):
     return {name: ingested.metrics[name].to_list() for name in ingested.metrics.columns}
 
 
-def test_each_reading_is_clamped_before_the_sum(stream):
-    stream.write(
-        "84", pl.concat([stream.metered("a", 1e9), stream.metered("b", -5.0), stream.metered("c", 1.0)])
-    )
-    stream.write("11", stream.metered("d", float("inf")))
-    assert np.array_equal(stream.units(), [[101_000] * 48, [100_000] * 48])
-    assert metrics(stream)["out_of_bounds"] == [96, 0]
-    assert metrics(stream)["infinite"] == [0, 48]
-
-
 def test_what_is_dropped_does_not_depend_on_a_reading(stream, rng_values):
     """The same rows with other readings: each customer moves the sums only by its own kept rows."""
     frames = {}
@@ -164,12 +154,3 @@ def test_of_a_repeated_row_the_first_counts_whatever_it_holds(stream):
     expected = [[2000] * 24 + [11_000] * 24, [3000] * 48]
     assert np.array_equal(stream.units(), expected)
     assert metrics(stream)["duplicates"] == [48, 48]
-
-
-def test_in_two_leaves_at_one_step_nothing_counts_and_elsewhere_everything(stream):
-    mover = stream.metered("m", 5.0)
-    stream.write("84", pl.concat([stream.metered("a", 1.0), mover[40:]]))
-    stream.write("11", pl.concat([stream.metered("b", 2.0), mover[:41]]))
-    assert np.array_equal(stream.units(), [[1000] * 41 + [6000] * 7, [7000] * 40 + [2000] * 8])
-    assert metrics(stream)["two_leaves"] == [1, 1]
-    assert metrics(stream)["duplicates"] == [0, 0]

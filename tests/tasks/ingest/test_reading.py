@@ -173,13 +173,6 @@ def test_any_float_counts_as_defined(values, bounds, resolution, number):
     )
 
 
-def test_every_tie_of_a_day_counts_as_defined():
-    raw = np.arange(60_001) / 10_000
-    raw[::1000] = np.nan
-    expected = [0 if np.isnan(raw[tenth]) else (tenth + 5) // 10 for tenth in range(60_001)]
-    assert read(pl.Series(raw), FLOAT_BOUNDS[0])["units"].to_list() == expected
-
-
 SOUND, TIE, NEAR_TIE = 1.25, 1.0005, 1.00050000000001
 
 

@@ -269,11 +269,7 @@ def test_wall_clock_dumps_are_warned_of_until_the_change_is_delivered_in_utc(wat
         rows.with_columns(local).write_parquet(path)
 
     def doctor():
-        return [
-            one.rule
-            for one in examine(watched.settings, {}, watched.now, lambda url: None)
-            if one.place == "stream.day"
-        ]
+        return [one.rule for one in examine(watched.settings, {}, watched.now) if one.place == "stream.day"]
 
     def alarms():
         return [one.words for one in watched.watch(live=False).alarms if one.kind == "clock-ahead"]

@@ -27,7 +27,9 @@ NOW = datetime(2016, 7, 1, 12, tzinfo=UTC)
 
 def around(installation, environment=None, ask=lambda url: None, now=NOW):
     """Findings as (severity, place, rule and remedy)."""
-    found = examine(installation.settings, environment or {}, now, ask)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(places, "ask_server", ask)
+        found = examine(installation.settings, environment or {}, now)
     return [(one.severity.value, one.place, f"{one.rule}: {one.remedy}") for one in found]
 
 

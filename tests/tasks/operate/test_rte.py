@@ -194,7 +194,7 @@ def contents(folder):
 def test_a_week_of_twelve_regions_is_read_by_the_documented_configuration(load, tmp_path):
     loads = [load(rte_lines(region, FIRST, 7), f"{region}.xls") for region in FRENCH_REGIONS]
     done = write_loads(loads, tmp_path / "dumps")
-    assert (done.n_files, done.n_written, done.n_kept, done.n_incomplete, done.n_empty) == (12, 84, 0, 0, 0)
+    assert (done.n_written, done.n_kept, done.n_incomplete, done.n_empty) == (84, 0, 0, 0)
     assert done.regions == tuple(sorted(FRENCH_REGIONS))
     (tmp_path / "optstream.toml").write_text(rte_configuration(tmp_path / "dumps"), encoding="utf-8")
     settings = load_settings(tmp_path / "optstream.toml")
@@ -239,7 +239,7 @@ def test_two_files_may_repeat_each_other_but_not_disagree(load, tmp_path):
 def test_2016_as_rte_hands_it_out_is_the_series_of_the_open_data_portal(real_data, tmp_path):
     zips = sorted((real_data / "rte_2016_zips").iterdir())
     done = write_loads([read_load(path) for path in zips], tmp_path / "dumps")
-    assert (done.n_files, done.n_written, done.n_incomplete, done.n_empty) == (12, 12 * 366, 0, 0)
+    assert (done.n_written, done.n_incomplete, done.n_empty) == (12 * 366, 0, 0)
     imported = pl.concat(
         pl.read_parquet(folder / "date=*" / "*.parquet", hive_partitioning=False).with_columns(
             region_code=pl.lit(folder.name.removeprefix("region="))

@@ -8,8 +8,8 @@ import pytest
 
 from optstream.stream import Calendar
 from tasks.config import Layout
-from tasks.operate import simulate as write_dumps
-from tasks.operate.simulate import simulate
+from tasks.operate.simulate import CUSTOMERS, simulate
+from tests.failing import raising
 
 pytestmark = pytest.mark.slow
 
@@ -34,24 +34,19 @@ def test_any_range_and_any_leaves_give_the_same_day(tmp_path: Path) -> None:
     assert read(tmp_path / "short", "53", day).equals(read(tmp_path / "long", "53", day))
 
 
-def test_the_marker_comes_last_and_a_killed_dump_is_completed(
+def test_a_dump_is_whole_or_absent_and_one_without_its_marker_is_completed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "region=84" / f"date={MONDAY}"
-    seen: list[list[str]] = []
-
-    def killed(target: Path, text: str) -> None:
-        seen.append(sorted(path.name for path in folder.iterdir()))
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr(write_dumps, "_write_text", killed)
+        patch.setattr(Path, "rename", raising(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[MONDAY])
-    assert seen == [["part-0.parquet"]]
-    assert not (folder / "_SUCCESS").exists()
-    assert simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[MONDAY]).n_written == 1
-    assert sorted(path.name for path in folder.iterdir()) == ["_SUCCESS", "part-0.parquet"]
+    assert list(folder.parent.iterdir()) == []
+    for _ in range(2):
+        assert simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[MONDAY]) == [True]
+        assert sorted(path.name for path in folder.iterdir()) == ["_SUCCESS", "part-0.parquet"]
+        (folder / "_SUCCESS").unlink()
 
 
 @pytest.mark.parametrize(
@@ -72,13 +67,12 @@ def test_metered_dumps_have_a_row_a_customer_and_step(tmp_path: Path) -> None:
         calendar=PARIS,
         days=[MONDAY],
         schema="metered",
-        customers_per_leaf=20,
         layout_of=lambda day: Layout("kwh", customer="meter"),
     )
     rows = pl.concat([read(tmp_path, leaf, MONDAY) for leaf in "ab"])
     assert rows.columns == ["meter", "timestamp", "kwh"]
     assert rows.select("meter", "timestamp").is_unique().all()
-    assert rows["meter"].n_unique() == 40
-    assert rows.height == 40 * 48
+    assert rows["meter"].n_unique() == 2 * CUSTOMERS
+    assert rows.height == 2 * CUSTOMERS * 48
     assert rows["kwh"].min() >= 0
     assert 0.3 < rows["kwh"].mean() < 1.0

@@ -151,10 +151,8 @@ def released(installation):
 
 def test_a_dry_run_says_how_long_days_wait_and_they_do(released):
     head = released.ledger.head("two-regions")
-    waits = rehearse(released.settings, released.ledger)
-    assert (waits.changed, waits.first) == (("alpha",), DAYS[3])
-    assert [day for day, _ in waits.refused] == [DAYS[2]]
-    lines = waits.lines("two-regions")
+    lines = rehearse(released.settings, released.ledger)
+    assert len(lines) == 3
     assert lines[0] == "two-regions: alpha would change; nothing was declared"
     assert lines[1].startswith("2016-06-03 would wait: some window would lose epsilon ")
     assert "by privacy guarantee 0, which gives 1 and holds for days in it" in lines[1]

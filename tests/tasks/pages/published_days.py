@@ -79,7 +79,7 @@ def _loads(leaves: Sequence[str], calendar: Calendar, day: date, seed: int) -> N
     """Return a load of each leaf; other leaves take turns at a French region's, times their own number."""
     names = list(leaves if FRENCH_REGIONS.keys() >= set(leaves) else FRENCH_REGIONS)
     loads: NDArray[np.float64] = np.array(
-        [daily_load(region_of(name, None), name, day, calendar, seed) for name in names]
+        [daily_load(region_of(name), name, day, calendar, seed) for name in names]
     )
     if len(names) == len(leaves):
         return loads

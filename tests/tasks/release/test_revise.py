@@ -196,7 +196,7 @@ def test_a_day_whose_next_was_taken_back_has_its_first_estimate_again(learning):
     found = read_published(folder, verify=True).filter(date=DAYS[0])
     assert found.select(values).equals(first.select(values))
     assert revised(learning) == {}
-    again, _ = revise.estimated_again(learning.run(), learning.record(DAYS[0]), 2)
+    _, again, _ = revise.estimated_again(learning.run(), learning.record(DAYS[0]), 2)
     mechanism = mechanism_for(learning.settings, DAYS[0])
     assert np.array_equal(again.values, mechanism.estimate(learning.measured(DAYS[0])).values)
     learning.assert_sound()

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from optstream.catalogue import check_files, digest_of, read_published, replace_page
-from optstream.catalogue.page import MARKER
+from optstream.catalogue.metadata import MARKER
 from optstream.errors import PublicationError
 from tests.optstream.catalogue.folders import DAY, NEXT, take_back
 

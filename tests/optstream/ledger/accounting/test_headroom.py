@@ -70,15 +70,6 @@ def test_outlines_are_the_releases_without_their_spends(charged, publish, kit):
     assert charged.event_times("load", "published") == {("day 60", 0): kit.now}
 
 
-def test_known_noise_is_found_among_the_steps_that_are_asked_for(ledger, publish, kit):
-    publish("day 0", kit.plan(0, "1/8"))
-    publish("far", kit.plan(100, "1/8"))
-    assert not ledger.has_known_noise("load", range(0, 1000))
-    ledger.compromise(Key("load", "far"), "a stolen disk", kit.now)
-    asked = (range(0, 1000), range(100, 101), range(0, 100), range(101, 1000))
-    assert [ledger.has_known_noise("load", steps) for steps in asked] == [True, True, False, False]
-
-
 def test_what_happened_to_a_period_is_told_in_order(ledger, publish, reserve, kit):
     publish("day 0", kit.plan(0, "1/8"))
     publish("day 4", kit.plan(4, "1/8"))

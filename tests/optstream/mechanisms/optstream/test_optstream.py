@@ -6,13 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.estimation.reconstruct import interpolation_matrix
+from optstream.estimation.problem import interpolation_matrix
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import OptStream
-from optstream.mechanisms.optstream import error_bound, suggest_n_samples
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree, Feature
+from studies.points import error_bound, suggest_n_samples
 
 MODEL = PrivacyModel(epsilon="1", window_length=48, alpha=1)
 TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})

@@ -30,7 +30,7 @@ def refused(installation, day=SECOND):
 
 
 def told_by_doctor(installation):
-    return [one.rule for one in examine(installation.settings, {}, installation.now, lambda _: None)]
+    return [one.rule for one in examine(installation.settings, {}, installation.now)]
 
 
 @pytest.mark.parametrize("telling", TELLING)

@@ -12,7 +12,6 @@ import pytest
 
 from optstream import read_published
 from optstream.catalogue import check_files, find_catalogue
-from optstream.catalogue import hours as closing
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.read import read_rows
 from optstream.catalogue.stage import decode, encode
@@ -106,7 +105,7 @@ def test_a_close_that_is_cut_short_leaves_all_rows_to_readers_and_the_next_compl
 ):
     installation, before = day_of_hours, rows_of(day_of_hours)
     folder = installation.settings.published_folder
-    monkeypatch.setattr(closing, at, raising(Death))
+    monkeypatch.setattr(import_module("optstream.catalogue.publish"), at, raising(Death))
     with pytest.raises(Death):
         close_over(installation.run())
     monkeypatch.undo()
@@ -125,7 +124,7 @@ def test_a_close_that_is_cut_short_leaves_all_rows_to_readers_and_the_next_compl
 def test_an_hour_changes_though_the_close_before_was_cut_short(day_of_hours, monkeypatch, at, change):
     """Its own file lies where it was when the day was open, and the day's file is there."""
     installation, before = day_of_hours, rows_of(day_of_hours)
-    monkeypatch.setattr(closing, at, raising(Death))
+    monkeypatch.setattr(import_module("optstream.catalogue.publish"), at, raising(Death))
     with pytest.raises(Death):
         close_over(installation.run())
     monkeypatch.undo()

@@ -129,21 +129,17 @@ def test_a_run_that_dies_while_it_publishes_is_completed_by_the_next(moved, monk
 def test_the_doctor_looks_at_stores(moved):
     moved.release(DAY)
     now = datetime(2016, 7, 1, 12, tzinfo=UTC)
-    found = examine(moved.settings, {}, now, lambda url: None)
+    found = examine(moved.settings, {}, now)
     (times,) = [one for one in found if "an object store shows when" in one.rule]
     assert times.severity == "note"
     assert "published.not_before" in times.remedy
     assert [one.place for one in found if one.is_bad and "://" in one.place] == []
     moved.configure('value = "load_mw"\n[trusted]', 'value = "load_mw"\nnot_before = "06:00"\n[trusted]')
-    assert not [
-        one
-        for one in examine(moved.settings, {}, now, lambda url: None)
-        if "an object store shows" in one.rule
-    ]
+    assert not [one for one in examine(moved.settings, {}, now) if "an object store shows" in one.rule]
     for path in moved.filesystem.find(f"{moved.root}/dumps"):
         if path.endswith("_SUCCESS"):
             moved.filesystem.rm_file(path)
-    (waits,) = [one for one in examine(moved.settings, {}, now, lambda url: None) if "none has" in one.rule]
+    (waits,) = [one for one in examine(moved.settings, {}, now) if "none has" in one.rule]
     assert waits.place == str(moved.settings.input_folder)
 
 

@@ -1,0 +1,237 @@
+"""Public facts that an estimate keeps next to consistency and the lower bound, by cvxpy: post-processing."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.estimation.bounded import held_from_above
+from optstream.estimation.least_squares import BoundRule
+from optstream.estimation.problem import LeastSquares
+from optstream.stream import AggregationTree
+
+Floats = NDArray[np.float64]
+Kind = Literal["at_most", "most_change", "never_falls", "totals"]
+
+HOLDS = 1e-9
+"""Of the largest value: a fact that is missed by less holds."""
+CLASHES = 1e-6
+"""Of the facts' smallest figure: what they miss each other by where they clash."""
+TOLERANCES, NEVER = (1e-12, 1e-10), 1e-14
+"""Of the solver: of an answer, tight first; of a clash, known before, for large multipliers look like one."""
+MOST_TRIED = 100
+"""Facts that clash of which each is tried; more take minutes, and an error names few."""
+NO_ANSWER = 1e300
+"""The gap where the solver had none."""
+LEAST_ROOT = 1e-6
+"""Of the median, the least square root of a weight: what is hardly known must not end the solver."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fact:
+    """One public fact of a period, of the sum of some nodes' values, each times its weight.
+
+    words: for errors. weights: by the node's place in `tree.nodes`. at_most: at each step. most_change: from
+    one to the next. never_falls: `most` is 0. totals: over the steps it adds up to `most`. stated: as the
+    statement has what it is of.
+    """
+
+    words: str
+    weights: Mapping[int, float]
+    kind: Kind
+    most: float
+    stated: Mapping[str, Any] = field(default_factory=dict)
+
+    def over(self, n_steps: int) -> Floats:
+        """Return the rows, (n_rows, n_steps), that times the sum are at most `most`."""
+        falls = np.eye(n_steps)[:-1] - np.eye(n_steps)[1:]
+        changes = {"never_falls": falls, "most_change": np.concatenate([falls, -falls])}
+        return changes.get(self.kind, np.ones((1, n_steps)) if self.kind == "totals" else np.eye(n_steps))
+
+    def beyond(self, values: Floats) -> Floats:
+        """Return the rows for values, (n_nodes, n_steps), less `most`."""
+        total = np.array([*self.weights.values()]) @ values[[*self.weights]]
+        return self.over(values.shape[1]) @ total - self.most
+
+    def missed(self, values: Floats) -> float:
+        """Return by how much values miss the fact; 0 where they keep it."""
+        beyond = self.beyond(values)
+        return float(np.abs(beyond).max() if self.kind == "totals" else beyond.max(initial=0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Values that keep facts, (n_nodes, n_steps), and the program's primal less dual objective."""
+
+    values: Floats
+    facts: tuple[Fact, ...]
+    gap: float = 0.0
+    converged: bool = True
+
+
+def keep(
+    facts: Sequence[Fact],
+    tree: AggregationTree,
+    estimate: tuple[LeastSquares, BoundRule],
+    free: Floats,
+    bounded: Floats,
+    lower_bound: float,
+    resolution: float,
+) -> Kept:
+    """Return the values nearest to an estimate that keep all facts, which must not `clash`.
+
+    estimate: its least squares, in whose metric values are near, and the rule of its bound. free: without the
+    lower bound; bounded: with it, which is the answer where it keeps the facts, for it is the best of more
+    values. "held" takes two steps: the facts alone, in the metric of the noise; then with the bound, which is
+    paid for below held parents as without facts, for leaves near the bound would move these.
+    """
+    from optstream.estimation.rounding import BITS  # loads what settings alone do not need
+
+    (problem, rule), start, found = estimate, free, Kept(bounded, tuple(facts))
+    if rule == "held":
+        if not _hold(facts, free):
+            found = _nearest(facts, tree, problem, free, None)
+            start = found.values
+        problem = held_from_above(problem, tree, start)
+    is_low = found.values[tree.leaf_indices].min() < lower_bound
+    if is_low or (start is free and not _hold(facts, bounded)):
+        second = _nearest(facts, tree, problem, start, lower_bound)
+        gap, converged = max(found.gap, second.gap), found.converged and second.converged
+        found = replace(second, gap=gap, converged=converged)
+    if found.gap == NO_ANSWER or found.values is bounded:
+        return replace(found, values=bounded)
+    leaves, sums = np.maximum(found.values[tree.leaf_indices], lower_bound), _sums_of(facts, tree)
+    for fact, own in zip(facts, np.split(sums.indices, sums.indptr[1:-1]), strict=True):
+        if fact.kind == "at_most" and [*fact.weights.values()] == [1.0]:
+            # a node at its bound is not rounded up if it is below by what rounding counts its leaves to
+            floor = own.size * lower_bound
+            room = max(fact.most - own.size * resolution * 2.0**-BITS - floor, 0.0)
+            share = room / np.maximum(leaves[own].sum(axis=0) - floor, room or 1.0)
+            leaves[own] = lower_bound + (leaves[own] - lower_bound) * share
+    return replace(found, values=tree.add_up(leaves))
+
+
+def _hold(facts: Sequence[Fact], values: Floats) -> bool:
+    return max(fact.missed(values) for fact in facts) <= HOLDS * float(np.abs(values).max())
+
+
+def _nearest(
+    facts: Sequence[Fact],
+    tree: AggregationTree,
+    problem: LeastSquares,
+    start: Floats,
+    lower_bound: float | None,
+) -> Kept:
+    """Return the values nearest to `start` that keep all facts; `start` where the solver has no answer.
+
+    The program is of the leaves' changes, in the unit of a median standard error: one for the period.
+    """
+    import cvxpy  # over a second, which nothing else needs
+    from scipy.sparse import diags_array, eye_array, kron, vstack
+
+    n_steps, leaves, sums = start.shape[1], tree.leaf_indices, _sums_of(facts, tree)
+    roots = np.sqrt(problem.weights).ravel()
+    measured = np.flatnonzero(roots)
+    unit = 1.0 / float(np.median(roots[measured]))
+    roots = np.maximum(roots * unit, LEAST_ROOT)
+    misfits = (diags_array(roots) @ kron(_leaves_below(tree), problem.rows)).tocsr()[measured]
+    change = cvxpy.Variable(len(leaves) * n_steps)
+    limits, misses = list[Any](), misfits @ change
+    for is_equal in (True, False):
+        some = [number for number, fact in enumerate(facts) if (fact.kind == "totals") is is_equal]
+        rows = [kron(sums[[number]], facts[number].over(n_steps)) for number in some]
+        room = [-facts[number].beyond(start) / unit for number in some]
+        if lower_bound is not None and not is_equal:
+            rows.append(-eye_array(change.size))
+            room.append((start[leaves] - lower_bound).ravel() / unit)
+        if rows:
+            left, limit = vstack(rows).tocsr() @ change, np.concatenate(room)
+            limits.append(left == limit if is_equal else left <= limit)
+    program = cvxpy.Problem(cvxpy.Minimize(0.5 * cvxpy.sum_squares(misses)), limits)
+    for tolerance in TOLERANCES:
+        reached = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
+        reached |= dict.fromkeys(("tol_infeas_abs", "tol_infeas_rel"), NEVER)
+        with warnings.catch_warnings(), suppress(cvxpy.SolverError):
+            warnings.simplefilter("ignore")  # an inexact answer is stated
+            if program.status != cvxpy.OPTIMAL:
+                program.solve(solver=cvxpy.CLARABEL, direct_solve_method="qdldl", **reached)
+    if change.value is None:
+        return Kept(start, tuple(facts), NO_ANSWER, converged=False)
+    gap = sum(float(np.abs(one.dual_value) @ np.abs(one.expr.value)) for one in limits)
+    values = start + tree.add_up(change.value.reshape(-1, n_steps) * unit)
+    return Kept(values, tuple(facts), gap, program.status == cvxpy.OPTIMAL)
+
+
+def _leaves_below(tree: AggregationTree) -> Any:
+    """Return which leaves each node holds, (n_nodes, n_leaves)."""
+    from scipy.sparse import csr_array, eye_array
+
+    n_nodes = len(tree.nodes)
+    # the root is the sum of the tree's nodes below it, not of a margin's too
+    parts, wholes = (np.concatenate(one) for one in zip(*tree.sums[:1], *tree.sums[2:], strict=True))
+    up = csr_array((np.ones(len(parts)), (wholes, parts)), shape=(n_nodes, n_nodes))
+    found = own = eye_array(n_nodes).tocsr()[:, tree.leaf_indices]
+    for _ in range(tree.n_levels):
+        found = own + up @ found
+    return found
+
+
+def _sums_of(facts: Sequence[Fact], tree: AggregationTree) -> Any:
+    """Return the weights of the leaves in each fact's sum, (n_facts, n_leaves)."""
+    from scipy.sparse import csr_array
+
+    entries = [(w, row, node) for row, fact in enumerate(facts) for node, w in fact.weights.items()]
+    weights, rows, nodes = zip(*entries, strict=True)
+    of_nodes = csr_array((weights, (rows, nodes)), shape=(len(facts), len(tree.nodes)))
+    return of_nodes @ _leaves_below(tree)
+
+
+def clash(
+    facts: Sequence[Fact], tree: AggregationTree, n_steps: int, lower_bound: float
+) -> tuple[tuple[Fact, ...], bool]:
+    """Return facts that no values keep together, none of which can be left out, and whether the lower bound
+    is one more of them; () where all can be kept.
+
+    Lemma: values that keep all facts exist if and only if constant ones do. The mean over the steps of values
+    that keep them keeps each bound and total, for these are convex and the same at each step, and a constant
+    neither changes nor falls. So one step decides, changes and rises never clash, and leaves of the same sums
+    are one variable.
+
+    A linear program finds the least by which the facts are missed; where that is above 0, the facts with
+    multipliers clash (Farkas). Of these, if they are at most `MOST_TRIED`, each is left out without which the
+    others still do.
+    """
+    import cvxpy
+
+    asked = [fact for fact in facts if fact.kind in ("at_most", "totals")]
+    if not asked:
+        return (), False
+    sums = _sums_of(asked, tree)
+    keys = np.sin(np.arange(1.0, len(asked) + 1)) @ sums  # which no sum of others equals
+    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+    rows, is_total = sums[:, first], np.array([fact.kind == "totals" for fact in asked])
+    figures = np.array([fact.most for fact in asked]) / np.where(is_total, n_steps, 1)
+    unit = min((abs(one) for one in (*figures.tolist(), lower_bound) if one), default=1.0)
+
+    def multipliers(places: Sequence[int], bound: float | None) -> list[int]:
+        """Return which of some facts have multipliers; none where they do not clash."""
+        at = np.array(places)
+        values, missed = cvxpy.Variable(len(counts)), cvxpy.Variable(len(at), nonneg=True)
+        beyond = rows[at] @ values - figures[at] / unit
+        limits = [beyond <= missed, cvxpy.multiply(is_total[at], -beyond) <= missed]
+        floor = [] if bound is None else [values >= counts * bound / unit]
+        least = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum(missed)), [*limits, *floor])
+        clashes = least.solve(solver=cvxpy.HIGHS) > CLASHES
+        return at[sum(limit.dual_value != 0 for limit in limits) > 0].tolist() if clashes else []
+
+    found = multipliers(range(len(asked)), lower_bound)
+    bound = lower_bound if found and not multipliers(found, None) else None
+    for place in found if len(found) <= MOST_TRIED else ():
+        others = [one for one in found if one != place]
+        if others and multipliers(others, bound):
+            found = others
+    return tuple(asked[place] for place in found), bound is not None

@@ -1,0 +1,221 @@
+"""Estimates that keep public facts: another solver's answer, what is left as it was, and what clashes."""
+
+import warnings
+from fractions import Fraction
+from itertools import combinations
+
+import cvxpy
+import numpy as np
+import pytest
+
+from optstream.estimation import constraints
+from optstream.estimation.bounded import held_from_above, solve_bounded
+from optstream.estimation.constraints import Fact, clash, keep
+from optstream.estimation.least_squares import project
+from optstream.estimation.problem import LeastSquares
+from optstream.estimation.rounding import rounded_units
+from optstream.stream import AggregationTree
+from tests.by_night import few
+from tests.optstream.estimation.lattices import product, random_program
+from tests.optstream.estimation.programs import objective, random_case, standard_errors
+
+KINDS = ("at_most", "most_change", "never_falls", "totals")
+FAMILY = AggregationTree.from_parents({"all": None, "a": "all", "b": "all"})
+
+
+def random_facts(rng, tree, n_steps, bound):
+    """Return one to five facts, all of which some values above the bound keep, hardly or with room."""
+    leaves = bound + rng.gamma(0.5, 2.0, (len(tree.leaves), 1)).cumsum(axis=1)
+    leaves = leaves + np.sort(rng.gamma(0.5, 1.0, (len(tree.leaves), n_steps)), axis=1)
+    known, facts = tree.add_up(leaves), []
+    for number in range(1, 2 + int(rng.integers(0, 5))):
+        kind = str(rng.choice(KINDS))
+        nodes = rng.choice(len(tree.nodes), min(len(tree.nodes), int(rng.integers(1, 3))), replace=False)
+        signs = [1.0, float(rng.choice([-1.0, 0.5]))] if kind in ("at_most", "most_change") else [1.0, 1.0]
+        weights = dict(zip(nodes.tolist(), signs, strict=False))
+        fact = Fact(f"fact {number}", weights, kind, 0.0)
+        beyond = fact.over(n_steps) @ (np.array([*weights.values()]) @ known[[*weights]])
+        most = 0.0 if kind == "never_falls" or not beyond.size else float(beyond.max())
+        room = 0.0 if kind in ("never_falls", "totals") else float(rng.choice([0.0, 0.3]))
+        facts.append(Fact(fact.words, weights, kind, most + room))
+    return facts
+
+
+def by_another(facts, tree, problem, start, bound):
+    """Solve one program by OSQP, or by HiGHS: dense, over leaves, in coordinates of unit variance."""
+    n_nodes, n_steps = start.shape
+    sums = np.kron(tree.add_up(np.eye(len(tree.leaves))), np.eye(n_steps))
+    seen = np.kron(np.eye(n_nodes), problem.rows) @ sums
+    root = np.linalg.cholesky((seen.T * problem.weights.ravel()) @ seen)
+    back = sums @ np.linalg.inv(root).T
+    moved = cvxpy.Variable(back.shape[1])
+    rows, most, is_equal = [np.zeros((0, n_nodes * n_steps))], [np.zeros(0)], [np.zeros(0, dtype=bool)]
+    if bound is not None:
+        leaves = (tree.leaf_indices[:, None] * n_steps + np.arange(n_steps)).ravel()
+        rows.append(-np.eye(n_nodes * n_steps)[leaves])
+        most.append(np.full(len(leaves), -bound))
+        is_equal.append(np.zeros(len(leaves), dtype=bool))
+    for fact in facts:
+        of_nodes = np.zeros((1, n_nodes))
+        of_nodes[0, list(fact.weights)] = list(fact.weights.values())
+        rows.append(np.kron(of_nodes, fact.over(n_steps)))
+        most.append(np.full(len(rows[-1]), fact.most))
+        is_equal.append(np.full(len(rows[-1]), fact.kind == "totals"))
+    matrix, equal = np.concatenate(rows), np.concatenate(is_equal)
+    limit = np.concatenate(most) - matrix @ start.ravel()
+    left, size = matrix @ back, np.maximum(np.abs(matrix @ back).max(axis=1), 1e-9)
+    left, limit = left / size[:, None], limit / size
+    limits = [left[~equal] @ moved <= limit[~equal], left[equal] @ moved == limit[equal]]
+    program = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(moved)), limits)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what it does not solve to the end a third solver does
+        program.solve(solver=cvxpy.OSQP, eps_abs=1e-9, eps_rel=1e-9, max_iter=400_000, polishing=True)
+    if program.status != cvxpy.OPTIMAL:
+        program.solve(solver=cvxpy.HIGHS)
+    assert program.status == cvxpy.OPTIMAL
+    return start + (back @ moved.value).reshape(start.shape)
+
+
+def case_of(seed):
+    rng = np.random.default_rng(10_000 + seed)
+    if seed % 3:
+        problem, tree, bound = random_case(seed)
+    else:
+        problem, tree, bound = *random_program(seed, features=seed % 2 == 0), 0.0
+    # weights that OSQP can take: its accuracy falls with their range
+    weights = np.where(problem.weights > 0, np.clip(problem.weights, 1e-2, 1e2), 0.0)
+    truth = tree.add_up(rng.poisson(0.5, (len(tree.leaves), problem.rows.shape[1])).astype(float))
+    noise = rng.laplace(0, 1, weights.shape) / np.sqrt(2 * np.maximum(weights, 1e-2))
+    problem = LeastSquares(problem.rows, truth @ problem.rows.T + noise, weights)
+    return problem, tree, bound, random_facts(rng, tree, problem.rows.shape[1], bound)
+
+
+LEVEL = [seed for seed in range(150) if case_of(seed)[1].n_levels <= 5][:100]
+"""Where parents are held through more levels, weights lie too far apart for the other solver."""
+
+
+@pytest.mark.parametrize("rule", ["held", "joint"])
+@pytest.mark.parametrize("seed", few(LEVEL, 20))
+def test_it_is_the_answer_of_another_solver(seed, rule):
+    problem, tree, bound, facts = case_of(seed)
+    assert clash(facts, tree, problem.rows.shape[1], bound) == ((), False)
+    free = project(problem, tree)
+    one = held_from_above(problem, tree, free) if rule == "held" else problem
+    bounded = solve_bounded(one, tree, bound, free)[0]
+    kept = keep(facts, tree, (problem, rule), free, bounded, bound, 1e-9)
+    start = free
+    if rule == "held":
+        start = by_another(facts, tree, problem, free, None)
+        problem = held_from_above(problem, tree, start)
+    expected = by_another(facts, tree, problem, start, bound)
+    assert kept.converged
+    assert np.max(np.abs(kept.values - expected) / standard_errors(problem, tree)) < 1e-3
+    size = objective(LeastSquares(problem.rows, start @ problem.rows.T, problem.weights), kept.values)
+    assert kept.gap < 1e-6 * (1 + size)
+    # consistent in any case, and the facts within what rounding counts as nothing
+    leaves = kept.values[tree.leaf_indices]
+    assert leaves.min() >= bound
+    assert np.allclose(kept.values, tree.add_up(leaves), rtol=1e-12, atol=1e-12)
+    assert max(fact.missed(kept.values) for fact in facts) < 1e-5
+
+
+def test_an_estimate_that_keeps_its_facts_is_returned_as_it_is(monkeypatch):
+    problem, tree, bound, _ = case_of(4)
+    free = project(problem, tree)
+    bounded = solve_bounded(held_from_above(problem, tree, free), tree, bound, free)[0]
+    loose = [Fact("", {0: 1.0}, "at_most", 1e6), Fact("", {0: 1.0}, "most_change", 1e6)]
+    monkeypatch.setattr(constraints, "_nearest", None)
+    assert keep(loose, tree, (problem, "held"), free, bounded, bound, 1.0).values is bounded
+
+
+def test_a_known_total_moves_each_node_as_its_covariance_with_it_says():
+    """The formula of conditioning, and a node's exact figure is worth more where its own noise is large."""
+    weights = np.array([[1.0, 1.0], [4.0, 4.0], [0.25, 0.25]])
+    problem = LeastSquares(np.eye(2), np.array([[10.0, 12.0], [6.0, 6.0], [5.0, 5.0]]), weights)
+    free = project(problem, FAMILY)
+    fact = Fact("", {0: 1.0}, "totals", free[0].sum() + 3.0)
+    kept = keep([fact], FAMILY, (problem, "held"), free, free, -100.0, 1e-9)
+    sums = FAMILY.add_up(np.eye(2))
+    covariance = sums @ np.linalg.inv(sums.T @ np.diag(weights[:, 0]) @ sums) @ sums.T
+    expected = free + np.outer(covariance[:, 0] / covariance[0, 0], [1.5, 1.5])
+    assert np.allclose(kept.values, expected, atol=1e-6)
+
+
+def test_a_lifted_leaf_moves_no_parent_that_facts_fix_otherwise():
+    """Of many leaves near the bound those that noise took up stay: with facts too, parents are held."""
+    rng, n = np.random.default_rng(3), 60
+    tree = AggregationTree.from_parents({"all": None} | {str(one): "all" for one in range(n)})
+    truth = tree.add_up(rng.poisson(0.3, (n, 4)).astype(float))
+    problem = LeastSquares(np.eye(4), truth + rng.laplace(0, 5, truth.shape), np.full(truth.shape, 1 / 50))
+    free = project(problem, tree)
+    fact = Fact("", {1: 1.0}, "at_most", 0.5)
+    kept = keep([fact], tree, (problem, "held"), free, free, 0.0, 1e-6)
+    moved = np.abs(kept.values[0] - free[0]).max()
+    plain = keep([fact], tree, (problem, "joint"), free, free, 0.0, 1e-6)
+    assert moved < 5 < np.abs(plain.values[0] - free[0]).max()
+
+
+@pytest.mark.parametrize("rule", ["nearest", "unbiased"])
+@pytest.mark.parametrize("tree", [FAMILY, product(3, 4), product(4, 3, 2)], ids=["tree", "margin", "zones"])
+def test_rounded_to_whole_units_no_node_is_above_its_bound(tree, rule):
+    rng, unit = np.random.default_rng(5), Fraction(1)
+    truth = tree.add_up(rng.gamma(1.0, 5.0, (len(tree.leaves), 6)))
+    problem = LeastSquares(np.eye(6), truth, np.ones(truth.shape))
+    free = project(problem, tree)
+    most = np.floor(np.quantile(truth, 0.4, axis=1))
+    facts = [Fact("", {one: 1.0}, "at_most", float(most[one])) for one in range(len(tree.nodes))]
+    assert clash(facts, tree, 6, 0.0) == ((), False)
+    kept = keep(facts, tree, (problem, "joint"), free, free, 0.0, float(unit))
+    units = rounded_units(kept.values, tree, unit, rule, first_step=7, least=0)
+    assert (units <= most[:, None]).all()
+    assert units[tree.leaf_indices].min() >= 0
+
+
+@pytest.mark.parametrize("seed", few(range(60), 20))
+def test_what_clashes_is_a_smallest_set_and_anything_else_has_an_answer(seed):
+    """Against every subset by itself, each tried with all its steps, changes and rises included."""
+    rng = np.random.default_rng(seed)
+    _, tree, bound, facts = case_of(seed)
+    n_steps = 3
+    tight = [
+        Fact(one.words, one.weights, one.kind, one.most - float(rng.gamma(0.5, 4.0)))
+        if one.kind in ("at_most", "totals") else one
+        for one in facts
+    ]  # fmt: skip
+
+    def possible(some, least):
+        leaves = cvxpy.Variable((len(tree.leaves), n_steps))
+        values = tree.add_up(np.eye(len(tree.leaves))) @ leaves
+        limits = [] if least is None else [leaves >= least]
+        for fact in some:
+            row = np.zeros(len(tree.nodes))
+            row[list(fact.weights)] = list(fact.weights.values())
+            left = fact.over(n_steps) @ (row @ values)
+            limits.append(left == fact.most if fact.kind == "totals" else left <= fact.most)
+        program = cvxpy.Problem(cvxpy.Minimize(0), limits)
+        program.solve(solver=cvxpy.HIGHS)
+        return program.status == cvxpy.OPTIMAL
+
+    found, at_bound = clash(tight, tree, n_steps, bound)
+    assert bool(found) is not possible(tight, bound)
+    if found:
+        assert not possible(found, bound if at_bound else None)
+        fewer = combinations(found, len(found) - 1)
+        assert all(possible(some, bound if at_bound else None) for some in fewer)
+        assert not at_bound or possible(found, None)
+
+
+def test_what_does_not_converge_says_so_and_still_adds_up(monkeypatch):
+    problem, tree, bound, _ = case_of(4)
+    free = project(problem, tree)
+    fact = Fact("", {0: 1.0}, "totals", float(free[0].sum()) + 50.0)
+    monkeypatch.setattr(constraints, "TOLERANCES", (1e-300,))
+    kept = keep([fact], tree, (problem, "held"), free, free, bound, 1e-6)
+    assert not kept.converged
+    assert kept.values[tree.leaf_indices].min() >= bound
+    assert np.allclose(kept.values, tree.add_up(kept.values[tree.leaf_indices]))
+    monkeypatch.setattr(cvxpy.Problem, "solve", lambda *_, **__: (_ for _ in ()).throw(cvxpy.SolverError))
+    bounded = solve_bounded(problem, tree, bound, free)[0]
+    kept = keep([fact], tree, (problem, "held"), free, bounded, bound, 1e-6)
+    assert (kept.converged, kept.gap) == (False, constraints.NO_ANSWER)
+    assert kept.values[tree.leaf_indices].min() >= bound
