@@ -37,7 +37,7 @@ class Hierarchical(OnlineMechanism):
 
     Each level has a mechanism like the given one: its nodes are the series, its share the model's budget. A
     mechanism decides once for all nodes of a level (BD and BA whether to publish, FAST when to sample), so
-    that a customer who changes leaf meets one set of decisions; PeGaSus decides for each node, which its lemma
+    that a customer who changes leaf meets one set of decisions; PeGaSus decides for each node, as its lemma
     allows: a step costs the same at every node. Levels add up. The levels' estimates go through OptStream's
     least squares, weighted by their noise, so that nodes add up and no leaf lies below `lower_bound`; where
     that is met, parents keep their estimates (`make_consistent`'s "held").
@@ -136,7 +136,7 @@ class Hierarchical(OnlineMechanism):
         return combined(parts, after, public_part(state))
 
     def merged(self, measured: Measured) -> Measured:
-        """Return the levels' estimates before consistency, in the tree's order; of derived levels 0 ± infinity."""
+        """Return the levels' estimates before consistency, in tree order; derived ones are 0 ± infinity."""
         shape = (len(self.tree.nodes), measured.n_steps)
         values, variances = np.zeros(shape), np.full(shape, np.inf)
         for (level, mechanism), part in zip(self.levels, measured.parts, strict=True):

@@ -607,7 +607,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
 
     A leaf is the sum of a shared and an own part; a node is the sum of its leaves. So levels inform each
     other, as far as the learned prior says, and the exact posterior means add up. Where the posterior takes a
-    leaf below `lower_bound`, the least-squares fit to it by its variances that respects the bound is published.
+    leaf below `lower_bound`, the least-squares fit to it that respects the bound is published.
 
     Of counts the leaves may be so small that noise hides them at any block: then the deepest level has one
     block a window of its own, and its leaves are shares of their parents. Sizes are learned apart for busy

@@ -37,7 +37,7 @@ class JointGroups:
 
     @property
     def error(self) -> Fraction:
-        """Mean absolute noise of a step, relative to all of epsilon at scale 1: (n + 1) / 2 scales (Lemma 15)."""
+        """Mean absolute noise of a step where Laplace noise of scale 1 loses all of epsilon (Lemma 15)."""
         return self.worst * self._mean(lambda size: Fraction(size * (size + 1), 2))
 
     def draws(self, epsilon: Fraction) -> Draws:

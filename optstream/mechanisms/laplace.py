@@ -99,7 +99,7 @@ class Laplace(JointMechanism):
         return (self._grouped_spend(SAMPLES, first_step, n_steps, groups),)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
-        """Return other periods' spends if joint noise has days of another plan near it; the plan's own always fit."""
+        """Return other periods' spends if joint noise has days of another plan near it, else None."""
         known, groups = list(spends), self.joint_groups
         if groups is None:
             return None

@@ -150,7 +150,7 @@ class LevelPlan:
 
     @property
     def samples_scale(self) -> Fraction:
-        """The scale of the points' noise: a window holds k points (Lemmas 3, 4, 7) or groups of them (Lemma 16)."""
+        """The scale of the points' noise: a window holds k points (Lemmas 3, 4, 7) or groups (Lemma 16)."""
         return _rounded_up(self.alpha_units * self.point_charges / self.epsilon_samples)
 
     @property
