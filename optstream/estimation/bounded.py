@@ -27,11 +27,9 @@ CHUNK = 1 << 16
 class Pulls:
     """A point of the dual program.
 
-    Attributes:
-        above: (n_groups, n_steps), sums of the multipliers of the nodes above each group of leaves.
-        claimed: (n_above, n_steps), the values of the nodes above at which these are their multipliers.
-        of_parts: (n_leaves, n_parts), multipliers of the leaves' own features.
-        claimed_parts: (n_leaves, n_parts), the sums at which these are their multipliers.
+    above: (n_groups, n_steps), sums of the multipliers of the nodes above each group of leaves. claimed:
+    (n_above, n_steps), the values of the nodes above at which these are their multipliers. of_parts,
+    claimed_parts: (n_leaves, n_parts), likewise of the leaves' own features, and their sums.
     """
 
     above: Floats
@@ -58,8 +56,7 @@ class Answers:
         shift: The same shape: the change of the sums by the Newton step of the leaves' features.
         covariance: Derivative of the sums by the multipliers from above: (n_groups, 1, n_steps, n_steps), or
             (n_groups, n_steps, 1, 1) without features, for then steps do not depend on each other.
-        dual: The leaves' part of the dual objective.
-        gap: The leaves' part of the gap between primal and dual.
+        dual, gap: The leaves' part of the dual objective, and of the gap between primal and dual.
         largest: The largest term of that part, a squared number of standard deviations.
         kept: For each chunk of leaves the inputs of the Newton step of its features.
     """
@@ -120,9 +117,7 @@ class Leaves:
         return found
 
     def features_step(self, pulls: Pulls, found: Answers, change: Floats) -> tuple[Floats, Floats, float]:
-        """Return the Newton step of `of_parts` and `claimed_parts`, given that of what pulls each group,
-        `change`, and the slope of the dual along it.
-        """
+        """Return the Newton step of the parts, and the dual's slope along it, given each group's `change`."""
         of_parts, claims = np.empty_like(pulls.of_parts), np.empty_like(pulls.claimed_parts)
         slope = 0.0
         # without features nothing is kept, and there is nothing to do
@@ -220,10 +215,7 @@ class Dual:
             self.precision = self.weights[:, :, None, None]
 
     def maximise(self, rough: Pulls | None = None, share: float = 0.0) -> tuple[Pulls, Optimality]:
-        """Return the best multipliers and their certificate, from those of the steps alone if given.
-
-        A gap of `share` of the first one is good enough.
-        """
+        """Return the best multipliers, to a gap of `share` of the first one, and their certificate."""
         at = self._at(self._start(rough))
         enough, rounds = max(0.5 * (0.1 * CLOSE) ** 2, share * at.gap), 0
         while rounds < MOST_ROUNDS and at.gap > enough:
@@ -306,18 +298,16 @@ def solve_bounded(
     over leaf series z (n_leaves, n_steps), S adding them up over the tree.
 
     Method: the multiplier at a leaf from above is the sum of its ancestors' multipliers mu_n = W_n (y_n -
-    x_n), few numbers, for inner nodes are few. Given that sum lambda and the multipliers nu of its own
-    features, a leaf's value at each step is explicit (`Leaves`). So the dual is a smooth concave function of
-    mu and nu without constraints, quadratic in pieces, and Newton's method with a line search ends after
-    finitely many steps. nu is eliminated leaf by leaf, leaves family by family, and one pass up and down the
-    inner nodes solves the rest. The gap between primal and dual is sum(weights / 2 * (claimed - actual
-    values)^2), known at each step without cancellation.
+    x_n). Given that sum lambda and the multipliers nu of its own features, a leaf's value at each step is
+    explicit (`Leaves`). So the dual is a smooth concave function of mu and nu without constraints, quadratic
+    in pieces, and Newton's method with a line search ends after finitely many steps. nu is eliminated leaf by
+    leaf, leaves family by family, and one pass up and down the inner nodes solves the rest. The gap between
+    primal and dual is sum(weights / 2 * (claimed - actual values)^2), known without cancellation.
 
     Time of a round: leaves times steps, and inner nodes times steps^3 (inner nodes times steps without
     features). Memory: nodes times steps, and inner nodes times steps^2. Weights are above 0 at all steps of
     the leaves, and at all or none of an inner node's; the answer is sought as a change of `free`, any series
-    that add up, so that large values cost no digits. Leaves are at least the bound and inner nodes their sums
-    also where the certificate says that the optimum was not reached.
+    that add up, so that large values cost no digits. The bound and the sums hold also without convergence.
 
     Source: semismooth Newton on the dual (Qi and Sun 1993, "A nonsmooth version of Newton's method"; Li, Sun
     and Toh 2018 for such a dual with a line search); alternatives: docs/decisions/0015-bounded-program.md.
@@ -341,10 +331,8 @@ def held_from_above(problem: LeastSquares, tree: AggregationTree, free: Floats) 
     """Return the program that keeps parents at their estimates and lets children pay for the bound.
 
     Targets are the estimate without the bound, `free`, and a node counts `HOLD` times as much as its
-    children. The plain program is the most likely series of all that respect the bound, and biased: of many
-    leaves near the bound those that noise took up stay, and their sum takes the parent along, however well
-    that is known. Here the bound is paid for within the smallest subtree that can. Measured in
-    docs/decisions/0015-bounded-program.md.
+    children. The plain program is biased: of many leaves near the bound those that noise took up stay, and
+    lift their parents. Measured in docs/decisions/0015-bounded-program.md.
     """
     heights = tree.heights
     factors = min(HOLD, MOST_HELD ** (1.0 / max(heights.max(), 1))) ** heights.astype(np.float64)

@@ -36,8 +36,8 @@ class Fact:
     """One public fact of a period, of the sum of some nodes' values, each times its weight.
 
     words: for errors. weights: by the node's place in `tree.nodes`. at_most: at each step. most_change: from
-    one to the next. never_falls: `most` is 0. totals: over the steps it adds up to `most`. stated: as the
-    statement has what it is of.
+    one to the next. never_falls: `most` is 0. totals: over the steps it adds up to `most`. stated: in the
+    words of the statement.
     """
 
     words: str
@@ -85,9 +85,8 @@ def keep(
     """Return the values nearest to an estimate that keep all facts, which must not `clash`.
 
     estimate: its least squares, in whose metric values are near, and the rule of its bound. free: without the
-    lower bound; bounded: with it, which is the answer where it keeps the facts, for it is the best of more
-    values. "held" takes two steps: the facts alone, in the metric of the noise; then with the bound, which is
-    paid for below held parents as without facts, for leaves near the bound would move these.
+    lower bound; bounded: with it, which is the answer where it keeps the facts. "held" takes two steps: the
+    facts alone, in the metric of the noise; then the bound, paid for below held parents as without facts.
     """
     from optstream.estimation.rounding import BITS  # loads what settings alone do not need
 
@@ -126,10 +125,7 @@ def _nearest(
     start: Floats,
     lower_bound: float | None,
 ) -> Kept:
-    """Return the values nearest to `start` that keep all facts; `start` where the solver has no answer.
-
-    The program is of the leaves' changes, in the unit of a median standard error: one for the period.
-    """
+    """Return the values nearest to `start` that keep all facts; `start` where the solver has no answer."""
     import cvxpy  # over a second, which nothing else needs
     from scipy.sparse import diags_array, eye_array, kron, vstack
 
@@ -193,8 +189,7 @@ def _sums_of(facts: Sequence[Fact], tree: AggregationTree) -> Any:
 def clash(
     facts: Sequence[Fact], tree: AggregationTree, n_steps: int, lower_bound: float
 ) -> tuple[tuple[Fact, ...], bool]:
-    """Return facts that no values keep together, none of which can be left out, and whether the lower bound
-    is one more of them; () where all can be kept.
+    """Return facts that no values keep together, () where all can be kept, and whether the bound is one.
 
     Lemma: values that keep all facts exist if and only if constant ones do. The mean over the steps of values
     that keep them keeps each bound and total, for these are convex and the same at each step, and a constant

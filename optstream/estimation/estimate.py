@@ -18,8 +18,7 @@ class Optimality:
     """The certificate of a quadratic program that was solved numerically.
 
     Attributes:
-        gap: Primal less dual objective, at least 0, in the unit of sum(weights * misfit^2) / 2; without unit
-            where weights are inverse variances.
+        gap: Primal less dual objective, at least 0, in the unit of sum(weights * misfit^2) / 2.
         residual: The largest term of the gap: by how many standard deviations of a measurement the optimality
             conditions are missed there.
         rounds: Newton steps.
@@ -33,11 +32,10 @@ class Optimality:
 
     @property
     def distance(self) -> float:
-        """Bound on the distance, in standard errors, of any linear function of the answer from the optimum's.
+        """Bound on any linear function's distance from the optimum, in its standard errors without bound.
 
-        Each linear function (a node, a sum over steps) is counted in its own standard error, of the weighted
-        least squares without the bound. The objective is strongly convex in the metric of its own Hessian H,
-        so |z - z*|_H^2 <= 2 gap, and |c'(z - z*)| <= sqrt(c' H^-1 c) |z - z*|_H.
+        The objective is strongly convex in the metric of its own Hessian H, so |z - z*|_H^2 <= 2 gap, and
+        |c'(z - z*)| <= sqrt(c' H^-1 c) |z - z*|_H.
         """
         return math.sqrt(2.0 * self.gap)
 
@@ -65,11 +63,10 @@ class SumOfValues:
 
     Attributes:
         value: The sum of the values as they are released, in their unit.
-        standard_error: Of the estimate's whole error, as far as the mechanism knows it; None where it does
-            not.
+        standard_error: Of the estimate's whole error; None where the mechanism does not know it.
         noise_standard_error: Of the noise's part alone; None where that is not known.
-        estimate: The sum before the lower bound, and of published values before rounding, which lift sums of
-            values near the bound: the errors are of this sum.
+        estimate: The sum before the lower bound and before rounding, which lift sums of values near the
+            bound: the errors are of this sum.
     """
 
     value: float
@@ -96,8 +93,7 @@ class Estimate:
         noise_variances: The same shape: the exact effect of the noise of all measurements, given which were
             made; 0 where none enters, nan where it is not known; None if it never is.
         optimality: The certificate of the bounded program; None where none was solved.
-        bands: The lowest and the highest count of a band of 95 %, of the values' shape each, nan where
-            nothing is known; None but for counts.
+        bands: As `Release.bands`.
         unbounded: The values before their lower bound; None where that changed nothing.
     """
 
@@ -119,8 +115,7 @@ def hold(measured: Measured) -> Estimate:
     """Return the series that keeps each measured value until the next one.
 
     The period begins with the last value before it (`before["held"]`, units for each series, and
-    `before["held_variance"]`); where nothing was ever measured, with the period's own first value, and with 0
-    without one.
+    `before["held_variance"]`), else with its own first value, else with 0.
     """
     assert measured.point_variances is not None
     before, shape = measured.before or {}, measured.points.shape

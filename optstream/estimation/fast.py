@@ -14,10 +14,9 @@ from optstream.stream import Measured
 
 @dataclass(frozen=True, eq=False)
 class StateEstimate:
-    """The estimate of all series at one step: mean (n_series,) in units, variance in units squared.
+    """The estimate of all series at one step: mean (n_series,) in units, one variance in units squared.
 
-    One variance serves all series: they are measured at the same steps with the same noise. `noise` is the
-    measurements' part of it; nan where an earlier version did not keep it.
+    `noise` is the measurements' part of the variance; nan where an earlier version did not keep it.
     """
 
     step: int
@@ -29,10 +28,8 @@ class StateEstimate:
 class ConstantState:
     """The process x[k] = x[k-1] + N(0, Q), seen at some steps as z[k] = x[k] + N(0, R).
 
-    Predict: the mean stays, the variance grows by Q a step. Correct: the mean moves towards the measured
-    value by the gain variance / (variance + R), of which the variance keeps 1 - gain. The first measurement
-    is taken as it is. This is the conditional mean and variance where both noises are Gaussian; Laplace noise
-    enters with its variance.
+    Its conditional mean and variance, where both noises are Gaussian; Laplace noise enters with its variance.
+    The first measurement is taken as it is.
 
     Source: Fan and Xiong, FAST, the algorithms of prediction and correction; R known instead of tuned.
     """
@@ -83,11 +80,10 @@ class ConstantState:
 class StraightLine:
     """Measured values stand; later steps lie on the line through the last two.
 
-    The line is followed for as many steps as lie between the two, then its end is held: two neighbouring
-    samples say little of steps a hundred later. One measured value alone is held. Variances are of the noise
-    alone: at t times the distance of the last two beyond the second R (t² + (1 + t)²), at most 5 R.
-    Source: FAST's technical report, section 6.1, a line through two points; there every step is measured and
-    the line predicts the next one. To hold it is ours.
+    The line is followed for as many steps as lie between the two, then its end is held; one measured value
+    alone is held. Variances are of the noise alone: at t times the distance of the last two beyond the second
+    R (t² + (1 + t)²), at most 5 R. Source: FAST's technical report, section 6.1, where every step is
+    measured; to hold the line's end is ours.
     """
 
     def __init__(self, noise_variance: float, memory: Mapping[str, Any]) -> None:
@@ -131,9 +127,8 @@ class AdaptiveInterval:
         D = proportional E[n] + integral / T (E[n] + … + E[n-T+1])
             + derivative (E[n] - E[n-1]) / (k[n] - k[n-1])
 
-    and the interval that follows I is max(I + step (1 - e^((D - set_point) / set_point)), shortest), in which
-    the exponent has the sign that lets a large error shorten: with the minus in which the technical report
-    prints it, an error would lengthen the interval, and more samples would go where nothing happens.
+    and the interval that follows I is max(I + step (1 - e^((D - set_point) / set_point)), shortest). The
+    technical report prints the exponent with a minus, with which a large error would lengthen the interval.
 
     The gains add up to 1; T is `integration_time`, a number of samples, before which the interval is the
     shortest. Source: Fan and Xiong, FAST, section on adaptive sampling; the cut exponent and `longest` are
@@ -191,9 +186,8 @@ class SamplingController:
     """Decides whether a step is due, from the noisy values of each measured step.
 
     The first step is due, and after a measured step k with interval I the step k + I, rounded down; a due
-    step that could not be measured stays due. The error that steers it is the mean over the series of
-    |posterior - prior| / max(|posterior|, error_floor): one decision for all of them, a function of recorded
-    outputs (Lemma 1).
+    step that could not be measured stays due. One error steers all series, the mean over them of
+    |posterior - prior| / max(|posterior|, error_floor): a function of recorded outputs (Lemma 1).
     """
 
     def __init__(
@@ -238,8 +232,8 @@ class SamplingController:
 def follow(controller: SamplingController, measured: Measured) -> Estimate:
     """Return the controller's posterior where measured, its prior in between.
 
-    Steps before the first measured value of all get that value, with the predictor's variance there; in a
-    period without any, 0 and `UNKNOWN`.
+    Before the first measured value of all, that value with the predictor's variance; without any, 0 and
+    `UNKNOWN`.
     """
     places = {step: place for place, step in enumerate(measured.positions)}
     n_series = measured.points.shape[-2]

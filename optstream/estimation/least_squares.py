@@ -24,8 +24,7 @@ def project(problem: LeastSquares, tree: AggregationTree) -> Floats:
 
     and return x = S z, (…, n_nodes, n_steps). Where the weights are an outer product of a node's and a
     query's, the normal equations (S' V S) z (T' U T) = S' V Y U T are a Kronecker product: each node's series
-    is fitted on its own with one factor for all, and nodes have scalar precisions; without features steps are
-    problems by themselves; otherwise precisions are matrices. Exact; a batch shares its factors.
+    is fitted on its own with one factor for all, and nodes have scalar precisions. Exact.
     """
     rows, values, factors = problem.rows, problem.targets, problem.separated()
     n_steps = rows.shape[1]
@@ -69,9 +68,9 @@ def make_consistent(
     """Fit series to the measurements by weighted least squares, such that they add up and respect a bound.
 
     Every node is the sum of its children at every step, every feature's part the sum of its finer parts, and
-    every leaf at least `lower_bound`. The closed form is the answer wherever it respects the bound, for then
-    the optimality conditions hold with zero multipliers; for other periods a quadratic program is solved.
-    Post-processing: costs no privacy. Source: OptStream, Algorithm 4, for the program.
+    every leaf at least `lower_bound`. The closed form is the answer wherever it respects the bound; for other
+    periods a quadratic program is solved. Post-processing: costs no privacy. Source: OptStream, Algorithm 4,
+    for the program.
 
     Args:
         measured: Measurements of one period, or of a batch of periods that share positions and variances.
@@ -80,9 +79,8 @@ def make_consistent(
         weights: "variance", measured points and sums by 1/variance; or "paper", by 1/n_steps and 1/n_parts.
         lower_bound: Of every leaf at every step, in the unit of the readings; None for no bound.
         bound_rule: "held": a parent keeps its estimate, and the bound is paid for among its children; for raw
-            measurements, of which the plain program's answer is biased. "joint": the plain program; for
-            targets that are themselves estimates under the bound. weights="paper" has the paper's plain
-            program with either rule.
+            measurements. "joint": the plain program, unbiased only for targets that are themselves estimates
+            under the bound. weights="paper" has the plain program with either rule.
 
     Returns:
         Values in the unit of the readings, (…, n_nodes, n_steps).

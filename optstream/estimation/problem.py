@@ -15,11 +15,11 @@ from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
 Weights = Literal["variance", "paper"]
 
 INTERPOLATION_WEIGHT = 0.2
-"""mu of weights="variance": what an interpolated step counts, relative to a measured step of its node.
+"""Weight of an interpolated step relative to a measured one, mu of weights="variance".
 
-Small, because interpolated steps are neither independent nor unbiased; not zero, because the sums alone
-do not determine the steps between the points. 0.2 had the least or nearly the least error of 0.005, 0.05,
-0.2, 1 and 5 over epsilon 0.1 and 1 and alpha 1, 10 and 50 on every ninth day of the French load of 2014.
+Not zero, because the sums alone do not determine the steps between the points. 0.2 had (nearly) the least
+error of 0.005, 0.05, 0.2, 1 and 5 over epsilon 0.1 and 1 and alpha 1, 10 and 50 on every ninth day of the
+French load of 2014.
 """
 
 
@@ -140,22 +140,13 @@ def _check_shapes(measured: Measured, tree: AggregationTree, features: Sequence[
 
 
 def reconstruct(measured: Measured) -> NDArray[np.float64]:
-    """Return the series that passes through each node's measured points.
+    """Return the series through each node's measured points, (…, n_nodes, n_steps), in the readings' unit.
 
     Linear between neighbouring points, held before the first and after the last. A node without any point
-    spreads its finest feature evenly, and is 0 without features too. Values given with public measurements as
-    their reconstruction are returned as they are.
+    spreads its finest feature evenly, and is 0 without features too; answers that are no feature sums raise
+    ParameterError. Reconstructions among public measurements are returned as they are.
 
     Source: OptStream, section 3.3.
-
-    Args:
-        measured: Of one period or a batch.
-
-    Returns:
-        (…, n_nodes, n_steps), in the unit of the readings.
-
-    Raises:
-        ParameterError: Where a node has no point and the answers are no feature sums.
     """
     if measured.interpolation is not None:
         return measured.interpolation
@@ -193,11 +184,7 @@ def interpolation_matrix(positions: tuple[int, ...], n_steps: int) -> NDArray[np
 
 
 def with_unmeasured_leaves(measured: Measured, tree: AggregationTree) -> Measured:
-    """Return the measurements with leaves that have none taken as 0 of `UNKNOWN` variance.
-
-    A level whose windows were full has no point in a period; then its parents' estimates are shared evenly,
-    and nothing stops the period from being published.
-    """
+    """Return the measurements, with those of leaves without any taken as 0 of `UNKNOWN` variance."""
     seen = np.array(seen_points(measured).any(axis=-1))
     for sums in measured.answers_of(FeatureSums).variances or ():
         seen |= np.isfinite(sums).any(axis=-1)

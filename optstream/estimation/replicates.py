@@ -1,4 +1,4 @@
-"""Replicates: R versions of an estimate that err as it does, from which the error of any figure follows.
+"""Replicates: versions of an estimate that err as it does, from which the error of any figure follows.
 
 Source: replicate methods of survey statistics (Wolter 2007, "Introduction to Variance Estimation"). Privacy:
 none; replicates are made of noisy numbers and public facts.
@@ -38,9 +38,8 @@ def keys_of(names: Iterable[str]) -> Keys:
 def uniforms(*keys: ArrayLike) -> Floats:
     """Return numbers between 0 and 1 that depend on their keys alone; integer arrays, broadcast.
 
-    The same keys give the same number on every day, so errors of days agree without a memory. Not for
-    privacy: anyone can compute them. Source: Steele, Lea and Flood 2014, "Fast splittable pseudorandom number
-    generators" (SplitMix64), mixed once for each key.
+    So errors of days agree without a memory. Not for privacy: anyone can compute them. Source: Steele, Lea
+    and Flood 2014, "Fast splittable pseudorandom number generators" (SplitMix64), mixed once for each key.
     """
     found: Keys = np.zeros((), dtype=np.uint64)
     with np.errstate(over="ignore"):
@@ -62,13 +61,7 @@ def normals(*keys: ArrayLike) -> Floats:
 
 
 def noise_replicates(estimate: Callable[[Measured], Floats], measured: Measured, n: int) -> Floats:
-    """Return n runs of a linear estimate on fresh noise, (n, n_nodes, n_steps), less the estimate itself.
-
-    Args:
-        estimate: Of every node at every step, before any bound.
-        measured: The measurements.
-        n: Replicates.
-    """
+    """Return n runs of a linear estimate, before any bound, on fresh noise, less the estimate itself."""
     rest = estimate(measured)
     return np.stack([estimate(_noisier(measured, (number,))) - rest for number in range(n)])
 

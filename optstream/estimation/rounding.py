@@ -36,8 +36,7 @@ def rounded_lattice(whole: Integers, rests: Integers, lattice: Lattice, bits: in
     in which each cell goes up by 0 to 1, and each node's sum lies between floor and ceiling of its own, has
     whole corners. The cells' own remainders lie in it and are a mean of corners, so some corner has the
     root's floor and some its ceiling (unless it is whole): the root goes to the nearest. Of the corners left,
-    one costs least: a cost is each node's absolute change, linear between floor and ceiling, nodes above
-    more.
+    one costs least: a cost is each node's absolute change, nodes above more.
 
     One linear program a step, by HiGHS; equal remainders are ordered by the cells' places. whole, rests:
     (n_leaves, n_steps), units rounded down, and remainders in parts of 2^bits.
@@ -88,9 +87,8 @@ def unbiased_lattice(
     into a vertex as out of it, so where one edge at a vertex is not whole another is not, and edges that are
     not whole hold a circle. Along it as much can be added (taken from edges that are passed backwards) until
     one is whole, or taken; each is done with the odds that change none of the values on average. So every
-    step leaves fewer edges that are not whole, none leaves its floor and ceiling, and all sums stay.
-
-    The odds are hashes of the step's running index.
+    step leaves fewer edges that are not whole, none leaves its floor and ceiling, and all sums stay. The odds
+    are hashes of the step's running index.
 
     Source: Gandhi, Khuller, Parthasarathy and Srinivasan 2006, "Dependent rounding and its applications to
     approximation algorithms", for paths and circles of a bipartite graph; Cox 1987 for tables.
@@ -185,17 +183,14 @@ def rounded_units(
     squared (and of absolute) changes is the least there is.
 
     "unbiased": leaf j becomes floor(c_j + h) - floor(c_(j-1) + h), c the running sums of the leaves, every
-    node's leaves in a row, and h an offset in [0, 1) of the step: were h uniform, every node's expected
-    change would be 0. h runs through multiples of the golden section, which fill [0, 1) evenly, so a node's
-    mean over steps stays.
+    node's leaves in a row, and h an offset in [0, 1) of the step: multiples of the golden section, which fill
+    [0, 1) evenly, so a node's mean over steps stays.
 
-    Lemma: every node becomes its value rounded up or down, so it changes by less than a unit, and a value
-    that is whole stays. "nearest": a family's whole numbers lie between the sums of their floors and of their
-    ceilings, and sum floor(x_c) <= floor(p) <= ceil(p) <= sum ceil(x_c) for p = sum x_c; so of the children
-    that are not whole as many can be rounded up as the parent needs, and by induction from the root each is
-    rounded up or down. "unbiased": floor(a + x) - floor(a) is floor(x) or ceil(x), and every node's leaves
-    are a run, whose sum telescopes to that form. Leaf values count to 2^-20 of a unit and are integers from
-    then on, so sums are exact.
+    Lemma: every node becomes its value rounded up or down. "nearest": a family's whole numbers lie between
+    the sums of their floors and of their ceilings, and sum floor(x_c) <= floor(p) <= ceil(p) <= sum ceil(x_c)
+    for p = sum x_c; so of the children that are not whole as many can be rounded up as the parent needs.
+    "unbiased": floor(a + x) - floor(a) is floor(x) or ceil(x), and every node's leaves are a run, whose sum
+    telescopes to that form. Leaf values count to 2^-20 of a unit and are integers from then on.
 
     A leaf below `least` units is raised to it before. A lattice is rounded by `rounded_lattice` and
     `unbiased_lattice`. Source: Cox 1987, "A constructive procedure for unbiased controlled rounding", for the

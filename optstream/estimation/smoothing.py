@@ -19,9 +19,7 @@ MEDIAN_EXCESS = 2 * np.sqrt(2 / np.pi)
 
 
 def smooth(measured: Measured, smoother: str) -> Estimate:
-    """Return each step's estimate from the noisy values of its group up to and including that step.
-
-    Nothing is revised later, so batch and online agree.
+    """Return each step's estimate from the noisy values of its group up to that step; it is never revised.
 
     Source: Chen, Machanavajjhala, Hay and Miklau 2017, section 3.
 
@@ -29,15 +27,11 @@ def smooth(measured: Measured, smoother: str) -> Estimate:
         measured: Points at every step, and in choices["groups"] the running index of the first step of each
             step's group. A group that began before the period continues before["noisy"], for each series the
             noisy values of its open group.
-        smoother: A key of `SMOOTHERS`.
+        smoother: A key of `SMOOTHERS`; another raises ParameterError.
 
     Returns:
-        Values and variances, (n_series, n_steps). The variances are those of the noise alone (`NOISE_LEFT`):
-        how far a group's values lie apart is not in them. nan for the noise of a median of three or more,
-        which is not linear.
-
-    Raises:
-        ParameterError: For another smoother.
+        Values and variances, (n_series, n_steps), of the noise alone (`NOISE_LEFT`); nan for the noise of a
+        median of three or more, which is not linear.
     """
     if smoother not in SMOOTHERS:
         raise ParameterError(f"smoother must be one of {', '.join(SMOOTHERS)}; got {smoother!r}")
@@ -86,8 +80,8 @@ def _running_james_stein(noisy: Floats) -> Floats:
 def _median_left(sizes: Integers) -> Floats:
     """Return what a median leaves of Laplace noise of variance 2 b^2: b^2 / n (1 + 2 sqrt(2 / pi) / sqrt(n)).
 
-    The expansion of the order statistic's variance to its second term; never above the mean's, 2 b^2 / n,
-    which it is for n = 1 and 2. Within 9 % of simulated groups of 1 to 30.
+    The expansion of the order statistic's variance to its second term; never above the mean's, 2 b^2 / n.
+    Within 9 % of simulated groups of 1 to 30.
     """
     return np.asarray(np.minimum(1.0 + MEDIAN_EXCESS / np.sqrt(sizes), 2.0) / (2.0 * sizes))
 

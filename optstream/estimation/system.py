@@ -20,9 +20,7 @@ REFINED = 2
 MOST_APART = 2.0**36
 """With a margin, how much larger a cell's variance may be than the least of a node above it."""
 MOST_RATIO = 2.0**20
-"""With a margin, of a cell's variance to the least above it, where weights are not those of the noise: the
-error of what is subtracted grows with its square.
-"""
+"""With a margin: most ratio of a cell's variance to the least above it; subtraction errs with its square."""
 SAME = 1e-9
 """Relative: weights and variances that differ by less are the same."""
 SMALL = 2.0**-80
@@ -251,8 +249,7 @@ class System:
 def fit(values: Floats, precision: Floats, tree: AggregationTree) -> Floats:
     """Return the leaves, (n_leaves, b, k, c), that minimise sum_n (S z - values)_n' P_n (S z - values)_n.
 
-    values: (n_nodes, b, k, c). precision: P, (n_nodes, b, k, k), 0 where a node was not measured, never at a
-    leaf.
+    values: (n_nodes, b, k, c). P, `precision`: (n_nodes, b, k, k), 0 where a node was not measured.
     """
     holders = holders_of(tree)
     own, free = values[holders.leaves], inverses(precision[holders.leaves])
@@ -267,9 +264,9 @@ def noise_through(precision: Floats, noise: Floats, tree: AggregationTree) -> Fl
     """Return the variance that independent noise at the nodes leaves in each value of `fit`, (n_nodes, b, k).
 
     P_n f_n has covariance N_n. With G(P) the covariance of all values given precisions P, their noise is G N
-    G' = -dG(P + h N)/dh, and the derivative is the imaginary part of G at an imaginary h: exact, without a
-    difference. nan for problems with a noise that is nan, and with a margin where weights are not those of
-    the noise and a cell is hardly known next to its nodes above (`MOST_RATIO`).
+    G' = -dG(P + h N)/dh, and the derivative is the imaginary part of G at an imaginary h. nan for problems
+    with a noise that is nan, and with a margin where weights are not those of the noise and a cell is hardly
+    known next to its nodes above (`MOST_RATIO`).
     Source: Squire and Trapp 1998, "Using complex variables to estimate derivatives of real functions".
     """
     holders, found = holders_of(tree), np.empty(precision.shape[:-1])

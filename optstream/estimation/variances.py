@@ -26,11 +26,10 @@ def noise_variances(
 ) -> Floats:
     """Return the variance of each value of `make_consistent` without bound, (n_nodes, n_steps).
 
-    Only the noise's part, in the unit of the readings, squared: how far the reconstruction misses the truth
-    is not in it. The estimate is linear in the measurements, whose noise is independent: a node's series is
-    weighted with W_n, its targets are L y_n with L from the node's points, so the tree receives m_n = R' W_n
-    L y_n of covariance R' W_n L diag(var y_n) L' W_n R. Where the weights separate, each step is a scalar
-    problem. A value of `UNKNOWN` variance stands for no measurement: it has no noise.
+    Only the noise's part, in the unit of the readings, squared. The estimate is linear in the measurements,
+    whose noise is independent: a node's series is weighted with W_n, its targets are L y_n with L from the
+    node's points, so the tree receives m_n = R' W_n L y_n of covariance R' W_n L diag(var y_n) L' W_n R.
+    Where the weights separate, each step is a scalar problem. A value of `UNKNOWN` variance has no noise.
     """
     if measured.interpolation is not None:
         raise ParameterError("noise_variances needs measurements, not a reconstruction that was made of them")
@@ -55,9 +54,8 @@ def noise_variances(
 def reconciled_variances(weights: Floats, own: Floats, tree: AggregationTree) -> Floats:
     """Return the variance of each value once the nodes add up, step by step, (n_nodes, n_steps).
 
-    `own` is the noise variance of each node's value before, `weights` its weight in the least squares. nan
-    for all nodes of a step where one is not known; for a lattice also where a weight is not that of the
-    noise.
+    `own` is each node's noise variance before, `weights` its weight in the least squares. nan where one of a
+    step is not known; for a lattice also where a weight is not that of the noise.
     """
     weights = known_enough(weights, tree)
     entering = weights**2 * np.where(weights > 0, own, 0.0)

@@ -24,10 +24,9 @@ def measure_blocks(
     """Measure the sum of each part, disjoint and rising, at every series, with the spend's own noise.
 
     Privacy: Lemma 3 (linear queries): a changed step that a part covers loses at most the spend's charge;
-    Lemma 16 (joint noise) for a joint spend; Lemma 20 (Gaussian noise) for a Gaussian one, in rho.
-
-    The parts, and the sizes of their groups, are public choices. A spend that prices another query raises
-    ParameterError before any draw.
+    Lemma 16 (joint noise) for a joint spend; Lemma 20 (Gaussian noise) for a Gaussian one, in rho. The parts,
+    and the sizes of their groups, are public choices. A spend that prices another query raises ParameterError
+    before any draw.
     """
     check_price(spend, parts, period.n_leaves, period.first_step, period.n_steps)
     units = open_private_period(period)
@@ -54,8 +53,7 @@ class DriftingBlocks:
 
     Block j, any integer, begins at running step floor(j * (w + drift) / n_blocks). So block j + n_blocks
     begins exactly w + drift steps after block j, and no window of w steps covers more than
-    n_blocks * length steps of blocks, wherever periods begin (docs/privacy.md, Lemma 13). If w + drift were a
-    day they would fall at the same times in every period, and the shape between them would never be seen.
+    n_blocks * length steps of blocks, wherever periods begin (docs/privacy.md, Lemma 13).
     """
 
     window_length: int
@@ -91,14 +89,11 @@ class DriftingBlocks:
 
 
 def drifting_blocks(window_length: int, n_blocks: int, length: int, steps_per_day: int) -> DriftingBlocks:
-    """Return the blocks with the least drift, up to w, that pass over the gaps between blocks in about
-    `PASSING_WINDOWS` windows and reach every time of an ordinary day, or of a week where a day is one step.
+    """Return the blocks with the least drift, up to w, by which they reach every time of a day or week soon.
 
-    The drift is 0 where none does, and where every step is a block. Few blocks that drift slowly cannot tell
-    a day's shape from changes over weeks: one of 4 hours a day that drifts by an hour takes 24 days to see
-    all hours; by 3 hours 8 days, and an eighth less is measured.
-
-    Privacy: none; a public rule.
+    They pass over the gaps between blocks in about `PASSING_WINDOWS` windows, for blocks that drift slowly
+    cannot tell a day's shape from changes over weeks. The week counts where a day is one step. The drift is 0
+    where none does, and where every step is a block. Privacy: none; a public rule.
     """
     least = round(min(window_length // n_blocks, steps_per_day) / PASSING_WINDOWS)
     times = steps_per_day if steps_per_day > 1 else DAYS_OF_A_WEEK

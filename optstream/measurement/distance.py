@@ -29,8 +29,7 @@ def measure_by_distance(
 ) -> Measured:
     """Measure the steps that a noisy distance finds far from the last release, for all series at once.
 
-    A step is published if the distance, summed over series, exceeds the noise that publishing would bring to
-    them all. Noise is drawn in the order of time; a step to which the rule offers nothing is not charged.
+    Noise is drawn in the order of time; a step to which the rule offers nothing is not charged.
 
     Privacy: Lemma 11 (publications by distance): each publication has noise of the scale of its price,
     rounded up. The distance to noisy numbers is one answer, which a changed step moves by at most alpha in
@@ -77,12 +76,10 @@ def measure_by_distance(
 def is_far(
     exact: Integers, last: Integers, publication_scale: float, distance_scale: float, noise: NoiseSource
 ) -> bool:
-    """Return whether the noisy distance of a step from the last release exceeds a publication's mean error.
+    """Return whether the noisy distance of a step exceeds a publication's error: a noise scale a series.
 
-    That is one noise scale for each series; arrays are (n_series,), in units.
-
-    Privacy: Lemma 11, a single answer: the sum of |exact - last| over the series moves by at most as much as
-    the series do, and `last` is noisy.
+    Arrays are (n_series,), in units. Privacy: Lemma 11, a single answer: the sum of |exact - last| over the
+    series moves by at most as much as the series do, and `last` is noisy.
     """
     away = sum(np.abs(exact - last).tolist()) + int(noise.discrete_laplace(distance_scale, (1,))[0])
     return bool(away > last.size * Fraction(publication_scale))

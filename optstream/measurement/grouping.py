@@ -27,11 +27,8 @@ ON_THRESHOLD, ON_DEVIATION = 4, 8
 class GroupingTerms:
     """Scales of values and groups; a group that began under other terms is not continued.
 
-    Attributes:
-        perturber: Scale of each value's noise.
-        grouper: The series' move at a changed step, over the grouper's epsilon; its noises have 4 and 8
-            times that scale.
-        threshold_units: Of a group's deviation.
+    perturber: scale of each value's noise. grouper: the series' move at a changed step, over the grouper's
+    epsilon; its noises have 4 and 8 times that scale. threshold_units: of a group's deviation.
     """
 
     perturber: Fraction
@@ -100,8 +97,6 @@ def measure_groups(
 def open_since(measured: Measured) -> list[int]:
     """Return the first step, a running index, of each group that these measurements left open.
 
-    With the noise of the next period, which has the same thresholds, the values of these groups are known.
-
     Privacy: none; groups are released, and whether one is open shows in the state of the next period.
     """
     parts: tuple[Any, ...] = measured.parts or (measured,)
@@ -124,8 +119,7 @@ def draw_groups(
     """Return noisy values and each step's group, both (n_series, n_steps), and the groups left open.
 
     At each step noise is drawn for the values, then for the thresholds of series that open a group, then for
-    the comparisons of the others: all public, for groups are. A group of n values costs O(n) a step; `groups`
-    are used up.
+    the comparisons of the others: all public, for groups are. `groups` are used up.
 
     Privacy: Lemma 3, and Lemma 5 with one positive answer: a group's threshold is drawn when it opens and
     serves until one comparison fails; each comparison has noise of its own.

@@ -17,10 +17,7 @@ LinearSpend = StepSpend | JointSpend | GaussianSpend
 
 
 def query_weights(parts: Sequence[range], n_steps: int) -> tuple[int, ...]:
-    """Return 1 for each step that a part covers, else 0, (n_steps,); parts are disjoint.
-
-    Privacy: none; queries are public.
-    """
+    """Return 1 for each step that a part covers, else 0; parts are disjoint. Privacy: none; all is public."""
     covered = {step for part in parts for step in part}
     if len(covered) != sum(map(len, parts)) or not covered <= set(range(n_steps)):
         raise ParameterError("the parts of a query must be disjoint and inside the period")
@@ -30,9 +27,7 @@ def query_weights(parts: Sequence[range], n_steps: int) -> tuple[int, ...]:
 def check_price(
     spend: LinearSpend, parts: Sequence[range], n_series: int, first_step: int, n_steps: int
 ) -> None:
-    """Refuse a spend that prices another query than the sums of these parts, at n_series nodes.
-
-    A scale that is no float is refused too, for another would be drawn.
+    """Refuse a spend or scale that prices another query than the sums of these parts, at n_series nodes.
 
     Privacy: none; choices and lengths are public.
     """
@@ -68,8 +63,7 @@ def linear_noise(spend: LinearSpend, shape: tuple[int, ...], noise: NoiseSource)
 
 
 def answer_variances(spend: LinearSpend, n_answers: int) -> NDArray[np.float64]:
-    """Return the noise's variance in each answer of a series, in units squared, an upper bound for Gaussian
-    noise.
+    """Return the noise's variance in each answer of a series, in units squared; for Gaussian noise a bound.
 
     Privacy: none; scales and groups are public.
     """
@@ -102,10 +96,7 @@ def measured_of(
     state: State | None = None,
     choices: Mapping[str, Any] | None = None,
 ) -> Measured:
-    """Return the measurements of a period with this noise, at the cost of these spends.
-
-    Privacy: none; the numbers are noisy already.
-    """
+    """Return a period's measurements, at the cost of these spends. Privacy: none; they are noisy."""
     nothing = (period.n_leaves, 0)
     return Measured(
         n_steps=period.n_steps,

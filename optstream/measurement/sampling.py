@@ -49,8 +49,7 @@ class EquallySpaced:
         return tuple((2 * i * (window_length - 1) + gaps) // (2 * gaps) for i in range(self.n_samples))
 
     def positions(self, n_steps: int, first_step: int, window_length: int) -> tuple[int, ...]:
-        """Return the sampled steps of a period, counted from its start, rising; none, perhaps, of a short
-        one.
+        """Return the sampled steps of a period, rising, counted from its start; a short one may have none.
 
         Privacy: none; a public rule, and any window meets n_samples of its steps (Lemma 4).
         """
@@ -62,15 +61,12 @@ class EquallySpaced:
 class L1Sampling:
     """Steps chosen where straight lines fail: greedy over noisy L1 scores, decided once for a level.
 
-    From the last point on, the first step at which the line back to it misses the series in between by
-    more than `threshold` (unit of the readings times steps, a node of the level on average) becomes a
-    point. The first step is always one. The period's end need not be: after the last point the reconstruction
-    holds its value.
-    At most `n_samples` points lie in any window, counting those of other periods: a step that would be one
-    more is passed over, by a public rule. The paper takes the last steps unasked when only enough for
-    n_samples are left. Together with the window rule that is a ratchet (a day's i-th point can never lie
-    before the day's before, so forced points move to the end of the day permanently), so none is forced here:
-    fewer points, never more.
+    From the last point on, the first step at which the line back to it misses the series in between by more
+    than `threshold` (unit of the readings times steps, a node of the level on average) becomes a point. The
+    first step is always one; after the last point the reconstruction holds its value. At most `n_samples`
+    points lie in any window, counting those of other periods: a step that would be one more is passed over,
+    by a public rule. The paper's forced last points are left out: with the window rule they would move to the
+    end of the day permanently.
 
     Source: OptStream, Algorithm 3; the window rule and the level's common decision are ours
     (docs/privacy.md, Lemmas 5 to 7).
@@ -103,10 +99,7 @@ class L1Sampling:
         return min(self.n_samples, -(-self.n_samples * n_steps // window_length), n_steps)
 
     def longest_segment(self, n_steps: int, window_length: int) -> int:
-        """Return the steps, from end to end, of the longest segment that is ever scored; 1 if none is.
-
-        Privacy: none; it bounds Lemma 6.
-        """
+        """Return the steps of the longest segment ever scored, or 1. Privacy: none; it bounds Lemma 6."""
         points = self.points_of_period(n_steps, window_length)
         return max(n_steps - points, 1) if points > 1 else 1
 
@@ -194,11 +187,9 @@ def choose_points(exact: NDArray[np.int64], choice: Choice, noise: NoiseSource) 
 def _scores(exact: NDArray[np.int64], first: int, ends: Sequence[int]) -> Iterator[int]:
     """Yield (b - a) times the L1 score of [a, b], summed over nodes, for a = first and each b of ends.
 
-    Exact integers, some nodes at a time: at a step values add up to 2^50 units at most, their distances from
-    the lines to (b - a) * 2^51. Memory is a function of the period's shape alone: a reading must not decide
-    whether a draw comes to its end.
-
-    Privacy: Lemma 6 bounds how far a score moves; the scores themselves never leave this file.
+    Exact: at a step values add up to 2^50 units at most, their distances from the lines to (b - a) * 2^51.
+    Memory is a function of the period's shape alone. Privacy: Lemma 6 bounds how far a score moves; the
+    scores themselves never leave this file.
     """
     kind = np.int64 if exact.shape[1] <= LONGEST_IN_INT64 else object
     for end in ends:

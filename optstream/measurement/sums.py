@@ -45,18 +45,15 @@ def measure_points_and_sums(
         tree: Its leaves are the period's.
         points: For each level its sampled steps of the period, rising.
         features: The queries of sums.
-        spends: All spends of the release: of each measured level and stage (`SAMPLES`, `feature_stage`) one
-            step spend, or joint spend of samples, whose scale and groups are those of the drawn noise. A
-            level without one is not measured: zeros with infinite variance.
+        spends: Of each measured level and stage (`SAMPLES`, `feature_stage`) one step spend, or joint spend
+            of samples, with the scale and groups of the drawn noise. A level without one is not measured:
+            zeros with infinite variance.
         noise: Source of the randomness.
         state: The mechanism's state for the next period.
 
-    Returns:
-        Points and feature sums of every node, in the tree's order.
-
     Raises:
-        ParameterError: The shape or first step do not fit, or a spend does not price its query; then nothing
-            was drawn here.
+        ParameterError: Before the draw: the shape or first step do not fit, or a spend does not price its
+            query.
     """
     check_leaves(period, tree)
     positions = tuple(sorted({step for chosen in points.values() for step in chosen}))
@@ -109,10 +106,7 @@ def _check_prices(
     features: Sequence[Feature],
     spends: Sequence[LinearSpend],
 ) -> None:
-    """Raise ParameterError for a spend of another query than its level's.
-
-    Privacy: none; lengths and choices are public.
-    """
+    """Raise ParameterError for a spend of another query than its level's. Privacy: none; all is public."""
     parts = {feature_stage(feature): feature.parts for feature in features}
     for spend in spends:
         own = [range(step, step + 1) for step in points[spend.level]]
@@ -134,9 +128,8 @@ def measure_steps(
     """Measure these steps of every series, (n_series, n_positions), with the spend's own noise.
 
     Privacy: Lemma 3 (linear queries): a changed step that is measured loses at most the spend's charge; Lemma
-    16 (joint noise) for a joint spend; Lemma 20 (Gaussian noise) for a Gaussian one, in rho.
-
-    A spend that prices other steps raises ParameterError before any draw.
+    16 (joint noise) for a joint spend; Lemma 20 (Gaussian noise) for a Gaussian one, in rho. A spend that
+    prices other steps raises ParameterError before any draw.
     """
     parts = [range(step, step + 1) for step in positions]
     check_price(spend, parts, period.n_leaves, period.first_step, period.n_steps)
@@ -147,10 +140,7 @@ def measure_steps(
 
 
 def spent(plan: StepSpend | CappedSpend, weights: Sequence[int | Fraction]) -> StepSpend:
-    """Return the plan's own price at the chosen steps, by the weight of each step of the period.
-
-    Privacy: none; the choice was paid for.
-    """
+    """Return the plan's price at the chosen steps, by weight. Privacy: none; the choice was paid for."""
     return StepSpend(
         plan.level, plan.stage, plan.first_step, tuple(weights),
         plan.scale, plan.alpha_units, plan.leaves_changed,
@@ -164,17 +154,11 @@ class Controller(Protocol):
     """Decides which steps, running indices, are measured, from noisy numbers alone."""
 
     def due(self, step: int) -> bool:
-        """Return whether a step, a running index, should be measured, if there is headroom.
-
-        Privacy: none; a function of the values given to `saw`.
-        """
+        """Return whether a step should be measured. Privacy: none; a function of the values of `saw`."""
         ...
 
     def saw(self, step: int, noisy: NDArray[np.int64]) -> Any:
-        """Take in the noisy values of a measured step, in units, (n_series,).
-
-        Privacy: none; they are noisy.
-        """
+        """Record a measured step's values, in units, (n_series,). Privacy: none; they are noisy."""
         ...
 
 
@@ -226,8 +210,7 @@ def level_period(period: PrivatePeriod, tree: AggregationTree, level: int) -> Pr
 def combined(parts: Mapping[int, Measured], state: State | None, before: State | None) -> Measured:
     """Return the measurements of several levels, kept as `parts`, as those of one period.
 
-    Privacy: none; the measurements are noisy, and their spends, which name their level, are kept. `before` is
-    the mechanism's old state without raw entries.
+    Privacy: none; the measurements are noisy. `before` is the mechanism's old state without raw entries.
     """
     levels = [
         replace(part, spends=tuple(replace(spend, level=level) for spend in part.spends))

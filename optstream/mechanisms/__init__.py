@@ -1,6 +1,6 @@
-"""One file for each mechanism. A name of `__init__.pyi` loads when it is first used.
+"""One file for each mechanism, loaded when its name is first used.
 
-A method that lists no arguments overrides one of `optstream.mechanisms.base`, where they are listed.
+Overriding methods without Args are documented in `optstream.mechanisms.base`.
 """
 
 from typing import Any
@@ -22,8 +22,7 @@ MECHANISMS = (
     "Fast",
     "HistoryInformed",
 )
-"""Every mechanism that a configuration may name, and that the conformance suite, the audit's field and the
-tests of the release run through."""
+"""Every mechanism that a configuration may name, in the order of the conformance suite."""
 
 
 def mechanism_named(name: str) -> Any:

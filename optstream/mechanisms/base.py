@@ -30,26 +30,24 @@ __all__ = ["Mechanism", "OnlineMechanism", "OnlineState", "SeriesMechanism"]
 
 
 class Mechanism(ABC):
-    """Base of every mechanism: a plan that is priced, a draw that costs it, an estimate.
+    """Base of every mechanism: a plan with a price, a private draw, an estimate.
 
-    Only `measure` and `release` cost privacy; all other methods read noisy numbers and public facts.
-    `measured` are measurements of one period, of this mechanism: others raise ParameterError. Values and
-    their errors are (n_nodes, n_steps), in the unit of the readings.
+    Only `measure` and `release` cost privacy. `measured` are one period's measurements of this mechanism:
+    others raise ParameterError. Values and errors are (n_nodes, n_steps), in the unit of the readings.
 
     Attributes:
         model: The privacy guarantee.
-        adaptive: Whether a period's measurements or estimates depend on those of other periods, so that
-            periods go one by one and a state goes from each to the next.
+        adaptive: Whether a period's draw or estimate needs the state after the period before.
         noise_is_known: Whether each value's noise variance is known before the draw.
         one_leaf_a_period: Whether, for unit "customer", its price holds for readings of a period in at most
             `leaves_per_period` leaves, 1 where it has none.
         takes_covariates: Whether public covariates shape its estimates.
         chooses_shares: Whether its class on a tree chooses the levels' shares, from a public `scale`.
-        takes_margin: Whether it may stand on a hierarchy with a margin, which is measured as one more level.
-        serves_hours: Whether periods may be hours: it cuts or transforms no day as a whole.
+        takes_margin: Whether it takes a hierarchy with a margin, measured as one more level.
+        serves_hours: Whether periods may be hours.
         also_called: Its other name in `optstream.mechanisms.MECHANISMS`.
         tree_class: The class of `optstream.mechanisms` that puts it on a tree; None with its own `tree`.
-        currency: That of the privacy guarantees that it takes; others are refused.
+        currency: Of the privacy guarantees that it takes.
         revises: Whether it learns more of a period from later measurements (`revise`).
         has_self_check: Whether it finds days that were unlike all others (`events`).
         days_independent: Whether the errors of one period's estimate are independent of another's.
@@ -81,11 +79,11 @@ class Mechanism(ABC):
         """What the plan, repeated without end, costs any window, in the model's currency."""
 
     def expected_by_level(self) -> NDArray[np.float64] | None:
-        """Return the errors that a prior expects at each level once it has learned, from public facts.
+        """Return the root mean square errors that a prior expects, from public facts.
 
         Returns:
-            (n_levels, 3), root first: a node's root mean square error, its typical size, and the error of no
-            measurement. nan where no public scale is known; None without a prior.
+            (n_levels, 3), root first: a node's error, its typical size, and the error of no measurement. nan
+            where no public scale is known; None without a prior.
         """
         return None
 
@@ -99,24 +97,19 @@ class Mechanism(ABC):
             state: The state after the period before, or of `recall`; None at the start of a stream.
 
         Returns:
-            The spends that the ledger reserves. The draw costs at most that.
+            The spends that the ledger reserves; the draw costs at most these.
 
         Raises:
-            ParameterError: For a state of another mechanism, or a period of a length for which the mechanism
-                was not made (too short, or not that of its features).
+            ParameterError: For a state of another mechanism, or a length for which this one was not made.
         """
 
     def carried_over(self, state: State, between: TreeMap, first_step: int) -> State | None:
-        """Return the state after a period for a period with another tree.
+        """Return the state for a period with another tree; None where nodes came or went, which starts again.
 
         Args:
             state: Public, of the last period with the tree before.
             between: From the nodes of that tree to those of this mechanism's.
             first_step: Running index of the first step of the period.
-
-        Returns:
-            The state where every node keeps its place; None where nodes came or went, and the mechanism
-            starts again.
         """
         return state if between.is_renaming else None
 
@@ -170,15 +163,12 @@ class Mechanism(ABC):
 
         Args:
             spends: Of all other periods within a window, earlier and later ones.
-            before: The state after the period before, if there is one. Only estimates need it, and that of
-                another mechanism is ignored.
+            before: The state after the period before, for estimates; another mechanism's is ignored.
         """
         return None
 
     def prepared(self, state: State | None, first_step: int) -> State | None:
-        """Return the state for the draw of a period, with all that can be computed before the draw.
-
-        `measure` does it by default; done before, a failure in it has drawn nothing.
+        """Return the state for a period's draw, with all that can be computed before it, as `measure` does.
 
         Args:
             state: As for `plan`.
@@ -200,12 +190,11 @@ class Mechanism(ABC):
         """Draw the measurements of one period: the only part that costs privacy, at most `plan`'s spends.
 
         Args:
-            values: (n_series, n_steps) in the unit of the readings: an array by position, in the order of
-                `tree.leaves` on a tree; a polars or pandas frame by label, with the leaves' names in its
-                columns (or in the index of a pandas frame) in any order and a row for each step; or a
-                PrivatePeriod.
+            values: A PrivatePeriod, or (n_series, n_steps) in the unit of the readings: an array in the order
+                of `tree.leaves` on a tree, or a polars or pandas frame with a row for each step and leaves'
+                names as columns (or as the index of a pandas frame), in any order.
             noise: Secure for publication; a release of simulated noise is marked.
-            first_step: Running index of the first step; may be left out with a PrivatePeriod, which knows it.
+            first_step: Running index of the first step; not needed with a PrivatePeriod.
             state: The state after the period before; None at the start of a stream. The privacy guarantee
                 over several periods holds only with it.
 
@@ -213,8 +202,8 @@ class Mechanism(ABC):
             Noisy numbers, their spends, and the state for the next period.
 
         Raises:
-            ParameterError: For a shape, type, label, length, state or noise that does not fit, never for a
-                value. Nothing was drawn then.
+            ParameterError: Before the draw, for a shape, type, label, length, state or noise that does not
+                fit, never for a value.
             NoiseError: If the noise source cannot draw.
         """
         check_noise(noise)
@@ -227,9 +216,6 @@ class Mechanism(ABC):
 
         Args:
             measured: Of `measure` or `Measured.from_bytes`.
-
-        Returns:
-            Every node's value at every step, with its cost.
 
         Raises:
             ParameterError: For measurements of another kind than this mechanism draws, or of other levels.
@@ -253,8 +239,7 @@ class Mechanism(ABC):
             later: The following periods' measurements, in order, likewise.
 
         Returns:
-            The new estimate, with the spends of `measured`; the first one where nothing is learned from
-            later periods.
+            The new estimate, with the spends of `measured`; `estimate`'s where later periods teach nothing.
 
         Raises:
             ParameterError: As `estimate`.
@@ -327,7 +312,7 @@ def checked_scale(scale: Fraction) -> Fraction:
 
 
 class SeriesMechanism(Mechanism):
-    """A mechanism over one or more series, of which one customer changes `model.leaves_per_step` at a step.
+    """A mechanism over series, of which one customer changes `model.leaves_per_step` at a step.
 
     Its series are the nodes of one level: spends name level 0, which `Hierarchical` replaces.
     """
@@ -336,15 +321,7 @@ class SeriesMechanism(Mechanism):
     takes_margin: ClassVar[bool] = True
 
     def on_level(self, model: PrivacyModel, n_nodes: int) -> "SeriesMechanism":
-        """Return the same mechanism for the nodes of one level of a tree.
-
-        Args:
-            model: The level's guarantee.
-            n_nodes: Of the level.
-
-        Raises:
-            ParameterError: For a model or a number of nodes that it refuses.
-        """
+        """Return the same mechanism for the `n_nodes` nodes of one level, with the level's guarantee."""
         pattern: Any = self  # every mechanism is a dataclass, which mypy cannot know
         given = {"n_nodes": n_nodes} if hasattr(pattern, "n_nodes") else {}
         found: SeriesMechanism = replace(pattern, model=model, **given)
@@ -363,12 +340,7 @@ class SeriesMechanism(Mechanism):
         return self.fitted(measured).noise_variances
 
     def period_scales(self, n_steps: int) -> dict[str, Fraction]:
-        """Return the noise scales, in units, of spends by the period (`PeriodSpend`), by name; none by
-        default.
-
-        Args:
-            n_steps: Steps of the period.
-        """
+        """Return the noise scales, in units, of spends by the period (`PeriodSpend`), by name."""
         return {}
 
     @property
@@ -390,12 +362,7 @@ class SeriesMechanism(Mechanism):
 
 @dataclass(frozen=True, eq=False)
 class OnlineState:
-    """The state of a stream that is released step by step.
-
-    Attributes:
-        next_step: Running index of the next step.
-        memory: The state after the last release.
-    """
+    """The state of a stream that is released step by step: the next step and the state after the last one."""
 
     next_step: int
     memory: State | None
@@ -405,11 +372,7 @@ class OnlineMechanism(SeriesMechanism):
     """A mechanism that needs no batch: each step can be released when it arrives."""
 
     def start(self, first_step: int = 0) -> OnlineState:
-        """Return the state for the first call of `step`.
-
-        Args:
-            first_step: Running index of the stream's first step.
-        """
+        """Return the state for the first call of `step`, at the stream's first running index."""
         return OnlineState(first_step, None)
 
     def step(
@@ -418,8 +381,7 @@ class OnlineMechanism(SeriesMechanism):
         """Release one step; costs `plan(1, …)`.
 
         Args:
-            state: Of `start` or the step before. It serves once: from the same state twice would be two draws
-                of one step.
+            state: Of `start` or the step before. Use it once: a second use would draw the step twice.
             value: Of each series, (n_series,), or a number, in the unit of the readings; on a tree also a
                 pandas Series or a frame of one step, by label.
             noise: As for `measure`.

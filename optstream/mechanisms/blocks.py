@@ -29,10 +29,9 @@ Lengths = tuple[int, ...]
 
 @dataclass(frozen=True)
 class BlockGroups:
-    """A period's blocks in groups of joint noise, by where it begins.
+    """A period's blocks in groups of joint noise, by the period's first step.
 
-    Only blocks that lie in the period whole are measured: a piece of one would count in its group as much as
-    a block and carry less information.
+    Only whole blocks are measured: a piece costs its group as much and carries less information.
 
     Attributes:
         blocks: The rule of the blocks.
@@ -45,10 +44,7 @@ class BlockGroups:
     period_lengths: Lengths
 
     def of(self, first_step: int, n_steps: int) -> tuple[Group, ...]:
-        """Return the groups of a period: as many nearly equal ones as have `size` blocks on average, or one.
-
-        Every whole block is in one of them. Privacy: Lemma 16; a public rule.
-        """
+        """Return a period's groups by a public rule: nearly equal, `size` blocks on average (Lemma 16)."""
         if n_steps not in self.period_lengths:
             raise unplanned_length(n_steps, self.period_lengths)
         return self._cut(first_step, n_steps)
@@ -83,9 +79,9 @@ class BlockGroups:
 
     @property
     def error(self) -> float:
-        """The mean variance of a block's noise where Laplace noise that loses all of epsilon has scale 1.
+        """The mean variance of a block's noise, relative to that of Laplace noise which loses all of epsilon.
 
-        As much more as blocks are left out: the information on a stream is blocks over variances.
+        Blocks that are left out count: the information on a stream is blocks over variances.
         """
         return self.worst**2 * self._variance_of_one
 
@@ -136,9 +132,9 @@ class BlockGroups:
 def chosen_groups(
     blocks: DriftingBlocks, period_lengths: Lengths, unit_scale: Fraction, size: Fraction | None
 ) -> BlockGroups | None:
-    """Return the groups of a size, or those with the least variance of noise, of equal ones the smaller.
+    """Return the groups of a size, or those with the least noise variance, of equal ones the smaller.
 
-    `unit_scale` is of Laplace noise that loses all of epsilon; None where no group of two blocks can be
+    `unit_scale` is of Laplace noise that loses all of epsilon. None where no group of two blocks can be
     drawn, or one is too large for its scale.
     """
     best: BlockGroups | None = None
@@ -191,8 +187,8 @@ class Figures:
     """Public figures by which blocks and shares are chosen.
 
     relative_noise: alpha * leaves / (epsilon * scale), of the only block of a window; None without a scale.
-    count: a series' size, where readings are counts; else None. joint: for each level, root first, whether
-    its noise may be joint; wanted: whether it must be. epsilon, horizon: by which it is compared.
+    count: a series' size, where readings are counts. joint, wanted: for each level, root first, whether its
+    noise may or must be joint. epsilon, horizon: by which it is compared.
     """
 
     window_length: int
@@ -220,10 +216,7 @@ class Figures:
         return 2.0 * (self.relative_noise * count / share) ** 2
 
     def groups(self, count: int, long: int, shares: Sequence[float] = (1.0,)) -> list[BlockGroups | None]:
-        """Return each level's groups of joint noise of such blocks; None where Laplace noise errs less.
-
-        They are those that the mechanism chooses, but for scales that are small next to the grid.
-        """
+        """Return each level's groups of joint noise, for large scales; None where Laplace noise errs less."""
         if not any(self.joint):
             return [None] * len(shares)
         window = self.window_length
@@ -311,8 +304,7 @@ def _planned_blocks(
 
 
 SMALL = 0.25
-"""From which relative noise on a leaf, in one block a window, it is small: between 0.5, where blocks of their
-own were no worse, and 0.01, where they were (docs/methods/history-informed.md)."""
+"""A leaf is small above this relative noise, in one block a window (docs/methods/history-informed.md)."""
 SMALL_BLOCKS, SMALL_LENGTH = 1, 4
 """Of a window: the mean of fewer blocks is the less noisy, whatever their length."""
 SIZES_APART = 1.5
@@ -325,7 +317,7 @@ NODES_OF_SIZES = 40
 def small_leaf_level(tree: AggregationTree, public: Figures, level_shares: Sequence[Fraction]) -> int | None:
     """Return the deepest level where its leaves are small counts; else None.
 
-    Small is a leaf of the public `scale` whose noise, in one block a window, is more than `SMALL` of it.
+    A leaf of the public `scale` is small if its noise, in one block a window, is more than `SMALL` of it.
     The level above must be measured, and every leaf above, for small leaves are shares of those.
     """
     deepest = tree.n_levels - 1
@@ -353,7 +345,7 @@ def expected_small_error(public: Figures, share: Fraction) -> float:
     """Return the expected error of small leaves, relative to the size of a typical one.
 
     The mean over log-normal sizes of the root of a count's variance and that of its size after `SEEN_DAYS` of
-    blocks. 0 everywhere would miss by 1.
+    blocks.
     """
     assert public.count is not None
     at, weights = np.polynomial.hermite_e.hermegauss(NODES_OF_SIZES)
@@ -369,17 +361,13 @@ MOVES = (Fraction(1, 4), Fraction(1, 8), Fraction(1, 16), Fraction(1, 32))
 LEAST = Fraction(1, 32)
 """Of a level that holds leaves, which nothing else measures."""
 BETTER, WORTH_IT = 0.01, 0.03
-"""Relative: a gain below the first is none; what gains less than the second over equal shares is within what
-a general prior can tell, and equal ones are kept."""
+"""Relative gains: the least that counts, and the least for which unequal shares are chosen."""
 Shares = tuple[Fraction, ...]
 
 
 @lru_cache(maxsize=256)
 def choose_tree_blocks(tree: AggregationTree, public: Figures, shares: Shares) -> Layout:
-    """Return (m, L) for all levels, with the least `expected_error_of`; given values stay.
-
-    A tree bears more blocks than one series with the same noise: its leaves inform each other.
-    """
+    """Return (m, L) for all levels, with the least `expected_error_of`; given values stay."""
     return best_blocks(lambda *blocks: expected_error_of(tree, public, shares, blocks), public)
 
 
@@ -387,8 +375,7 @@ def choose_tree_blocks(tree: AggregationTree, public: Figures, shares: Shares) -
 def choose_level_shares(tree: AggregationTree, public: Figures) -> Shares:
     """Return one share for each level, root first, that add up to 1, with the least `expected_error_of`.
 
-    The search begins with the best of some simple shares. A level without leaves may get nothing, and is then
-    derived.
+    A level without leaves may get nothing, and is then derived.
     """
     blocks_of = partial(choose_plan_blocks, tree, public)
 
@@ -414,10 +401,9 @@ def choose_level_shares(tree: AggregationTree, public: Figures) -> Shares:
 
 
 def expected_error_of(tree: AggregationTree, public: Figures, shares: Shares, blocks: Layout) -> float:
-    """Return the mean over levels of a node's expected root mean square error, relative to its size.
+    """Return the geometric mean over levels of a node's expected relative root mean square error.
 
-    Geometric: a plain mean would sacrifice the nation's, which is much smaller than a leaf's. Leaves are
-    taken to be of one size. Of counts it includes their unmeasured variation.
+    Leaves are taken to be of one size. Of counts it includes their unmeasured variation.
     """
     return _geometric_mean(_posterior_errors(tree, public, shares, blocks))
 
@@ -479,7 +465,7 @@ def _posterior_errors(tree: AggregationTree, public: Figures, shares: Shares, bl
 
 
 def _of_counts(errors: Floats, counted: Floats, noise: Floats, blocks: Layout, window_length: int) -> Floats:
-    """Return the expected errors of counts, given those of expectations, relative to a node's size.
+    """Return the expected relative errors of counts, given those of expectations.
 
     A measured step shows its count's variation. counted: variance of a count; noise: of a block's mean.
     """

@@ -38,13 +38,12 @@ class Fast(OnlineMechanism):
     """FAST: at most M steps of any window are measured, sooner when the prediction failed, and filtered.
 
     A measured step has Laplace noise of scale M * alpha / epsilon. Between two of them the filter's
-    prediction is published, at one the corrected value. The size of the correction is fed back into the
-    interval to the next (`estimation.fast.AdaptiveInterval`). Decided once for all series, from noisy
-    numbers.
+    prediction is published, at one the corrected value. The size of the correction sets the interval to the
+    next (`estimation.fast.AdaptiveInterval`), once for all series, from noisy numbers.
 
     As published it protects a user's whole finite series: here, a window as long as the series. With a
-    shorter window no window holds more than M samples, whatever the feedback says: a step that is due and has
-    no headroom waits for the first with headroom. That is a public rule, over earlier and later periods.
+    shorter window a step that is due waits until no window holds more than M samples: a public rule, over
+    earlier and later periods.
 
     Source: Fan and Xiong, FAST (technical report 2011; 2012, 2014); defaults of a re-implementation.
 
@@ -61,15 +60,13 @@ class Fast(OnlineMechanism):
         interval_step: theta > 0, in steps.
         set_point: xi > 0, the relative error at which the interval stays.
         min_interval: In steps, in [1, w].
-        process_deviation: The assumed motion of a series in a step, > 0, in the unit of the readings: the
-            square root of the paper's Q. None for 316 alpha, for counts the re-implementation's Q = 100,000.
-            A value from public knowledge is better; a guess must not come from the private values.
+        process_deviation: The assumed motion of a series in a step, > 0, in the unit of the readings, from
+            public knowledge: the square root of the paper's Q. None for 316 alpha (for counts Q = 100,000).
         error_floor: Relative errors are taken of no smaller value than this, > 0, in the unit of the
-            readings; None for alpha, which for counts is the re-implementation's 1.
+            readings; None for alpha.
 
     Raises:
-        ParameterError: For the first parameter that is outside its range; and where the noise would outgrow
-            the integers.
+        ParameterError: A parameter is outside its range, or the noise would outgrow the integers.
     """
 
     model: PrivacyModel

@@ -34,14 +34,12 @@ class Fourier(SeriesMechanism):
 
     Args:
         model: The privacy guarantee.
-        n_coefficients: k >= 1, how many frequencies, the mean one of them; more than a period has are all of
-            them.
+        n_coefficients: k >= 1, how many frequencies, with the mean; at most all of a period's are measured.
         shortest_period: Steps of the shortest period that will ever be released, at least 1; None for a
             window. Shorter ones meet a window more often and need more noise.
         leaves_per_period: Of unit "customer", the most leaves in which one customer's readings of a period
-            lie; 1 where they stay in one leaf, as many as the tree has where only steps are kept apart. Unit
-            "roaming" has any number and takes no such limit: one who moves at each step spreads over all
-            coordinates of many series, which takes up to sqrt(2 k - 1) times the noise.
+            lie: 1 where they stay in one leaf, all of the tree's where only steps are kept apart. Unit
+            "roaming" has any number and takes no such limit, for up to sqrt(2 k - 1) times the noise.
 
     Raises:
         ParameterError: A parameter is outside its range, or the noise would outgrow the integers.

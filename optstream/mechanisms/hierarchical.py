@@ -35,13 +35,12 @@ NAME = "Hierarchical"
 class Hierarchical(OnlineMechanism):
     """A mechanism at every level of a tree, and one consistent, bounded series for every node.
 
-    Each level has a mechanism of its own, like the given one: the level's nodes are its series, its share of
-    the budget the model's budget. A mechanism decides once for all nodes of a level (BD and BA whether to
-    publish, FAST when to sample), so that a customer who changes leaf meets one set of decisions; PeGaSus
-    decides for each node, which its lemma allows: a step costs the same at every node. Levels add up. The
-    levels' estimates go through the same least squares as OptStream's, each value weighted by its noise, so
-    that nodes add up and no leaf lies below `lower_bound`; where that is met, parents keep their estimates
-    (`make_consistent`'s "held").
+    Each level has a mechanism like the given one: its nodes are the series, its share the model's budget. A
+    mechanism decides once for all nodes of a level (BD and BA whether to publish, FAST when to sample), so
+    that a customer who changes leaf meets one set of decisions; PeGaSus decides for each node, as its lemma
+    allows: a step costs the same at every node. Levels add up. The levels' estimates go through OptStream's
+    least squares, weighted by their noise, so that nodes add up and no leaf lies below `lower_bound`; where
+    that is met, parents keep their estimates (`make_consistent`'s "held").
 
     Args:
         mechanism: The pattern, made with the whole stream's model.
@@ -137,10 +136,7 @@ class Hierarchical(OnlineMechanism):
         return combined(parts, after, public_part(state))
 
     def merged(self, measured: Measured) -> Measured:
-        """Return the levels' own estimates as one, before consistency, in the tree's order.
-
-        A derived level has no estimate of its own: 0, with infinite variance.
-        """
+        """Return the levels' estimates before consistency, in tree order; derived ones are 0 ± infinity."""
         shape = (len(self.tree.nodes), measured.n_steps)
         values, variances = np.zeros(shape), np.full(shape, np.inf)
         for (level, mechanism), part in zip(self.levels, measured.parts, strict=True):

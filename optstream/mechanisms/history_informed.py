@@ -76,8 +76,7 @@ READY = "ready"
 ELSEWHERE = "elsewhere"
 """Key of a state: spends that lie on no level that is measured now."""
 COVARIATES, LATE = "covariates", "late covariates"
-"""Keys of a state on its way to a draw, and of `Measured.before`: public covariates, as the night knew them,
-with a value for the period's own day; others, for new estimates of the days before."""
+"""Public covariates in a state and in `Measured.before`: those of the draw, and those for later estimates."""
 MOST_LATE = 3
 """Periods, the last ones, from which a new estimate takes a covariate's values."""
 LEARNED = ("prior", "began", "learned", "events", GUESSED, COVARIATES)
@@ -163,10 +162,7 @@ class InformedMechanism(Mechanism):
         return None
 
     def prepared(self, state: State | None, first_step: int) -> State | None:
-        """Judge the last day, with the covariates of its own estimate, and learn again when due.
-
-        Before anything is drawn, for it may fail.
-        """
+        """Judge the last day, with its own covariates, and learn when due, before the draw: it may fail."""
         memory = own_state(state, self.new_state["mechanism"])
         known = self.pattern._known_covariates(first_step)
         if memory.get(READY) == first_step or not (memory or known):
@@ -273,10 +269,7 @@ def _left_by(mechanism: InformedMechanism, measured: Measured) -> dict[int, Bloc
 
 
 def used_covariates(measured: Sequence[Measured], day: int) -> dict[str, Any]:
-    """Return the newest values of each covariate in the states of these periods, as a part of a state.
-
-    Values for `day` that were public too late for the periods' own estimates are included.
-    """
+    """Return each covariate's newest values in the states of these periods, late ones for `day` included."""
     newest: dict[str, Any] = {}
     for period in measured[-MOST_LATE:]:
         before = period.before or {}
@@ -303,35 +296,33 @@ class HistoryInformed(InformedMechanism, JointMechanism):
     """Sums of short blocks with Laplace or joint noise; every step estimated from those of the last weeks.
 
     Measured are `n_blocks` blocks of `block_length` steps in any window, each with all that it may lose, at
-    times that drift through the day (`DriftingBlocks`, Lemma 13). With joint noise the blocks of a period
-    share it in groups (Lemma 16): those that lie in the period whole, for a piece would cost a group as much.
-    Published is the mean of a Gaussian process over all series together, given all blocks of the last
-    `history_days`, with its variance. Between the blocks it interpolates by what it learned of the day's
-    shape, the week, and the other series. Learning, estimates and later revisions read noisy sums and public
-    facts alone.
+    times that drift through the day (`DriftingBlocks`, Lemma 13). With joint noise the blocks that lie in the
+    period whole share it in groups (Lemma 16). Published is the mean of a Gaussian process over all series
+    together, given all blocks of the last `history_days`, with its variance. Learning, estimates and later
+    revisions read noisy sums and public facts alone.
 
     Period by period it smooths: a block at the end of a day informs its beginning. Step by step it filters,
     and a block of several steps is cut into as many queries: choose `block_length=1` there.
 
-    Source: none; it is our own. The OptStream paper names learned temporal patterns as future work.
+    Source: our own. The OptStream paper names learned temporal patterns as future work.
 
     Args:
         model: The privacy guarantee.
-        n_blocks: m, in [1, w]; None for m with the least error that the prior expects, from epsilon, alpha
-            and `scale` alone.
+        n_blocks: m, in [1, w]; None for the least error that the prior expects, from epsilon, alpha and
+            `scale` alone.
         block_length: L, in [1, w / m]; None as for `n_blocks`.
         scale: The public size of a typical series, > 0, in the unit of the readings; None if nothing is
             known: then m is a sixth of a window.
         days: The clock, the week, public holidays (`optstream.PublicDays`); None for days of w steps without
             a week.
         history_days: Days of blocks that an estimate reads, at least 1.
-        relearn_days: After how many days the parameters are learned again from the noisy blocks; 0 for never.
+        relearn_days: Days between two times that the parameters are learned; 0 for never.
         components: Of the prior, with the medians that it starts from, such as those of a public proxy
             (`mechanisms.history_informed.with_medians`); general ones of loads or of counts by default.
-        counts: Whether readings are counts, of resolution 1: whole numbers that vary around their expectation
-            by as much as that is. Used by `HistoryInformedTree`, not by plain series.
+        counts: Whether readings are counts, of resolution 1, which vary around their expectation by its root.
+            Used by `HistoryInformedTree`, not by plain series.
         covariates: Public series that explain part of the readings, such as temperature. A period stores
-            the values that it used (`Measured.before`) for its estimates.
+            the values that it used (`Measured.before`).
         noise: As in `Laplace`.
         group_size: Blocks to a group of joint noise, at least, on a period's average, exact and above 1; None
             for the one with the least noise.
@@ -341,8 +332,7 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         horizon: As in `Laplace`.
 
     Raises:
-        ParameterError: For a parameter outside its range; for counts of another resolution; for joint noise
-            that was required and cannot be had; and where the noise would outgrow the integers.
+        ParameterError: As `Laplace`; and for counts of another resolution.
     """
 
     adaptive: ClassVar[bool] = True
@@ -436,13 +426,6 @@ class HistoryInformed(InformedMechanism, JointMechanism):
 
     def groups(self, n_steps: int, first_step: int = 0) -> tuple[Group, ...]:
         """Return a period's groups without other spends, a block by itself with Laplace noise.
-
-        Args:
-            n_steps: Of the period.
-            first_step: Running index of its first step.
-
-        Returns:
-            Groups of blocks, rising.
 
         Raises:
             ParameterError: Joint noise, and a length that is none of `period_lengths`.
@@ -622,23 +605,20 @@ def _layer(levels: Levels, period: range) -> Layer:
 class HistoryInformedTree(InformedMechanism, Hierarchical):
     """`Hierarchical` `HistoryInformed`, but all levels are measured at the same blocks and estimated at once.
 
-    A leaf is the sum of a shared and an own part; a node is the sum of its leaves. So a nation's blocks
-    sharpen its regions and theirs the nation, as far as the learned prior says, and the exact posterior means
-    add up. Where the posterior takes a leaf below `lower_bound`, the least-squares fit to it by its variances
-    that respects the bound is published.
+    A leaf is the sum of a shared and an own part; a node is the sum of its leaves. So levels inform each
+    other, as far as the learned prior says, and the exact posterior means add up. Where the posterior takes a
+    leaf below `lower_bound`, the least-squares fit to it that respects the bound is published.
 
     Of counts the leaves may be so small that noise hides them at any block: then the deepest level has one
     block a window of its own, and its leaves are shares of their parents. Sizes are learned apart for busy
-    and empty nodes, a count varies around its expectation by as much as that is, and bands are of whole
-    numbers.
+    and empty nodes, and bands are of whole numbers.
 
     Args:
         mechanism: A HistoryInformed, made with the whole stream's model; `scale` is of a typical leaf. Blocks
-            that it does not name are those with the least error that the prior expects of all levels
-            together, from epsilon, alpha, `scale`, the shares and the tree alone (`choose_tree_blocks`).
+            that it does not name are those with the least expected error of all levels together, from
+            epsilon, alpha, `scale`, the shares and the tree alone (`choose_tree_blocks`).
         tree: As in `Hierarchical`.
-        level_shares: As in `Hierarchical`, or "model" for those with the least such error
-            (`choose_level_shares`).
+        level_shares: As in `Hierarchical`, or "model" for the least such error (`choose_level_shares`).
         lower_bound: As in `Hierarchical`.
 
     Raises:
@@ -733,9 +713,8 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
     def _with_parts(self, state: State | None, n_steps: int, first_step: int) -> State:
         """Return the levels' states with the blocks to measure: one choice for the tree (Lemma 13).
 
-        A level that read its own past alone would not see the spends of another level, or of another plan's
-        shares: two that each have headroom may have none together. Nor would the levels that share their
-        blocks see those of a level of small counts in the same night.
+        A level that read its own past alone would miss the spends of other levels and of other plans' shares:
+        two that each have headroom may have none together.
         """
         states, sets = level_states(state), self._sets_of_levels
         spent = [one for known in states.values() for one in (known or {}).get("spends", ())]
@@ -803,7 +782,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
 
 @lru_cache(maxsize=256)
 def _with_the_same_blocks(whole: HistoryInformedTree) -> Levels:
-    """Return the levels' mechanisms, each with its share of epsilon, with the blocks of the tree's plan.
+    """Return the levels' mechanisms, each with its share of epsilon and the blocks of the tree's plan.
 
     A level of small counts has blocks of its own. Learned parameters and covariates are the tree's.
     """
@@ -830,8 +809,7 @@ def _with_the_same_blocks(whole: HistoryInformedTree) -> Levels:
 Medians = Mapping[str, Sequence[float]]
 
 LEAST_MEDIAN, LARGEST_MEDIAN = 1e-9, 1e6
-"""What a median may be: a strength relative to a series' size, or a length in days. Beyond it floating point
-overflows, and a search for blocks or shares has no end."""
+"""Range of a median, a relative strength or a length in days, in which floats do not overflow."""
 
 
 def with_medians(medians: Medians) -> tuple[Component, ...]:

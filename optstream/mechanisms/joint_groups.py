@@ -37,10 +37,7 @@ class JointGroups:
 
     @property
     def error(self) -> Fraction:
-        """The mean absolute noise of a step where Laplace noise of scale 1 loses all of epsilon (Lemma 15).
-
-        In a group of n it is (n + 1) / 2 times the scale. Lengths count alike.
-        """
+        """Mean absolute noise of a step where Laplace noise of scale 1 loses all of epsilon (Lemma 15)."""
         return self.worst * self._mean(lambda size: Fraction(size * (size + 1), 2))
 
     def draws(self, epsilon: Fraction) -> Draws:
@@ -84,10 +81,8 @@ def unplanned_length(n_steps: int, lengths: Sequence[int]) -> ParameterError:
 class PointGroups:
     """A period's points cut into groups.
 
-    Attributes:
-        least: Points of the smallest group that the rule makes.
-        worst: Groups that a window meets at most: all have `least` points, and it holds n_samples (Lemma 16).
-        error: As `JointGroups.error`, of a point.
+    least: points of the smallest group that the rule makes. worst: groups that a window meets at most: all
+    have `least` points, and it holds n_samples (Lemma 16). error: as `JointGroups.error`, of a point.
     """
 
     least: int
@@ -110,8 +105,7 @@ class JointTerms:
         noise: "joint", "laplace", or None for the one that is expected to err less.
         period_lengths: Steps of every period that will ever be released; None where not declared.
         n_nodes: Series that are measured, of one level of a tree; None where not declared.
-        declared_leaves: In how many leaves one customer's readings of a period lie, as the operator declares
-            (`rules.may_be_joint`); None where not declared.
+        declared_leaves: In how many leaves one customer's readings of a period lie (`rules.may_be_joint`).
         horizon: The span at whose price both are compared where `noise` is None; None for a window.
 
     Raises:
@@ -179,10 +173,7 @@ class JointTerms:
         return False
 
     def wanted(self, found: Found | None, errs_less: Callable[[Found], bool], periods: str) -> Found | None:
-        """Return the best groups, or None for Laplace noise: joint noise is not required and errs more.
-
-        `periods` describes their lengths, for the message.
-        """
+        """Return the best groups, or None for Laplace noise: joint noise is not required and errs more."""
         if found is None and self.noise == "joint":
             raise ParameterError(
                 f'noise = "joint" needs two measurements or more in every period, and a scale of at least a '

@@ -26,9 +26,8 @@ NAME = "Laplace"
 class Laplace(JointMechanism):
     """Every step is measured, with independent Laplace noise or joint noise, and published as it is.
 
-    The baseline of every paper: unbiased, its error is the noise, the same on every series. Laplace noise has
-    scale w * alpha / epsilon: each step costs epsilon / w, so any window costs epsilon, wherever periods
-    begin.
+    The baseline of every paper. Laplace noise has scale w * alpha / epsilon: each step costs epsilon / w, so
+    any window costs epsilon, wherever periods begin.
 
     Joint noise (Lemmas 15 and 16) is drawn for the steps of a period in groups, and a window pays for each
     group that it meets: at w = 48, in groups of 6 to 8, two thirds of the error for the same epsilon of a
@@ -48,8 +47,8 @@ class Laplace(JointMechanism):
         n_nodes: Series that are measured; `Hierarchical` sets it for each level. Joint noise needs it.
         declared_leaves: In how many leaves one customer's readings of a period lie, as the operator declares,
             for joint noise on several nodes; None where not declared.
-        horizon: The span of days at whose price both kinds of noise are compared where `noise` is None, in
-            place of the epsilon of a window, which stays; None for the latter.
+        horizon: The span of days at whose price both kinds of noise are compared where `noise` is None; None
+            for a window, whose epsilon stays in any case.
 
     Raises:
         ParameterError: For a parameter outside its range; for joint noise that is required and cannot be had;
@@ -100,10 +99,7 @@ class Laplace(JointMechanism):
         return (self._grouped_spend(SAMPLES, first_step, n_steps, groups),)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
-        """Return all spends of other periods if joint noise has days of another plan near it, else None.
-
-        The plan's own days fit in any order and need no state.
-        """
+        """Return other periods' spends if joint noise has days of another plan near it, else None."""
         known, groups = list(spends), self.joint_groups
         if groups is None:
             return None

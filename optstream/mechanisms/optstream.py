@@ -150,9 +150,7 @@ class LevelPlan:
 
     @property
     def samples_scale(self) -> Fraction:
-        """The scale of the points' noise: any window holds k points, each charged alpha / scale (Lemmas 3, 4
-        and 7), or meets so many groups of them (Lemma 16).
-        """
+        """The scale of the points' noise: a window holds k points (Lemmas 3, 4, 7) or groups (Lemma 16)."""
         return _rounded_up(self.alpha_units * self.point_charges / self.epsilon_samples)
 
     @property
@@ -193,8 +191,7 @@ class LevelPlan:
     ) -> tuple[Spend, ...]:
         """Return the level's spends for one period: the sampler's, the points', and one for each feature.
 
-        While `points` are not chosen (None), they are the worst outcome of the rule with `taken`, the points
-        of other periods.
+        `points` of None are the worst outcome of the rule with `taken`, the points of other periods.
         """
         found: list[Spend] = []
         charges = self.sampler_charges(n_steps)
@@ -340,8 +337,7 @@ def measured_points(spends: Iterable[Spend]) -> dict[int, tuple[int, ...]]:
 def taken_points(plan: LevelPlan, state: State | None) -> tuple[int, ...]:
     """Return the points of other periods that the level's rule counts.
 
-    A state of another origin raises ParameterError: read as "no points", it would void the privacy guarantee
-    silently.
+    A state of another origin raises ParameterError: read as "no points", it would void the guarantee.
     """
     if state is None:
         return ()
@@ -395,11 +391,9 @@ class OptStream(Mechanism):
         lower_bound: Of every leaf, in the unit of the readings; None for no bound. Where it is met, parents
             keep their estimates (`estimation.make_consistent`'s "held") but for weights="paper".
         post_processing: False leaves out features and program: the perturbed points, reconstructed.
-        shortest_period: Steps of the shortest period that will ever be released, at least 1; None for the
-            features' length, or a window without features. Only L1 sampling needs it, for short periods meet
-            a window more often.
-        noise: Of the points, "laplace", or "joint" where they are equally spaced; None
-            for the one with less expected error of those that are allowed, as in `Laplace`. Sums always have
+        shortest_period: Steps of the shortest period that will ever be released, at least 1, for L1 sampling;
+            None for the features' length, or a window without features.
+        noise: Of the points, as in `Laplace`; "joint" only where they are equally spaced. Sums always have
             Laplace noise.
         period_lengths: As in `Laplace`.
         declared_leaves: As in `Laplace`.

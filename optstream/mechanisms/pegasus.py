@@ -35,9 +35,8 @@ class PeGaSus(OnlineMechanism):
     Each step has epsilon / w. The perturber has `perturber_share` of it: Laplace noise of scale alpha / its
     epsilon on every value. The grouper has the rest: a step joins its series' open group if the group's
     deviation, with noise of scale 8 alpha / its epsilon, stays below a threshold with noise of scale 4 alpha
-    / its epsilon, drawn once a group; else it is a closed group of its own. Published at a step is the
-    smoothed value of its group so far; it is never revised. Every step costs both epsilons, whatever the
-    groups, so any window costs at most epsilon.
+    / its epsilon, drawn once a group; else it is a closed group of its own. A step's value is smoothed over
+    its group so far and never revised. Every step costs both epsilons, so any window costs at most epsilon.
 
     Groups run on across periods: the noisy threshold and the raw values of an open group are raw state. If it
     is lost, the group closes. It serves once: a period that is measured again must not receive it.
@@ -109,10 +108,7 @@ class PeGaSus(OnlineMechanism):
         return self._spends(n_steps, first_step)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """Return the state after the period before, its groups closed if later steps were measured already.
-
-        Then its raw state has served, or may have.
-        """
+        """Return the state before, its groups closed if later steps were measured: raw state serves once."""
         memory = {**memory_of(before, NAME), "mechanism": NAME}
         ends = memory.get("next_step")
         if ends is not None and any(step >= ends for step, _ in measured_steps(spends, GROUPER)):
@@ -141,12 +137,10 @@ class PeGaSus(OnlineMechanism):
 def refine(
     groups: Mapping[int, Sequence[Sequence[int]]], tree: AggregationTree, n_steps: int
 ) -> NDArray[np.int64]:
-    """Return for every node and step the running index of its group's first step, (n_nodes, n_steps).
+    """Return the running index of each step's group's first step, (n_nodes, n_steps).
 
-    A node without groups of its own has the coarsest groups in which no group of a child is cut: two steps
-    share one if they share one in every child. Groups are runs of steps, so such a group begins with the
-    latest of the children's. Where every child is flat, so is their sum: its deviation is at most the sum of
-    theirs. The reverse does not hold, for a child's loss may be another's gain, so no group is passed down.
+    A node without groups of its own has the coarsest groups in which no group of a child is cut. Its
+    deviation is at most the sum of theirs.
     """
     begins = np.full((len(tree.nodes), n_steps), np.iinfo(np.int64).min)
     parents = np.array(tree.parents)
@@ -167,18 +161,15 @@ GROUPED_BELOW = "GroupedBelow"
 class PeGaSusTree(Hierarchical):
     """`Hierarchical` PeGaSus, but only levels with leaves look for groups: the others take theirs from below.
 
-    A node of a level without leaves has the common refinement of its children's groups: a step joins if it
-    joins in every child. Groups are released, so such a level needs no grouper, and its noise has all of its
-    epsilon. A level with leaves is measured by PeGaSus, all of its nodes, and a level whose share is 0 passes
-    its groups on. A refined group's deviation may be the sum of its children's limits.
+    A node of a level without leaves has the common refinement of its children's groups. Groups are released,
+    so such a level needs no grouper, and its noise has all of its epsilon. A level with leaves is measured by
+    PeGaSus, all of its nodes; a level whose share is 0 passes its groups on.
 
-    It pays where children change together and thresholds are far above the groupers' noise, and where own
-    groups smear changes (12 French regions, alpha 10 MW, epsilon 1: the nation's error falls by 42 %), not
-    where noise is large next to the changes.
+    It pays where children change together and thresholds are far above the groupers' noise (12 French
+    regions, alpha 10 MW, epsilon 1: the nation's error falls by 42 %).
 
     Args:
-        mechanism: A PeGaSus, made with the whole stream's model: the pattern of levels with leaves, and of
-            the smoothing of all.
+        mechanism: A PeGaSus, made with the whole stream's model.
         tree: As in `Hierarchical`.
         level_shares: As in `Hierarchical`.
         lower_bound: As in `Hierarchical`.
@@ -223,8 +214,8 @@ class PeGaSusTree(Hierarchical):
 class GroupedBelow(Laplace):
     """Every step measured as by `Laplace`, and smoothed over groups that were found elsewhere.
 
-    Its state is public: the noisy values of each series' last group, for the group may continue. If it is
-    lost, or is of other noise, new groups begin. Its noise is never joint, which medians gain nothing by.
+    Its state is public: the noisy values of each series' last group. If it is lost, or is of other noise, new
+    groups begin. Its noise is never joint, which medians gain nothing by.
     """
 
     smoother: str = "median"

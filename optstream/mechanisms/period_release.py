@@ -41,15 +41,14 @@ class Release:
         epsilon_alone: The cost of these spends alone to their worst window.
         state: Public, for the next period.
         simulated: Drawn with seeded noise, never publishable.
-        standard_errors: Of the values, their shape and unit, where the mechanism knows their total error and
-            not only their noise, nan where it does not; else None.
+        standard_errors: Of the values, like them; nan or None where the total error is not known.
         optimality: The certificate of the bounded program; None where none was solved.
-        bands: The lowest and the highest count of a band of 95 % around each value, of the values' shape
-            each, both in the band, nan where nothing is known; None but for counts.
+        bands: For counts, the lowest and highest of a 95 % band around each value, both included; nan where
+            nothing is known.
         covariates: Public series, with the values that the estimate used.
         noise_of: Computes `noise_standard_errors`.
         unbounded_of: Computes `unbounded`.
-        noise_errors_of: Draws errors as the noise alone makes them, (n, n_nodes, n_steps), for `replicates`.
+        noise_errors_of: Draws errors of the noise alone, (n, n_nodes, n_steps), for `replicates`.
         errors_of: Draws whole errors; None where these are not known.
         tree: Whose nodes the values are of; None over plain series.
         kept: The public facts that the values keep, and how exactly; None without facts.
@@ -75,10 +74,10 @@ class Release:
 
     @cached_property
     def noise_standard_errors(self) -> NDArray[np.float64] | None:
-        """The standard deviation of the noise in each value before the bound, of the values' shape and unit.
+        """The standard deviation of the noise in each value before the bound, like the values.
 
-        The estimate's error between measurements is not in it, so these are no error bands. nan where it is
-        not known or no noise enters, None if that is so everywhere (medians, learned parameters).
+        No error bands: the estimate's error between measurements is not in it. nan where it is not known or
+        no noise enters, None if that is so everywhere (medians, learned parameters).
         """
         return self.noise_of() if self.noise_of else None
 
@@ -111,8 +110,7 @@ class Release:
     def sum(self, nodes: Sequence[str] | None = None, steps: Sequence[int] | None = None) -> SumOfValues:
         """Return the sum of some nodes' values over some steps, with its standard errors.
 
-        Standard errors are of `estimate`, the sum before the lower bound, from `REPLICATES` replicates. The
-        first call of a release takes longest.
+        Standard errors are of `estimate`, the sum before the lower bound, from `REPLICATES` replicates.
 
         Args:
             nodes: Their names, over plain series their numbers as text; None for the root, or all series.
@@ -122,8 +120,7 @@ class Release:
             In the unit of the readings times steps.
 
         Raises:
-            ParameterError: For a name that is no node, for one that lies in another that is named, and for a
-                step outside of the period; for none of either.
+            ParameterError: For no node or step, an unknown one, or a node that lies in another.
         """
         if isinstance(nodes, Mapping):
             raise ParameterError(
@@ -171,12 +168,12 @@ class Release:
         return self.tree.nodes if self.tree else tuple(str(number) for number in range(len(self.values)))
 
     def to_frame(self) -> "pl.DataFrame":
-        """Return the values with their labels, a row for each node and step.
+        """Return the values with their labels, a row for each node and step, nodes in the order of the tree.
 
         Returns:
             Columns `step` (the running index), `node` (over plain series their number), `parent` and `level`
             on a tree, `value`, and where known `standard_error`, `lowest` and `highest` (`bands`), and
-            `noise_standard_error`. Nodes are in the order of the tree, steps rise within each.
+            `noise_standard_error`.
         """
         import polars as pl  # a seventh of a second, which nothing else here needs
 

@@ -36,7 +36,7 @@ class Sample(OnlineMechanism):
         model: The privacy guarantee.
 
     Raises:
-        ParameterError: Where the noise would outgrow the integers.
+        ParameterError: The noise would outgrow the integers.
     """
 
     model: PrivacyModel

@@ -50,8 +50,8 @@ def checked_share(share: Exact, name: str) -> Fraction:
 class PublishByDistance(OnlineMechanism):
     """A part of epsilon measures at each step the distance from the last release; the rest publishes.
 
-    Which steps are published, and their price, is decided once for the whole vector of series. State and
-    spends run on across periods. Subclasses define the rule that divides the publications' part among steps.
+    Which steps are published, and their price, is decided once for all series. State and spends run on across
+    periods. Subclasses divide the publications' part among steps.
     """
 
     model: PrivacyModel
@@ -152,15 +152,12 @@ class BudgetAbsorption(PublishByDistance):
     """Every step has an equal share, and one that is published takes those that were not used before it.
 
     A publication that takes j shares, at most a window's, is followed by j - 1 steps that are held without a
-    distance, for their shares are the ones it borrowed; after them shares add up again. Made for streams that
-    move now and then: the longer the pause, the smaller the noise. At each other step a noisy distance to the
-    last release, summed over the series, is compared with the error that publishing would bring; the last
-    release is held where it is smaller. At the start of a stream the last release is zero, and shares add up
-    from its first step.
+    distance, for it borrowed theirs. At each other step a noisy distance to the last release, summed over the
+    series, is compared with the error that publishing would bring; the last release is held where it is
+    smaller. At the start of a stream the last release is zero. Made for streams that move now and then.
 
     Costs epsilon in any window at most: w distances, and the publications' part. Our changes: a step that
-    is held anyway has no distance measured, which costs less; periods that are released late count the
-    later ones, too.
+    is held anyway has no distance measured; periods that are released late count the later ones, too.
 
     Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.2 (Algorithm 2).
 
@@ -197,14 +194,14 @@ GRAINS = 2**16
 class BudgetDistribution(PublishByDistance):
     """A step that lies far from the last release is published with half of its window's remaining budget.
 
-    The first publications after a quiet window get much, later ones exponentially less: made for streams that
-    move seldom, and then a few times in a row. Spends that leave a window come back. At each step a noisy
-    distance to the last release, summed over the series, is compared with the error that publishing would
-    bring; the last release is held where it is smaller. At the start of a stream the last release is zero.
+    Made for streams that move seldom, and then a few times in a row. Spends that leave a window come back. At
+    each step a noisy distance to the last release, summed over the series, is compared with the error that
+    publishing would bring; the last release is held where it is smaller. At the start of a stream the last
+    release is zero.
 
     Costs epsilon in any window at most: w distances, and the publications' part. Our changes: budgets are
-    counted in grains of 1 / 65,536, rounded down; where nothing can be offered no distance is measured, which
-    costs less; periods that are released late count the later ones, too.
+    counted in grains of 1 / 65,536, rounded down; where nothing can be offered no distance is measured;
+    periods that are released late count the later ones, too.
 
     Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.1 (Algorithm 1).
 

@@ -25,8 +25,7 @@ def discrete_gaussian(source: NoiseSource, sigma: float, size: tuple[int, ...]) 
 
     Discrete Laplace integers of scale t = floor(sigma) + 1, each kept with chance exp(-x), where x = (|k| -
     sigma^2 / t)^2 / (2 sigma^2), else drawn again: the product of both is the stated weight times a constant.
-    A chance is met by comparing it with a uniform real, 7 bytes at a time; floats decide where they must
-    agree with the real numbers, fractions elsewhere.
+    A chance is met by comparing it with a uniform real, 7 bytes at a time.
 
     Privacy: Lemma 20a (docs/privacy.md): the law is the stated one, exactly; answers that move by D in L2
     together lose D^2 / (2 sigma^2) in rho. Source: Canonne, Kamath and Steinke 2020, Algorithm 3 and Theorem
@@ -35,10 +34,7 @@ def discrete_gaussian(source: NoiseSource, sigma: float, size: tuple[int, ...]) 
     Args:
         source: Source of the randomness.
         sigma: Of the noise, in units, in [2^-10, 2^44].
-        size: Shape of the result.
-
-    Returns:
-        Integers of that shape. Their variance is at most sigma^2.
+        size: Shape of the result, whose variance is at most sigma^2.
 
     Raises:
         NoiseError: Sigma outside its range, or an error of the source.
@@ -99,8 +95,7 @@ def _chance(sigma: float, distances: NDArray[np.int64]) -> NDArray[np.float64]:
 def _is_below(source: NoiseSource, exponent: Fraction, digits: int) -> bool:
     """Return whether a uniform real that begins with these 7 bytes is below e^-exponent.
 
-    The exponent is never 0, so that the bytes come to differ: for 0, sigma^2 would be t (t - 1), which is no
-    square.
+    The exponent is never 0, so that the bytes come to differ: for 0, sigma^2 would be t (t - 1), no square.
     """
     n_bytes = DIGIT_BYTES
     while True:

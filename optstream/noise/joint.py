@@ -9,8 +9,7 @@ from optstream.noise.source import NoiseSource, check_scale
 LARGEST_GROUP = 2**9
 LARGEST_JOINT_SCALE = 2.0**44
 LARGEST_DRAW = 2**52
-"""At the largest scale and size a discrete Laplace draw of a group reaches it with probability below 2^-359
-(513 times e^-256); below it a radius is less than 513 * 2^52, and twice that fits the 64-bit integers."""
+"""A group's draws reach it with chance below 2^-359; twice a smaller radius (< 513 * 2^52) fits in int64."""
 
 
 def joint_noise(source: NoiseSource, scale: float, size: int, count: int) -> NDArray[np.int64]:
@@ -40,7 +39,7 @@ def joint_noise(source: NoiseSource, scale: float, size: int, count: int) -> NDA
 
     Raises:
         NoiseError: A scale or size outside its range, an error of the source, or, with a probability below
-            2^-350 that depends on nothing but the noise, a draw that is too large for the integers.
+            2^-350 that depends on the noise alone, a draw that is too large for the integers.
     """
     check_joint(scale, size)
     radii, waiting = np.zeros(count, dtype=np.int64), np.arange(count)
@@ -70,15 +69,7 @@ def check_joint(scale: float, size: int) -> None:
 
 
 def joint_variance(scale: float, size: int) -> float:
-    """Return the variance of each coordinate of joint noise, to within 1/6 of a unit squared.
-
-    Args:
-        scale: Of the noise, in units.
-        size: Measurements of a group.
-
-    Returns:
-        scale^2 (size + 1) (size + 2) / 3, in units squared: 2 scale^2 for size 1.
-    """
+    """Return the variance of each coordinate of joint noise, in units squared, to within 1/6."""
     return scale**2 * (size + 1) * (size + 2) / 3
 
 

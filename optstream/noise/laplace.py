@@ -65,9 +65,8 @@ def chances(scale: float, n_bytes: int) -> Bytes:
 def leading_bytes(exponent: Fraction, plus: int, n_bytes: int) -> bytes:
     """Return the first bytes after the point, in base 256, of 1 / (plus + e^exponent), exponent > 0.
 
-    More and more digits, each operation rounded outwards, until a bound from below and one from above agree;
-    they do in the end, for e to a rational power other than 0 is irrational. `plus` is 1 for the chance of a
-    digit, 0 for that of one more 2^n.
+    Digits are added, each operation rounded outwards, until a bound from below and one from above agree; they
+    do in the end, for e to a rational power other than 0 is irrational.
     """
     # e > 2, so that the value is below 2^-exponent
     if exponent >= 8 * n_bytes:

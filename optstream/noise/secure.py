@@ -16,11 +16,7 @@ AT_ONCE = 2**14
 
 
 class SecureNoise:
-    """Exact integers made of the kernel's random bytes, which are read at each draw.
-
-    Nothing is kept from draw to draw, so a forked process shares none with its parent. Tests replace
-    `random_bytes`.
-    """
+    """Exact integers made of the kernel's random bytes, without state that forked processes would share."""
 
     simulated = False
 
@@ -28,10 +24,9 @@ class SecureNoise:
         self._random_bytes = random_bytes
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return differences of two independent geometric integers.
+        """Return differences of two independent geometric integers, with P(k) proportional to q^|k|.
 
-        With q = exp(-1 / scale) the chance of k is the sum over m >= 0 of (1 - q)^2 q^(m + |k|) q^m, which is
-        proportional to q^|k|. A draw that leaves the 64-bit integers has a probability below 2^-183.
+        q = exp(-1 / scale). A draw that leaves the 64-bit integers has a probability below 2^-183.
         """
         check_scale(scale)
         count = math.prod(size)
@@ -97,9 +92,5 @@ class SimulatedNoise:
 
 
 def simulated_noise(seed: int | Sequence[int] | np.random.SeedSequence) -> SimulatedNoise:
-    """Return a seeded source. Releases made with it say so and are refused by the publisher.
-
-    Args:
-        seed: Of numpy's `default_rng`; the same one gives the same noise.
-    """
+    """Return a source seeded by numpy's `default_rng`; its releases say so and the publisher refuses them."""
     return SimulatedNoise(seed)

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from optstream.errors import NoiseError
 
 LARGEST_SCALE = 2.0**56
-"""At this scale a draw leaves the 64-bit integers, and is refused, with probability below 2^-183
-(P(|k| >= 2^63), about e^-128). At 2^62 it would be 0.14."""
+"""A draw leaves the 64-bit integers, and is refused, with probability below 2^-183, about e^-128."""
 
 
 class NoiseSource(Protocol):

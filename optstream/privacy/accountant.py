@@ -17,12 +17,7 @@ from optstream.privacy.spends import Spend, check_currency
 
 @dataclass(frozen=True)
 class WindowCost:
-    """The worst window.
-
-    Attributes:
-        epsilon: Its loss, in the currency of the spends: rho where they are of Gaussian noise.
-        first_step: Running index of its first step.
-    """
+    """The worst window: its loss, in the currency of the spends, and the running index of its first step."""
 
     epsilon: Fraction
     first_step: int
@@ -36,20 +31,16 @@ def worst_window(
     window_length: int,
     touching: range | None = None,
 ) -> WindowCost:
-    """Return the window that loses most, over all windows of `window_length` steps.
+    """Return the first of the windows that lose most, over all windows of `window_length` steps.
 
     Lemma 1 (docs/privacy.md): the loss of a window is at most the sum of its charges (`Spend.charged`), of
-    all levels. Time O(spends * (period + window)) and the length of the history; integers over one common
-    denominator, so nothing rounds.
+    all levels. Time O(spends * (period + window)) and the length of the history; exact.
 
     Args:
         spends: Of a history, in one currency; none cost nothing.
         window_length: Steps.
         touching: Only windows that contain at least one of these steps; a range that ends before it begins,
             as range(7, 5), only those that contain both step 4 and step 7. None for all.
-
-    Returns:
-        The first of the windows that lose most.
 
     Raises:
         ParameterError: Spends in epsilon and in rho.
@@ -79,9 +70,6 @@ def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_le
         repeated: Each spend with its shifts: it is charged once for every shift, that many steps later. A
             `CappedSpend` names steps of other periods, which do not move with it: its shifts must be 0.
         window_length: Steps.
-
-    Returns:
-        A window that loses most.
 
     Raises:
         ParameterError: Spends in epsilon and in rho.
@@ -124,19 +112,7 @@ def _worst_of_sum(
 
 
 def charged_to_windows(spends: Sequence[Spend], window_length: int, starts: range) -> list[Fraction]:
-    """Return the loss of each window: Lemma 1, window by window.
-
-    Args:
-        spends: Of a history.
-        window_length: Steps.
-        starts: Running indices of the windows' first steps.
-
-    Returns:
-        A fraction for each of `starts`.
-
-    Raises:
-        ParameterError: Spends in epsilon and in rho.
-    """
+    """Return the loss of each window that begins at one of `starts`, running indices: Lemma 1."""
     if not spends:
         return [Fraction(0)] * len(starts)
     charged = _charge(spends, window_length)
@@ -192,8 +168,9 @@ Compose = Callable[[frozenset[tuple[Draw, int]], frozenset[tuple[Fraction, int]]
 def composed(
     draws: frozenset[tuple[Draw, int]], pure: frozenset[tuple[Fraction, int]], delta: float
 ) -> float:
-    """Return the epsilon of these counted draws and pure epsilons at delta, by dp_accounting's pessimistic
-    distributions: never less than their loss, infinity where that is beyond a float.
+    """Return the epsilon of these counted draws and pure epsilons at delta, never less than their loss.
+
+    By dp_accounting's pessimistic distributions; infinity where it is beyond a float.
     """
     from dp_accounting.pld import common  # 1 s: only where it is needed
     from dp_accounting.pld import privacy_loss_distribution as library

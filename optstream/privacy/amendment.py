@@ -17,11 +17,9 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
     1 where it does not say it. Where windows grow from w to w', a period spend costs at most ⌈w'/w⌉ times as
     much, and a capped one has at most ⌈w'/w⌉ caps of points; other periods' points are then not deducted, nor
     for aligned windows, as earlier versions had. A joint spend holds for any changes of a group's steps
-    (Lemma 16a). One who may change leaves within a period pays a period spend, or a joint one of several
-    nodes, that was planned for one who may not, step by step. A Gaussian spend costs k^2 times its charge for
-    k neighbours in a row (Lemma 20).
-
-    The result has the same steps, and another kind where its own cannot hold the price.
+    (Lemma 16a). For a customer who may change leaves within a period, a period spend, or a joint one of
+    several nodes, that was planned for one who may not, is charged step by step. A Gaussian spend costs k^2
+    times its charge for k neighbours in a row (Lemma 20).
     """
     leaves = 1 if isinstance(spend, PeriodSpend) else spend.leaves_changed
     times_alpha, times_leaves = other.alpha / planned.alpha, Fraction(other.leaves_per_step, leaves)

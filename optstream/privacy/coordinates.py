@@ -54,8 +54,7 @@ class CoordinatesChange:
     def worst(self) -> int:
         """Return the most that a window charges over periods of any allowed lengths, in any order.
 
-        A window meets the end of one period, then whole ones, then the beginning of another: the maximum over
-        all such cuts, by dynamic programming.
+        A window meets the end of one period, then whole ones, then the beginning of another.
         """
         return _worst(self)
 

@@ -89,10 +89,7 @@ def make_plain(parameters: Any) -> None:
 
 
 def round_up_to_float(value: Fraction) -> float:
-    """Return the smallest finite float that is at least a number.
-
-    A noise scale may only grow by rounding: then the loss alpha/scale can only shrink.
-    """
+    """Return the smallest float that is at least a noise scale: the loss alpha/scale can only shrink."""
     try:
         nearest = float(value)
     except OverflowError as error:

@@ -59,7 +59,7 @@ def loss_over(
     window: tuple[int, Fraction] | None,
     compose: Compose = composed,
 ) -> HorizonLoss:
-    """Return the loss of all readings of one customer at the steps of these spends (Lemma 14).
+    """Return the least bound that holds on the loss of one customer's readings at these steps (Lemma 14).
 
     Args:
         spends: All that was drawn there, of any stream and level.
@@ -68,9 +68,6 @@ def loss_over(
         window: Steps of a window, and its largest loss in the spends' currency, wherever it lies; None where
             nothing bounds it.
         compose: `composed`, or a version of it that caches results.
-
-    Returns:
-        The least of the bounds that hold.
 
     Raises:
         ParameterError: A delta outside [1e-10, 1/10], or spends in two currencies.
@@ -160,8 +157,8 @@ def _least(parts: _Parts, delta: Fraction, whole: Counter[Fraction] | None, comp
 def windows_of_parts(spends: Iterable[Spend], window_length: int) -> list[int]:
     """Return, in order of time, how many windows each part of a span takes; no measurement crosses parts.
 
-    Measurements of one period may share noise, so a part is one period or, where a window holds them,
-    several in a row. Noise shared by two parts would lose more than their composition says (Lemma 14).
+    A part is one period or, where a window holds them, several in a row, for measurements of one period may
+    share noise: shared by two parts it would lose more than their composition says (Lemma 14).
     """
     return _windows_of(map(_steps_of, spends), window_length)
 

@@ -31,12 +31,11 @@ class PrivacyModel:
             epsilon.
         resolution: The unit in which readings are counted as integers.
         unit: "customer" (at a step, one leaf changes by at most alpha) or "roaming" (at most
-            `leaves_per_step` readings change, each by at most alpha, in any leaves of the tree: several of
-            them may lie in one leaf, as where regions were merged).
-        leaves_per_step: Every level, whatever the tree, moves by at most so many alpha in all; 1 for unit
-            "customer".
-        windows: "sliding": every window is covered, and every mechanism covers it. "aligned", windows inside
-            one period alone, occurs in stored documents of earlier versions.
+            `leaves_per_step` readings change, each by at most alpha, in any leaves of the tree, several
+            perhaps in one).
+        leaves_per_step: Every level moves by at most so many alpha in all; 1 for unit "customer".
+        windows: "sliding", every window; "aligned", windows inside one period alone, occurs in stored
+            documents of earlier versions.
         delta: Exact; 0 for pure differential privacy, whose noise is Laplace's or joint. Else in
             [1e-15, 1/1000], for Gaussian noise.
         rho: Exact, with a delta alone: the largest charge of any window; None for the largest rho that gives
@@ -117,14 +116,9 @@ class PrivacyModel:
         return self.epsilon if self.rho is None else self.rho
 
     def to_epsilon(self, amount: Fraction) -> Fraction:
-        """Return a charge as an epsilon, at this guarantee's delta.
+        """Return a charge, at least 0, in `currency`, as an epsilon at this guarantee's delta.
 
-        Args:
-            amount: At least 0, in `currency`.
-
-        Returns:
-            The same where the currency is epsilon; else the epsilon of so much rho at delta, rounded up, and
-            never more than `epsilon` for an amount within the budget.
+        The epsilon of rho is rounded up, and never more than `epsilon` for an amount within the budget.
         """
         if self.rho is None:
             return amount
@@ -140,11 +134,7 @@ class PrivacyModel:
 
     @property
     def pure_epsilon(self) -> Fraction:
-        """Epsilon as a budget for Laplace or joint noise.
-
-        Raises:
-            ParameterError: There is a delta: such noise has no charge in rho.
-        """
+        """Epsilon as a budget for Laplace or joint noise; ParameterError with a delta."""
         if self.delta:
             raise ParameterError(
                 "this mechanism draws Laplace noise, which has no price in a privacy guarantee with a delta: "
@@ -154,19 +144,13 @@ class PrivacyModel:
 
     @property
     def alpha_units(self) -> int:
-        """The most by which one changed reading can move a leaf, in units of `resolution`: ceil(alpha /
-        resolution), for readings are rounded half up to the grid (Lemma 2).
-        """
+        """The most units by which a changed reading moves a leaf: readings are rounded half up (Lemma 2)."""
         return -((-self.alpha) // self.resolution)
 
     def with_budget(self, budget: Fraction) -> "PrivacyModel":
-        """Return the privacy guarantee of a part of the whole: a level of a tree, or a stream.
+        """Return the privacy guarantee of a level of a tree, or of a stream, with its own part of the budget.
 
-        Args:
-            budget: The part's own, in `currency`.
-
-        Returns:
-            The same guarantee otherwise; epsilon and delta are those of the whole where the currency is rho.
+        Epsilon and delta are those of the whole where the currency is rho.
 
         Raises:
             ParameterError: It is not greater than 0, or more in rho than epsilon and delta allow.

@@ -26,7 +26,7 @@ def may_be_joint(model: PrivacyModel, n_nodes: int, leaves_per_period: int | Non
     """Return whether the operator vouches that a customer's changes of a period move one node (Lemma 16).
 
     One who changes leaf inside a group pays for it in each leaf, which no charge of a `JointSpend` holds.
-    `leaves_per_period` is None where nobody vouches for it.
+    `leaves_per_period` is None where the operator does not declare it.
     """
     return n_nodes == 1 or (model.unit == "customer" and leaves_per_period == 1)
 
@@ -34,7 +34,7 @@ def may_be_joint(model: PrivacyModel, n_nodes: int, leaves_per_period: int | Non
 def cut(parts: Sequence[range], least: int) -> tuple[Group, ...]:
     """Return a period's parts, in order, in as many nearly equal groups as hold at least `least` each.
 
-    Never fewer in any: a remainder of its own would let a window meet one group more (Lemma 16).
+    Never fewer in any: a smaller last group would let a window meet one group more (Lemma 16).
     """
     if least < 1 or 0 < len(parts) < least:
         raise ParameterError(f"a period of {len(parts)} measurements cannot be cut into groups of {least}")
@@ -59,9 +59,8 @@ def worst_sum(layouts: Collection[Layout], window_length: int) -> int:
 def worst_of_cycle(layouts: Sequence[Sequence[Layout]], window_length: int) -> int:
     """Return `worst_sum` where a period's layout depends on its first step modulo `len(layouts)`.
 
-    By the accountant, for every sliding window over every sequence of periods, gaps included: a window meets
-    the end of one period, then whole ones, then the beginning of another, and the largest cost of each is
-    found step by step. Each entry of `layouts` has as many layouts, of the same lengths in the same order.
+    By the accountant, for every sliding window over every sequence of periods, gaps included. Each entry of
+    `layouts` has as many layouts, of the same lengths in the same order.
     """
     n_places = len(layouts)
     own = [
@@ -110,10 +109,8 @@ def _charged_from_its_start(
 class Layer(NamedTuple):
     """Measurements at steps of their own, and their charges.
 
-    Attributes:
-        groups: Of disjoint parts of a period, rising. Each is taken whole or left out.
-        joint: For each step of the part, of a group, of which the window holds most.
-        apart: Added for each step of every part of a group.
+    groups: of disjoint parts of a period, rising, each taken whole or left out. joint: for each step of the
+    part, of a group, of which the window holds most. apart: added for each step of every part of a group.
     """
 
     groups: Sequence[Group]
@@ -131,8 +128,8 @@ def groups_with_headroom(
 ) -> tuple[Group, ...]:
     """Return those groups, in their order, with which no window loses more than `most` (Lemma 13).
 
-    A group is taken whole or left out; `unit_charge` is for each step of its part of which a window holds
-    most. `others` are all spends of other periods within a window, and the other spends of this period.
+    `unit_charge` is for each step of a group's part of which a window holds most. `others` are all spends of
+    other periods within a window, and the other spends of this period.
     """
     return layers_with_headroom([Layer(groups, unit_charge)], first_step, others, window_length, most)[0]
 
@@ -147,8 +144,7 @@ def layers_with_headroom(
     """Return `groups_with_headroom` for layers, which may measure the same steps, together.
 
     Groups are tried in order of time, of those that begin together the earlier layer's first, each with all
-    taken before, of any layer: a function of recorded outputs and public facts (Lemmas 13 and 16). Exact:
-    integers over a common denominator.
+    taken before, of any layer: a function of recorded outputs and public facts (Lemmas 13 and 16). Exact.
     """
     asked = sorted(
         ((number, group) for number, layer in enumerate(layers) for group in layer.groups),
@@ -192,10 +188,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class Horizon:
-    """The span, and the delta of its loss in [1e-10, 1/10], at whose price kinds of noise are compared.
-
-    It is no guarantee: a window keeps its epsilon.
-    """
+    """The span, and the delta of its loss in [1e-10, 1/10], at whose price kinds of noise are compared."""
 
     n_steps: int
     delta: Fraction
@@ -215,8 +208,7 @@ class Horizon:
     def prefers_joint(self, ratio: float, joint: Draws, laplace: Draws) -> bool:
         """Return whether joint noise errs less than Laplace noise at an equal price of the span.
 
-        The price falls and the error rises with the scale, so it does if it costs less once its scale has
-        grown by `ratio`, with which both err alike.
+        So it does if it costs less once its scale has grown by `ratio`, with which both err alike.
         """
         return self.price(joint, ratio) < self.price(laplace)
 
@@ -270,9 +262,9 @@ PUBLICATIONS = "publications"
 class PublicationRule(ABC):
     """The offers of the publication budget, n_grains a window, to each step of a period.
 
-    No offer exceeds the headroom of the fullest window around the step, counting earlier and later periods,
-    so no window pays for more than n_grains. Offers are functions of recorded outputs and public facts alone
-    (Lemma 7). One below `fewest` is none, for its noise would outgrow the integers.
+    No offer exceeds the headroom of the fullest window around the step, counting earlier and later periods.
+    Offers are functions of recorded outputs and public facts alone (Lemma 7). One below `fewest` is none, for
+    its noise would outgrow the integers.
     """
 
     def __init__(self, budget: WindowBudget, n_grains: int, fewest: int) -> None:
@@ -303,9 +295,9 @@ class Halving(PublicationRule):
 class Absorption(PublicationRule):
     """Budget absorption: a grain is one step's equal share, and a publication takes all unused shares.
 
-    A publication that takes j shares uses up those of the j - 1 steps that follow, which publish nothing; the
-    steps after it let theirs add up, to a window's at most. `absorbing_from` is the first step whose share no
-    publication has used. Source: Kellaris et al. 2014, Algorithm 2.
+    A publication of j shares uses up those of the j - 1 steps that follow, which publish nothing; then shares
+    add up again, to a window's at most. `absorbing_from` is the first step whose share no publication has
+    used. Source: Kellaris et al. 2014, Algorithm 2.
     """
 
     def __init__(
@@ -328,9 +320,8 @@ class Absorption(PublicationRule):
 def grains_of(spends: Iterable[Spend], epsilon: Fraction, n_grains: int) -> list[tuple[int, int]]:
     """Return (running step, grains), rising, that spends of other periods took of a window's n_grains.
 
-    Exact for spends under the same budget; those of another configuration are rounded up. A plan that was
-    never settled, as of a void day, counts as all of the budget at each of its steps: no publication then
-    comes near it.
+    Those of another configuration are rounded up. A plan that was never settled, as of a void day, counts as
+    all of the budget at each of its steps.
     """
     taken: Counter[int] = Counter()
     for spend in spends:

@@ -25,8 +25,7 @@ class SparseVectorScales:
         """Return the epsilon when no query moves by more than `change` units (Lemma 5, docs/privacy.md).
 
         A negative answer is paid for by moving the threshold's noise by `change` once for all, a positive one
-        by moving its own noise by twice that: change / threshold + n_positive * 2 change / query, with
-        `change` rounded up to an integer as the noise is.
+        by moving its own noise by twice that. `change` is rounded up to an integer as the noise is.
         """
         moved = math.ceil(change)
         return moved * (1 / self.threshold + 2 * self.n_positive / self.query)
@@ -57,8 +56,8 @@ def l1_score_change(n_changed: int, longest: int) -> Fraction:
     """Return the most by which an L1 score moves when n_changed steps change, in units of alpha (Lemma 6).
 
     The score of [a, b] is the sum, over the steps between a and b, of the distance to the line through both
-    ends; no segment has more than `longest` steps from end to end. A changed inner step moves it by at most
-    1, a changed end by at most (b - a - 1) / 2; with all changed 2 (b - a - 1) is attained.
+    ends; no segment has more than `longest` steps. A changed inner step moves it by at most 1, a changed end
+    by at most (b - a - 1) / 2; with all changed 2 (b - a - 1) is attained.
     """
     inner = longest - 1
     if inner < 1:

@@ -27,15 +27,12 @@ class _Booked(ABC):
 
 
 class Spend(_Booked):
-    """The cost of one measurement of a period, at every node of a level.
-
-    The most that a change of a period's steps loses is a number of units times their price. Steps count from
-    the stream's origin.
+    """The cost of one measurement of a period, at every node of a level: units times their price.
 
     Attributes:
         level: Depth in the tree, root 0.
         stage: Name of the measurement ("samples", "features/day").
-        first_step: Running index of the period's first step.
+        first_step: Running index, from the stream's origin, of the period's first step.
         n_steps: Of the period.
         scale: Of the noise, in units of the model's resolution, greater than 0.
         alpha_units: The most by which one changed reading moves a leaf.
@@ -66,14 +63,10 @@ class Spend(_Booked):
 
     @abstractmethod
     def charged(self, window_length: int) -> tuple[NDArray[Any], Fraction]:
-        """Return what each window that touches the period is charged, first window first.
+        """Return what each window that touches the period is charged, and the price of a unit.
 
-        Args:
-            window_length: Steps.
-
-        Returns:
-            Units, (n_steps + window_length - 1,), integers of any size, entry i of the window whose last step
-            is step i; and the price of a unit.
+        Units, (n_steps + window_length - 1,), are integers of any size, entry i of the window whose last step
+        is step i.
         """
 
 
@@ -81,14 +74,10 @@ class Spend(_Booked):
 class StepSpend(Spend):
     """Linear queries with Laplace noise at every node, priced step by step (Lemma 3, docs/privacy.md).
 
-    A change of step `first_step + i`, where the queries' weights add up to `weights[i]`, loses at most
+    A change of step `first_step + i`, where the queries' weights, at least 0, add up to `weights[i]`, loses
+    at most
 
         leaves_changed * alpha_units * weights[i] / scale
-
-    The ledger keeps weights and scale, so that an old spend can be repriced when alpha changes.
-
-    Attributes:
-        weights: Of each step of the period, at least 0.
     """
 
     weights: tuple[int | Fraction, ...]
@@ -122,12 +111,8 @@ class StepSpend(Spend):
 class PeriodSpend(Spend):
     """A data-dependent measurement, priced by how many of the period's steps lie in the window.
 
-    Attributes:
-        charges: Its loss when at most n of its steps change, for each n in 0 .. n_steps: charges[0] = 0,
-            non-decreasing.
-
-    Raises:
-        ParameterError: Charges that do not begin at 0 or that fall.
+    `charges` is its loss when at most n of its steps change, for each n in 0 .. n_steps: charges[0] = 0,
+    non-decreasing, else ParameterError.
     """
 
     charges: tuple[Fraction, ...]
@@ -165,9 +150,6 @@ class CappedSpend(Spend):
         cap: The most weight of a window.
         taken: Running indices of measured steps of other periods, rising.
         taken_weights: Of the steps in `taken`; 1 each if empty.
-
-    Raises:
-        ParameterError: Another number of weights than of taken steps.
     """
 
     n_steps: int
@@ -236,13 +218,8 @@ class JointSpend(_PartsSpend):
     has one node, or unit is "customer" and the readings of a period lie in one leaf (`rules.may_be_joint`). A
     spend of several nodes is never one of unit "roaming".
 
-    Attributes:
-        groups: Of parts, rising and disjoint, all inside the period.
-        n_nodes: Of the level, at least 1.
-
-    Raises:
-        ParameterError: An empty group or part, parts that overlap, fall or leave the period, no scale or no
-            node.
+    `groups` are of parts, rising and disjoint, all inside the period; `n_nodes`, of the level, is at least 1.
+    Others raise ParameterError.
     """
 
     n_steps: int
@@ -293,11 +270,8 @@ class GaussianSpend(_PartsSpend):
     (Lemma 20, docs/privacy.md), in whatever leaves the customer is at each step. It holds for any set of
     changed steps, so for windows of any length. Changed steps of one part add up before they are squared.
 
-    Attributes:
-        parts: Rising and disjoint, all inside the period, counted from its first step; a single step is one.
-
-    Raises:
-        ParameterError: An empty part, parts that overlap, fall or leave the period, or no scale.
+    `parts` are rising and disjoint, not empty, all inside the period, counted from its first step. Others
+    raise ParameterError.
     """
 
     n_steps: int
@@ -337,9 +311,7 @@ class GaussianSpend(_PartsSpend):
 
 
 def check_currency(spends: Iterable[Spend], currency: Currency | None = None) -> None:
-    """Raise ParameterError for spends in two currencies, or in another than `currency`: no sum of epsilons
-    and rhos is a privacy guarantee.
-    """
+    """Raise ParameterError for spends in two currencies, or not in `currency`: no sum is a guarantee."""
     found = {spend.currency for spend in spends} | ({currency} if currency else set())
     if len(found) > 1:
         raise ParameterError(
@@ -471,9 +443,7 @@ def _listed(value: object) -> list[Any]:
 
 
 def groups_from_document(document: object) -> tuple[Group, ...]:
-    """Return the groups that `groups_to_document` wrote, unchecked. Raises TypeError or ValueError for other
-    things.
-    """
+    """Return the groups that `groups_to_document` wrote, unchecked; else TypeError or ValueError."""
     return tuple(tuple(_parts(group)) for group in _listed(document))
 
 

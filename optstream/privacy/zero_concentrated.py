@@ -28,9 +28,9 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
         epsilon(a) = a rho + ln((a - 1) / a) - (ln delta + ln a) / (a - 1),
 
-    which is solved for rho in decimals, rounded downwards to 15 digits, at an order found with floats: one
-    that is not quite the best costs a little rho and no privacy. Source: Canonne, Kamath and Steinke 2020,
-    Proposition 7, for Renyi divergence; Bun and Steinke 2016, Definition 1.1 (rho-zCDP).
+    which is solved for rho in decimals, rounded downwards to 15 digits, at an order found with floats: a
+    worse order costs a little rho and no privacy. Source: Canonne, Kamath and Steinke 2020, Proposition 7,
+    for Renyi divergence; Bun and Steinke 2016, Definition 1.1 (rho-zCDP).
     """
     check_delta(delta, "delta")
     if not 0 < epsilon <= LARGEST_EPSILON:
@@ -60,7 +60,7 @@ def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
     """Return an epsilon, almost the least, such that any rho-zCDP release is (epsilon, delta)-private.
 
     Computed as in `largest_rho`, rounded upwards to 15 digits. Delta may be up to 1/10, for spans longer than
-    a window may have a larger one.
+    a window.
     """
     check_delta(delta, "delta", Fraction(1, 10))
     if rho < 0:

@@ -182,10 +182,10 @@ def test_publishing_a_chunk_again_finds_what_it_published_before(installation, m
     run, works = installation.through(STEPS[:-1], FIRST, SECOND)
     genuine = run.ledger.record_published
 
-    def refuse_the_second(stream, period, *rest):
-        if period == SECOND.isoformat():
+    def refuse_the_second(key, *rest):
+        if key.period == SECOND.isoformat():
             raise LedgerError("the ledger is away")
-        genuine(stream, period, *rest)
+        genuine(key, *rest)
 
     with monkeypatch.context() as patch:
         patch.setattr(run.ledger, "record_published", refuse_the_second)

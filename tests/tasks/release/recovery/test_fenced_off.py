@@ -15,7 +15,6 @@ from optstream.ledger import Key, open_ledger
 from tasks.ingest import validate
 from tasks.release import draw as draw_module
 from tasks.release import pipeline as steps
-from tasks.release import publish as again
 from tasks.release import run as release
 from tasks.release import statement
 from tasks.release.run import let_go, release_lease
@@ -211,8 +210,8 @@ def test_a_forged_manifest_is_no_statement(installation, monkeypatch, text):
     (folder / entry.manifest).write_bytes(text)
     for path in installation.settings.staging_of(DAY, 0).iterdir():
         path.unlink()
-    real = again.statement_of
-    monkeypatch.setattr(again, "statement_of", lambda *facts: real(*facts).changed(code_version="9"))
+    real = statement.statement_of
+    monkeypatch.setattr(statement, "statement_of", lambda *facts: real(*facts).changed(code_version="9"))
     (outcome,) = installation.publish_again(DAY)
     assert outcome.status is Status.FAILED
     assert "bring trusted/staging or the published file back from a copy" in outcome.message
