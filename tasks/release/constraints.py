@@ -19,6 +19,8 @@ from tasks.trusted.covariates import private_zones
 
 LARGEST_TOTALS = 2**24
 """Bytes."""
+MOST_UNITS = 2**53
+"""Of a total, in units of the resolution: what is more has no answer, which would show after the draw."""
 MOST_NAMED = 12
 """Facts that one error names."""
 
@@ -86,6 +88,7 @@ def estimate_of(
 def _totals(settings: Settings, number: int, path: str, day: date) -> tuple[dict[str, str], dict[str, float]]:
     """Return the hash of a file of totals, and those of a day; no error shows what is in the file."""
     named, place = f"{CONSTRAINTS} {number}: totals {path!r:.80}", settings.folder / path
+    most = float(MOST_UNITS * settings.privacy.resolution)
     try:
         real, zones = place.resolve(strict=True), private_zones(settings, place)
         if any(real.is_relative_to(zone.resolve()) for zone in zones.values()) or not real.is_file():
@@ -96,7 +99,7 @@ def _totals(settings: Settings, number: int, path: str, day: date) -> tuple[dict
         table = pl.read_csv(data, schema_overrides=kinds)
         table = table.with_columns(pl.col("date").str.to_date("%Y-%m-%d"))
         nodes = {node for _, tree in settings.dated_hierarchy.periods for node in tree.nodes}
-        is_known = table["node"].is_in(nodes) & table["date"].is_not_null() & table["total"].is_finite()
+        is_known = table["node"].is_in(nodes) & table["date"].is_not_null() & (table["total"].abs() < most)
         is_whole = len(data) < LARGEST_TOTALS and bool(is_known.fill_null(value=False).all())
         if not is_whole or table["node", "date"].is_duplicated().any():
             raise ValueError
@@ -104,7 +107,7 @@ def _totals(settings: Settings, number: int, path: str, day: date) -> tuple[dict
         raise ConfigurationError(
             f"{named} must be a file in no private folder, of less than {LARGEST_TOTALS // 2**20} MiB, with "
             "columns node, date and total: in each line a node of the hierarchy, a date such as 2016-02-01 "
-            "and a number, each node once a day; correct the file"
+            f"and a number of less than {most:.3g} in size, each node once a day; correct the file"
         ) from None
     of_day = table.filter(pl.col("date") == day)
     return {"totals_sha256": sha256(data).hexdigest()}, dict(

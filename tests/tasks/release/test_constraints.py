@@ -135,7 +135,8 @@ def test_what_clashes_is_named_and_nothing_is_drawn(facts, fact, totals, told):
 @pytest.mark.parametrize(
     "text",
     ["", "node,day,total\n", "node,date,total\nFR,2016-06-01\n", "node,date,total\n75,2016-06-01,5\n",
-     "node,date,total\nFR,2016-06-01,nan\n", "node,date,total\nFR,2016-06-01,secret\n",
+     "node,date,total\nFR,2016-06-01,nan\n", "node,date,total\nFR,2016-06-01,1e19\n",
+     "node,date,total\nFR,2016-06-01,secret\n",
      "node,date,total\nFR,2016-06-01,1\nFR,2016-06-01,2\n", "node,date,total\nFR,1.6.2016,1\n", None],
 )  # fmt: skip
 def test_a_file_of_totals_that_is_none_draws_nothing_and_is_not_shown(facts, text):
