@@ -38,7 +38,6 @@ class Pulls:
     claimed_parts: Floats
 
     def moved(self, step: "Pulls", length: float) -> "Pulls":
-        """Return the point that lies `length` times the step from this one."""
         return Pulls(
             self.above + length * step.above,
             self.claimed + length * step.claimed,

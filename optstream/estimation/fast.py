@@ -110,7 +110,6 @@ class StraightLine:
         return noisy, self._noise_variance
 
     def memory(self) -> dict[str, Any]:
-        """Return the state, JSON-ready, for the next predictor."""
         return {"measured": [[step, values.tolist()] for step, values in self._measured]}
 
 
@@ -146,7 +145,6 @@ class AdaptiveInterval:
 
     @property
     def n_errors(self) -> int:
-        """How many past errors count."""
         return max(self.integration_time, 2)
 
     def feedback(self, errors: Sequence[tuple[int, float]]) -> float:
@@ -174,7 +172,6 @@ class FixedInterval:
     n_errors: int = 0
 
     def after(self, interval: float, errors: Sequence[tuple[int, float]]) -> float:
-        """Return `steps`, always."""
         return float(self.steps)
 
 
@@ -218,7 +215,6 @@ class SamplingController:
         return posterior
 
     def memory(self) -> dict[str, Any]:
-        """Return the state, JSON-ready, with which the next controller continues this one."""
         return {
             "interval": self._interval,
             "next_step": self._next_step,

@@ -313,7 +313,6 @@ def transposed(matrices: Floats) -> Floats:
 
 
 def form(left: Floats, right: Floats) -> Floats:
-    """Return the diagonal of left right'."""
     return np.asarray((left * right).sum(axis=-1))
 
 

@@ -500,13 +500,11 @@ def _is_frame(value: object) -> bool:
 
 
 def _same(labels: Iterable[object], leaves: Sequence[str]) -> bool:
-    """Return whether the labels are the leaves, each once, in any order."""
     known = list(labels)
     return len(known) == len(leaves) and set(known) == set(leaves)
 
 
 def _is_number(dtype: Any) -> bool:
-    """Return whether a column's type, polars' or pandas', is of integers or floats."""
     if hasattr(dtype, "is_numeric"):
         return bool(dtype.is_integer() or dtype.is_float())
     return dtype.kind in "iuf"

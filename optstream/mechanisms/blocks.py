@@ -60,7 +60,6 @@ class BlockGroups:
 
     @property
     def ordinary(self) -> int:
-        """The steps of an ordinary period: the middle one of the lengths."""
         return sorted(self.period_lengths)[len(self.period_lengths) // 2]
 
     @cached_property

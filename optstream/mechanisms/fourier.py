@@ -100,11 +100,9 @@ class Fourier(SeriesMechanism):
         return (self.change.spend(COORDINATES, n_steps, first_step, self.scale),)
 
     def period_scales(self, n_steps: int) -> dict[str, Fraction]:
-        """Return the one scale of all coordinates."""
         return {"coordinates": self.scale}
 
     def fitted(self, measured: Measured) -> Estimate:
-        """Return the noisy frequencies, transformed back."""
         return invert_coordinates(measured)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:

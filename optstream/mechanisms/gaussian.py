@@ -66,11 +66,9 @@ class Gaussian(OnlineMechanism):
         return (self._spend(n_steps, first_step),)
 
     def fitted(self, measured: Measured) -> Estimate:
-        """Return the noisy values as they are."""
         return hold(measured)
 
     def misses_only_noise(self, measured: Measured) -> bool:
-        """Return True: every step is measured."""
         return True
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:

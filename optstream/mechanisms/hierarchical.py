@@ -79,27 +79,22 @@ class Hierarchical(OnlineMechanism):
 
     @property
     def levels(self) -> tuple[tuple[int, SeriesMechanism], ...]:
-        """The measured levels and their mechanisms, root first."""
         return _levels(self)
 
     @property
     def by_level(self) -> dict[int, SeriesMechanism]:
-        """The measured levels' mechanisms, each with its own epsilon."""
         return dict(self.levels)
 
     @property
     def adaptive(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
-        """Whether some level's mechanism is adaptive."""
         return any(mechanism.adaptive for _, mechanism in self.levels)
 
     @property
     def noise_is_known(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
-        """Whether every level's noise is known before the draw."""
         return all(mechanism.noise_is_known for _, mechanism in self.levels)
 
     @property
     def reads_spends(self) -> bool:
-        """Whether some level's plan depends on what other periods spent."""
         return any(mechanism.reads_spends for _, mechanism in self.levels)
 
     @property

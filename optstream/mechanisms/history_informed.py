@@ -171,7 +171,6 @@ class InformedMechanism(Mechanism):
         return {**self.new_state, **memory, **belief.to_document(), **known, READY: first_step}
 
     def _refreshed(self, memory: Mapping[str, Any], first_step: int) -> FilterState:
-        """Return what is learned, learned again when due."""
         histories = refined(_guessed(memory), self._dense_only(self._histories(memory)))
         newest = [int(one.starts[-1]) for one in histories.values() if one.n_blocks]
         known = self.pattern._known_covariates(max(newest)) if newest else {}
@@ -180,7 +179,6 @@ class InformedMechanism(Mechanism):
         return replace(learned, covariates=())
 
     def _histories(self, state: State | None) -> dict[int, BlockHistory]:
-        """Return each level's blocks in a state."""
         known = self._states(state)
         return {
             level: BlockHistory.from_document((known.get(str(level)) or {}).get("history"))
@@ -188,7 +186,6 @@ class InformedMechanism(Mechanism):
         }
 
     def _parts(self, measured: Measured) -> dict[int, Measured]:
-        """Return each level's measurements."""
         return dict(zip(self._levels, measured.parts or (measured,), strict=True))
 
     def _known(self, measured: Measured) -> tuple[FilterState, dict[int, BlockHistory]]:
@@ -397,7 +394,6 @@ class HistoryInformed(InformedMechanism, JointMechanism):
 
     @property
     def public_days(self) -> PublicDays:
-        """The public days: `days`, or days of w steps."""
         return self.days or PublicDays(self.model.window_length)
 
     @property
@@ -410,12 +406,10 @@ class HistoryInformed(InformedMechanism, JointMechanism):
 
     @property
     def joint_groups(self) -> BlockGroups | None:
-        """The groups of joint noise; None for Laplace noise."""
         return _joint_groups(self)
 
     @property
     def is_joint(self) -> bool:
-        """Whether there are groups of joint noise."""
         return self.joint_groups is not None
 
     @property
@@ -469,7 +463,6 @@ class HistoryInformed(InformedMechanism, JointMechanism):
 
     @property
     def scale_units(self) -> float | None:
-        """The `scale` in units of the resolution."""
         return None if self.scale is None else self.scale / float(self.model.resolution)
 
     def _groups(self, n_steps: int, first_step: int, memory: dict[str, Any]) -> tuple[Group, ...]:
@@ -486,7 +479,6 @@ class HistoryInformed(InformedMechanism, JointMechanism):
 
     @property
     def pattern(self) -> "HistoryInformed":
-        """Itself."""
         return self
 
     @property
@@ -659,7 +651,6 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
 
     @property
     def levels(self) -> tuple[tuple[int, SeriesMechanism], ...]:
-        """The measured levels and their mechanisms, root first."""
         return _with_the_same_blocks(self)
 
     @property

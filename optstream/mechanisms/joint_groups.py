@@ -32,7 +32,6 @@ class JointGroups:
 
     @property
     def largest(self) -> int:
-        """The number of measurements of the largest group."""
         return max(len(group) for _, groups in self.by_length for group in groups)
 
     @property
@@ -196,7 +195,6 @@ class JointMechanism(OnlineMechanism):
 
     @property
     def joint_terms(self) -> JointTerms:
-        """The declarations by which noise may be joint."""
         return JointTerms(self.noise, self.period_lengths, self.n_nodes, self.declared_leaves, self.horizon)
 
     @property

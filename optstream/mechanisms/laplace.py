@@ -68,12 +68,10 @@ class Laplace(JointMechanism):
 
     @property
     def joint_groups(self) -> JointGroups | None:
-        """The groups of joint noise; None for Laplace noise."""
         return self.joint_terms.groups(self.model)
 
     @property
     def is_joint(self) -> bool:
-        """Whether there are groups of joint noise."""
         return self.joint_groups is not None
 
     @property
@@ -109,7 +107,6 @@ class Laplace(JointMechanism):
         return state_of_spends(known, NAME)
 
     def fitted(self, measured: Measured) -> Estimate:
-        """Return the noisy values as they are."""
         return hold(measured)
 
     def misses_only_noise(self, measured: Measured) -> bool:

@@ -453,17 +453,14 @@ class OptStream(Mechanism):
 
     @property
     def noise_is_known(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
-        """Whether points are chosen by a public rule."""
         return not self.adaptive
 
     @property
     def levels(self) -> tuple[LevelPlan, ...]:
-        """The measured levels' parts of the budget, root first."""
         return _levels(self)
 
     @property
     def by_level(self) -> dict[int, LevelPlan]:
-        """The `levels` by their number, each with its own epsilon."""
         return {plan.level: plan for plan in self.levels}
 
     def foreseen(self) -> "OptStream":

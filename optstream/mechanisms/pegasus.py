@@ -84,7 +84,6 @@ class PeGaSus(OnlineMechanism):
 
     @property
     def tree_class(self) -> str | None:  # type: ignore[override]  # mypy: a property over what is only read
-        """The class that puts it on a tree, by its groups."""
         return "PeGaSusTree" if self.groups == "children" else "Hierarchical"
 
     @property
@@ -194,7 +193,6 @@ class PeGaSusTree(Hierarchical):
 
     @property
     def levels(self) -> tuple[tuple[int, SeriesMechanism], ...]:
-        """The measured levels and their mechanisms, root first."""
         return _without_groupers(self)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
@@ -226,7 +224,6 @@ class GroupedBelow(Laplace):
         return {**memory_of(before, GROUPED_BELOW), "mechanism": GROUPED_BELOW}
 
     def misses_only_noise(self, measured: Measured) -> bool:
-        """Return False: it smooths."""
         return False
 
     def fitted(self, measured: Measured) -> Estimate:

@@ -64,7 +64,6 @@ class Sample(OnlineMechanism):
         }
 
     def fitted(self, measured: Measured) -> Estimate:
-        """Return the last measured value of each series, held."""
         return hold(measured)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:

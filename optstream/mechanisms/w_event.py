@@ -83,7 +83,6 @@ class PublishByDistance(OnlineMechanism):
         return memory_of(before, self.name) | {"mechanism": self.name, "spent": spent}
 
     def fitted(self, measured: Measured) -> Estimate:
-        """Return the last published value of each series, held."""
         return hold(measured)
 
     @property

@@ -112,31 +112,24 @@ class Bounds:
         self._context = Context(n_digits, rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
     def decimal(self, value: Fraction) -> Decimal:
-        """Return a bound of a fraction."""
         return self._context.divide(Decimal(value.numerator), Decimal(value.denominator))
 
     def ln(self, value: Fraction) -> Decimal:
-        """Return a bound of the logarithm."""
         return self._outward(self._context.ln(self.decimal(value)))
 
     def exp(self, value: Fraction) -> Decimal:
-        """Return a bound of e to this power."""
         return self._outward(self._context.exp(self.decimal(value)))
 
     def add(self, one: Decimal, other: Decimal) -> Decimal:
-        """Return a bound of the sum."""
         return self._context.add(one, other)
 
     def divide(self, one: Decimal, other: Decimal) -> Decimal:
-        """Return a bound of the quotient of these two."""
         return self._context.divide(one, other)
 
     def multiply(self, one: Fraction, other: Fraction) -> Decimal:
-        """Return a bound of the product."""
         return self.decimal(one * other)
 
     def rounded(self, value: Decimal, n_digits: int) -> Decimal:
-        """Return a bound of fewer digits."""
         return Context(n_digits, self._context.rounding, Emin=MIN_EMIN, Emax=MAX_EMAX).plus(value)
 
     def _outward(self, found: Decimal) -> Decimal:

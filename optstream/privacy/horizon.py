@@ -122,7 +122,6 @@ def _most_of_each(days: Sequence[Counter[Any]], n_days: int) -> Iterator[tuple[A
 
 
 def _most(amounts: Sequence[Any], n_days: int) -> Any:
-    """Return the largest sum of `n_days` amounts in a row."""
     sums = list(accumulate(amounts, initial=0 * amounts[0]))
     return max(stop - start for start, stop in zip(sums, sums[n_days:], strict=False))
 

@@ -81,7 +81,6 @@ class StepSpend(Spend):
 
     @property
     def n_steps(self) -> int:  # type: ignore[override]  # mypy: a property over what is only read
-        """The steps of the period."""
         return len(self.weights)
 
     @property
@@ -92,7 +91,6 @@ class StepSpend(Spend):
 
     @property
     def whole_charge(self) -> Fraction:
-        """The sum over all steps."""
         return sum(self.weights) * self.unit_charge
 
     def charged(self, window_length: int) -> tuple[NDArray[Any], Fraction]:
@@ -117,12 +115,10 @@ class PeriodSpend(Spend):
 
     @property
     def n_steps(self) -> int:  # type: ignore[override]  # mypy: a property over what is only read
-        """The steps of the period."""
         return len(self.charges) - 1
 
     @property
     def whole_charge(self) -> Fraction:
-        """The last charge."""
         return self.charges[-1]
 
     def charged(self, window_length: int) -> tuple[NDArray[Any], Fraction]:
@@ -156,7 +152,6 @@ class CappedSpend(Spend):
 
     @property
     def whole_charge(self) -> Fraction:
-        """A weight of 1 at every step."""
         return self.n_steps * self.unit_charge
 
     def charged(self, window_length: int) -> tuple[NDArray[Any], Fraction]:
@@ -227,7 +222,6 @@ class JointSpend(_PartsSpend):
 
     @property
     def parts(self) -> Group:  # type: ignore[override]  # mypy: a property over what is only read
-        """All parts, in order of time."""
         return tuple(chain.from_iterable(self.groups))
 
     @property
@@ -237,7 +231,6 @@ class JointSpend(_PartsSpend):
 
     @property
     def whole_charge(self) -> Fraction:
-        """All groups' largest parts."""
         return sum(self.largest_parts) * self.unit_charge
 
     def charged(self, window_length: int) -> tuple[NDArray[Any], Fraction]:
@@ -281,7 +274,6 @@ class GaussianSpend(_PartsSpend):
 
     @property
     def whole_charge(self) -> Fraction:
-        """All parts' squares."""
         return sum(len(part) ** 2 for part in self.parts) * self.unit_charge
 
     def charged(self, window_length: int) -> tuple[NDArray[Any], Fraction]:
