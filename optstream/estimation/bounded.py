@@ -51,14 +51,11 @@ class Pulls:
 class Answers:
     """The leaves' values at a point of the dual.
 
-    Attributes:
-        sums: (n_groups, n_steps), the values added up over each group of leaves with the same nodes above.
-        shift: The same shape: the change of the sums by the Newton step of the leaves' features.
-        covariance: Derivative of the sums by the multipliers from above: (n_groups, 1, n_steps, n_steps), or
-            (n_groups, n_steps, 1, 1) without features, for then steps do not depend on each other.
-        dual, gap: The leaves' part of the dual objective, and of the gap between primal and dual.
-        largest: The largest term of that part, a squared number of standard deviations.
-        kept: For each chunk of leaves the inputs of the Newton step of its features.
+    sums: (n_groups, n_steps), over each group of leaves with the same nodes above. shift: their change by the
+    Newton step of the leaves' features. covariance: derivative of the sums by the multipliers from above,
+    (n_groups, 1, n_steps, n_steps), or (n_groups, n_steps, 1, 1) without features, for then steps do not
+    depend on each other. dual, gap: the leaves' part of each; largest: the largest term of that gap, a
+    squared number of standard deviations. kept: for each chunk the inputs of the Newton step of its features.
     """
 
     sums: Floats

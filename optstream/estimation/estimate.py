@@ -84,17 +84,12 @@ class SumOfValues:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A series with its variances.
+    """A series, (n_series, n_steps) in the unit of the readings, with its variances, squared.
 
-    Attributes:
-        values: (n_series, n_steps) in the unit of the readings.
-        variances: The same shape, squared: the known noise in each value. How far a held or smoothed value
-            misses the truth is not in it, unless a mechanism says so.
-        noise_variances: The same shape: the exact effect of the noise of all measurements, given which were
-            made; 0 where none enters, nan where it is not known; None if it never is.
-        optimality: The certificate of the bounded program; None where none was solved.
-        bands: As `Release.bands`.
-        unbounded: The values before their lower bound; None where that changed nothing.
+    variances: the known noise in each value; how far a held or smoothed value misses the truth is not in it,
+    unless a mechanism says so. noise_variances: the exact effect of the noise of all measurements, given
+    which were made; 0 where none enters, nan where it is not known; None if it never is. optimality, bands:
+    as in `Release`. unbounded: the values before their lower bound; None where that changed nothing.
     """
 
     values: NDArray[np.float64]

@@ -65,7 +65,7 @@ def make_consistent(
     lower_bound: float | None = 0.0,
     bound_rule: BoundRule = "held",
 ) -> Floats:
-    """Fit series to the measurements by weighted least squares, such that they add up and respect a bound.
+    """Return values (…, n_nodes, n_steps) by weighted least squares, which add up and respect a bound.
 
     Every node is the sum of its children at every step, every feature's part the sum of its finer parts, and
     every leaf at least `lower_bound`. The closed form is the answer wherever it respects the bound; for other
@@ -81,9 +81,6 @@ def make_consistent(
         bound_rule: "held": a parent keeps its estimate, and the bound is paid for among its children; for raw
             measurements. "joint": the plain program, unbiased only for targets that are themselves estimates
             under the bound. weights="paper" has the plain program with either rule.
-
-    Returns:
-        Values in the unit of the readings, (…, n_nodes, n_steps).
 
     Raises:
         ParameterError: Another `bound_rule` or `weights`; "variance" without variances; shapes that do not

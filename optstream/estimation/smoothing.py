@@ -21,17 +21,12 @@ MEDIAN_EXCESS = 2 * np.sqrt(2 / np.pi)
 def smooth(measured: Measured, smoother: str) -> Estimate:
     """Return each step's estimate from the noisy values of its group up to that step; it is never revised.
 
+    measured: points at every step, and in choices["groups"] the running index of the first step of each
+    step's group. A group that began before the period continues before["noisy"], for each series the noisy
+    values of its open group. smoother: a key of `SMOOTHERS`; another raises ParameterError. Variances are of
+    the noise alone (`NOISE_LEFT`); nan for that of a median of three or more, which is not linear.
+
     Source: Chen, Machanavajjhala, Hay and Miklau 2017, section 3.
-
-    Args:
-        measured: Points at every step, and in choices["groups"] the running index of the first step of each
-            step's group. A group that began before the period continues before["noisy"], for each series the
-            noisy values of its open group.
-        smoother: A key of `SMOOTHERS`; another raises ParameterError.
-
-    Returns:
-        Values and variances, (n_series, n_steps), of the noise alone (`NOISE_LEFT`); nan for the noise of a
-        median of three or more, which is not linear.
     """
     if smoother not in SMOOTHERS:
         raise ParameterError(f"smoother must be one of {', '.join(SMOOTHERS)}; got {smoother!r}")

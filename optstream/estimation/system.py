@@ -31,14 +31,10 @@ SMALL = 2.0**-80
 class Holders:
     """The nodes above each leaf.
 
-    Attributes:
-        leaves: (n_leaves,), places in `tree.nodes`, those with the same holders in a row.
-        family: (n_leaves,), the number of each leaf's parent among the inner nodes; 0 for a tree of one leaf.
-        member: (n_leaves,), the number of each leaf's node of the margin; 0 without one.
-        above: (n_above,), places of the inner nodes of the tree, then of the margin's nodes.
-        up: (n_inner,), the number of each inner node's parent, -1 for the root's.
-        levels: Numbers of inner nodes, level by level, root first.
-        n_margin: Nodes of the margin.
+    leaves: places in `tree.nodes`, those with the same holders in a row. family, member: of each leaf, the
+    number of its parent among the inner nodes and of its node of the margin; 0 without one. above: places of
+    the inner nodes of the tree, then of the `n_margin` nodes of the margin. up: the number of each inner
+    node's parent, -1 for the root's. levels: numbers of inner nodes, level by level, root first.
     """
 
     leaves: Integers

@@ -36,24 +36,14 @@ def measure_points_and_sums(
 ) -> Measured:
     """Measure single steps and the features' sums at every node of each level that has a spend.
 
+    points: for each level its sampled steps of the period, rising. spends: of each measured level and stage
+    (`SAMPLES`, `feature_stage`) one step spend, or joint spend of samples, with the scale and groups of the
+    drawn noise. A level without one is not measured: zeros with infinite variance. A shape, first step or
+    spend that does not fit raises ParameterError before the draw.
+
     Privacy: Lemma 3 (linear queries) for each step spend: one changed step moves the level by at most
     leaves_changed * alpha in all, in at most one part of each query, so it loses that over the scale. Lemma
     16 for each joint spend.
-
-    Args:
-        period: The leaves' readings.
-        tree: Its leaves are the period's.
-        points: For each level its sampled steps of the period, rising.
-        features: The queries of sums.
-        spends: Of each measured level and stage (`SAMPLES`, `feature_stage`) one step spend, or joint spend
-            of samples, with the scale and groups of the drawn noise. A level without one is not measured:
-            zeros with infinite variance.
-        noise: Source of the randomness.
-        state: The mechanism's state for the next period.
-
-    Raises:
-        ParameterError: Before the draw: the shape or first step do not fit, or a spend does not price its
-            query.
     """
     check_leaves(period, tree)
     positions = tuple(sorted({step for chosen in points.values() for step in chosen}))

@@ -104,12 +104,9 @@ class Mechanism(ABC):
         """
 
     def carried_over(self, state: State, between: TreeMap, first_step: int) -> State | None:
-        """Return the state for a period with another tree; None where nodes came or went, which starts again.
+        """Return the public state for a period, from first_step on, with another tree.
 
-        Args:
-            state: Public, of the last period with the tree before.
-            between: From the nodes of that tree to those of this mechanism's.
-            first_step: Running index of the first step of the period.
+        `between` maps the nodes of the tree before to this one's; None where nodes came or went: start again.
         """
         return state if between.is_renaming else None
 
@@ -170,12 +167,7 @@ class Mechanism(ABC):
     def prepared(self, state: State | None, first_step: int) -> State | None:
         """Return the state for a period's draw, with all that can be computed before it, as `measure` does.
 
-        Args:
-            state: As for `plan`.
-            first_step: Running index of the period's first step.
-
-        Raises:
-            ParameterError: For a state of another mechanism.
+        A state of another mechanism raises ParameterError.
         """
         return state
 

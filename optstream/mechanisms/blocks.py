@@ -31,12 +31,8 @@ Lengths = tuple[int, ...]
 class BlockGroups:
     """A period's blocks in groups of joint noise, by the period's first step.
 
-    Only whole blocks are measured: a piece costs its group as much and carries less information.
-
-    Attributes:
-        blocks: The rule of the blocks.
-        size: Blocks to a group, at least, on a period's average; 1 or more.
-        period_lengths: Steps of every period that will ever be released.
+    Only whole blocks are measured: a piece costs its group as much and carries less information. size: blocks
+    to a group, at least, on a period's average. period_lengths: of every period that will ever be released.
     """
 
     blocks: DriftingBlocks

@@ -99,17 +99,9 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class JointTerms:
-    """Whether noise may be joint, and for which periods.
+    """Whether noise may be joint, and for which periods; the fields are arguments of `Laplace`.
 
-    Attributes:
-        noise: "joint", "laplace", or None for the one that is expected to err less.
-        period_lengths: Steps of every period that will ever be released; None where not declared.
-        n_nodes: Series that are measured, of one level of a tree; None where not declared.
-        declared_leaves: In how many leaves one customer's readings of a period lie (`rules.may_be_joint`).
-        horizon: The span at whose price both are compared where `noise` is None; None for a window.
-
-    Raises:
-        ParameterError: Another kind of noise, a length or number below 1, or no length.
+    Another kind of noise, a length or number below 1, or no length raises ParameterError.
     """
 
     noise: Noise | None = None

@@ -25,19 +25,12 @@ def discrete_gaussian(source: NoiseSource, sigma: float, size: tuple[int, ...]) 
 
     Discrete Laplace integers of scale t = floor(sigma) + 1, each kept with chance exp(-x), where x = (|k| -
     sigma^2 / t)^2 / (2 sigma^2), else drawn again: the product of both is the stated weight times a constant.
-    A chance is met by comparing it with a uniform real, 7 bytes at a time.
+    A chance is met by comparing it with a uniform real, 7 bytes at a time. The variance is at most sigma^2;
+    sigma, in units, must be in [2^-10, 2^44], else NoiseError.
 
     Privacy: Lemma 20a (docs/privacy.md): the law is the stated one, exactly; answers that move by D in L2
     together lose D^2 / (2 sigma^2) in rho. Source: Canonne, Kamath and Steinke 2020, Algorithm 3 and Theorem
     14; the comparison of chances is ours.
-
-    Args:
-        source: Source of the randomness.
-        sigma: Of the noise, in units, in [2^-10, 2^44].
-        size: Shape of the result, whose variance is at most sigma^2.
-
-    Raises:
-        NoiseError: Sigma outside its range, or an error of the source.
     """
     check_scale(sigma)
     if not LEAST_SIGMA <= sigma <= LARGEST_SIGMA:

@@ -13,10 +13,10 @@ LARGEST_DRAW = 2**52
 
 
 def joint_noise(source: NoiseSource, scale: float, size: int, count: int) -> NDArray[np.int64]:
-    """Return independent groups of noise with P(x) proportional to exp(-max|x_i| / scale), x integers.
+    """Return independent groups, (count, size), with P(x) proportional to exp(-max|x_i| / scale), x integers.
 
-    With size 1 it is discrete Laplace noise. The coordinates of a group are uncorrelated and dependent: one
-    radius bounds them all. Drawn exactly, from discrete Laplace integers and uniform integers alone:
+    The coordinates of a group are uncorrelated and dependent: one radius bounds them all. Drawn exactly, from
+    discrete Laplace integers and uniform integers alone:
 
     1. size + 1 discrete Laplace integers; y >= 0 stays, y < 0 becomes -y - 1, which makes each geometric.
        Their sum R has weight C(R + size, size) q^R, with q = exp(-1 / scale).
@@ -24,22 +24,12 @@ def joint_noise(source: NoiseSource, scale: float, size: int, count: int) -> NDA
        is then (2R + 1)^size q^R, where (2R + 1)^size is the number of points with |x_i| <= R.
     3. A uniform one of these points.
 
+    A scale outside [size / 4, 2^44] or a size above 512 raises NoiseError; so does, with a probability below
+    2^-350 that depends on the noise alone, a draw that is too large for the integers.
+
     Privacy: Lemma 15 (docs/privacy.md): if each answer of a group moves by at most D, it loses at most
     D / scale. Source: the K-norm mechanism (Hardt and Talwar 2010) of the cube, on the integer grid; the
     sampler is ours.
-
-    Args:
-        source: Source of the randomness.
-        scale: Of the noise, in units, at most 2^44; at least size / 4, or most radii would be rejected.
-        size: Measurements of a group, at most 512.
-        count: Groups.
-
-    Returns:
-        Integers of shape (count, size).
-
-    Raises:
-        NoiseError: A scale or size outside its range, an error of the source, or, with a probability below
-            2^-350 that depends on the noise alone, a draw that is too large for the integers.
     """
     check_joint(scale, size)
     radii, waiting = np.zeros(count, dtype=np.int64), np.arange(count)

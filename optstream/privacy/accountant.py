@@ -34,16 +34,9 @@ def worst_window(
     """Return the first of the windows that lose most, over all windows of `window_length` steps.
 
     Lemma 1 (docs/privacy.md): the loss of a window is at most the sum of its charges (`Spend.charged`), of
-    all levels. Time O(spends * (period + window)) and the length of the history; exact.
-
-    Args:
-        spends: Of a history, in one currency; none cost nothing.
-        window_length: Steps.
-        touching: Only windows that contain at least one of these steps; a range that ends before it begins,
-            as range(7, 5), only those that contain both step 4 and step 7. None for all.
-
-    Raises:
-        ParameterError: Spends in epsilon and in rho.
+    all levels, which must have one currency, else ParameterError. Time O(spends * (period + window)) and the
+    length of the history; exact. `touching`: only windows that contain at least one of these steps; a range
+    that ends before it begins, as range(7, 5), only those that contain both step 4 and step 7.
     """
     known = list(spends)
     if not known:
@@ -63,16 +56,9 @@ def worst_window(
 def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_length: int) -> WindowCost:
     """Return the worst sliding window of a history that repeats itself, as `worst_window` does.
 
-    Time O(distinct spends * (period + window) + distinct shifts * window); memory the longest stretch of
-    steps that windows connect.
-
-    Args:
-        repeated: Each spend with its shifts: it is charged once for every shift, that many steps later. A
-            `CappedSpend` names steps of other periods, which do not move with it: its shifts must be 0.
-        window_length: Steps.
-
-    Raises:
-        ParameterError: Spends in epsilon and in rho.
+    repeated: each spend with its shifts, charged once for every shift, that many steps later. A `CappedSpend`
+    names steps of other periods, which do not move with it: its shifts must be 0. Time O(distinct spends *
+    (period + window) + distinct shifts * window).
     """
     alike: dict[tuple[int, ...], list[Spend]] = {}
     listed = list(repeated)

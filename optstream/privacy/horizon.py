@@ -25,14 +25,11 @@ LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**10), Fraction(1, 10)
 
 @dataclass(frozen=True)
 class HorizonLoss:
-    """The loss (epsilon, delta) for all readings of one customer in a span.
+    """The loss (epsilon, delta) for all readings of one customer in a span; epsilon is rounded up.
 
-    Attributes:
-        epsilon: At this delta, rounded up; at most `plain` where that is an epsilon.
-        delta: Of the loss.
-        plain: The sum of all charges, or of all parts if that is less: epsilon at delta 0, or rho.
-        composed: How, "draws" or "windows" (Lemma 14), or "plain" where neither holds or gains anything;
-            "rho" where charges are in rho, whose sum is given at delta (Lemma 19).
+    plain: the sum of all charges, or of all parts if that is less: epsilon at delta 0, or rho. composed: how,
+    "draws" or "windows" (Lemma 14), "plain" where neither holds or gains anything, or "rho", whose sum is
+    given at delta (Lemma 19).
     """
 
     epsilon: float
@@ -61,16 +58,10 @@ def loss_over(
 ) -> HorizonLoss:
     """Return the least bound that holds on the loss of one customer's readings at these steps (Lemma 14).
 
-    Args:
-        spends: All that was drawn there, of any stream and level.
-        delta: Of the loss.
-        adaptive: Whether earlier outputs chose the measurements or their noise; then only `window` holds.
-        window: Steps of a window, and its largest loss in the spends' currency, wherever it lies; None where
-            nothing bounds it.
-        compose: `composed`, or a version of it that caches results.
-
-    Raises:
-        ParameterError: A delta outside [1e-10, 1/10], or spends in two currencies.
+    spends: all that was drawn there, of any stream and level, in one currency. delta: in [1e-10, 1/10]; other
+    ones raise ParameterError. adaptive: whether earlier outputs chose the measurements or their noise; then
+    only `window` holds: steps of a window, and its largest loss, wherever it lies; None where nothing bounds
+    it. compose: `composed`, or a version of it that caches results.
     """
     known = list(spends)
     check_currency(known)

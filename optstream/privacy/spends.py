@@ -27,17 +27,11 @@ class _Booked(ABC):
 
 
 class Spend(_Booked):
-    """The cost of one measurement of a period, at every node of a level: units times their price.
+    """The cost of one measurement of a period, at every node of a level (root 0): units times their price.
 
-    Attributes:
-        level: Depth in the tree, root 0.
-        stage: Name of the measurement ("samples", "features/day").
-        first_step: Running index, from the stream's origin, of the period's first step.
-        n_steps: Of the period.
-        scale: Of the noise, in units of the model's resolution, greater than 0.
-        alpha_units: The most by which one changed reading moves a leaf.
-        leaves_changed: The most leaves that one customer changes at a step.
-        currency: Of the price.
+    stage: name of the measurement ("samples", "features/day"). first_step: running index, from the stream's
+    origin. scale: of the noise, above 0, in units of the model's resolution. alpha_units: the most by which a
+    changed reading moves a leaf. leaves_changed: the most leaves that one customer changes at a step.
     """
 
     n_steps: int
@@ -143,13 +137,9 @@ class CappedSpend(Spend):
     """A plan whose steps are not chosen yet: the worst outcome of a rule that limits each window.
 
     Any step may be measured with a weight of at most 1, but no window will hold more than `cap` in weight,
-    `taken` ones of other periods included. A window with n of the period's steps is charged for a weight of
-    min(n, cap - taken in it). Settled to a `StepSpend`.
-
-    Attributes:
-        cap: The most weight of a window.
-        taken: Running indices of measured steps of other periods, rising.
-        taken_weights: Of the steps in `taken`; 1 each if empty.
+    the `taken` steps of other periods included (running indices, rising, of `taken_weights`, 1 each if
+    empty). A window with n of the period's steps is charged for a weight of min(n, cap - taken in it).
+    Settled to a `StepSpend`.
     """
 
     n_steps: int
