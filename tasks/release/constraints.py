@@ -95,6 +95,7 @@ def _totals(settings: Settings, number: int, path: str, day: date) -> tuple[dict
             raise ValueError
         with real.open("rb") as file:
             data = file.read(LARGEST_TOTALS)
+        data.decode()  # packed data, which polars would unpack to any size, is no text
         kinds = {"node": pl.String, "date": pl.String, "total": pl.Float64}
         table = pl.read_csv(data, schema_overrides=kinds)
         table = table.with_columns(pl.col("date").str.to_date("%Y-%m-%d"))

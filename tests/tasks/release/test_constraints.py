@@ -1,5 +1,6 @@
 """Days that keep public facts: of each step, of changes, of the day; and what clashes is not drawn."""
 
+import gzip
 from datetime import date
 from hashlib import sha256
 
@@ -137,7 +138,8 @@ def test_what_clashes_is_named_and_nothing_is_drawn(facts, fact, totals, told):
     ["", "node,day,total\n", "node,date,total\nFR,2016-06-01\n", "node,date,total\n75,2016-06-01,5\n",
      "node,date,total\nFR,2016-06-01,nan\n", "node,date,total\nFR,2016-06-01,1e19\n",
      "node,date,total\nFR,2016-06-01,secret\n",
-     "node,date,total\nFR,2016-06-01,1\nFR,2016-06-01,2\n", "node,date,total\nFR,1.6.2016,1\n", None],
+     "node,date,total\nFR,2016-06-01,1\nFR,2016-06-01,2\n", "node,date,total\nFR,1.6.2016,1\n",
+     gzip.compress(b"node,date,total\nFR,2016-06-01,1000\n", mtime=0), None],
 )  # fmt: skip
 def test_a_file_of_totals_that_is_none_draws_nothing_and_is_not_shown(facts, text):
     path = facts.folder / "totals.csv"
@@ -145,7 +147,7 @@ def test_a_file_of_totals_that_is_none_draws_nothing_and_is_not_shown(facts, tex
     if text is None:
         path.symlink_to(next((facts.folder / "dumps").rglob("*.parquet")))
     else:
-        path.write_text(text)
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
     outcome = facts.release(DAY)[DAY].outcome
     assert outcome.status is Status.FAILED
     assert "[[constraints]] 4: totals 'totals.csv' must" in outcome.message
