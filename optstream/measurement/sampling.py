@@ -188,8 +188,8 @@ def _scores(exact: NDArray[np.int64], first: int, ends: Sequence[int]) -> Iterat
     """Yield (b - a) times the L1 score of [a, b], summed over nodes, for a = first and each b of ends.
 
     Exact: at a step values add up to 2^50 units at most, their distances from the lines to (b - a) * 2^51.
-    Memory is a function of the period's shape alone. Privacy: Lemma 6 bounds how far a score moves; the
-    scores themselves never leave this file.
+    Memory is a function of the period's shape alone: a reading must not decide whether a draw comes to its
+    end. Privacy: Lemma 6 bounds how far a score moves; the scores themselves never leave this file.
     """
     kind = np.int64 if exact.shape[1] <= LONGEST_IN_INT64 else object
     for end in ends:

@@ -167,7 +167,7 @@ class Mechanism(ABC):
     def prepared(self, state: State | None, first_step: int) -> State | None:
         """Return the state for a period's draw, with all that can be computed before it, as `measure` does.
 
-        A state of another mechanism raises ParameterError.
+        A failure in it has drawn nothing. A state of another mechanism raises ParameterError.
         """
         return state
 

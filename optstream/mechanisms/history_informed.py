@@ -705,7 +705,8 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         """Return the levels' states with the blocks to measure: one choice for the tree (Lemma 13).
 
         A level that read its own past alone would miss the spends of other levels and of other plans' shares:
-        two that each have headroom may have none together.
+        two that each have headroom may have none together. Levels with common
+        blocks would also miss those of a level of small counts in the same night.
         """
         states, sets = level_states(state), self._sets_of_levels
         spent = [one for known in states.values() for one in (known or {}).get("spends", ())]

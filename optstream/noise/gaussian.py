@@ -25,7 +25,8 @@ def discrete_gaussian(source: NoiseSource, sigma: float, size: tuple[int, ...]) 
 
     Discrete Laplace integers of scale t = floor(sigma) + 1, each kept with chance exp(-x), where x = (|k| -
     sigma^2 / t)^2 / (2 sigma^2), else drawn again: the product of both is the stated weight times a constant.
-    A chance is met by comparing it with a uniform real, 7 bytes at a time. The variance is at most sigma^2;
+    A chance is met by comparing it with a uniform real, 7 bytes at a time; floats decide where they must
+    agree with the real numbers, fractions elsewhere. The variance is at most sigma^2;
     sigma, in units, must be in [2^-10, 2^44], else NoiseError.
 
     Privacy: Lemma 20a (docs/privacy.md): the law is the stated one, exactly; answers that move by D in L2

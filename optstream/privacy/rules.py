@@ -262,8 +262,9 @@ PUBLICATIONS = "publications"
 class PublicationRule(ABC):
     """The offers of the publication budget, n_grains a window, to each step of a period.
 
-    No offer exceeds the headroom of the fullest window around the step, counting earlier and later periods.
-    Offers are functions of recorded outputs and public facts alone (Lemma 7). One below `fewest` is none, for
+    No offer exceeds the headroom of the fullest window around the step, counting earlier and later periods,
+    so no window pays for more than n_grains. Offers are functions of recorded outputs and public facts alone
+    (Lemma 7). One below `fewest` is none, for
     its noise would outgrow the integers.
     """
 
