@@ -200,11 +200,11 @@ def clash(
     multipliers clash (Farkas). Of these, if they are at most `MOST_TRIED`, each is left out without which the
     others still do.
     """
-    import cvxpy
-
     asked = [fact for fact in facts if fact.kind in ("at_most", "totals")]
     if not asked:
         return (), False
+    import cvxpy
+
     sums = _sums_of(asked, tree)
     keys = np.sin(np.arange(1.0, len(asked) + 1)) @ sums  # which no sum of others equals
     _, first, counts = np.unique(keys, return_index=True, return_counts=True)

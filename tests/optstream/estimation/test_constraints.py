@@ -1,5 +1,7 @@
 """Estimates that keep public facts: another solver's answer, what is left as it was, and what clashes."""
 
+import subprocess
+import sys
 import warnings
 from fractions import Fraction
 from itertools import combinations
@@ -219,3 +221,13 @@ def test_what_does_not_converge_says_so_and_still_adds_up(monkeypatch):
     kept = keep([fact], tree, (problem, "held"), free, bounded, bound, 1e-6)
     assert (kept.converged, kept.gap) == (False, constraints.NO_ANSWER)
     assert kept.values[tree.leaf_indices].min() >= bound
+
+
+def test_days_without_facts_do_not_load_the_solver():
+    code = (
+        "import sys; from optstream.estimation.constraints import clash; "
+        "from optstream.stream import AggregationTree; "
+        "tree = AggregationTree.from_parents({'all': None}); "
+        "assert clash((), tree, 24, 0.0) == ((), False); assert 'cvxpy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
