@@ -49,12 +49,12 @@ def facts_of(settings: Settings, day: date) -> tuple[Fact, ...]:
     bound = float(settings.least_units * unit)
     clashing, at_bound = clash(found, tree, settings.calendar.n_steps(day), bound)
     if clashing:
-        named = [f"privacy.lower_bound {bound:g} of each leaf"] if at_bound else []
-        named += [fact.words for fact in clashing]
-        more = f"; and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+        listed = [f"privacy.lower_bound {bound:g} of each leaf"] if at_bound else []
+        listed += [fact.words for fact in clashing]
+        more = f"; and {len(listed) - MOST_NAMED} more" if len(listed) > MOST_NAMED else ""
         raise ConfigurationError(
             f"the public facts of {day} clash, for no values keep these together: "
-            f"{'; '.join(named[:MOST_NAMED])}{more}. Correct one of them, or leave one out"
+            f"{'; '.join(listed[:MOST_NAMED])}{more}. Correct one of them, or leave one out"
         )
     return tuple(found)
 
