@@ -23,7 +23,7 @@ from optstream.catalogue.layout import (
     release_name,
 )
 from optstream.catalogue.metadata import blank_page
-from optstream.catalogue.read import encode_day, read_file, read_rows
+from optstream.catalogue.read import encode_day, read_file, read_release
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.stage import StagedRelease, decode
 from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest, ReleaseStatement
@@ -263,7 +263,7 @@ def close_days(
             own = [entry for entry in entries if not entry.withdrawn]
             if day not in days or not all(map(_is_open, own)):
                 continue
-            frames = [read_rows(transaction, known, entry, verify=True) for entry in own]
+            frames = [read_release(transaction, known, entry, verify=True)[0] for entry in own]
             if len({tuple(frame.schema.items()) for frame in frames}) > 1:
                 continue
             data = encode_day(own, frames)

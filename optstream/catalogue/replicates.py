@@ -220,7 +220,7 @@ def read_replicates(
         # sums would lack the nodes and steps that are missing
         found.rows.select("step", "node").equals(rows.select("step", "node"))
         if isinstance(found, Replicates)
-        else (found.nodes, found.n_steps) == (set(rows["node"].unique()), rows["step"].n_unique())
+        else (found.nodes, found.n_steps) == (frozenset(rows["node"]), rows["step"].n_unique())
     ):
         raise PublicationError(f"{name} covers other nodes or steps than {entry.file}; restore it")
     return found
