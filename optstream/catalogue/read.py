@@ -398,9 +398,9 @@ def _same_leaves(
 ) -> frozenset[str]:
     """Return the leaves of the other tree that are together just the wanted ones of one tree.
 
-    parts: of leaves after, leaves before and the shares of these; is_after: whether the wanted are leaves after.
-
     There are none where others are in them, or a part of an earlier leaf is left out.
+
+    parts: leaves after, leaves before, shares of these. is_after: whether the wanted are leaves after.
     """
     chosen = [one for one in parts if one[not is_after] in wanted]
     after = wanted if is_after else frozenset(leaf for leaf, _, _ in chosen)
