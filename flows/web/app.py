@@ -24,10 +24,9 @@ from tasks.config import Settings
 from tasks.pages.day import DayFacts, day_page, read_day
 from tasks.pages.metrics import metrics_text
 from tasks.pages.node import MOST_DAYS, MOST_FOUND, Span, find_nodes, node_page
-from tasks.pages.overview import Need, overview
 from tasks.pages.render import asset, page
 from tasks.pages.snapshot import Snapshot, overdue
-from tasks.pages.stream import stream_page
+from tasks.pages.stream import Need, overview, stream_page
 
 # Who is let in, and the headers that forbid the pages everything but their own origin.
 

@@ -24,7 +24,7 @@ from optstream.ledger import Ledger
 from tasks.config import Settings
 from tasks.monitor.alarms import DEPENDS, Alarm, alarms_of
 from tasks.monitor.days import DayState, State, days_of
-from tasks.monitor.facts import Facts, look, newest_day, replaced
+from tasks.monitor.facts import Facts, look
 from tasks.release.outcomes import budget_document
 
 
@@ -180,7 +180,7 @@ def status_document(settings: Settings, view: StreamView) -> dict[str, Any]:
         "alarms": view.alarms,
         "budget": {**budget_document(facts.budget).to_json(), **left},
         "last_audit": facts.audit,
-        "replaced_readings": {"day": newest_day(facts), "note": DEPENDS, "regions": replaced(facts)},
+        "replaced_readings": {"day": facts.replaced_day, "note": DEPENDS, "regions": facts.replaced()},
         "published": str(settings.published_folder),
     }
     return Status.model_validate(document).model_dump(mode="json", by_alias=True)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from optstream.stream import AggregationTree
 from optstream.stream.lattice import Margin
-from tasks.monitor.facts import lacking, likeness, renamed, touched
+from tasks.monitor.alarms import likeness, renamed
+from tasks.monitor.days import lacking, touched
 
 TWO = date(2016, 6, 2)
 TREE = AggregationTree.from_parents(

@@ -11,7 +11,7 @@ from tasks.config import load_settings
 from tasks.ingest.arrivals import EVERY
 from tasks.ingest.validate import validate
 from tasks.monitor.alarms import Kind, Severity
-from tasks.monitor.facts import Suspect, loudest, suspect_readings
+from tasks.monitor.facts import Suspect, loudest, read_verdicts
 from tests.tasks.conftest import DAY, NOW
 from tests.tasks.two_regions import in_another_unit
 
@@ -19,7 +19,7 @@ NOTHING = Suspect(0.0, 0.0, 0.0)
 
 
 def shares(stream, day):
-    return suspect_readings(stream.settings, {day}).get(day, {})
+    return read_verdicts(stream.settings, {day}).suspect.get(day, {})
 
 
 def judged(stream, now=NOW):

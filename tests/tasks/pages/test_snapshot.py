@@ -11,8 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from tasks.monitor.alarms import Kind
 from tasks.monitor.days import State
 from tasks.pages.metrics import HELP, metrics_text
-from tasks.pages.overview import Need, overview
 from tasks.pages.snapshot import Snapshot, take_snapshot
+from tasks.pages.stream import Need, overview
 from tests.failing import raising
 from tests.tasks.conftest import NOW
 from tests.tasks.pages.snapshots import AT, alarm

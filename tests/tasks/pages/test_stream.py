@@ -5,10 +5,9 @@ from datetime import date, timedelta
 import polars as pl
 import pytest
 
-from tasks.pages.overview import overview
 from tasks.pages.render import page
 from tasks.pages.snapshot import take_snapshot
-from tasks.pages.stream import stream_page
+from tasks.pages.stream import overview, stream_page
 
 pytestmark = pytest.mark.slow
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
