@@ -112,14 +112,16 @@ def last_ended(settings: Settings, now: datetime) -> date:
 MISSING, RESIZED = "is missing", "is not as long as it was"
 
 
-def lost_files(settings: Settings, catalogue: Catalogue | None) -> dict[date, str]:
-    """Return the listed days whose file is missing or has another size, and which."""
+def lost_files(
+    settings: Settings, catalogue: Catalogue | None, figures: pl.DataFrame | None
+) -> dict[date, str]:
+    """Return the listed days whose file is missing or has another size than in `figures`, and which."""
     if catalogue is None:
         return {}
     place, listed = open_storage(settings.published_folder), catalogue.listed
     try:
         there = set(place.names_below(DATA))
-        found = _resized(settings, listed)
+        found = _resized(settings, listed, figures)
         found |= {one.period: MISSING for one in listed if one.shown_in not in there}
         now = find_catalogue(place) if found else catalogue
     except (PublicationError, OSError):
@@ -128,11 +130,11 @@ def lost_files(settings: Settings, catalogue: Catalogue | None) -> dict[date, st
     return {one.period: found[one.period] for one in listed if one.period in found and one in same}
 
 
-def _resized(settings: Settings, listed: Iterable[Entry]) -> dict[date, str]:
-    folder, kept = settings.published_folder, kept_figures(settings)
-    if not isinstance(folder, Path) or kept is None:
+def _resized(settings: Settings, listed: Iterable[Entry], figures: pl.DataFrame | None) -> dict[date, str]:
+    folder = settings.published_folder
+    if not isinstance(folder, Path) or figures is None:
         return {}
-    known = dict(kept.select("file_hash", "size").unique().drop_nulls().iter_rows())
+    known = dict(figures.select("file_hash", "size").unique().drop_nulls().iter_rows())
     found: dict[date, str] = {}
     for entry in day_entries(listed):
         own = entry.own if isinstance(entry, DayEntry) else (entry,)
@@ -317,15 +319,6 @@ def compare(kept: pl.DataFrame, listed: Sequence[Entry], leaves: Collection[str]
     )
 
 
-def _far_regions(settings: Settings, catalogue: Catalogue | None) -> tuple[Comparison, ...]:
-    listed = () if catalogue is None else catalogue.listed
-    kept = kept_figures(settings) if len(listed) > LEAST_DAYS else None
-    if kept is None:
-        return ()
-    leaves = settings.tree_of(listed[-1].period).leaves
-    return tuple(one for one in compare(kept, listed, leaves) if one.is_far)
-
-
 PAGE_PATIENCE = timedelta(minutes=30)
 _TAKEN = ("reserved", "taken over", "adopted")
 """The ledger's events by which a run takes up a release."""
@@ -342,8 +335,8 @@ class Hold(NamedTuple):
 class Facts:
     """What is known of a stream at one moment; only `suspect` and `user_suites` depend on readings.
 
-    unlike: the days that the newest published day's self-check found unlike all others; without: which
-    covariates that day lacked. `newest` is that day.
+    figures: the pages' summaries. newest: the newest published day; unlike: the days that its self-check
+    found unlike all others; without: which covariates it lacked.
     """
 
     live: bool
@@ -359,6 +352,7 @@ class Facts:
     budget: Budget
     page: BudgetSummary | None
     audit: AuditRecord | None
+    figures: pl.DataFrame | None = field(default=None, repr=False, compare=False)
     newest: date | None = None
     unlike: tuple[date, ...] = ()
     without: tuple[str, ...] = ()
@@ -427,6 +421,9 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
     newest = max(published, default=None)
     unlike, without = ((), ()) if newest is None else _of_newest(settings, newest, releases[newest])
     books = read_book(settings, ledger) if ledger and releases else ()
+    figures, listed = kept_figures(settings), catalogue.listed if catalogue else ()
+    leaves = settings.tree_of(listed[-1].period).leaves if listed else ()
+    compared = () if figures is None else compare(figures, listed, leaves)
     return Facts(
         live=live,
         first=first,
@@ -441,16 +438,17 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         budget=budget_of(settings, ledger) if ledger else Budget(settings.model, Fraction(0)),
         page=next((page for page in books if page.name == settings.privacy.population), None),
         audit=last_audit(settings),
+        figures=figures,
         newest=newest,
         unlike=unlike,
         without=without,
-        lost=lost_files(settings, catalogue),
+        lost=lost_files(settings, catalogue, figures),
         suspect={
             day: regions
             for day, regions in verdicts.suspect.items()
             if day in recent & releases.keys() and releases[day].withdrawn is None
         },
-        far=_far_regions(settings, catalogue),
+        far=tuple(one for one in compared if one.is_far),
         page_behind=_page_behind(settings, ledger, catalogue, now),
         user_suites={day: lines for day, lines in of_users.items() if day in recent},
         unsaid_noise=_unsaid(settings, ledger) if ledger and catalogue else (),

@@ -109,12 +109,11 @@ def _facts(files: Iterable[Location]) -> list[FileFacts]:
 
 def day_page(
     snapshot: Snapshot, facts: DayFacts, day: date, runs: Sequence[StreamRun] = ()
-) -> dict[str, Any] | None:
-    """Return the template's values; None for a day that is not on the calendar. runs: those that had it."""
+) -> dict[str, Any]:
+    """Return the template's values of a day of the calendar. runs: those that had it."""
     view, settings = snapshot.view, snapshot.settings
-    days = {} if view is None else {one.day: one for one in view.days}
-    if view is None or settings is None or day not in days:
-        return None
+    assert view is not None and settings is not None  # noqa: PT018 - it has a calendar
+    days = {one.day: one for one in view.days}
     (mark,), page = marks_of_days([days[day]], settings.called), view.facts.page
     length = (settings.model if page is None else page.terms.model).window_length
     before, after = (settings.calendar.after(day, number) for number in (-1, 1))

@@ -33,7 +33,6 @@ from tasks.monitor.facts import (
     Comparison,
     Work,
     compare,
-    kept_figures,
     last_end,
     max_runtime,
 )
@@ -128,7 +127,6 @@ class Snapshot:
     problem: str | None = None
     since: Mapping[Key, datetime] = field(default_factory=dict)
     nights: Mapping[date, Night] = field(default_factory=dict)
-    figures: pl.DataFrame | None = field(default=None, repr=False, compare=False)
     curves: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     guarantees: Mapping[int, PrivacyModel] = field(default_factory=dict, repr=False)
     warnings: tuple[str, ...] = ()
@@ -169,7 +167,7 @@ def snapshot_of(
 ) -> Snapshot:
     """Look at a stream; opens no dump. Raises LedgerError as `watch`, and OSError as folders do."""
     view, name = watch(settings, ledger, now, live=settings.watch is not None), settings.stream.name
-    figures, nights = kept_figures(settings), {}
+    nights = {}
     if ledger is not None:
         reserved, published = (ledger.event_times(name, kind) for kind in ("reserved", "published"))
         # of a day the newest revision is the last
@@ -192,10 +190,9 @@ def snapshot_of(
         view,
         since={key: told.since for key, told in read_told(settings).items() if told.lasts},
         nights=nights,
-        figures=figures,
         curves=curves,
         guarantees={} if ledger is None else ledger.guarantees(name),
-        surprises=_surprises(settings, view, figures, before.surprises if before else Surprises()),
+        surprises=_surprises(settings, view, before.surprises if before else Surprises()),
         disk=_disk(settings, view, now, before.disk if before else None),
         docs=tuple(docs)[:MOST_DOCS],
         ended=_ended(settings),
@@ -219,11 +216,9 @@ def _ended(settings: Settings) -> dict[Work, datetime]:
     return {work: at for work, at in found.items() if at is not None}
 
 
-def _surprises(
-    settings: Settings, view: StreamView, kept: pl.DataFrame | None, before: Surprises
-) -> Surprises:
+def _surprises(settings: Settings, view: StreamView, before: Surprises) -> Surprises:
     """Compare each of the last listed days with the days before it; before: returned for the same files."""
-    catalogue = view.facts.catalogue
+    catalogue, kept = view.facts.catalogue, view.facts.figures
     if catalogue is None or kept is None:
         return Surprises()
     hashes = set(kept["file_hash"].unique())

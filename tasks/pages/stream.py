@@ -142,8 +142,8 @@ def _next_run(settings: Settings, now: datetime) -> str:
 
 def _listed_figures(snapshot: Snapshot) -> pl.DataFrame:
     """Return `figures` of the last 60 days' listed files, with `at`, the day's start, rising."""
-    view, figures = snapshot.view, snapshot.figures
-    catalogue = None if view is None else view.facts.catalogue
+    view = snapshot.view
+    catalogue, figures = (None, None) if view is None else (view.facts.catalogue, view.facts.figures)
     if catalogue is None or figures is None or not catalogue.listed:
         return pl.DataFrame(schema={"node": pl.String})
     days = day_entries(catalogue.listed)

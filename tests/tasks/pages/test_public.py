@@ -1,6 +1,7 @@
 """The data users' page, its calendar and its snippets say what the files hold, and nothing else."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -146,18 +147,20 @@ def expected(without_noise):
 
 def code_of(tool, folder):
     page = public_page(facts_of(folder)).decode()
-    return unescape(
-        page.partition(f'aria-labelledby="read-{tool}">')[2].partition(">")[2].partition("</code>")[0]
-    )
+    return unescape(re.search(rf'"read-{tool}"><code class="[^"]*">(.*?)</code>', page, re.DOTALL)[1])
 
 
 @pytest.mark.parametrize("tool", ["polars", "pandas"])
 @pytest.mark.slow
 def test_python(without_noise, expected, tool):
     done = subprocess.run(
-        [sys.executable, "-c", RUN], input=code_of(tool, without_noise), cwd=without_noise, text=True, capture_output=True,
+        [sys.executable, "-c", RUN],
+        input=code_of(tool, without_noise),
+        cwd=without_noise,
+        text=True,
+        capture_output=True,
         check=False,
-    )  # fmt: skip
+    )
     assert done.stderr == ""
     assert json.loads(done.stdout) == pytest.approx(expected)
 
