@@ -27,7 +27,7 @@ from optstream.history.filter import (
 )
 from optstream.history.posterior import Seen, TreePosterior, pass_over_tree
 from optstream.history.prior import TemporalPrior
-from optstream.history.self_check import ALIKE, EXACT_LATEST, LARGEST_FACTOR, fitted_factor, left_out
+from optstream.history.self_check import ALIKE, EXACT_LATEST, LARGEST_FACTOR, fitted_factor
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays
 
@@ -398,12 +398,12 @@ def count_variation(tree: AggregationTree, expected: Floats, histories: Historie
             noise[at] = 2.0 * np.mean(history.scales**2)
     running = np.arange(steps.start, steps.stop)[:, None]
     cover = (running >= blocks.starts) & (running < blocks.starts + blocks.lengths)
-    surprises = np.where(np.isfinite(noise)[:, None], sums - expected @ cover, 0.0)
+    surprises = np.where(np.isfinite(noise)[:, None], sums - expected @ cover, 0.0)[None]
     leaves = np.maximum(expected[below], LEAST_EXPECTED)
-    moved = pass_over_tree(tree, leaves @ cover, noise, (surprises,)).means[0]
+    moved = pass_over_tree(tree, leaves @ cover, noise, surprises).means[0]
     # a count that is found varies as one of which so much was expected: it may be a day unlike others
     counted = np.maximum(leaves @ cover + moved[below], LEAST_EXPECTED)
-    known = pass_over_tree(tree, counted, noise, (surprises,))
+    known = pass_over_tree(tree, counted, noise, surprises)
     explained = np.clip(1.0 - known.variances / known.prior, 0.0, MOST_KNOWN)
     every = tree.add_up(leaves)
     # blocks are disjoint: each of a block's steps has the block's value
@@ -440,7 +440,7 @@ def level_factors(posterior: TreePosterior) -> Floats:
     Laplace noise, the more lies near 0. By coverage and not by mean squares: a few wild days widen no others.
     """
     seen = posterior.seen
-    surprise, spread = left_out(posterior, EXACT_LATEST)
+    surprise, spread = posterior.left_out(EXACT_LATEST)
     ordinary = seen.blocks.events == 0
     ordinary[:-EXACT_LATEST] = False
     varied = np.mean(seen.blocks.lengths * seen.blocks.weight**2) * posterior.weights[:, 0]
@@ -722,8 +722,8 @@ def _variation_draws(
     known, firsts = np.isfinite(varied.noise)[:, None], at[varied.cover.argmax(axis=0)]
     drawn = normals(NOISE_OF_COUNTS, replicates, keys_of(tree.nodes)[:, None], firsts)
     noise = np.sqrt(np.where(known, varied.noise[:, None], 0.0)) * drawn
-    sides = tuple(np.where(known, every @ varied.cover + noise, 0.0))
-    found = np.stack(pass_over_tree(tree, varied.counted, varied.noise, sides).means)
+    sides = np.where(known, every @ varied.cover + noise, 0.0)
+    found = pass_over_tree(tree, varied.counted, varied.noise, sides).means
     leaves_found = found[:, tree.leaf_indices] @ varied.cover.T * varied.parts
     return np.asarray(every - np.stack([tree.add_up(one) for one in leaves_found]))
 

@@ -17,7 +17,7 @@ from optstream.history.learn import learn
 from optstream.history.posterior import NoiseGroups, Seen, TreePosterior
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
 from optstream.history.robust import with_known_noise
-from optstream.history.self_check import LEAST_GAIN, is_unlike, left_out, variance_factor
+from optstream.history.self_check import LEAST_GAIN, is_unlike, variance_factor
 from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
@@ -139,7 +139,7 @@ def with_own_noise(posterior: TreePosterior) -> TreePosterior:
     """Return the posterior, with the exact noise distribution where noise outweighs the model's variance."""
     noise = posterior.seen.noise
     known = np.isfinite(noise)
-    _, spread = left_out(posterior, 0)
+    _, spread = posterior.left_out(0)
     heavy = np.median(spread[known, 0] / noise[known]) < HEAVY
     found = with_known_noise(posterior) if heavy else posterior
     posterior.predictions.clear()  # of 10,000 nodes 0.1 GB, which is not read again
