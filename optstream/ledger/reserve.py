@@ -7,7 +7,7 @@ from fractions import Fraction
 from sqlalchemy import Connection
 
 from optstream.errors import BudgetError, LedgerError, ParameterError
-from optstream.ledger.accounting import cost_touching, hull, losses_with, spends_hash, store
+from optstream.ledger.accounting import cost_touching, hull, losses_with, rows_hash, spend_rows, store
 from optstream.ledger.database import lease_time
 from optstream.ledger.hash_chain import append, check_contains, move
 from optstream.ledger.records import (
@@ -32,7 +32,7 @@ from optstream.ledger.schema import (
     terms_of,
 )
 from optstream.ledger.transitions import give_up
-from optstream.privacy import JointSpend, PeriodSpend, PrivacyModel, Spend
+from optstream.privacy import JointSpend, PeriodSpend, Spend
 from optstream.privacy.spends import check_currency
 
 UNKNOWN_AT_FIRST = (
@@ -84,7 +84,7 @@ def reserve(
     if terms is not None:
         _check_guarantee(terms_of(connection, stream), key, plan, terms)
     owned = {"owner": owner, "lease_until": lease_end(now, lease), "drawing": False}
-    digest, steps = spends_hash(grant.id, plan), hull(plan)
+    digest, steps = rows_hash(grant.id, spend_rows(plan)), hull(plan)
     charged = {"first_step": steps.start, "n_steps": len(steps), "spends_hash": digest}
     release = find_row(connection, key)
     if release is None:
@@ -105,7 +105,12 @@ def reserve(
         append(connection, stream.id, "reserved", now, columns, (key.period, key.revision))
         return Reservation(key, 1)
     if release.state != ReleaseState.RESERVED:
-        raise LedgerError(f"{key} is {release.state} already: {_advice(release)}")
+        advice = {
+            "DRAWN": "run it again, which finishes it from its stored measurements; it is never drawn again",
+            "VOID": f"it stays charged ({release.reason}); an operator may request the next revision",
+            "PUBLISHED": "there is nothing to do; a restatement is a new revision",
+        }
+        raise LedgerError(f"{key} is {release.state} already: {advice[release.state]}")
     alive = release.lease_until > stamp(now)
     if alive and release.owner != owner:
         raise lease_error(release, key)
@@ -142,16 +147,6 @@ def reserve(
         columns |= {**charged, "generation": generation, "amendment": grant.amendment}
     move(connection, release, "taken over", now, **columns)
     return Reservation(key, release.fence + 1, redraws)
-
-
-def _advice(release: ReleaseRow) -> str:
-    match release.state:
-        case ReleaseState.DRAWN:
-            return "run it again, which finishes it from its stored measurements; it is never drawn again"
-        case ReleaseState.VOID:
-            return f"it stays charged ({release.reason}); an operator may request the next revision"
-        case _:
-            return "there is nothing to do; a restatement is a new revision"
 
 
 def _check_guarantee(known: StreamTerms, key: Key, plan: Sequence[Spend], terms: StreamTerms) -> None:
@@ -213,8 +208,9 @@ def _broken(grant: GrantRow, kept: GuaranteeLoss) -> str:
         f"{_exactly(cost.epsilon)}"
     )
     if kept.free_from is None:
+        in_rho = f" in rho (epsilon {model.epsilon} at delta {float(model.delta):g})" if model.delta else ""
         return (
-            f"{window}, and privacy budget {grant.name!r} is {_exactly(model.budget)}{_in_epsilon(model)}. "
+            f"{window}, and privacy budget {grant.name!r} is {_exactly(model.budget)}{in_rho}. "
             "Nothing was reserved: release it with less, or a later period whose windows have headroom"
         )
     return (
@@ -230,8 +226,3 @@ def _exactly(amount: Fraction | float) -> str:
     if isinstance(amount, float):
         return "everything (noise in it was compromised)"
     return str(amount) if amount.denominator == 1 else f"{amount} (about {float(amount):.6g})"
-
-
-def _in_epsilon(model: PrivacyModel) -> str:
-    """Return the epsilon of a budget in rho, as text; nothing for one of epsilon alone."""
-    return f" in rho (epsilon {model.epsilon} at delta {float(model.delta):g})" if model.delta else ""

@@ -1,11 +1,11 @@
 """From RESERVED onwards: each step checks the state that it leaves and the owner that takes it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import inf
 
-from sqlalchemy import ColumnElement, Connection, select, update
+from sqlalchemy import Connection, select, update
 
 from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger.accounting import (
@@ -15,7 +15,8 @@ from optstream.ledger.accounting import (
     losses_with,
     outcome_is_covered,
     planned_in_reach,
-    spends_hash,
+    rows_hash,
+    spend_rows,
     store,
 )
 from optstream.ledger.database import lease_time
@@ -165,16 +166,13 @@ def record_drawn(
         reason = "its draw would charge some window more than its plan did"
         give_up(connection, release, reason, now)
         return LedgerError(f"{key} is VOID and stays charged for its plan: {reason}; fix the mechanism")
-    columns: dict[str, object] = {
-        "state": ReleaseState.DRAWN.value,
-        "drawing": False,
-        "measurements_hash": measurements_hash,
-    }
-    settled_hash = spends_hash(grant.id, outcome)
+    changed: dict[str, object] = {}
+    settled_hash = rows_hash(grant.id, spend_rows(outcome))
     if settled_hash != release.spends_hash:
+        changed = {"generation": release.generation + 1, "spends_hash": settled_hash}
         store(connection, grant, release.id, release.generation + 1, outcome)
-        columns |= {"generation": release.generation + 1, "spends_hash": settled_hash}
-    move(connection, release, "drawn", now, **columns)
+    state = {"state": ReleaseState.DRAWN.value, "drawing": False, "measurements_hash": measurements_hash}
+    move(connection, release, "drawn", now, **state, **changed)
     return None
 
 
@@ -213,8 +211,7 @@ def record_published(
     if release.staged_hash is None:
         raise LedgerError(f"{key} cannot be published: nothing was recorded as staged")
     # nobody holds it any more: a new estimate takes a lease of its own
-    columns: dict[str, object] = {"state": ReleaseState.PUBLISHED.value, "lease_until": stamp(now)}
-    move(connection, release, "published", now, **columns)
+    move(connection, release, "published", now, state=ReleaseState.PUBLISHED.value, lease_until=stamp(now))
 
 
 # Leases: who holds a release and until when, by the clock of `lease_time`. None of it charges anything.
@@ -229,10 +226,9 @@ def renew(connection: Connection, reservation: Reservation, now: datetime, lease
     now = lease_time(connection, now)
     key = reservation.key
     release, _ = locked_release(connection, key, reservation)
-    if release.state not in (ReleaseState.RESERVED, ReleaseState.DRAWN):
+    if not ReleaseState(release.state).is_under_way:
         raise LedgerError(f"{key} is {release.state}: there is no lease to renew")
-    until = max(release.lease_until, lease_end(now, lease))
-    connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=until))
+    _set_lease(connection, release, max(release.lease_until, lease_end(now, lease)))
 
 
 def end_lease(connection: Connection, reservation: Reservation, now: datetime) -> None:
@@ -243,8 +239,11 @@ def end_lease(connection: Connection, reservation: Reservation, now: datetime) -
     now = lease_time(connection, now)
     release, _ = locked_release(connection, reservation.key, reservation)
     if release.state != ReleaseState.VOID and not release.drawing:
-        until = min(release.lease_until, stamp(now))
-        connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=until))
+        _set_lease(connection, release, min(release.lease_until, stamp(now)))
+
+
+def _set_lease(connection: Connection, release: ReleaseRow, until: str) -> None:
+    connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=until))
 
 
 def release_lease(connection: Connection, key: Key, reason: str, now: datetime) -> None:
@@ -340,7 +339,7 @@ def record_vintage(connection: Connection, reservation: Reservation, vintage: Vi
     key = reservation.key
     release, _ = locked_release(connection, key, reservation)
     _require_shown(connection, key, release)
-    known = list(of_release(connection, release.id))
+    known = of_release(connection, release.id)
     if vintage in known:
         return
     if known and known[-1].number >= number:
@@ -348,7 +347,8 @@ def record_vintage(connection: Connection, reservation: Reservation, vintage: Vi
             f"{key} has vintage {known[-1].number} already: a new estimate takes the next number"
         )
     insert_row(connection, VintageRow, release_id=release.id, **vars(vintage))
-    body = {"vintage": number} | {name: value for name, value in vars(vintage).items() if name != "number"}
+    body = {"vintage": number, **vars(vintage)}
+    del body["number"]
     append(connection, release.stream_id, "vintage staged", now, body, (release.period, release.revision))
 
 
@@ -363,52 +363,55 @@ def record_vintage_published(
         raise LedgerError(f"{key} has no vintage {number} that was staged: nothing is published")
     if known[number].published:
         return
-    this = (VintageRow.release_id == release.id, VintageRow.number == number)
-    connection.execute(update(VintageRow).where(*this).values(published=True))
-    connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=stamp(now)))
+    this = update(VintageRow).where(VintageRow.release_id == release.id, VintageRow.number == number)
+    connection.execute(this.values(published=True))
+    _set_lease(connection, release, stamp(now))
     body = {"vintage": number, "published": True}
     append(connection, release.stream_id, "vintage published", now, body, (release.period, release.revision))
 
 
 def _require_shown(connection: Connection, key: Key, release: ReleaseRow) -> None:
     """Raise LedgerError unless readers have this release and nothing of its day is newer or in doubt."""
+    # a later one that was given up has taken nothing's place
+    newer = select(ReleaseRow.id).where(
+        ReleaseRow.stream_id == release.stream_id,
+        ReleaseRow.period == release.period,
+        ReleaseRow.revision > release.revision,
+        ReleaseRow.state != ReleaseState.VOID.value,
+    )
     what = None
     if release.state != ReleaseState.PUBLISHED:
         what = release.state
-    elif release.withdrawn is not None or release.compromised is not None:
-        what = "withdrawn" if release.withdrawn is not None else "compromised"
-    else:
-        same = (ReleaseRow.stream_id == release.stream_id, ReleaseRow.period == release.period)
-        # one that was given up has taken nothing's place
-        later = (ReleaseRow.revision > release.revision, ReleaseRow.state != ReleaseState.VOID.value)
-        newer = select(ReleaseRow.id).where(*same, *later)
-        if connection.execute(newer.limit(1)).one_or_none() is not None:
-            what = "restated"
+    elif release.withdrawn is not None:
+        what = "withdrawn"
+    elif release.compromised is not None:
+        what = "compromised"
+    elif connection.execute(newer.limit(1)).one_or_none() is not None:
+        what = "restated"
     if what is not None:
         raise LedgerError(f"{key} gets no new estimate: it is {what}")
 
 
-def of_release(connection: Connection, release_id: int) -> Iterator[Vintage]:
-    """Yield a release's vintages, rising."""
+def of_release(connection: Connection, release_id: int) -> tuple[Vintage, ...]:
+    """Return a release's vintages, rising."""
     query = select(*_COLUMNS).where(VintageRow.release_id == release_id).order_by(VintageRow.number)
-    for facts in connection.execute(query):
-        yield Vintage(*facts)
+    return tuple(Vintage(*facts) for facts in connection.execute(query))
 
 
 def vintages(
     connection: Connection, stream: str, *, unpublished: bool = False, steps: range | None = None
 ) -> dict[tuple[str, int], tuple[Vintage, ...]]:
     """Return the new estimates of a stream's releases by number, for each period and revision."""
-    only: list[ColumnElement[bool]] = [VintageRow.published.is_(False)] if unpublished else []
+    query = select(ReleaseRow.period, ReleaseRow.revision, *_COLUMNS)
+    query = query.join(ReleaseRow, ReleaseRow.id == VintageRow.release_id)
+    query = query.where(ReleaseRow.stream_id == id_of(stream))
+    if unpublished:
+        query = query.where(VintageRow.published.is_(False))
     if steps is not None:
-        only += [ReleaseRow.first_step >= steps.start, ReleaseRow.first_step < steps.stop]
-    query = (
-        select(ReleaseRow.period, ReleaseRow.revision, *_COLUMNS)
-        .join(ReleaseRow, ReleaseRow.id == VintageRow.release_id)
-        .where(ReleaseRow.stream_id == id_of(stream), *only)
-        .order_by(VintageRow.release_id, VintageRow.number)
-    )
+        query = query.where(ReleaseRow.first_step >= steps.start, ReleaseRow.first_step < steps.stop)
     found: dict[tuple[str, int], tuple[Vintage, ...]] = {}
-    for period, revision, *facts in connection.execute(query):
+    for period, revision, *facts in connection.execute(
+        query.order_by(VintageRow.release_id, VintageRow.number)
+    ):
         found[period, revision] = (*found.get((period, revision), ()), Vintage(*facts))
     return found
