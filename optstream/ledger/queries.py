@@ -12,6 +12,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 from optstream.errors import LedgerError
 from optstream.ledger.accounting import COLUMNS, GUARANTEE_COLUMNS, charged_to_release, guarantees_of
 from optstream.ledger.hash_chain import HASHED, check_contains
+from optstream.ledger.lifecycle import Vintage, of_release
 from optstream.ledger.records import (
     Entries,
     Key,
@@ -38,7 +39,6 @@ from optstream.ledger.schema import (
     read_rows,
     terms_of,
 )
-from optstream.ledger.transitions import Vintage, of_release
 from optstream.privacy import PrivacyModel
 
 ROWS_AT_ONCE = 10_000

@@ -110,7 +110,7 @@ def reserve(ledger, kit):
 @pytest.fixture
 def let_through(monkeypatch):
     """The fault that `verify` should find: windows are not judged before a release is reserved."""
-    monkeypatch.setattr("optstream.ledger.reserve._check_windows", lambda *_: None)
+    monkeypatch.setattr("optstream.ledger.lifecycle._check_windows", lambda *_: None)
 
 
 @pytest.fixture

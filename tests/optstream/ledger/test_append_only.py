@@ -8,8 +8,7 @@ import pytest
 from sqlalchemy import Engine, event, text
 
 from optstream.errors import BudgetError, LedgerError
-from optstream.ledger import Key, ReleaseState, open_ledger
-from optstream.ledger import transitions as transitions_module
+from optstream.ledger import Key, ReleaseState, lifecycle, open_ledger
 
 JOURNALS = ("spends", "events", "amendments")
 CHANGING = re.compile(r"(INSERT INTO|UPDATE|DELETE FROM) (\w+)")
@@ -123,8 +122,8 @@ def test_the_search_for_statements_finds_them(ledger, reserve, kit, monkeypatch,
     def settle(connection, *_arguments):
         connection.execute(text(statement))
 
-    monkeypatch.setattr(transitions_module, "store", settle)
     reservation = reserve()
+    monkeypatch.setattr(lifecycle, "store", settle)
     ledger.begin_draw(reservation, kit.now)
     with statements() as said, pytest.raises(LedgerError):
         ledger.record_drawn(reservation, "measured", kit.plan(0, "1/8"), kit.now)

@@ -20,7 +20,7 @@ from optstream.privacy import PeriodSpend, StepSpend, worst_window
 
 # `optstream.ledger.ledger` the module, whatever the package calls by that name
 ledger_module = import_module("optstream.ledger.ledger")
-reserve_module = import_module("optstream.ledger.reserve")
+reserve_module = import_module("optstream.ledger.lifecycle")
 
 BOTH = pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 """By day too: what the locks of a database decide. The rest is arithmetic, on PostgreSQL by night."""

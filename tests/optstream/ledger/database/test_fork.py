@@ -13,7 +13,7 @@ import pytest
 from optstream.errors import LedgerError
 from optstream.ledger import Key, StreamTerms, open_ledger
 from optstream.ledger.database import writing
-from optstream.ledger.reserve import reserve
+from optstream.ledger.lifecycle import reserve
 from optstream.privacy import PrivacyModel, StepSpend
 
 NOW, LEASE = datetime(2026, 3, 1, 2, tzinfo=UTC), timedelta(minutes=10)

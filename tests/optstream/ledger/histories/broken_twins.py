@@ -13,7 +13,7 @@ from optstream.privacy import spends as joint_spend
 from optstream.privacy.amendment import repriced
 from tests.optstream.ledger.histories.choices import MARGIN
 
-RESERVE = "optstream.ledger.reserve"
+RESERVE = "optstream.ledger.lifecycle"
 ENROL = "optstream.ledger.terms"
 AMEND = "optstream.ledger.terms"
 
