@@ -35,10 +35,14 @@ def sqlite_url(tmp_path):
     return f"sqlite:///{tmp_path}/trusted/ledger.sqlite"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
 def url(request):
-    """Where a ledger may be made: on either database."""
+    """Where a ledger may be made: on either database; on PostgreSQL by night, for the code is the same."""
     return request.getfixturevalue(f"{request.param}_url")
+
+
+BOTH = pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
+"""By day too: what a database decides itself."""
 
 
 @pytest.fixture
