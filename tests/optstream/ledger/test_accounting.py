@@ -13,7 +13,6 @@ import pytest
 from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger import Key, ReleaseState, StreamTerms, Stretch, open_ledger
 from optstream.ledger.accounting import Guarantees, History, covers, rows_hash, spend_rows
-from optstream.ledger.schema import metadata
 from optstream.mechanisms import Hierarchical, Laplace
 from optstream.privacy import (
     CappedSpend,
@@ -29,6 +28,7 @@ from optstream.privacy.horizon import loss_over
 from optstream.privacy.rules import cut, groups_with_headroom
 from optstream.privacy.zero_concentrated import epsilon_of, largest_rho
 from optstream.stream import AggregationTree
+from tests.optstream.ledger.conftest import insert_rows
 
 
 def random_spend(random, first_step, n_steps):
@@ -438,15 +438,6 @@ def stored(url, round_the_library):
     opened = open_ledger(url)
     yield opened
     opened.close()
-
-
-def insert_rows(connection, tables):
-    """Insert rows with their keys, of which PostgreSQL's sequences are then told."""
-    for table, rows in tables.items():
-        connection.execute(metadata.tables[table].insert(), rows)
-        if connection.dialect.name == "postgresql" and "id" in rows[0]:
-            key = f"pg_get_serial_sequence('{table}', 'id')"
-            connection.exec_driver_sql(f"SELECT setval({key}, {len(rows)})")
 
 
 def test_a_stored_ledger_verifies_and_no_window_is_charged_less_than_it_may_have_spent(stored):
