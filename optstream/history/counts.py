@@ -646,27 +646,28 @@ def fit_counts(
         return whole * (1.0 - varied.known_expected)
 
     alone = variances_with(shared.excess_variances)
-    above = [means, alone, alone + LEAST_VARIANCE, left]
-    draws = partial(_draws, shared, expected, varied, tree, steps)
+    given, draws = alone + LEAST_VARIANCE, partial(_draws, shared, expected, varied, tree, steps)
     if small is None:
-        return CountsFit(*above, n_above, partial(draws, None))
+        return CountsFit(means, alone, given, left, n_above, partial(draws, None))
     known = shared.leaf_blocks(tree, small, histories[small], steps)
     if known is None:  # even parts of their parents
         parents = np.array(tree.parents)[list(tree.levels[small])]
         of_leaves = np.maximum(means, 0.0)[parents] / np.bincount(parents)[parents][:, None]
-        unknown = np.full(of_leaves.shape, UNKNOWN)
+        unknown, whole, of_errors = np.full(of_leaves.shape, UNKNOWN), alone, None
         below = of_leaves, unknown, unknown, np.ones_like(of_leaves)
-        return CountsFit(*map(np.vstack, zip(above, below, strict=True)), n_above)
-    leaves = estimate_leaves(*known, steps, shared.found.posterior.prior, shared.days)
-    # the leaves' information on nodes above is in the published sums, not in the variances of their fit
-    above[1] = variances_with(shared.excess_variances_with(leaves))
-    below = (
-        leaves.means * shared.raised(expected, varied)[leaves.blocks.parents],
-        leaves.variances + leaves.shares**2 @ alone,
-        leaves.variances + SHARED_VARIANCE * leaves.means + LEAST_VARIANCE,
-        np.full_like(leaves.means, leaves.factor),
-    )
-    return CountsFit(*map(np.vstack, zip(above, below, strict=True)), n_above, partial(draws, leaves))
+    else:
+        leaves = estimate_leaves(*known, steps, shared.found.posterior.prior, shared.days)
+        # the leaves' information on nodes above is in the published sums, not in the variances of their fit
+        whole, of_errors = variances_with(shared.excess_variances_with(leaves)), partial(draws, leaves)
+        below = (
+            leaves.means * shared.raised(expected, varied)[leaves.blocks.parents],
+            leaves.variances + leaves.shares**2 @ alone,
+            leaves.variances + SHARED_VARIANCE * leaves.means + LEAST_VARIANCE,
+            np.full_like(leaves.means, leaves.factor),
+        )
+    pairs = zip((means, whole, given, left), below, strict=True)
+    means, spread, given, left = (np.vstack(pair) for pair in pairs)
+    return CountsFit(means, spread, given, left, n_above, of_errors)
 
 
 SIZES, COUNTS, NOISE_OF_COUNTS, LEAF_SIZES, LEAF_PARENTS, LEAF_NOISE, LEAF_COUNTS = range(16, 23)
