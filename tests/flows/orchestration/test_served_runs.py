@@ -1,8 +1,5 @@
 """Runs from another terminal are on the server of `optstream serve`, for as long as that runs."""
 
-import os
-import subprocess
-import sys
 from datetime import date
 
 import pytest
@@ -13,23 +10,14 @@ from flows.orchestration.environment import tags_of
 from flows.orchestration.serve import found_by_runs
 from tasks.config import load_settings
 from tests.faults.world import configured, deliver
-from tests.flows.served import CHECKOUT
+from tests.flows.served import optstream
 
 DAYS = [date(2016, 5, 30), date(2016, 5, 31), date(2016, 6, 1), date(2016, 6, 2)]
 pytestmark = pytest.mark.slow
 
 
-def optstream(settings, *words):
-    """Run a command as in a terminal that knows of no server."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    done = subprocess.run(
-        [sys.executable, "-m", "flows.cli.main", *words, "--config", str(settings.file)],
-        cwd=CHECKOUT,
-        env=inherited,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def call(settings, *words):
+    done = optstream(*words, "--config", str(settings.file))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -45,8 +33,8 @@ def test_run_and_backfill_find_the_server_while_it_is_served(prefect_api, tmp_pa
     settings = load_settings(tmp_path / "optstream.toml")
     deliver(settings, DAYS)
     with found_by_runs([settings], own=False):
-        optstream(settings, "run", "--date", str(DAYS[0]))
-        optstream(settings, "backfill", "--from", str(DAYS[1]), "--to", str(DAYS[2]))
+        call(settings, "run", "--date", str(DAYS[0]))
+        call(settings, "backfill", "--from", str(DAYS[1]), "--to", str(DAYS[2]))
         shown = runs_of("found")
         assert shown == {
             "found 2016-05-30",
@@ -54,7 +42,7 @@ def test_run_and_backfill_find_the_server_while_it_is_served(prefect_api, tmp_pa
             "found 2016-05-31",
             "found 2016-06-01",
         }
-    optstream(settings, "run", "--date", str(DAYS[3]))  # the file of one that ended, or was killed
+    call(settings, "run", "--date", str(DAYS[3]))  # the file of one that ended, or was killed
     assert runs_of("found") == shown
 
 
@@ -64,4 +52,4 @@ def test_a_served_server_that_does_not_answer_stops_no_run(tmp_path, monkeypatch
     settings = load_settings(tmp_path / "optstream.toml")
     deliver(settings, DAYS[:1])
     with found_by_runs([settings], own=False):
-        optstream(settings, "run", "--date", str(DAYS[0]))
+        call(settings, "run", "--date", str(DAYS[0]))
