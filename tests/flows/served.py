@@ -168,10 +168,15 @@ def without_prefect() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
 
 
-def optstream(*words: str, cwd: Path = CHECKOUT, **variables: str) -> "subprocess.CompletedProcess[str]":
+PROGRAM = ("-m", "flows.cli.main")
+
+
+def optstream(
+    *words: str, cwd: Path = CHECKOUT, program: tuple[str, str] = PROGRAM, **variables: str
+) -> "subprocess.CompletedProcess[str]":
     """A command in a process of its own."""
     environment = without_prefect() | {"PYTHONPATH": str(CHECKOUT)} | variables
-    command = [sys.executable, "-m", "flows.cli.main", *words]
+    command = [sys.executable, *program, *words]
     return subprocess.run(
         command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=300
     )
@@ -179,7 +184,7 @@ def optstream(*words: str, cwd: Path = CHECKOUT, **variables: str) -> "subproces
 
 @contextmanager
 def serving(
-    settings: Settings, *words: str, program: tuple[str, str] = ("-m", "flows.cli.main"), **variables: str
+    settings: Settings, *words: str, program: tuple[str, str] = PROGRAM, **variables: str
 ) -> Iterator[Served]:
     """Run it; on leaving it is stopped as an operator would, or killed."""
     command = [sys.executable, *program, "serve", "-c", str(settings.file), *words]
