@@ -218,7 +218,7 @@ def read_streams(files: Sequence[Path]) -> tuple[list[Settings], dict[Path, str]
     }
     reads = {}
     for name, one in sorted(streams.items()):
-        places = ((one.folder / given.path).resolve() for given in one.covariates.given)
+        places = ((one.folder / given.path).resolve() for given in one.covariates)
         reads[name] = {folders[place] for place in places if place in folders} - {name}
     found = list[str]()
     with suppress(CycleError):

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from data_contracts.metrics import LIMITS
 from optstream.storage.parquet import claims_of
 from optstream.storage.store import Location, StoreUrl, open_store
-from tasks.config import Layout, Settings
+from tasks.config import Input, Settings
 from tasks.ingest.clamping import countable
 from tasks.ingest.clock import start_of
 
@@ -161,7 +161,7 @@ class SourceFile:
     path: Location
     name: str
     n_steps: int
-    layout: Layout
+    layout: Input
     leaves: tuple[str, ...] = ()
     broken: str | None = None
     start: int = 0
@@ -240,7 +240,7 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
     )
 
 
-def columns_of(layout: Layout, settings: Settings) -> list[str]:
+def columns_of(layout: Input, settings: Settings) -> list[str]:
     """The columns that are read: a dump may hold others of any name."""
     customer = layout.customer if settings.metered else None
     known = layout.timestamp, layout.value, customer, layout.region, layout.margin

@@ -96,7 +96,7 @@ def _of_newest(
     """Return what the newest day's self-check found unlike all others, and which covariates it lacked."""
     published = (day for day, one in releases.items() if one.state is ReleaseState.PUBLISHED)
     day, has_check = max(published, default=None), settings.mechanism.kind.has_self_check
-    if day is None or not (has_check or settings.covariates.given):
+    if day is None or not (has_check or settings.covariates):
         return (), {}
     release, unlike = releases[day], tuple[date, ...]()
     try:
@@ -112,7 +112,7 @@ def _of_newest(
 
 
 def _missing_covariates(settings: Settings, day: date, measured: Measured) -> dict[date, tuple[str, ...]]:
-    if not settings.covariates.given:  # as every stream of hours
+    if not settings.covariates:  # as every stream of hours
         return {}
     from optstream.mechanisms.history_informed import COVARIATES, LATE  # it takes a second
 
@@ -120,7 +120,7 @@ def _missing_covariates(settings: Settings, day: date, measured: Measured) -> di
     known = [Covariate.from_document(one) for key in (COVARIATES, LATE) for one in before.get(key, ())]
     # of one that is public on a later day only, the newest value may be as old as that
     in_time = {one.name for one in known if one.tells(number + 1 - max(one.lag_days, 1))}
-    missing = [one for one in settings.covariates.given if one.name not in in_time]
+    missing = [one for one in settings.covariates if one.name not in in_time]
     if not missing:
         return {}
     unread = read_covariates(settings, day).unread

@@ -32,7 +32,8 @@ from optstream.stream.covariate import LARGEST, Covariate
 from tasks.config import Settings
 from tasks.config.fields import Section, located
 from tasks.config.load import read_toml, stream_files
-from tasks.config.schema import PATH, SECTIONS, PublicSeries
+from tasks.config.schema import PATH, PublicSeries
+from tasks.config.settings import SECTIONS
 from tasks.trusted.files import is_failure
 
 # A covariate's files, read: a value a day for each node of the hierarchy; nothing private is read here.
@@ -287,7 +288,7 @@ def read_covariates(
 ) -> Covariates:
     """Return the configured covariates up to a day; raises nothing over any file. read: in this process."""
     found, unread = [], dict[str, str]()
-    for given in settings.covariates.given:
+    for given in settings.covariates:
         place = settings.folder / given.path
         asked = Asked(
             given=given,

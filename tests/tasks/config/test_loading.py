@@ -33,7 +33,7 @@ def test_the_example_is_a_usable_configuration(load, tmp_path):
     assert settings.privacy.bounds == (0, 20000)
     assert settings.level_shares == (Fraction(1, 2), Fraction(1, 2))
     assert settings.privacy.population == "french-customers"
-    assert settings.input_of(date(2025, 1, 15)).marker == "_SUCCESS"
+    assert settings.input_of(date(2025, 1, 15)).announcement == "_SUCCESS"
     assert settings.input_folder == tmp_path / "dumps"
     assert str(settings.ledger_url) == f"sqlite:///{tmp_path}/trusted/ledger.sqlite"
     assert [folder.parent for folder in (settings.staging_folder, settings.lineage_folder)] == [

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from optstream.errors import ConfigurationError
-from tasks.config import Layout, load_settings, stream_files
+from tasks.config import load_settings, stream_files
 from tasks.release.run import terms_of
 from tests.tasks.config.conftest import refused
 from tests.tasks.products import POPULATION, two_products
@@ -32,31 +32,19 @@ def refusal(small):
 
 
 def test_each_day_has_the_layout_that_began_last(small):
-    settings = small(marker=CHANGES).settings
-    oldest = Layout("load")
-    kilowatts = Layout("load_kw", factor=Fraction(1, 1000), valid_from=date(2015, 7, 1))
-    listed = Layout(
-        "load_kw", "when", "customer_id", Fraction(1, 1000), None, "_FILES", valid_from=date(2016, 1, 1)
-    )
-    marked = Layout("load_kw", "when", "customer_id", Fraction(1, 1000), "DONE", None, date(2016, 3, 1))
-    assert settings.input.layouts == (oldest, kilowatts, listed, marked)
-    expected = {
-        date(1970, 1, 1): oldest,
-        date(2015, 6, 30): oldest,
-        date(2015, 7, 1): kilowatts,
-        date(2015, 12, 31): kilowatts,
-        date(2016, 1, 1): listed,
-        date(2016, 2, 29): listed,
-        date(2016, 3, 1): marked,
-        date.max: marked,
-    }
-    assert {day: settings.input_of(day) for day in expected} == expected
-    assert [layout.announcement for layout in settings.input.layouts] == [
-        "_SUCCESS",
-        "_SUCCESS",
-        "_FILES",
-        "DONE",
+    source = small(marker=CHANGES).settings.input
+    found = [(first, one.value, one.timestamp, one.factor, one.announcement) for first, one in source.layouts]
+    thousandth = Fraction(1, 1000)
+    assert found == [
+        (date.min, "load", "timestamp", 1, "_SUCCESS"),
+        (date(2015, 7, 1), "load_kw", "timestamp", thousandth, "_SUCCESS"),
+        (date(2016, 1, 1), "load_kw", "when", thousandth, "_FILES"),
+        (date(2016, 3, 1), "load_kw", "when", thousandth, "DONE"),
     ]
+    settings, ends = small(marker=CHANGES).settings, [first for first, _ in source.layouts[1:]]
+    for (first, layout), end in zip(source.layouts, [*ends, None], strict=True):
+        last = date.max if end is None else end - timedelta(days=1)
+        assert settings.input_of(first) == settings.input_of(last) == layout
 
 
 def test_a_configuration_without_changes_has_the_hash_it_always_had(small):
@@ -84,12 +72,12 @@ SECOND = FIRST.replace("2015", "2016").replace("load_kw", "load_gw")
         (FIRST + "factor = 0.001", "[[input.changes]] 1: factor must be a decimal string greater than 0"),
         (FIRST + 'factor = "0"', "[[input.changes]] 1: factor must be a decimal string greater than 0"),
         ("factor = 0.001", "input.factor must be a decimal string greater than 0"),
-        ('[[input.changes]]\nvalue = "x"', "1: valid_from is missing; it must be the first day"),
+        ('[[input.changes]]\nvalue = "x"', "1: valid_from is missing; it must be a day such as"),
         ("changes = [3]", "[[input.changes]] 1: must be a table of keys: valid_from, timestamp, value"),
         ("changes = 3", "input.changes must be a list of at most 1000 tables, each headed [[input.changes]]"),
         ("[input.changes]", "input.changes must be a list of at most 1000 tables"),
         *(
-            (FIRST.replace("2015-07-01", bad), "valid_from must be the first day that is laid out so")
+            (FIRST.replace("2015-07-01", bad), "valid_from must be a day such as")
             for bad in ("20150701", "2015-07-01T00:00:00Z", "07:00:00", '"2015-7-1"', '"2015-W27-3"',
                         '"2015-02-30"', '"20150701"', "true")
         ),
@@ -119,7 +107,7 @@ def test_a_change_that_is_none_is_refused_with_its_place(refusal, text, told):
 
 def test_only_metered_input_needs_a_column_of_customers(small, refusal):
     same = '[[input.changes]]\nvalid_from = 2015-07-01\ncustomer = "load"'
-    assert small(marker=same).settings.input.layouts[1].customer == "load"
+    assert small(marker=same).settings.input.layouts[1][1].customer == "load"
     told = refusal(same, schema="metered")
     assert "customer and region must be different columns; got ['timestamp', 'load', 'load']" in told
 
