@@ -2,6 +2,7 @@
 so nothing keeps them; its answers are data, from which no code can come.
 """
 
+import json
 import math
 import os
 import resource
@@ -23,12 +24,13 @@ from threading import Timer
 
 import numpy as np
 import polars as pl
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel
 
 from optstream.errors import DumpError, OptStreamError
+from optstream.storage.store import Location, StoreUrl
+from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.config.fields import step_minutes
-from tasks.config.schema import Ledger, Mechanism
 from tasks.ingest import Dump, IngestedDay, Reader, discover
 from tasks.ingest.arrivals import parts_of, place_of
 from tasks.ingest.clock import foresee
@@ -42,11 +44,31 @@ from tasks.trusted.files import forbid_core_dumps, is_failure, unexpected
 UNITS = "units"
 
 
-def needed_to_read(settings: Settings) -> Settings:
-    """The settings without a ledger, a mechanism's keys or a folder."""
-    known = {name: getattr(settings, name) for name in type(settings).model_fields}
-    known |= {"mechanism": Mechanism(name=settings.mechanism.name), "ledger": Ledger(url=SecretStr(""))}
-    return Settings.model_construct(**known | dict.fromkeys(("folder", "file", "ledger_folder"), Path()))
+def request(settings: Settings, dumps: Sequence[Dump], *, footers: bool = False) -> bytes:
+    """The dumps, and of the settings what reading needs: no ledger, no mechanism's keys, no folder."""
+    known = settings.model_dump(mode="json", by_alias=True, exclude={"mechanism", "ledger", "folder", "file"})
+    rest = {"mechanism": {"name": settings.mechanism.name}, "ledger": {"url": ""}, "folder": ".", "file": "."}
+    days = [
+        (dump.day.isoformat(), [[(str(one), dump.hashes.get(one, "")) for one in own] for own in dump.files])
+        for dump in dumps
+    ]
+    return json.dumps({"settings": known | rest, "dumps": days, "footers": footers}).encode()
+
+
+def requested(message: bytes) -> tuple[Settings, list[Dump], bool]:
+    """What `request` said."""
+    given = json.loads(message)
+    dumps = []
+    for day, parts in given["dumps"]:
+        files = tuple(tuple(_located(file) for file, _ in own) for own in parts)
+        hashes = {_located(file): tag for own in parts for file, tag in own if tag}
+        dumps.append(Dump(period_from(day), files, hashes))
+    return Settings.model_validate_json(json.dumps(given["settings"])), dumps, given["footers"]
+
+
+def _located(text: str) -> Location:
+    # of a path pathlib makes no text with "//"
+    return StoreUrl(text) if "://" in text else Path(text)
 
 
 class _Said(BaseModel):
@@ -296,7 +318,7 @@ class _Process:
         timer.daemon = True
         timer.start()
         try:
-            self._end.send((needed_to_read(settings), dumps, footers))
+            self._end.send_bytes(request(settings, dumps, footers=footers))
             return answered(iter(lambda: self._end.recv_bytes(LARGEST_MESSAGE), None), settings, dumps)
         finally:
             timer.cancel()
@@ -361,11 +383,12 @@ def serve(end: End) -> None:
     forbid_core_dumps()
     while True:
         try:
-            settings, dumps, footers = end.recv()
+            message = end.recv_bytes()
         except EOFError:
             return
         found: list[Unsealed] | str
         try:
+            settings, dumps, footers = requested(message)
             limit(math.ceil(seconds_of(settings) * len(dumps)) + 1, _largest(dumps))
             found = read_days(settings, dumps, footers=footers)
         except BaseException as error:  # a library's text may hold a reading

@@ -8,12 +8,13 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from pydantic import TypeAdapter
 
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from optstream.stream import Hour
 from tasks.config import load_settings
-from tasks.config.fields import ledger_database
+from tasks.config.fields import Number, ledger_database
 from tasks.config.schema import next_fire
 from tasks.config.templates import EXAMPLE
 from tasks.monitor.facts import last_ended, late_from, max_runtime, raw_expires
@@ -185,6 +186,16 @@ def test_the_ledger_lies_in_the_folder_whatever_its_name_holds(tmp_path, name):
         assert ledger.terms("anything") is None
     assert stat.S_IMODE((folder / "trusted" / "ledger.sqlite").stat().st_mode) == 0o600
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(
+    "text", ["1e64", "1e-64", f"1.{'3' * 62}", f"1.{'3' * 57}e-64", "1/3", f"{'7' * 60}/9"]
+)
+def test_settings_reach_another_process_with_every_number_that_is_taken(text):
+    """As JSON: a decimal is a fraction there, which is longer."""
+    number = TypeAdapter(Number)
+    taken = number.validate_python(text)
+    assert number.validate_json(number.dump_json(taken)) == taken
 
 
 TEN_LINES = """\
