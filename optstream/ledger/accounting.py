@@ -318,16 +318,19 @@ def losses_with(
     steps, guarantees = hull(plan), guarantees_of(connection, grant)
     if amended is not None:
         guarantees = guarantees.amended(amended)
-    near = planned_in_reach(connection, grant, guarantees, steps, *only)
-    found = [_loss(guarantees, near, plan, [steps])]
-    for number in sorted({one.guarantee for one in near} - {guarantees.now}):
-        under = guarantees.by(number)
-        own = joined(one.spend for one in near if one.guarantee == number)
-        priced = [under.price(spend, guarantees.now) for spend in plan]
-        # a window has a step of the plan and one of these just where it begins in both ranges of starts
-        both = [range(max(one.start, steps.start), min(one.stop, steps.stop)) for one in own]
-        free_from = own[-1].stop - 1 + under.in_force.window_length
-        found.append(_loss(under, near, priced, both, free_from))
+    near, found = planned_in_reach(connection, grant, guarantees, steps, *only), []
+    for number in (guarantees.now, *sorted({one.guarantee for one in near} - {guarantees.now})):
+        under, priced, places, free_from = guarantees.by(number), plan, [steps], None
+        if number != guarantees.now:
+            own = joined(one.spend for one in near if one.guarantee == number)
+            priced = [under.price(spend, guarantees.now) for spend in plan]
+            # a window has a step of the plan and one of these just where it begins in both ranges of starts
+            places = [range(max(one.start, steps.start), min(one.stop, steps.stop)) for one in own]
+            free_from = own[-1].stop - 1 + under.in_force.window_length
+        model, charges = under.in_force, charges_of(near, under)
+        losses = [charges.worst(model.window_length, priced, place) for place in places]
+        worst = max(losses, key=lambda loss: loss.epsilon)
+        found.append(GuaranteeLoss(number, model, worst, free_from))
     return found
 
 
@@ -337,19 +340,6 @@ def planned_in_reach(
     """Return the plans in the windows, of any privacy guarantee, that have some of these steps."""
     longest = max(guarantees.by_number.values(), key=lambda model: model.window_length)
     return planned_near(connection, grant, window_reach(longest, steps), *only)
-
-
-def _loss(
-    guarantees: Guarantees,
-    near: Sequence[Planned],
-    plan: Sequence[Spend],
-    places: Sequence[range],
-    free_from: int | None = None,
-) -> GuaranteeLoss:
-    """Return the worst window, by the privacy guarantee in force, of those that touch one of the places."""
-    model, charges = guarantees.in_force, charges_of(near, guarantees)
-    losses = [charges.worst(model.window_length, plan, place) for place in places]
-    return GuaranteeLoss(guarantees.now, model, max(losses, key=lambda loss: loss.epsilon), free_from)
 
 
 def outcome_is_covered(
@@ -510,32 +500,20 @@ def judge_plan(
     return losses_with(connection, find_grant(connection, grant), plan, amended=amended)
 
 
-# The charges of each stream of a privacy budget in one window, which add up to the window's loss.
-
-
-@dataclass(frozen=True)
-class SharedWindow:
-    """The loss of the window from `first_step`, and the part of each stream, in the order of enrolment."""
-
-    first_step: int
-    total: Fraction | float
-    by_stream: tuple[tuple[str, Fraction | float], ...]
-
-
-def shared_window(connection: Connection, grant: str, steps: range) -> SharedWindow:
-    """Return the worst window that has one of some steps, and what each stream is charged in it."""
+def shared_window(
+    connection: Connection, grant: str, steps: range
+) -> tuple[WindowLoss, dict[str, Fraction | float]]:
+    """Return the worst window that has one of some steps, and the part of each stream, as enrolled."""
     row = find_grant(connection, grant)
     worst = cost_touching(connection, row, steps)
-    guarantees = guarantees_of(connection, row)
-    window = range(worst.first_step, worst.first_step + row.window_length)
-    members, found = select(StreamRow).where(StreamRow.grant_id == row.id).order_by(StreamRow.id), []
+    guarantees, start = guarantees_of(connection, row), worst.first_step
+    window = range(start, start + row.window_length)
+    members, found = select(StreamRow).where(StreamRow.grant_id == row.id).order_by(StreamRow.id), {}
     for member in read_rows(connection, members):
         only = ReleaseRow.stream_id == member.id
         charges = charged_to_grant(connection, row, window, only, guarantees=guarantees)
-        (lost,) = charges.of_windows(row.window_length, range(window.start, window.start + 1))
-        found.append((member.name, lost))
-    total = sum((lost for _, lost in found), Fraction(0))
-    return SharedWindow(window.start, math.inf if worst.epsilon == math.inf else total, tuple(found))
+        (found[member.name],) = charges.of_windows(row.window_length, range(start, start + 1))
+    return worst, found
 
 
 # What every window of a privacy budget is charged, window by window: exact, and read from a range of the

@@ -253,7 +253,11 @@ def _page(
         # by default, only the windows that the last release or a later one meets
         since = newest - model.window_length + 1
         shown = tuple(one for one in stretches if one.charged and one.last_start >= since)
-    fullest = ledger.shared_window(grant, steps) if steps else None
+    shared = None
+    if steps:
+        fullest, by_stream = ledger.shared_window(grant, steps)
+        charges = tuple(StreamCharge(stream=name, charged=lost) for name, lost in by_stream.items())
+        shared = FullestWindow(first_step=fullest.first_step, charged=fullest.epsilon, streams=charges)
     in_rho: dict[str, Any] = (
         {} if model.rho is None else {"currency": "rho", "delta": model.delta, "rho": model.rho}
     )
@@ -277,12 +281,7 @@ def _page(
             )
             for one in shown
         ),
-        shared=fullest
-        and FullestWindow(
-            first_step=fullest.first_step,
-            charged=fullest.total,
-            streams=tuple(StreamCharge(stream=name, charged=lost) for name, lost in fullest.by_stream),
-        ),
+        shared=shared,
         free_from=free_from,
         free_from_time=None if calendar is None or free_from is None else calendar.local_time(free_from),
     )
