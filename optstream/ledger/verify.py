@@ -205,8 +205,8 @@ class StreamCheck:
                 continue
             self.account.longest = max(self.account.longest, *(n_steps for _, _, n_steps, _ in plan))
             if generation == in_force:
-                for position, first_step, _, document in plan:
-                    self.account.history.add(position, first_step, document, amendment)
+                for *_, document in plan:
+                    self.account.history.add(document, amendment)
         nothing = rows_hash(self.stream.grant_id, [])
         for place, digest in self.spends.items():
             if digest != nothing:
