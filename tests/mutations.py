@@ -76,8 +76,8 @@ MUTATIONS = (
     Mutation(
         "a plan with joint noise is scaled for a group fewer than a window meets",
         "optstream/mechanisms/joint_groups.py",
-        "JointGroups(tuple(layouts), worst_sum(layouts, window_length))",
-        "JointGroups(tuple(layouts), worst_sum(layouts, window_length) - 1)",
+        "return worst_sum(layouts, window_length)",
+        "return worst_sum(layouts, window_length) - 1",
         ("tests/optstream/mechanisms/test_laplace.py",),
     ),
     Mutation(
@@ -106,8 +106,8 @@ MUTATIONS = (
     ),
     Mutation(
         "days of another plan are taken for the plan's own",
-        "optstream/mechanisms/joint_groups.py",
-        "spend.unit_charge > unit_charge",
+        "optstream/mechanisms/laplace.py",
+        "spend.unit_charge > self.unit_charge",
         "False",
         ("tests/optstream/mechanisms/test_joint_plans.py",),
     ),
@@ -282,14 +282,14 @@ MUTATIONS = (
     Mutation(
         "levels are measured under the whole epsilon each",
         "optstream/mechanisms/hierarchical.py",
-        "model.with_budget(model.budget * share)",
-        "model.with_budget(model.budget)",
+        "self.model.with_budget(self.model.budget * share)",
+        "self.model.with_budget(self.model.budget)",
     ),
     Mutation(
         "a level's plan is charged to another level",
         "optstream/mechanisms/hierarchical.py",
-        "replace(spend, level=level)\n            for level, mechanism",
-        "replace(spend, level=0)\n            for level, mechanism",
+        "replace(spend, level=level)\n            for level, own",
+        "replace(spend, level=0)\n            for level, own",
     ),
     Mutation(
         "a reservation above the budget is granted",
