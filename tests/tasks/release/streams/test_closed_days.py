@@ -12,7 +12,7 @@ import pytest
 
 from optstream import read_published
 from optstream.catalogue import check_files, find_catalogue
-from optstream.catalogue.backends import open_storage
+from optstream.catalogue.backends import LocalTransaction, open_storage
 from optstream.catalogue.read import read_release
 from optstream.catalogue.stage import decode, encode
 from optstream.errors import PublicationError
@@ -146,8 +146,7 @@ def test_a_day_that_was_opened_leaves_no_file_though_whoever_opened_it_died(
     installation = day_of_hours
     assert close_over(installation.run()) == (DAY,)
     values = rows_of(installation).filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
-    module = import_module("optstream.catalogue.publish")
-    monkeypatch.setattr(module, "remove_left", raising(Death))
+    monkeypatch.setattr(LocalTransaction, "remove", raising(Death))
     act = installation.withdraw if change == "withdraw" else partial(installation.release, restate=True)
     with pytest.raises(Death):
         act(HOUR)
