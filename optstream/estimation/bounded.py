@@ -48,6 +48,7 @@ class Pulls:
     claimed_parts: Floats
 
     def moved(self, step: "Pulls", length: float) -> "Pulls":
+        """Return these pulls plus so much of a step."""
         pairs = zip(vars(self).values(), vars(step).values(), strict=True)
         return Pulls(*(own + length * other for own, other in pairs))
 
