@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -31,10 +29,16 @@ from tasks.release.stages import Requested
 from tasks.trusted.files import exclusive_in
 from tests.faults.world import configured, deliver
 from tests.flows.listeners import mail_server, webhook
-from tests.flows.served import CHECKOUT, descendants, until
+from tests.flows.served import descendants, optstream, until
 from tests.tasks.two_regions import CONFIGURATION
 
 STREAM = "two-regions"
+HASTY = """
+from flows.orchestration import environment
+environment.ANSWER_SECONDS = 2
+from flows.cli.main import main
+main()
+"""
 
 
 @pytest.fixture
@@ -203,13 +207,14 @@ def test_a_watch_that_cannot_look_says_so_and_calls_nothing_over(here, told):
 def test_what_depends_on_readings_reaches_no_channel(here, told, monkeypatch):
     """Operators see it in `status` and on their page; events, notifications and artifacts leave the zone."""
     from tasks.monitor import facts
-    from tasks.monitor.facts import Suspect
+    from tasks.monitor.facts import Suspect, Verdicts
 
     settings = load_settings(here / "optstream.toml")
     days = last_three(settings)
     release(settings, *days)
     clamped = {"84": Suspect(1.0, 0.0, 0.0)}
-    monkeypatch.setattr(facts, "suspect_readings", lambda _settings, days: dict.fromkeys(days, clamped))
+    verdicts = Verdicts(frozenset(), dict.fromkeys(days, clamped), {})
+    monkeypatch.setattr(facts, "read_verdicts", lambda _settings, _days: verdicts)
     watched = watch(settings)
     assert {alarm.kind for alarm in watched.view.alarms} == {"suspect-readings"}
     assert (watched.alarms, watched.sent) == ((), {})
@@ -279,15 +284,8 @@ def test_a_server_that_is_stopped_keeps_no_watch_from_looking(here, told, monkey
     settings = load_settings(here / "optstream.toml")
     release(settings, *last_three(settings)[:2])
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        environment = {**os.environ, "PREFECT_API_URL": f"http://127.0.0.1:{silent.getsockname()[1]}/api"}
-        done = subprocess.run(
-            [sys.executable, "-m", "flows.cli.main", "watch"],
-            cwd=here,
-            env=environment | {"PYTHONPATH": str(CHECKOUT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/api"
+        done = optstream("watch", cwd=here, program=("-c", HASTY), PREFECT_API_URL=address)
     assert done.returncode == 2
     assert "alarm: missing:" in done.stdout
     assert "error: no server answers at PREFECT_API_URL" in done.stderr
