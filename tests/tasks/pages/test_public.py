@@ -1,4 +1,4 @@
-"""The data users' page, its calendar and its code say what the files hold, and nothing else; both pages written."""
+"""The data users' page, its calendar and its code say what the files hold, and nothing else."""
 
 import json
 import re
@@ -12,6 +12,7 @@ from fractions import Fraction
 from hashlib import sha256
 from html import unescape
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import polars as pl
 import pytest
@@ -378,7 +379,7 @@ def test_the_page_is_well_nested_and_every_reference_leads_somewhere(page):
     headings = [int(tag[1]) for tag, _ in outline.tags if re.fullmatch("h[1-6]", tag)]
     assert headings[0] == 1
     assert headings.count(1) == 1
-    assert all(after <= before + 1 for before, after in zip(headings, headings[1:], strict=False))
+    assert all(after <= before + 1 for before, after in pairwise(headings))
 
 
 def test_nothing_of_another_folder_is_fetched_and_only_the_page_s_own_script_runs(page):
