@@ -490,7 +490,7 @@ def _of_newest(
 ) -> tuple[tuple[date, ...], tuple[str, ...]]:
     """Return `unlike` and `without` of `Facts`, by the day's stored measurements, which are noisy."""
     has_check, unlike = settings.mechanism.kind.has_self_check, tuple[date, ...]()
-    if not (has_check or settings.covariates.given):
+    if not (has_check or settings.covariates):
         return (), ()
     try:
         folder = settings.measurements_of(day, release.revision)
@@ -505,7 +505,7 @@ def _of_newest(
 
 
 def _missing_covariates(settings: Settings, day: date, measured: Measured) -> tuple[str, ...]:
-    if not settings.covariates.given:  # as every stream of hours
+    if not settings.covariates:  # as every stream of hours
         return ()
     from optstream.mechanisms.history_informed import COVARIATES, LATE  # it takes a second
 
@@ -513,7 +513,7 @@ def _missing_covariates(settings: Settings, day: date, measured: Measured) -> tu
     known = [Covariate.from_document(one) for key in (COVARIATES, LATE) for one in before.get(key, ())]
     # of one that is public on a later day only, the newest value may be as old as that
     in_time = {one.name for one in known if one.tells(number + 1 - max(one.lag_days, 1))}
-    missing = [one for one in settings.covariates.given if one.name not in in_time]
+    missing = [one for one in settings.covariates if one.name not in in_time]
     if not missing:
         return ()
     unread = read_covariates(settings, day).unread

@@ -25,7 +25,7 @@ from optstream.privacy import JointSpend
 from optstream.stream import AggregationTree, Lattice
 from optstream.stream.public_days import PublicDays
 from tasks.config import Settings, load_settings
-from tasks.config.schema import MECHANISMS, OWN_TABLES, Budget, Features, HistoryInformed, Sampling
+from tasks.config.schema import MECHANISMS, OWN_TABLES, Budget, HistoryInformed, Sampling
 from tasks.plan.dry_run import Expected, check_population, squared_errors, warnings_of
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import Exact, Printed
@@ -65,10 +65,10 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
         has_features, currency = "features" in section.tables, own.kind.currency
         if own.kind.also_called or (currency == "rho" and settings.privacy.delta is None):
             continue
-        features = dict.fromkeys((has_features and bool(settings.features_.named), False))
+        features = dict.fromkeys((has_features and bool(settings.features_), False))
         for number, featured in product(numbers if "sampling" in section.tables else (None,), features):
             label, keys = name, dict[str, dict[str, Any]](mechanism={"name": name})
-            tables: dict[str, Any] = {"mechanism": own, "sampling": None, "features_": Features(named={})}
+            tables: dict[str, Any] = {"mechanism": own, "sampling": None, "features_": {}}
             if number is not None:
                 label += f", {number} samples"
                 keys["sampling"] = {"n_samples": number}

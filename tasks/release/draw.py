@@ -132,7 +132,7 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> _Drawn:
     # bytes that surely hold the measurements, their spends, and the memory before and after them
     cells = 32 * len(settings.tree_of(day.day).nodes) * day.period.n_steps
     spends = sum(len(json.dumps(spend_to_document(spend))) for spend in (plan.spends if plan else ()))
-    n_features = len(settings.features_.named)
+    n_features = len(settings.features_)
     size = 2**16 + 4 * spends + 4 * memory_bytes + (4 + 2 * n_features) * cells
     file.preallocate(size, 2**12 + len(raw or b"") + cells)
     try:

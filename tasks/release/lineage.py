@@ -173,7 +173,7 @@ def lineage_event(
                 *_dataset(settings.folder / one.path),
                 facets={"documentation": documentation_dataset.DocumentationDatasetFacet(one.source)},
             )
-            for one in settings.covariates.given
+            for one in settings.covariates
         ],
         outputs=[output],
         producer=PRODUCER,

@@ -406,7 +406,7 @@ def _covariates(settings: Settings, release: Release) -> dict[str, Any]:
         name: hashlib.sha256(json.dumps(one.to_document(), sort_keys=True).encode()).hexdigest()
         for name, one in used.items()
     }
-    given = {one.name: (one.source, one.publication_lag_days) for one in settings.covariates.given}
+    given = {one.name: (one.source, one.publication_lag_days) for one in settings.covariates}
     others = {name: ("not configured now", one.lag_days) for name, one in used.items() if name not in given}
     found = [
         {
