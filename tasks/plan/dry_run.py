@@ -28,8 +28,7 @@ from optstream.privacy.horizon import HorizonLoss
 from tasks.config import Settings
 from tasks.ingest.sandbox import clock_before_ingest
 from tasks.plan.long_spans import plan_horizons
-from tasks.release.constraints import clashes
-from tasks.release.mechanism import Mechanism, mechanism_for
+from tasks.release.mechanism import Mechanism, clashes, mechanism_for
 from tasks.release.outcomes import Exact, Printed, is_none, left_out
 from tasks.trusted.covariates import read_covariates
 

@@ -30,8 +30,7 @@ from tasks.pages.public import write_pages
 from tasks.release import pipeline as chunk
 from tasks.release.lineage import EVENTS
 from tasks.release.publish import publish_again
-from tasks.release.run import Run, enrol
-from tasks.release.stages import Requested, each
+from tasks.release.run import Requested, Run, each, enrol
 from tasks.trusted.files import read_verified
 from tasks.trusted.verdicts import RAW, newest_results
 

@@ -19,7 +19,7 @@ from tasks.config.fields import Number, ledger_database
 from tasks.config.schema import next_fire
 from tasks.config.templates import EXAMPLE
 from tasks.monitor.facts import last_ended, late_from, max_runtime, raw_expires
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tests.tasks.two_regions import CONFIGURATION, Installation, released_by
 
 REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93")

@@ -15,7 +15,7 @@ from tasks.plan.nightly import days_of_night, looks_of, night_of
 from tasks.release import run as release
 from tasks.release.reserve import look_at_folders
 from tasks.release.revise import due
-from tasks.release.stages import Requested, Status
+from tasks.release.run import Requested, Status
 from tests.tasks.two_regions import CONFIGURATION, STEPS
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from optstream import read_published
 from optstream.ledger import ReleaseState
-from tasks.release.run import let_go
-from tasks.release.stages import Status
+from tasks.release.run import Status, let_go
 from tests.tasks.two_regions import STEPS
 
 DAY = date(2016, 6, 1)

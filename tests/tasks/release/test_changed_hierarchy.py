@@ -6,8 +6,7 @@ import pytest
 
 import optstream
 from optstream.errors import LedgerError
-from tasks.release.run import terms_of
-from tasks.release.stages import Status
+from tasks.release.run import Status, terms_of
 
 FIRST = date(2016, 6, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(4)]

@@ -15,8 +15,8 @@ from optstream.catalogue.read import read_statement
 from optstream.estimation import constraints
 from tasks.operate.doctor import examine
 from tasks.plan.dry_run import dry_run
-from tasks.release.constraints import estimate_of
-from tasks.release.stages import Status
+from tasks.release.mechanism import estimate_of
+from tasks.release.run import Status
 from tests.tasks.release.vintage_nights import DAYS as VINTAGES
 from tests.tasks.release.vintage_nights import listed, night
 

@@ -11,8 +11,7 @@ import optstream
 from optstream.catalogue import check_files
 from optstream.errors import LedgerError, ParameterError
 from tasks.ledger.verify import verify
-from tasks.release.run import terms_of
-from tasks.release.stages import Status
+from tasks.release.run import Status, terms_of
 
 DAYS = date(2016, 6, 1), date(2016, 6, 2)
 LAPLACE = {

@@ -8,7 +8,7 @@ import pytest
 from optstream.catalogue import read_catalogue
 from optstream.ledger import ReleaseState
 from tasks.release import draw
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tests.failing import raising
 from tests.tasks.monitor.conftest import Watched
 from tests.tasks.trusted.test_public_series import INFORMED, hashed

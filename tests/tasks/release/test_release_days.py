@@ -19,8 +19,7 @@ from tasks.release import publish, statement
 from tasks.release import run as release
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
-from tasks.release.run import terms_of
-from tasks.release.stages import Status
+from tasks.release.run import Status, terms_of
 from tests.failing import raising
 from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, STEPS, Installation, released_by
 

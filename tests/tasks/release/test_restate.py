@@ -12,7 +12,7 @@ from optstream.errors import LedgerError
 from optstream.ledger import Key, ReleaseState
 from tasks.release import pipeline as steps
 from tasks.release.publish import days_published
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tests.tasks.release.noises import no_noise
 from tests.tasks.release.vintage_nights import DAYS, night
 from tests.tasks.two_regions import STEPS, Installation

@@ -14,7 +14,7 @@ from tasks.release import pipeline as steps
 from tasks.release import revise
 from tasks.release.mechanism import mechanism_for
 from tasks.release.revise import due
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tests.failing import raising
 from tests.tasks.release.noises import no_noise
 from tests.tasks.release.vintage_nights import DAYS, listed, night, revised
@@ -196,7 +196,7 @@ def test_a_day_whose_next_was_taken_back_has_its_first_estimate_again(learning):
     found = read_published(folder, verify=True).filter(date=DAYS[0])
     assert found.select(values).equals(first.select(values))
     assert revised(learning) == {}
-    _, again, _ = revise.estimated_again(learning.run(), learning.record(DAYS[0]), 2)
+    again = revise.estimated_again(learning.run(), learning.record(DAYS[0]), 2).release
     mechanism = mechanism_for(learning.settings, DAYS[0])
     assert np.array_equal(again.values, mechanism.estimate(learning.measured(DAYS[0])).values)
     learning.assert_sound()

@@ -10,8 +10,8 @@ import pytest
 
 from optstream.errors import LedgerError
 from tasks.release import pipeline as steps
-from tasks.release.inputs import UNKNOWN, input_key
-from tasks.release.stages import Status
+from tasks.release.lineage import UNKNOWN, input_key
+from tasks.release.run import Status
 from tests.failing import Death, raising
 from tests.tasks.two_regions import STEPS
 

@@ -6,7 +6,7 @@ import pytest
 
 from optstream.ledger import Key
 from tasks.ledger.verify import verify
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tests.tasks.release.conftest import NONE, SUMMER_TIME
 from tests.tasks.two_regions import Installation
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from optstream.storage import lock
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tests.tasks.release.recovery.test_restored import FIRST, SECOND, refused
 from tests.tasks.two_regions import Installation
 

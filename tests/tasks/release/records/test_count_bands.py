@@ -14,7 +14,7 @@ from optstream.mechanisms import HistoryInformedTree
 from optstream.noise import simulated_noise
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tasks.release.statement import published_rows, statement_of
 from tasks.schemas import schema_of
 from tests.tasks.two_regions import CONFIGURATION

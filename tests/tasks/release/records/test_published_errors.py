@@ -13,7 +13,7 @@ from optstream.catalogue.backends import open_storage
 from optstream.catalogue.replicates import Replicates, encode_replicates, read_day
 from optstream.catalogue.sweep import clear_superseded
 from optstream.errors import ParameterError, PublicationError
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tests.tasks.release.vintage_nights import DAYS, night
 from tests.tasks.test_schemas import validator
 

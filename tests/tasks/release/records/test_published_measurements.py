@@ -13,7 +13,7 @@ from optstream import read_measurements, read_published
 from optstream.catalogue import check_files, read_catalogue
 from optstream.errors import PublicationError
 from optstream.mechanisms import MECHANISMS
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tests.by_night import few
 from tests.tasks.release.vintage_nights import night
 from tests.tasks.test_schemas import validator

@@ -11,7 +11,7 @@ from optstream.estimation.estimate import UNKNOWN, Optimality
 from optstream.noise import simulated_noise
 from tasks.release.lineage import EVENTS, _estimate_words, told_releases
 from tasks.release.mechanism import mechanism_for
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tasks.release.statement import known_errors, published_rows
 from tests.optstream.catalogue.conftest import make_statement
 from tests.tasks.two_regions import CONFIGURATION

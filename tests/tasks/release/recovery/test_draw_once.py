@@ -16,7 +16,7 @@ from tasks.release import pipeline as steps
 from tasks.release import publish as publish_module
 from tasks.release import run as release
 from tasks.release.outcomes import budget_of
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tasks.trusted import files as private_files
 from tasks.trusted.files import DrawingFile
 from tests.failing import Death, raising

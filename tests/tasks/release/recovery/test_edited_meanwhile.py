@@ -10,7 +10,7 @@ from optstream.errors import LedgerError
 from tasks.release import pipeline as steps
 from tasks.release import publish, revise
 from tasks.release.revise import due
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tests.tasks.release.conftest import NONE, SUMMER_TIME
 from tests.tasks.release.vintage_nights import DAYS, listed, revised
 from tests.tasks.two_regions import CONFIGURATION, STEPS, released_by

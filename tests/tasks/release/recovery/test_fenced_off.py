@@ -17,8 +17,7 @@ from tasks.release import draw as draw_module
 from tasks.release import pipeline as steps
 from tasks.release import run as release
 from tasks.release import statement
-from tasks.release.run import let_go, release_lease
-from tasks.release.stages import Status
+from tasks.release.run import Status, let_go, release_lease
 from tasks.trusted import files as private_files
 from tasks.trusted.files import NAMED
 from tests.failing import raising
@@ -211,7 +210,9 @@ def test_a_forged_manifest_is_no_statement(installation, monkeypatch, text):
     for path in installation.settings.staging_of(DAY, 0).iterdir():
         path.unlink()
     real = statement.statement_of
-    monkeypatch.setattr(statement, "statement_of", lambda *facts: real(*facts).changed(code_version="9"))
+    monkeypatch.setattr(
+        statement, "statement_of", lambda *facts, **files: real(*facts, **files).changed(code_version="9")
+    )
     (outcome,) = installation.publish_again(DAY)
     assert outcome.status is Status.FAILED
     assert "bring trusted/staging or the published file back from a copy" in outcome.message

@@ -13,9 +13,8 @@ from optstream.ledger import ReleaseState
 from optstream.noise import secure_noise
 from tasks.operate.doctor import noise_library
 from tasks.release import draw as draw_module
-from tasks.release.inputs import record_of_draw
-from tasks.release.run import let_go, release_lease
-from tasks.release.stages import Status
+from tasks.release.lineage import record_of_draw
+from tasks.release.run import Status, let_go, release_lease
 from tests.failing import raising
 from tests.tasks.release.noises import NoiseMeanwhile, no_noise
 from tests.tasks.two_regions import STEPS

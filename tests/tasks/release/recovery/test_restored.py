@@ -11,7 +11,7 @@ from tasks.monitor.alarms import Kind
 from tasks.monitor.view import watch
 from tasks.operate.amend import declare
 from tasks.operate.doctor import examine
-from tasks.release.stages import Drawn, Status
+from tasks.release.run import Drawn, Status
 from tests.tasks.release.noises import NoiseMeanwhile
 from tests.tasks.release.recovery.backups import back_up
 from tests.tasks.two_regions import STEPS, Installation

@@ -20,7 +20,7 @@ from optstream.stream import Hour
 from tasks.monitor.view import watch
 from tasks.operate.keys import new_key
 from tasks.release.publish import close_over
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tests.failing import Death, raising
 from tests.tasks.operate.test_sign import sign_with
 from tests.tasks.release.streams.conftest import hours

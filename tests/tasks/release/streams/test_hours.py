@@ -27,7 +27,7 @@ from tasks.pages.snapshot import take_snapshot
 from tasks.plan.nightly import days_of_night
 from tasks.release import pipeline as chunk
 from tasks.release.publish import close_over
-from tasks.release.stages import Requested, Status
+from tasks.release.run import Requested, Status
 from tests.by_night import few
 from tests.flows.web.conftest import AUTHORIZED, SECRET
 from tests.tasks.release.streams.conftest import hours

@@ -15,7 +15,7 @@ from tasks.monitor.view import status_document, watch
 from tasks.operate.doctor import examine
 from tasks.operate.simulate import simulate
 from tasks.release.outcomes import RunDocument, budget_of
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tests.failing import Death
 from tests.memory_store import MemoryStore
 

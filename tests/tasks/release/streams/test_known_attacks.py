@@ -14,8 +14,7 @@ from optstream.stream import PrivatePeriod
 from tasks.operate import withdraw as withdrawal
 from tasks.release import run
 from tasks.release.reserve import look_at_folders, reserve
-from tasks.release.run import terms_of
-from tasks.release.stages import Judged, Requested, Status
+from tasks.release.run import Judged, Requested, Status, terms_of
 from tests.failing import raising
 from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, STEPS, Installation
 

@@ -22,7 +22,7 @@ from tasks.operate.rte import read_load, rte_configuration, write_loads
 from tasks.release import draw
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tasks.trusted.files import read_verified
 from tests.by_night import few
 from tests.failing import Death, raising
