@@ -60,8 +60,7 @@ def test_the_price_is_what_the_ledger_then_charges(installation, there):
     priced = cost_of(installation.settings, installation.ledger, there[1:])
     assert priced.refused == ()
     assert 0 < priced.before <= priced.after <= priced.grant == 1
-    works = installation.release(*there[1:])
-    assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
+    assert installation.statuses(*there[1:]) == {Status.PUBLISHED}
     assert installation.ledger.worst("people").epsilon == priced.after
 
 

@@ -82,7 +82,7 @@ def test_a_night_that_ends_over_a_covariate_has_drawn_nothing(nights, monkeypatc
     assert ended.outcome.status is not Status.PUBLISHED
     assert (record.state, record.drawing, record.redraws) == (ReleaseState.RESERVED, False, 0)
     nights.later(days=1)
-    assert nights.release(LAST)[LAST].outcome.status is Status.PUBLISHED
+    assert nights.status(LAST) is Status.PUBLISHED
     again = nights.record(LAST)
     assert (again.redraws, again.spends) == (0, record.spends)
 

@@ -80,7 +80,7 @@ def test_a_redraw_names_the_files_of_the_draw_that_counted(installation, monkeyp
     path = installation.folder / "dumps" / DUMP
     pl.read_parquet(path).with_columns(pl.col("load_mw") + 1).write_parquet(path)
     installation.later(hours=1)
-    assert installation.release(FIRST)[FIRST].outcome.status is Status.PUBLISHED
+    assert installation.status(FIRST) is Status.PUBLISHED
     assert stated(installation)[0][DUMP] == expected(installation, DUMP)
 
 

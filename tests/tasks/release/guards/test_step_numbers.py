@@ -34,7 +34,7 @@ def released(installation, zone):
 def test_a_day_is_refused_whose_neighbour_has_other_steps_now(released):
     released.simulate(SECOND)
     before = released.files("published", "trusted/measurements")
-    refused = released.release(SECOND)[SECOND].outcome
+    refused = released.outcome(SECOND)
     assert refused.status is Status.FAILED
     assert f"has {FIRST} of stream 'two-regions' at steps" in refused.message
     assert "time zone data of Test/" in refused.message

@@ -10,7 +10,7 @@ from tests.tasks.two_regions import Installation
 
 
 def published(installation, day=FIRST):
-    return installation.release(day)[day].outcome.status is Status.PUBLISHED
+    return installation.status(day) is Status.PUBLISHED
 
 
 def other_stream(installation, tmp_path_factory, name="other"):

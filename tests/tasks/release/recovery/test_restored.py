@@ -69,7 +69,7 @@ def test_everything_restored_to_the_middle_of_a_draw_is_noticed_by_the_second_pl
     either.configure('[trusted]\nfolder = "trusted"', '[trusted]\nfolder = "trusted"\nwitness = "second"')
     everything = ("published", *(f"trusted/{name}" for name in TELLING))
     noise = NoiseMeanwhile(lambda: back_up(either, *everything))
-    assert either.release(FIRST, noise=noise)[FIRST].outcome.status is Status.PUBLISHED
+    assert either.status(FIRST, noise=noise) is Status.PUBLISHED
     noise.came()
     either.later(hours=1)
     assert "/second" in refused(either, FIRST)
@@ -107,7 +107,7 @@ def test_a_ledger_restored_while_a_run_draws(either):
         return bring_newest
 
     noise, before = NoiseMeanwhile(meanwhile), either.files("published/data")
-    assert either.release(SECOND, noise=noise)[SECOND].outcome.status is Status.FAILED
+    assert either.status(SECOND, noise=noise) is Status.FAILED
     assert noise.calls > 1
     assert either.files("published/data") == before
     left = either.files("trusted/measurements/two-regions/2016-06-02-r0")
@@ -115,7 +115,7 @@ def test_a_ledger_restored_while_a_run_draws(either):
     assert "older copy" in refused(either)
     noise.came()
     either.later(hours=1)
-    assert either.release(SECOND)[SECOND].outcome.status is Status.PUBLISHED
+    assert either.status(SECOND) is Status.PUBLISHED
     assert either.record(SECOND).redraws == 1
     assert either.problems() == []
 
@@ -134,7 +134,7 @@ def test_an_older_published_folder_shows_a_withdrawn_day_again_and_is_an_alarm(e
             shutil.copytree(either.folder / "older", either.folder / "published")
             assert Kind.WITHDRAWN in alarms()
             # a night of other days goes on, and does not hide it
-            assert either.release(SECOND)[SECOND].outcome.status is Status.PUBLISHED
+            assert either.status(SECOND) is Status.PUBLISHED
             assert Kind.WITHDRAWN in alarms()
 
 
@@ -147,7 +147,7 @@ def test_a_witness_that_is_behind_follows_and_one_that_is_broken_is_told(either)
     assert newer != older
     file.write_bytes(older)
     either.simulate(THIRD)
-    assert either.release(THIRD)[THIRD].outcome.status is Status.PUBLISHED
+    assert either.status(THIRD) is Status.PUBLISHED
     assert file.read_bytes() not in (older, newer)
     file.write_bytes(b"{}")
     either.simulate(date(2016, 6, 4))
@@ -199,7 +199,7 @@ def test_a_copied_trusted_folder_run_elsewhere(installation, tmp_path_factory, s
     shutil.copytree(installation.folder, elsewhere.folder)
     if shared == "published":
         shutil.rmtree(elsewhere.folder / "published")
-    assert installation.release(SECOND)[SECOND].outcome.status is Status.PUBLISHED
+    assert installation.status(SECOND) is Status.PUBLISHED
     assert "bring" in refused(elsewhere).lower()
     assert elsewhere.record(SECOND) is None
 

@@ -119,7 +119,7 @@ def test_a_run_that_dies_while_it_publishes_is_completed_by_the_next(moved, monk
             patch.setattr(kind, method, dying)
         with pytest.raises(Death):
             moved.release(DAY, restate=True)
-    read_published(moved.settings.published_folder, verify=True)
+    moved.rows()
     moved.later(hours=1)
     assert statuses(moved.release(DAY, restate=True)) == [Status.PUBLISHED]
     assert read_catalogue(moved.settings.published_folder).entry(DAY).revision == 1

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.catalogue import find_catalogue, read_published
+from optstream.catalogue import find_catalogue
 from optstream.errors import LedgerError
 from optstream.ledger import Key, Ledger, ReleaseState
 from optstream.stream import PrivatePeriod
@@ -105,9 +105,9 @@ def test_a_listed_day_is_not_made_void(installation, monkeypatch):
     assert find_catalogue(installation.settings.published_folder).entry(day)
     shutil.rmtree(installation.settings.staging_of(day, 0))
     shutil.rmtree(installation.settings.measurements_of(day, 0))
-    assert installation.release(day)[day].outcome.status is Status.PUBLISHED
+    assert installation.status(day) is Status.PUBLISHED
     assert installation.record(day).state is ReleaseState.PUBLISHED
-    assert read_published(installation.settings.published_folder, verify=True).height == 3 * 48
+    assert installation.rows().height == 3 * 48
 
 
 def test_a_listed_day_that_is_void_can_be_withdrawn(installation, monkeypatch):
@@ -134,7 +134,7 @@ def test_a_withdrawal_tells_the_ledger_of_a_restatement_published_while_it_waite
     installation.withdraw(day)
     assert find_catalogue(installation.settings.published_folder).entry(day).withdrawn
     monkeypatch.undo()
-    assert installation.release(day)[day].outcome.status is Status.WITHDRAWN
+    assert installation.status(day) is Status.WITHDRAWN
 
 
 def test_a_withdrawal_writes_nothing_into_an_older_ledger(installation, monkeypatch):
@@ -158,7 +158,7 @@ def test_an_older_ledger_is_refused_where_another_stream_of_the_population_has_p
 
     def release_as(configuration, day):
         (installation.folder / "optstream.toml").write_text(configuration)
-        return installation.release(day)[day].outcome
+        return installation.outcome(day)
 
     assert release_as(own, DAYS[0]).status is Status.PUBLISHED
     (installation.folder / "optstream.toml").write_text(other)
@@ -181,9 +181,9 @@ def test_a_hierarchy_that_was_amended_is_not_remembered_in_the_old_shape(tmp_pat
     (tmp_path / "optstream.toml").write_text(text)
     installation, days = Installation(tmp_path), [date(2016, 6, number) for number in (1, 2, 3)]
     installation.simulate(*days)
-    assert installation.release(days[0])[days[0]].outcome.status is Status.PUBLISHED
+    assert installation.status(days[0]) is Status.PUBLISHED
     installation.configure('11 = "FR"', '11 = "FR"\n24 = "FR"')
     installation.simulate(*days)
     installation.ledger.amend(terms_of(installation.settings), "a region more", installation.now)
     for day in days[1:]:
-        assert installation.release(day)[day].outcome.status is Status.PUBLISHED
+        assert installation.status(day) is Status.PUBLISHED
