@@ -11,6 +11,7 @@ from docs.generate.command_pages import command_page
 from docs.generate.configuration_page import configuration_page
 from docs.generate.data_page import data_page
 from docs.generate.decision_page import decision_page
+from docs.generate.papers_page import papers_page
 from docs.generate.python_page import python_pages
 
 CHECKOUT = Path(__file__).parents[2]
@@ -45,6 +46,7 @@ def stage(into: Path) -> None:
         reference / "configuration.md": configuration_page(),
         reference / "data.md": data_page(),
         into / "decisions/index.md": decision_page(source / "decisions"),
+        into / "papers.md": papers_page(),
         **{reference / name: page for name, page in python_pages().items()},
     }
     for path, text in pages.items():

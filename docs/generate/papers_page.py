@@ -1,4 +1,4 @@
-"""Make docs/papers.md from docs/papers/*.toml; `python -m docs.generate.papers_page` writes it.
+"""The page of the papers, made from docs/papers/*.toml.
 
 A file is a paper: `title`, `text` (what is at hand of it), `order`, and an `[[entry]]` for each statement:
 
@@ -17,12 +17,9 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parents[1]
-PAGE = DOCS / "papers.md"
 STATES = ("built", "measured", "left out")
 HEAD = """\
 # The papers, statement by statement
-
-Made by `python -m docs.generate.papers_page` from `docs/papers/*.toml`, which tests check: do not edit.
 
 Every algorithm, definition, theorem, experiment, figure, data set and stated finding of the papers: where it
 is here, what came out, what differs. *Built* (unless another state is named): code and a test, named by file
@@ -54,12 +51,8 @@ def papers_page() -> str:
 def _row(entry: dict[str, Any]) -> str:
     where = [f"`{path}`" for path in entry.get("code", ())]
     where += [f"`{test.rsplit('/', 1)[-1]}`" for test in entry.get("tests", ())]
-    told = [entry[key] for key in ("found", "differs", "why") if key in entry]
+    remarks = [entry[key] for key in ("found", "differs", "why") if key in entry]
     state = [] if entry["state"] == "built" else [f"*{entry['state']}*"]
     text = f"**{entry['at']}**: {entry['what']}"
-    cells = (text, ", ".join(state + where), " ".join(told))
+    cells = (text, ", ".join(state + where), " ".join(remarks))
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(papers_page(), encoding="utf-8")

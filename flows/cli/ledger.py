@@ -8,25 +8,8 @@ from typing import Annotated
 
 import typer
 
+from flows.cli import options as cli
 from flows.cli.activity import work
-from flows.cli.options import (
-    DEFAULT_CONFIG,
-    REASON,
-    Config,
-    Configs,
-    Days,
-    Done,
-    Json,
-    Reason,
-    WordsError,
-    day_option,
-    each_stream,
-    examples,
-    flag,
-    new_app,
-    parse_period,
-    periods_asked,
-)
 from flows.cli.output import Terminal
 from optstream.errors import ParameterError
 from optstream.privacy.exact import exact
@@ -173,26 +156,26 @@ def parse_delta(text: str) -> Fraction:
         raise typer.BadParameter(str(error)) from None
 
 
-app = new_app("What was spent: show, horizon, verify, export, amend.")
+app = cli.new_app("What was spent: show, horizon, verify, export, amend.")
 
 
 @app.command(
-    epilog=examples("optstream ledger show", "optstream ledger show --from 2016-02-01 --to 2016-02-29")
+    epilog=cli.examples("optstream ledger show", "optstream ledger show --from 2016-02-01 --to 2016-02-29")
 )
 def show(
-    config: Config = DEFAULT_CONFIG,
+    config: cli.Config = cli.DEFAULT_CONFIG,
     first: Annotated[
-        date | None, day_option("--from", "First day; else a fortnight before the last.")
+        date | None, cli.day_option("--from", "First day; else a fortnight before the last.")
     ] = None,
-    last: Annotated[date | None, day_option("--to", "Last day; else the first untouched one.")] = None,
-    as_json: Json = False,
+    last: Annotated[date | None, cli.day_option("--to", "Last day; else the first untouched one.")] = None,
+    as_json: cli.Json = False,
 ) -> None:
     """Print terms, releases, and what each window has left.
 
     And when it returns.
     """
     if first and last and last < first:
-        raise WordsError(f"--to {last} is before --from {first}")
+        raise cli.WordsError(f"--to {last} is before --from {first}")
     settings, terminal = load_settings(config), Terminal(as_json)
     ledger = need_ledger(settings)
     book = Book(
@@ -205,17 +188,19 @@ def show(
     terminal.document(book)
 
 
-@app.command(epilog=examples("optstream ledger verify", "optstream ledger verify --config population.toml"))
-def verify(config: Configs = None, as_json: Json = False) -> None:
+@app.command(
+    epilog=cli.examples("optstream ledger verify", "optstream ledger verify --config population.toml")
+)
+def verify(config: cli.Configs = None, as_json: cli.Json = False) -> None:
     """Find any edit, gap or difference.
 
     Checks the ledger's hash chain, and compares ledger, catalogue and files. Exit code 1 if anything is
     found.
     """
-    each_stream(config, as_json, _verify)
+    cli.each_stream(config, as_json, _verify)
 
 
-def _verify(settings: Settings, terminal: Terminal) -> Done:
+def _verify(settings: Settings, terminal: Terminal) -> cli.Done:
     with work("compare ledger, catalogue and files"):
         found = check(settings, find_ledger(settings))
     for kind, lines in (("problem", found.problems), ("note", found.notes)):
@@ -226,19 +211,19 @@ def _verify(settings: Settings, terminal: Terminal) -> Done:
     )
     terminal.say(f"{verdict}: {found.n_releases} releases, {found.n_listed} days in the catalogue")
     terminal.document(found)
-    return Done(1 if found.problems else 0, verdict)
+    return cli.Done(1 if found.problems else 0, verdict)
 
 
-@app.command(epilog=examples("optstream ledger horizon --days 365 --delta 1e-6"))
+@app.command(epilog=cli.examples("optstream ledger horizon --days 365 --delta 1e-6"))
 def horizon(
     n_days: Annotated[int, typer.Option("--days", min=1, max=3660, help="How many days.")] = 30,
     delta: Annotated[
         Fraction,
         typer.Option(parser=parse_delta, metavar="DELTA", help="In [1e-10, 0.1], such as 1e-6."),
     ] = "1e-6",  # type: ignore[assignment]  # typer gives the parser its default as text too
-    last: Annotated[date | None, day_option("--to", "Last day; else that of the last release.")] = None,
-    config: Config = DEFAULT_CONFIG,
-    as_json: Json = False,
+    last: Annotated[date | None, cli.day_option("--to", "Last day; else that of the last release.")] = None,
+    config: cli.Config = cli.DEFAULT_CONFIG,
+    as_json: cli.Json = False,
 ) -> None:
     """Print what a customer's whole month or year loses.
 
@@ -253,13 +238,13 @@ def horizon(
     terminal.document(found)
 
 
-@app.command(epilog=examples("optstream ledger export --into exported"))
+@app.command(epilog=cli.examples("optstream ledger export --into exported"))
 def export(
     folder: Annotated[
         Path, typer.Option("--into", metavar="FOLDER", help="A new folder, outside the published one.")
     ],
-    config: Config = DEFAULT_CONFIG,
-    as_json: Json = False,
+    config: cli.Config = cli.DEFAULT_CONFIG,
+    as_json: cli.Json = False,
 ) -> None:
     """Write the ledger as Parquet, for the trusted zone.
 
@@ -273,16 +258,16 @@ def export(
 
 
 @app.command(
-    epilog=examples(
+    epilog=cli.examples(
         "optstream ledger amend --dry-run", "optstream ledger amend --reason 'the board raised epsilon'"
     )
 )
 def amend(
-    reason: Annotated[str | None, REASON] = None,
+    reason: Annotated[str | None, cli.REASON] = None,
     dry_run: Annotated[
-        bool, flag("--dry-run", "Declare nothing; tell which days would have to wait.")
+        bool, cli.flag("--dry-run", "Declare nothing; tell which days would have to wait.")
     ] = False,
-    config: Config = DEFAULT_CONFIG,
+    config: cli.Config = cli.DEFAULT_CONFIG,
 ) -> None:
     """Declare another privacy guarantee: the configuration's.
 
@@ -296,7 +281,7 @@ def amend(
             print(line)
         return
     if reason is None:
-        raise WordsError("an amendment needs its --reason, which is kept permanently")
+        raise cli.WordsError("an amendment needs its --reason, which is kept permanently")
     declare(settings, need_ledger(settings), reason, datetime.now(UTC))
     print(
         f"{settings.stream.name}: the privacy guarantee is now the configuration's; "
@@ -304,8 +289,8 @@ def amend(
     )
 
 
-@app.command(epilog=examples("optstream ledger compromised --date 2016-02-01 --reason 'a stolen disk'"))
-def compromised(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG) -> None:
+@app.command(epilog=cli.examples("optstream ledger compromised --date 2016-02-01 --reason 'a stolen disk'"))
+def compromised(day: cli.Days, reason: cli.Reason, config: cli.Config = cli.DEFAULT_CONFIG) -> None:
     """Record that others know the noise of days.
 
     Their windows have lost everything, permanently.
@@ -314,7 +299,7 @@ def compromised(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG) -> N
     ledger, now = need_ledger(settings), datetime.now(UTC)
     known = {
         found
-        for one in periods_asked(settings, day)
+        for one in cli.periods_asked(settings, day)
         for found in compromise(settings, ledger, one, reason, now)
     }
     for one in sorted(known):
@@ -330,14 +315,15 @@ def compromised(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG) -> N
 
 
 @app.command(
-    "release-lease", epilog=examples("optstream ledger release-lease 2016-02-01 --why 'its machine burnt'")
+    "release-lease",
+    epilog=cli.examples("optstream ledger release-lease 2016-02-01 --why 'its machine burnt'"),
 )
 def release_lease(
-    day: Annotated[date, typer.Argument(parser=parse_period, metavar="DAY", help="The day, or hour.")],
+    day: Annotated[date, typer.Argument(parser=cli.parse_period, metavar="DAY", help="The day, or hour.")],
     why: Annotated[
         str, typer.Option("--why", help="Why, in a few words without any value; the ledger keeps it.")
     ],
-    config: Config = DEFAULT_CONFIG,
+    config: cli.Config = cli.DEFAULT_CONFIG,
 ) -> None:
     """Free a day that a dead run holds.
 
@@ -345,6 +331,6 @@ def release_lease(
     after all, it is fenced off: nothing that it draws or estimates is recorded any more.
     """
     settings = load_settings(config)
-    (day,) = periods_asked(settings, [day])
+    (day,) = cli.periods_asked(settings, [day])
     until = end_lease(settings, need_ledger(settings), day, why, datetime.now(UTC))
     print(f"{day}: free; its lease would have lasted until {until:%Y-%m-%d %H:%M:%S} UTC")

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how dates are read."""
+"""Options that several commands share, dates, and one command for several streams."""
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -19,14 +19,14 @@ from tasks.release.outcomes import OneOfStreams, Streams
 
 
 def new_app(help: str | None = None) -> typer.Typer:
-    """The commands of a module; help: what they are, where they are a group of their own."""
+    """The commands of a module; help: of a group of commands."""
     return typer.Typer(
         help=help, no_args_is_help=help is not None, add_completion=False, rich_markup_mode="markdown"
     )
 
 
 def examples(*commands: str) -> str:
-    """What stands below a command's options: commands that can be typed."""
+    """The text below a command's options: commands that can be typed."""
     return "\n\n".join(["Examples:", *(f"`{command}`" for command in commands)])
 
 
@@ -66,13 +66,13 @@ def parse_day(text: str) -> date:
 
 
 def periods_asked(settings: Settings, asked: Collection[date]) -> list[date]:
-    """Return the periods that were asked for, rising; WordsError for one that the stream does not have."""
-    found = set[date]()
+    """Return the periods of days and hours, rising; WordsError for one that the stream does not have."""
+    calendar, found = settings.calendar, set[date]()
     try:
         for one in asked:
-            own = () if isinstance(one, Hour) else settings.calendar.periods_of(one)
-            for period in own or (one,):
-                settings.calendar.check_period(period)
+            periods = () if isinstance(one, Hour) else calendar.periods_of(one)
+            for period in periods or (one,):
+                calendar.check_period(period)
                 found.add(period)
     except ParameterError as error:
         raise WordsError(str(error)) from None
@@ -106,21 +106,36 @@ def flag(name: str, help: str) -> Any:
     return typer.Option(name, help=help)
 
 
-def asks(metavar: str, help: str) -> Any:
+def asks(metavar: str, help: str, **others: Any) -> Any:
     """An option that takes what its help calls so."""
-    return typer.Option(metavar=metavar, help=help)
+    return typer.Option(metavar=metavar, help=help, **others)
+
+
+def config_option(help: str, metavar: str | None = None, show_default: bool | str = True) -> Any:
+    """The option that names configuration files."""
+    return typer.Option("--config", "-c", metavar=metavar, help=help, show_default=show_default)
+
+
+def public_key_option(more: str = "") -> Any:
+    """The option that names public keys."""
+    text = f"The publisher's public key (PEM); may be repeated.{more}"
+    return typer.Option("--public-key", metavar="FILE", help=text)
 
 
 DEFAULT_CONFIG = Path("optstream.toml")
 REASON = typer.Option("--reason", help="Why, in a few words without any value; it is kept permanently.")
-Config = Annotated[
-    Path, typer.Option("--config", "-c", help="The configuration file (TOML).", show_default=True)
+FOLDER = typer.Argument(help="A path, or a URL such as s3://bucket/published.")
+Config = Annotated[Path, config_option("The configuration file (TOML).")]
+Configs = Annotated[
+    list[Path] | None,
+    config_option(
+        "The configuration file (TOML), or a population's, for all of its streams; may be repeated.",
+        "FILE",
+        str(DEFAULT_CONFIG),
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines, nothing else.")]
-PublicKeys = Annotated[
-    list[Path] | None,
-    typer.Option("--public-key", metavar="FILE", help="The publisher's public key (PEM); may be repeated."),
-]
+PublicKeys = Annotated[list[Path] | None, public_key_option()]
 Reason = Annotated[str, REASON]
 Days = Annotated[list[date], period_option("--date", "Day, or hour such as 2016-02-01T13; may be repeated.")]
 First = Annotated[date, day_option("--from", "First day.")]
@@ -129,16 +144,6 @@ Last = Annotated[date, day_option("--to", "Last day.")]
 
 # One command for several streams: each in turn, always in the same order; one that fails stops no other.
 
-Configs = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--config",
-        "-c",
-        metavar="FILE",
-        help="The configuration file (TOML), or a population's, for all of its streams; may be repeated.",
-        show_default=str(DEFAULT_CONFIG),
-    ),
-]
 LOOK, NOT_BEGUN = 1, 2
 
 
@@ -149,9 +154,10 @@ class Done(NamedTuple):
     words: str = ""
 
 
-def each_stream(
-    configs: Sequence[Path] | None, as_json: bool, command: Callable[[Settings, Terminal], Done]
-) -> NoReturn:
+Command = Callable[[Settings, Terminal], Done]
+
+
+def each_stream(configs: Sequence[Path] | None, as_json: bool, command: Command) -> NoReturn:
     """Call a command for each stream, and exit with 0 if all are well, 2 if none could begin, else 1."""
     files = files_of(configs)
     if len(files) == 1:
@@ -179,7 +185,7 @@ def each_stream(
     raise typer.Exit(codes.pop() if len(codes) == 1 else LOOK)
 
 
-def _tried(settings: Settings, terminal: Terminal, command: Callable[[Settings, Terminal], Done]) -> Done:
+def _tried(settings: Settings, terminal: Terminal, command: Command) -> Done:
     try:
         return command(settings, terminal)
     except OptStreamError as error:
@@ -191,7 +197,7 @@ def _tried(settings: Settings, terminal: Terminal, command: Callable[[Settings, 
 
 
 def files_of(configs: Sequence[Path] | None) -> list[Path]:
-    """Return the configurations of the streams that were asked for. Raises ConfigurationError."""
+    """Return the configurations of the streams that are named. Raises ConfigurationError."""
     return stream_files(configs or [DEFAULT_CONFIG])
 
 
@@ -211,24 +217,19 @@ def read_streams(files: Sequence[Path]) -> tuple[list[Settings], dict[Path, str]
         if name in streams:
             raise WordsError(f"{streams[name].file} and {settings.file} are both of stream {name}: name one")
         streams[name] = settings
-    folders = {
+    publishers = {
         place.resolve(): name
         for name, one in streams.items()
         if isinstance(place := one.published_folder, Path)
     }
-    reads = {}
-    for name, one in sorted(streams.items()):
-        places = ((one.folder / given.path).resolve() for given in one.covariates.given)
-        reads[name] = {folders[place] for place in places if place in folders} - {name}
-    found = list[str]()
+    order = TopologicalSorter(dict.fromkeys(sorted(streams), ()))
+    for name in sorted(streams):
+        settings = streams[name]
+        places = {(settings.folder / given.path).resolve() for given in settings.covariates.given}
+        order.add(name, *sorted({publishers[one] for one in places & publishers.keys()} - {name}))
     with suppress(CycleError):
-        sorter = TopologicalSorter(reads)
-        sorter.prepare()
-        while sorter.is_active():
-            ready = sorted(sorter.get_ready())
-            found += ready
-            sorter.done(*ready)
-    return [streams[name] for name in found or reads], broken
+        return [streams[name] for name in order.static_order()], broken
+    return [streams[name] for name in sorted(streams)], broken
 
 
 def every_stream(files: Sequence[Path]) -> list[Settings]:

@@ -12,24 +12,8 @@ from typing import Annotated, Literal
 import polars as pl
 import typer
 
+from flows.cli import options as cli
 from flows.cli.ledger import rounded_down
-from flows.cli.options import (
-    DEFAULT_CONFIG,
-    Config,
-    Configs,
-    Done,
-    Json,
-    PublicKeys,
-    WordsError,
-    asks,
-    day_option,
-    each_stream,
-    examples,
-    files_of,
-    flag,
-    names_in,
-    new_app,
-)
 from flows.cli.output import Terminal, listed
 from flows.orchestration.environment import NoServerError, connect, environment
 from optstream.catalogue import check_files, read_catalogue
@@ -53,37 +37,40 @@ from tasks.operate.permissions import check_trusted
 from tasks.pages.public import write_pages, write_public_page
 from tasks.release.outcomes import ExportDocument, ReportDocument, VerifiedDocument
 
-app = new_app()
+app = cli.new_app()
+NODES = 'Names of nodes, with commas between ("A, B" is one in quotes); all by default.'
+AS_OF = "All rows in the hierarchy of this day, over renamed, split or merged units."
+PUBLISHED = (
+    "Make the data users' page alone, from this published folder (a path or a URL) and nothing else; needs "
+    "no configuration."
+)
+OUTPUT = "With --published: write the page there instead of into the folder."
 
 
 # `optstream export`: some nodes and days of a published folder as a file that other tools load.
 
 
 @app.command(
-    epilog=examples(
+    epilog=cli.examples(
         "optstream export published --from 2016-02-01 --to 2016-02-07 --output week.csv",
         "optstream export published --nodes 84,93 --weekly --as parquet --output weeks.parquet",
     )
 )
 def export(
-    folder: Annotated[str, typer.Argument(help="A path, or a URL such as s3://bucket/published.")],
-    output: Annotated[Path, asks("FILE", "The file to write; none is overwritten.")],
-    nodes: Annotated[
-        str | None,
-        asks("NAMES", 'Names of nodes, with commas between ("A, B" is one in quotes); all by default.'),
+    folder: Annotated[str, cli.FOLDER],
+    output: Annotated[Path, cli.asks("FILE", "The file to write; none is overwritten.")],
+    nodes: Annotated[str | None, cli.asks("NAMES", NODES)] = None,
+    first: Annotated[
+        date | None, cli.day_option("--from", "First day; the first published by default.")
     ] = None,
-    first: Annotated[date | None, day_option("--from", "First day; the first published by default.")] = None,
-    last: Annotated[date | None, day_option("--to", "Last day; the last published by default.")] = None,
-    as_of: Annotated[
-        date | None,
-        day_option("--as-of", "All rows in the hierarchy of this day, over renamed, split or merged units."),
-    ] = None,
-    daily: Annotated[bool, flag("--daily", "Sums of each day, in place of steps.")] = False,
-    weekly: Annotated[bool, flag("--weekly", "Sums of each week, from Monday on.")] = False,
-    monthly: Annotated[bool, flag("--monthly", "Sums of each month.")] = False,
+    last: Annotated[date | None, cli.day_option("--to", "Last day; the last published by default.")] = None,
+    as_of: Annotated[date | None, cli.day_option("--as-of", AS_OF)] = None,
+    daily: Annotated[bool, cli.flag("--daily", "Sums of each day, in place of steps.")] = False,
+    weekly: Annotated[bool, cli.flag("--weekly", "Sums of each week, from Monday on.")] = False,
+    monthly: Annotated[bool, cli.flag("--monthly", "Sums of each month.")] = False,
     kind: Annotated[Literal["csv", "parquet"], typer.Option("--as", help="The format of the file.")] = "csv",
-    public_key: PublicKeys = None,
-    as_json: Json = False,
+    public_key: cli.PublicKeys = None,
+    as_json: cli.Json = False,
 ) -> None:
     """Write some nodes and days of a published folder to a file.
 
@@ -95,17 +82,16 @@ def export(
     periods: dict[Period, bool] = {"day": daily, "week": weekly, "month": monthly}
     named = [name for name, wanted in periods.items() if wanted]
     if len(named) > 1:
-        raise WordsError("--daily, --weekly and --monthly are different files; export them one by one")
+        raise cli.WordsError("--daily, --weekly and --monthly are different files; export them one by one")
     storage, keys = open_storage(folder), public_key or None
     catalogue = catalogue_reader(storage, keys)()
 
-    def signed(name: str) -> Callable[[bytes], str] | None:
-        """What raises where a file of the folder is not signed by one of the keys."""
-        return None if keys is None else partial(check_signature, storage, name, keys=read_public_keys(keys))
+    def check(name: str) -> Callable[[bytes], str] | None:
+        return keys and partial(check_signature, storage, name, keys=read_public_keys(keys))
 
-    about = read_about(storage, signed(ABOUT))
-    hierarchy = None if as_of is None else (as_of, find_hierarchy(storage, signed(HIERARCHY)))
-    chosen = names_in(nodes)
+    about = read_about(storage, check(ABOUT))
+    hierarchy = None if as_of is None else (as_of, find_hierarchy(storage, check(HIERARCHY)))
+    chosen = cli.names_in(nodes)
     rows = rows_of(storage, catalogue, chosen, first, last, verify=keys is not None, as_of=hierarchy)
     if named:
         # no file has replicates of another day's units
@@ -123,40 +109,32 @@ def export(
     if about.known_noise:
         terminal.say(f"note: {about.known_noise_in_words}")
     terminal.say(f"{output}: {rows.height:,} rows")
-    known = about.known_noise or None
-    terminal.document(ExportDocument(file=str(output), rows=rows.height, known_noise=known))
+    terminal.document(
+        ExportDocument(file=str(output), rows=rows.height, known_noise=about.known_noise or None)
+    )
 
 
 def check_new(file: Path) -> None:
-    """Raise WordsError for a file that is there already: none is overwritten."""
+    """Raise cli.WordsError for a file that is there already: none is overwritten."""
     if file.exists():
-        raise WordsError(f"{file} is there already; name another file, or remove it")
+        raise cli.WordsError(f"{file} is there already; name another file, or remove it")
 
 
 # `optstream report`: make the pages anew, as every night does.
 
 
 @app.command(
-    epilog=examples(
+    epilog=cli.examples(
         "optstream report",
         "optstream report --config population.toml",
         "optstream report --published published --output page.html",
     )
 )
 def report(
-    config: Configs = None,
-    published: Annotated[
-        str | None,
-        asks(
-            "FOLDER",
-            "Make the data users' page alone, from this published folder (a path or a URL) and nothing "
-            "else; needs no configuration.",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None, asks("FILE", "With --published: write the page there instead of into the folder.")
-    ] = None,
-    as_json: Json = False,
+    config: cli.Configs = None,
+    published: Annotated[str | None, cli.asks("FOLDER", PUBLISHED)] = None,
+    output: Annotated[Path | None, cli.asks("FILE", OUTPUT)] = None,
+    as_json: cli.Json = False,
 ) -> None:
     """Write the pages for operators and for data users.
 
@@ -170,43 +148,43 @@ def report(
         terminal.document(ReportDocument(trusted=None, public=page))
         raise typer.Exit(_show_lost(lost, terminal).code)
     if output is not None:
-        raise WordsError("--output is for --published")
-    each_stream(config, as_json, _report)
+        raise cli.WordsError("--output is for --published")
+
+    def of_stream(settings: Settings, terminal: Terminal) -> cli.Done:
+        check_trusted(settings)
+        with closing(need_ledger(settings)) as ledger:
+            written = write_pages(settings, ledger, datetime.now(UTC))
+        terminal.say(f"operators:  {written.trusted}")
+        if written.public or not written.problem:
+            terminal.say(f"data users: {written.public or 'no page: nothing is published'}")
+        terminal.document(ReportDocument(trusted=str(written.trusted), public=written.public))
+        if written.problem is not None:
+            raise PublicationError(written.problem)
+        return _show_lost(written.lost, terminal)
+
+    cli.each_stream(config, as_json, of_stream)
 
 
-def _report(settings: Settings, terminal: Terminal) -> Done:
-    check_trusted(settings)
-    with closing(need_ledger(settings)) as ledger:
-        written = write_pages(settings, ledger, datetime.now(UTC))
-    terminal.say(f"operators:  {written.trusted}")
-    if written.public or not written.problem:
-        terminal.say(f"data users: {written.public or 'no page: nothing is published'}")
-    terminal.document(ReportDocument(trusted=str(written.trusted), public=written.public))
-    if written.problem is not None:
-        raise PublicationError(written.problem)
-    return _show_lost(written.lost, terminal)
-
-
-def _show_lost(lost: Sequence[date], terminal: Terminal) -> Done:
+def _show_lost(lost: Sequence[date], terminal: Terminal) -> cli.Done:
     """Name the days that the page cannot show; code 1 if there are any."""
     if not lost:
-        return Done(0, "written")
+        return cli.Done(0, "written")
     terminal.say(
         f"their published file is missing or damaged, and the page shows the other days: {listed(lost)}; "
         f"`optstream publish {lost[0]}` writes the same bytes again"
     )
-    return Done(1, f"written, {len(lost)} days cannot be shown")
+    return cli.Done(1, f"written, {len(lost)} days cannot be shown")
 
 
 # Signatures: make a key, and check a published folder with a public one, as its readers can.
 
-keys_app = new_app("Signatures: make the key that signs.")
+keys_app = cli.new_app("Signatures: make the key that signs.")
 app.add_typer(keys_app, name="keys")
 USUAL_KEY = "signing.pem"
 
 
-@keys_app.command(epilog=examples("optstream keys new"))
-def new(config: Config = DEFAULT_CONFIG) -> None:
+@keys_app.command(epilog=cli.examples("optstream keys new"))
+def new(config: cli.Config = cli.DEFAULT_CONFIG) -> None:
     """Make the key that signs what is published.
 
     It lies in the trusted zone; its public key, for readers, is printed. Where the configuration names no
@@ -224,26 +202,20 @@ def new(config: Config = DEFAULT_CONFIG) -> None:
 
 
 @app.command(
-    epilog=examples(
+    epilog=cli.examples(
         "optstream verify-published published",
         "optstream verify-published published --public-key signing.pub --at-least 41",
     )
 )
 def verify_published(
-    folder: Annotated[str, typer.Argument(help="A path, or a URL such as s3://bucket/published.")],
+    folder: Annotated[str, cli.FOLDER],
     public_key: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--public-key",
-            metavar="FILE",
-            help="The publisher's public key (PEM); may be repeated. Without, only hashes are compared.",
-        ),
+        list[Path] | None, cli.public_key_option(" Without, only hashes are compared.")
     ] = None,
     at_least: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="NUMBER", help="The highest number of a catalogue seen before."),
+        int | None, cli.asks("NUMBER", "The highest number of a catalogue seen before.", min=1)
     ] = None,
-    as_json: Json = False,
+    as_json: cli.Json = False,
 ) -> None:
     """Check a published folder, also by its signatures.
 
@@ -294,7 +266,7 @@ DAYS_OF_HEADROOM = 8
 
 
 def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
-    """Print the calendar, what is not fine, budget, audit, alarms."""
+    """Print the calendar, the days that are not fine, budget, audit, alarms."""
     facts, page, rows = view.facts, view.facts.page, replaced(view.facts)
     if not view.days:
         terminal.say(f"stream {view.stream}: nothing released yet")
@@ -304,9 +276,8 @@ def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
         _show_days(settings, view, terminal)
     terminal.budget(facts.budget)
     if page is not None and page.days:
-        currency = facts.budget.currency
         left = [
-            f"{one.day} {rounded_down(one.left, currency)}{' (refused)' if one.may is False else ''}"
+            f"{one.day} {rounded_down(one.left, facts.budget.currency)}{' (refused)' * (one.may is False)}"
             for one in page.days[-DAYS_OF_HEADROOM:]
         ]
         unit = day_or_hour(page.days[-1].day)
@@ -326,16 +297,15 @@ def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
         terminal.say(
             f"readings replaced on {newest_day(facts)}, and the most in the last {SUSPECT_DAYS} days:"
         )
-    for row in rows[:MOST_SHOWN]:
-        newest = row.newest
-        terminal.say(
-            f"  {settings.called(row.region)}: {newest.clamped:.1%} clamped, {newest.absent:.1%} absent, "
-            f"{newest.doubled:.1%} doubled, {newest.unusable:.1%} unusable; "
-            f"most {row.most:.1%} on {row.most_day}"
-        )
-    if len(rows) > MOST_SHOWN:
-        terminal.say(f"  and {len(rows) - MOST_SHOWN} more regions: `optstream status --json` has all")
-    if rows:
+        for row in rows[:MOST_SHOWN]:
+            newest = row.newest
+            terminal.say(
+                f"  {settings.called(row.region)}: {newest.clamped:.1%} clamped, {newest.absent:.1%} absent, "
+                f"{newest.doubled:.1%} doubled, {newest.unusable:.1%} unusable; "
+                f"most {row.most:.1%} on {row.most_day}"
+            )
+        if len(rows) > MOST_SHOWN:
+            terminal.say(f"  and {len(rows) - MOST_SHOWN} more regions: `optstream status --json` has all")
         terminal.say(f"  {DEPENDS}")
     terminal.say(f"alarms about readings, if there are any, in {settings.validation_folder}")
     for line in lines_of(view.alarms) or ["no alarms"]:
@@ -385,29 +355,29 @@ def stretches(days: Iterable[DayState]) -> list[tuple[DayState, DayState]]:
     return found
 
 
-@app.command(epilog=examples("optstream status", "optstream status --config population.toml --json"))
-def status(config: Configs = None, as_json: Json = False) -> None:
+@app.command(epilog=cli.examples("optstream status", "optstream status --config population.toml --json"))
+def status(config: cli.Configs = None, as_json: cli.Json = False) -> None:
     """Print the calendar, the budget and the alarms.
 
     Notifies nobody, and changes nothing. Exit code 1 if there is any alarm.
     """
 
-    def of_stream(settings: Settings, terminal: Terminal) -> Done:
+    def of_stream(settings: Settings, terminal: Terminal) -> cli.Done:
         with ledger_if_any(settings) as ledger:
             view = watch_stream(settings, ledger, datetime.now(UTC), live=settings.watch is not None)
         return _shown(settings, view, terminal)
 
-    each_stream(config, as_json, of_stream)
+    cli.each_stream(config, as_json, of_stream)
 
 
-@app.command(epilog=examples("optstream watch"))
-def watch(config: Configs = None, as_json: Json = False) -> None:
+@app.command(epilog=cli.examples("optstream watch"))
+def watch(config: cli.Configs = None, as_json: cli.Json = False) -> None:
     """Print the status, and notify of what is new or over.
 
     Looks once, as the hourly watch does, also where the Prefect server does not answer. Exit code 1 if there
     is any alarm.
     """
-    for file in files_of(config) if os.environ.get("PREFECT_API_URL") else ():
+    for file in cli.files_of(config) if os.environ.get("PREFECT_API_URL") else ():
         try:
             load_settings(file)
         except OptStreamError:
@@ -417,30 +387,34 @@ def watch(config: Configs = None, as_json: Json = False) -> None:
 
             with suppress(Exception):  # the command itself says what is wrong
                 report_unreadable(file)
-    each_stream(config, as_json, _watch)
+
+    def of_stream(settings: Settings, terminal: Terminal) -> cli.Done:
+        failed = []
+        try:
+            server = connect(settings.trusted_folder)
+        except NoServerError as error:
+            server, failed = None, [str(error)]
+        from flows.orchestration.watch import watch_here  # prefect has read its settings now
+
+        watched = watch_here(settings, events=server is not None)
+        for channel, news in watched.sent.items():
+            terminal.say(f"sent to {channel}: {len(news.new)} new, {len(news.over)} over")
+        if isinstance(watched.view, OptStreamError):
+            raise watched.view
+        done = _shown(settings, watched.view, terminal)
+        if failed := [*failed, *watched.failed]:
+            raise OptStreamError("; ".join(failed))
+        return done
+
+    cli.each_stream(config, as_json, of_stream)
 
 
-def _watch(settings: Settings, terminal: Terminal) -> Done:
-    unanswered = []
-    try:
-        server = connect(settings.trusted_folder)
-    except NoServerError as error:
-        server, unanswered = None, [str(error)]
-    from flows.orchestration.watch import watch_here  # prefect has read its settings now
-
-    watched = watch_here(settings, events=server is not None)
-    for channel, news in watched.sent.items():
-        terminal.say(f"sent to {channel}: {len(news.new)} new, {len(news.over)} over")
-    if isinstance(watched.view, OptStreamError):
-        raise watched.view
-    done = _shown(settings, watched.view, terminal)
-    if failed := [*unanswered, *watched.failed]:
-        raise OptStreamError("; ".join(failed))
-    return done
-
-
-def _shown(settings: Settings, view: StreamView, terminal: Terminal) -> Done:
+def _shown(settings: Settings, view: StreamView, terminal: Terminal) -> cli.Done:
     show_view(settings, view, terminal)
     terminal.document(status_document(settings, view))
     n_alarms = len(view.alarms)
-    return Done(1, f"{n_alarms} alarm{'' if n_alarms == 1 else 's'}") if n_alarms else Done(0, "no alarm")
+    return (
+        cli.Done(1, f"{n_alarms} alarm{'' if n_alarms == 1 else 's'}")
+        if n_alarms
+        else cli.Done(0, "no alarm")
+    )

@@ -13,28 +13,9 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
+from flows.cli import options as cli
 from flows.cli.activity import work
 from flows.cli.ledger import plain_sum
-from flows.cli.options import (
-    DEFAULT_CONFIG,
-    Configs,
-    Days,
-    Done,
-    First,
-    Json,
-    Last,
-    WordsError,
-    asks,
-    days_between,
-    each_stream,
-    every_stream,
-    examples,
-    files_of,
-    flag,
-    new_app,
-    periods_asked,
-    periods_of_span,
-)
 from flows.cli.output import Terminal, listed
 from flows.orchestration.environment import connect
 from flows.orchestration.serve import own_server
@@ -136,7 +117,7 @@ def _errors(level: Level) -> list[str]:
 
 
 def _granted(found: DryRun, grant: Fraction | float) -> str:
-    """What any window may lose, in the currency of a plan."""
+    """The most that any window may lose, in the currency of a plan."""
     return found.model.in_words if found.currency == "rho" else f"{float(grant):g}"
 
 
@@ -153,8 +134,7 @@ def show_products(budgets: Sequence[SharedBudget], terminal: Terminal) -> None:
                 rows.append([*begins, _short(level), str(level.n_nodes), *figures])
                 begins = ["", "", ""]
         plan = f"{budget.currency} of its plan"
-        headings = ("stream", "share", plan, "level", "nodes", "error", "typical size")
-        terminal.table(headings, rows, n_texts=1)
+        terminal.table(("stream", "share", plan, "level", "nodes", "error", "typical size"), rows, n_texts=1)
         for one in budget.products:
             for warning in one.warnings:
                 terminal.explain(f"{one.stream}: {warning}")
@@ -192,15 +172,23 @@ def report_interruption(settings: Settings, days: Sequence[date], again: str) ->
 
 def with_config(command: str, config: Sequence[Path] | None) -> str:
     """The command with its configuration files, where they are not the usual one."""
-    files = [] if not config or list(config) == [DEFAULT_CONFIG] else config
+    files = [] if not config or list(config) == [cli.DEFAULT_CONFIG] else config
     return " ".join([command, *(f"--config {one}" for one in files)])
 
 
-app = new_app()
+app = cli.new_app()
+DRY_RUN = "Only print what it would cost, and how noisy it would be."
+RESTATE = (
+    "Measure days that were released once more, as their next revision: charged to the share that [budget] "
+    "restatement_share keeps back."
+)
+DRY_BACKFILL = "Only show what is missing and what it would cost."
+WORKERS = "Months at once, each in a process of its own."
+DASK = "Months on the Dask cluster there, such as tcp://host:8786."
 
 
 @app.command(
-    epilog=examples(
+    epilog=cli.examples(
         "optstream run --date 2016-02-01 --dry-run",
         "optstream run --date 2016-02-01",
         "optstream run --date 2016-02-01 --restate",
@@ -208,20 +196,11 @@ app = new_app()
     )
 )
 def run(
-    day: Days,
-    config: Configs = None,
-    as_json: Json = False,
-    dry_run: Annotated[
-        bool, flag("--dry-run", "Only print what it would cost, and how noisy it would be.")
-    ] = False,
-    restate: Annotated[
-        bool,
-        flag(
-            "--restate",
-            "Measure days that were released once more, as their next revision: charged to the share "
-            "that [budget] restatement_share keeps back.",
-        ),
-    ] = False,
+    day: cli.Days,
+    config: cli.Configs = None,
+    as_json: cli.Json = False,
+    dry_run: Annotated[bool, cli.flag("--dry-run", DRY_RUN)] = False,
+    restate: Annotated[bool, cli.flag("--restate", RESTATE)] = False,
 ) -> None:
     """Release days, each once, from dump to published file.
 
@@ -229,37 +208,40 @@ def run(
     turn, and one that fails stops no other.
     """
 
-    def of_stream(settings: Settings, terminal: Terminal) -> Done:
-        days = periods_asked(settings, day)
+    def of_stream(settings: Settings, terminal: Terminal) -> cli.Done:
+        days = cli.periods_asked(settings, day)
         if dry_run:
             with work("compute noise and expected errors of every node"):
                 found = price(settings, days)
             show_dry_run(found, terminal)
             terminal.document(found)
-            return Done(0, "the plan fits") if found.fits else Done(1, "the plan does not fit")
+            return cli.Done(0, "the plan fits") if found.fits else cli.Done(1, "the plan does not fit")
         check_trusted(settings)
         again = with_config(f"optstream run {' '.join(f'--date {one}' for one in days)}", config)
         with report_interruption(settings, days, again + " --restate" * restate):
-            works = None
+            ended = None
             if not restate:
                 with _asking(settings) as looks:
-                    works = over_already(looks, days)  # without Prefect, which takes seconds to import
-            if works is None:
+                    ended = over_already(looks, days)  # without Prefect, which takes seconds to import
+            if ended is None:
                 connect(settings.trusted_folder)
                 with terminal.step("prepare"):
                     from flows.orchestration.release import run_days  # prefect has read its settings now
-                works = run_days(settings, days, terminal, restate=restate)
+                ended = run_days(settings, days, terminal, restate=restate)
         ledger = open_ledger(settings.ledger_url)
         budget = budget_of(settings, ledger, days)
-        terminal.outcomes(works, settings, budget)
-        terminal.attention(works, settings, ledger)
-        terminal.document(RunDocument.of(works, settings, budget))
-        return Done(0 if all(one.outcome.status.is_good for one in works) else 1, _counted(works))
+        terminal.outcomes(ended, settings, budget)
+        terminal.attention(ended, settings, ledger)
+        terminal.document(RunDocument.of(ended, settings, budget))
+        return cli.Done(int(not all(one.outcome.status.is_good for one in ended)), _counted(ended))
 
-    if not dry_run or len(files := files_of(config)) == 1:
-        each_stream(config, as_json, of_stream)
-    streams, terminal = every_stream(files), Terminal(as_json)  # a stream's plan leaves less for the others
-    budgets = price_products(streams, [periods_asked(one, day) for one in streams])
+    if not dry_run or len(files := cli.files_of(config)) == 1:
+        cli.each_stream(config, as_json, of_stream)
+    streams, terminal = (
+        cli.every_stream(files),
+        Terminal(as_json),
+    )  # a stream's plan leaves less for the others
+    budgets = price_products(streams, [cli.periods_asked(one, day) for one in streams])
     show_products(budgets, terminal)
     terminal.document(DryRuns(populations=budgets))
     raise typer.Exit(0 if all(budget.fits for budget in budgets) else 1)
@@ -275,37 +257,32 @@ def _asking(settings: Settings) -> Iterator[Run]:
 
 
 @app.command(
-    epilog=examples(
+    epilog=cli.examples(
         "optstream backfill --from 2013-01-01 --to 2016-12-31 --dry-run",
         "optstream backfill --from 2013-01-01 --to 2016-12-31 --workers 2",
         "optstream backfill --from 2013-01-01 --to 2016-12-31 --config population.toml",
     )
 )
 def backfill(
-    first: First,
-    last: Last,
-    config: Configs = None,
-    dry_run: Annotated[bool, flag("--dry-run", "Only show what is missing and what it would cost.")] = False,
-    workers: Annotated[
-        int, typer.Option(min=1, max=64, metavar="N", help="Months at once, each in a process of its own.")
-    ] = 1,
-    dask: Annotated[
-        str | None, asks("ADDRESS", "Months on the Dask cluster there, such as tcp://host:8786.")
-    ] = None,
-    as_json: Json = False,
+    first: cli.First,
+    last: cli.Last,
+    config: cli.Configs = None,
+    dry_run: Annotated[bool, cli.flag("--dry-run", DRY_BACKFILL)] = False,
+    workers: Annotated[int, cli.asks("N", WORKERS, min=1, max=64)] = 1,
+    dask: Annotated[str | None, cli.asks("ADDRESS", DASK)] = None,
+    as_json: cli.Json = False,
 ) -> None:
     """Release every missing day of a span.
 
     Safe to interrupt and to repeat: a day is released once. Days that fail their contract, and days without
     a dump, are listed at the end and stop no other. Exit code 1 if any day is left.
     """
-
     if dask is not None and workers > 1:
-        raise WordsError("--workers and --dask exclude each other: a cluster has its own workers")
-    span = days_between(first, last)
+        raise cli.WordsError("--workers and --dask exclude each other: a cluster has its own workers")
+    span = cli.days_between(first, last)
 
-    def of_stream(settings: Settings, terminal: Terminal) -> Done:
-        days, period = periods_of_span(settings, span), settings.stream.period
+    def of_stream(settings: Settings, terminal: Terminal) -> cli.Done:
+        days, period = cli.periods_of_span(settings, span), settings.stream.period
         if dask is not None:
             _check_cluster(settings)
         check_trusted(settings)
@@ -318,48 +295,51 @@ def backfill(
         )
         if dry_run:
             return _price_span(plan, settings, terminal)
-        adaptive = plan.to_run and mechanism_for(settings, span[0]).adaptive
-        if adaptive and (dask or workers > 1):
-            terminal.say(
-                "each day's plan goes on from the day before: one month after the other, in this process"
-            )
-        started = monotonic()
+        places, started = (workers, dask), monotonic()
+        if plan.to_run and mechanism_for(settings, span[0]).adaptive:
+            if dask or workers > 1:
+                terminal.say(
+                    "each day's plan goes on from the day before: one month after the other, in this process"
+                )
+            places = (1, None)
         again = with_config(f"optstream backfill --from {span[0]} --to {span[-1]}", config)
         with report_interruption(settings, days, again):
-            behind = plan.over and not pages_are_made(settings)
-            if behind and not plan.to_run:
-                terminal.say(
-                    "a page is missing, or is not of the days that are published: it is written again"
-                )
-            waits = bool(plan.to_run or behind)
-            if not waits:
-                from tasks.release.revise import due  # most of a second
-
-                with _asking(settings) as looks:  # a backfill may have died before it came to new estimates
-                    waits = bool(due(looks, days))
-            places = (1, None) if adaptive else (workers, dask)
-            works = _run(settings, plan, *places, terminal) if waits else []
+            waits = _waits(settings, plan, days, terminal)
+            ended = _run(settings, plan, *places, terminal) if waits else []
         ledger = open_ledger(settings.ledger_url)
         budget = budget_of(settings, ledger)
-        left = [one for one in works if not one.outcome.status.is_good]
+        left = [one for one in ended if not one.outcome.status.is_good]
         if left:
             terminal.outcomes(left, settings, budget)
         elif waits:
             terminal.budget(budget)
             terminal.say(f"published in {settings.published_folder}")
-        terminal.attention(works, settings, ledger)
+        terminal.attention(ended, settings, ledger)
         _list_days("without a dump", plan.absent, terminal)
         if not waits:
             terminal.say("nothing to do; nothing changed, nothing spent")
-        terminal.document(BackfillDocument.of(works, settings, budget, **plan.span))
-        n = _n_published(works)
+        terminal.document(BackfillDocument.of(ended, settings, budget, **plan.span))
+        n = _n_published(ended)
         terminal.say(f"{n} {period}{'' if n == 1 else 's'} in {monotonic() - started:.1f} s")
         absent = f"{len(plan.absent)} without a dump" if plan.absent else ""
-        words = ", ".join(filter(None, (_counted(works), absent)))
+        words = ", ".join(filter(None, (_counted(ended), absent)))
         idle = "new estimates or pages alone" if waits else "nothing to do"
-        return Done(1 if left or plan.absent else 0, words or idle)
+        return cli.Done(int(bool(left or plan.absent)), words or idle)
 
-    each_stream(config, as_json, of_stream)
+    cli.each_stream(config, as_json, of_stream)
+
+
+def _waits(settings: Settings, plan: BackfillPlan, days: Sequence[date], terminal: Terminal) -> bool:
+    """Whether days, pages or new estimates wait."""
+    if plan.to_run:
+        return True
+    if plan.over and not pages_are_made(settings):
+        terminal.say("a page is missing, or is not of the days that are published: it is written again")
+        return True
+    from tasks.release.revise import due  # most of a second
+
+    with _asking(settings) as looks:  # a backfill may have died before it came to new estimates
+        return bool(due(looks, days))
 
 
 def _check_cluster(settings: Settings) -> None:
@@ -386,17 +366,18 @@ def _run(
                 running.enter_context(own_server(settings, settings.trusted_folder / "prefect"))
             from flows.orchestration.backfill import run_backfill  # prefect has read its settings now
 
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-        )
-        n_days = len(plan.to_run)
-        bar = running.enter_context(terminal.bar(*columns, total=n_days, transient=False, rate=""))
-        shown = _Progress(n_days, settings.stream.period, terminal, bar)
+        bar = running.enter_context(terminal.bar(*BAR, total=len(plan.to_run), transient=False, rate=""))
+        shown = _Progress(len(plan.to_run), settings.stream.period, terminal, bar)
         return run_backfill(settings, plan.first, plan.last, shown, workers, dask)
+
+
+BAR = (
+    TextColumn("{task.description}"),
+    BarColumn(),
+    MofNCompleteColumn(),
+    TextColumn("{task.fields[rate]}"),
+    TimeRemainingColumn(),
+)
 
 
 class _Progress:
@@ -406,17 +387,17 @@ class _Progress:
         self.n_days, self.period, self.terminal, self.update = n_days, period, terminal, update
         self.started, self.n_done = monotonic(), 0
 
-    def months(self, works: Sequence[Ended]) -> None:
+    def months(self, ended: Sequence[Ended]) -> None:
         """Show that these days are over, but those that another run holds, which come once more."""
-        self.n_done += sum(day.outcome.status is not Status.BUSY for day in works)
+        self.n_done += sum(day.outcome.status is not Status.BUSY for day in ended)
         rate = self.n_done / max(1e-9, monotonic() - self.started)
         if self.update is not None:
-            shown = f"{works[-1].day:%Y-%m}"
+            shown = f"{ended[-1].day:%Y-%m}"
             self.update(completed=self.n_done, description=shown, rate=f"{rate:.1f} {self.period}s/s")
             return
         left = f"{max(0, self.n_days - self.n_done) / rate:.0f}" if self.n_done else "unknown"
         self.terminal.say(
-            f"{works[0].day} to {works[-1].day}: {_counted(works)}; {self.n_done} of {self.n_days} "
+            f"{ended[0].day} to {ended[-1].day}: {_counted(ended)}; {self.n_done} of {self.n_days} "
             f"{self.period}s, {rate:.1f} a second, {left} s left"
         )
 
@@ -430,21 +411,21 @@ class _Progress:
         yield
 
 
-def _counted(works: Sequence[Ended]) -> str:
-    counts = Counter(day.outcome.status for day in works)
+def _counted(ended: Sequence[Ended]) -> str:
+    counts = Counter(day.outcome.status for day in ended)
     words = {status: f"{counts[status]} {status.value}" for status in Status if counts[status]}
-    n_out = _n_published(works) - counts[Status.PUBLISHED]
+    n_out = _n_published(ended) - counts[Status.PUBLISHED]
     if n_out:
         words[Status.FAILED] += f" ({n_out} after {'it was' if n_out == 1 else 'they were'} published)"
     return ", ".join(words.values())
 
 
-def _n_published(works: Sequence[Ended]) -> int:
+def _n_published(ended: Sequence[Ended]) -> int:
     """How many this run gave to readers, also where something failed after that."""
-    return sum(day.outcome.file is not None for day in works)
+    return sum(day.outcome.file is not None for day in ended)
 
 
-def _price_span(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> Done:
+def _price_span(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> cli.Done:
     """Show what the missing days would cost; code 1 if the ledger would refuse some."""
     with work("price the missing days"):
         cost = cost_of(settings, open_ledger(settings.ledger_url), plan.missing)
@@ -461,7 +442,7 @@ def _price_span(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> D
     stream, window = settings.stream.name, settings.privacy.window
     terminal.document(PlanDocument(**vars(plan), **vars(cost), stream=stream, window_steps=window))
     fits = f"{len(plan.missing)} {settings.stream.period}s to release"
-    return Done(1, f"{fits}, {len(cost.refused)} would be refused") if cost.refused else Done(0, fits)
+    return cli.Done(1, f"{fits}, {len(cost.refused)} would be refused") if cost.refused else cli.Done(0, fits)
 
 
 def _list_days(heading: str, days: Sequence[date], terminal: Terminal) -> None:

@@ -12,16 +12,7 @@ from typing import Annotated
 import typer
 import uvicorn
 
-from flows.cli.options import (
-    DEFAULT_CONFIG,
-    Configs,
-    asks,
-    every_stream,
-    examples,
-    files_of,
-    new_app,
-    read_streams,
-)
+from flows.cli import options as cli
 from flows.cli.output import Terminal
 from flows.orchestration.environment import LOOPBACK, connect, password_of, served
 from flows.orchestration.listening import BOUNDED, listen, raise_open_files
@@ -30,37 +21,25 @@ from flows.web.app import application
 from flows.web.poll import Looks, RunsOf
 from optstream.errors import ConfigurationError
 
-app = new_app()
+API = "A Prefect server that runs already; or PREFECT_API_URL."
+WORK_POOL = "A process pool; the default is one of the stream's own."
+UI_PORT = f"Of the operators' pages (`optstream ui`); the default is {PAGES_PORT}, or a free one."
+TEXTFILE = "Write the metrics there, too, after each look: for Prometheus' node exporter."
+app = cli.new_app()
 
 
 @app.command(
-    epilog=examples(
+    epilog=cli.examples(
         "optstream serve",
         "optstream serve --config population.toml",
         "optstream serve --api https://prefect.example.org/api",
     )
 )
 def serve(
-    config: Configs = None,
-    api: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", help="A Prefect server that runs already; or PREFECT_API_URL.", show_default=False
-        ),
-    ] = None,
-    work_pool: Annotated[
-        str | None, asks("NAME", "A process pool; the default is one of the stream's own.")
-    ] = None,
-    ui_port: Annotated[
-        int | None,
-        typer.Option(
-            min=1024,
-            max=65535,
-            metavar="PORT",
-            help=f"Of the operators' pages (`optstream ui`); the default is {PAGES_PORT}, or a free one.",
-            show_default=False,
-        ),
-    ] = None,
+    config: cli.Configs = None,
+    api: Annotated[str | None, cli.asks("URL", API)] = None,
+    work_pool: Annotated[str | None, cli.asks("NAME", WORK_POOL)] = None,
+    ui_port: Annotated[int | None, cli.asks("PORT", UI_PORT, min=1024, max=65535)] = None,
 ) -> None:
     """Run the stream every night, and its watch every hour.
 
@@ -69,42 +48,31 @@ def serve(
     Exit code 2 if it cannot begin, or if server or worker ends or hangs: have systemd start it again
     (docs/schedule.md).
     """
-    serve_streams(every_stream(files_of(config)), api, work_pool, ui_port, Terminal().say)
+    serve_streams(cli.every_stream(cli.files_of(config)), api, work_pool, ui_port, Terminal().say)
 
 
 # `optstream ui`: the operators' pages of several streams, as a web application.
 
 
 @app.command(
-    epilog=examples("optstream ui", "optstream ui --config north.toml --config south.toml --port 8484")
+    epilog=cli.examples("optstream ui", "optstream ui --config north.toml --config south.toml --port 8484")
 )
 def ui(
     config: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--config",
-            "-c",
-            help="A configuration file, or a folder of them (*.toml); may be repeated.",
-            show_default=str(DEFAULT_CONFIG),
+        cli.config_option(
+            "A configuration file, or a folder of them (*.toml); may be repeated.",
+            show_default=str(cli.DEFAULT_CONFIG),
         ),
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = LOOPBACK,
     port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen at.")] = PAGES_PORT,
-    every: Annotated[
-        int, typer.Option(min=5, max=3600, metavar="SECONDS", help="How often each stream is looked at.")
-    ] = 30,
+    every: Annotated[int, cli.asks("SECONDS", "How often each stream is looked at.", min=5, max=3600)] = 30,
     inherited: Annotated[
         int | None,
         typer.Option("--socket", hidden=True, help="An open one to listen at, of `optstream serve`."),
     ] = None,
-    textfile: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the metrics there, too, after each look: for Prometheus' node exporter.",
-            show_default=False,
-        ),
-    ] = None,
+    textfile: Annotated[Path | None, cli.asks("FILE", TEXTFILE)] = None,
 ) -> None:
     """Serve the operators' pages of several streams.
 
@@ -113,8 +81,8 @@ def ui(
     Prometheus, /healthz says whether the streams are looked at. Exit code 2 if it cannot begin, such as where
     its port is taken.
     """
-    files = configurations_of(config or [DEFAULT_CONFIG])
-    streams, broken = read_streams(files)
+    files = configurations_of(config or [cli.DEFAULT_CONFIG])
+    streams, broken = cli.read_streams(files)
     if not streams:
         raise ConfigurationError(next(iter(broken.values())))
     settings, terminal = streams[0], Terminal()

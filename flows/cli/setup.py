@@ -8,19 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.cli.options import (
-    DEFAULT_CONFIG,
-    Config,
-    First,
-    Json,
-    Last,
-    WordsError,
-    asks,
-    days_between,
-    examples,
-    flag,
-    new_app,
-)
+from flows.cli import options as cli
 from flows.cli.output import Terminal
 from flows.cli.read import check_new
 from optstream.errors import OptStreamError
@@ -39,11 +27,11 @@ from tasks.plan.advise import (
 )
 
 RTE_SUFFIXES = (".zip", ".xls")
-app = new_app()
+app = cli.new_app()
 
 
 @app.command(
-    epilog=examples(
+    epilog=cli.examples(
         "optstream init",
         "optstream init --mechanism HistoryInformed --counts",
         "optstream init --mechanism PeGaSus --hourly",
@@ -53,12 +41,14 @@ app = new_app()
 def init(
     path: Annotated[
         Path, typer.Argument(help="The file to write, or a folder of RTE's yearly files.")
-    ] = DEFAULT_CONFIG,
-    mechanism: Annotated[str, asks("NAME", f"One of {', '.join(MECHANISMS)}.")] = "OptStream",
-    counts: Annotated[bool, flag("--counts", "Of whole numbers of visits, not a load.")] = False,
-    metered: Annotated[bool, flag("--metered", "Of a row a customer and step, not a row a step.")] = False,
+    ] = cli.DEFAULT_CONFIG,
+    mechanism: Annotated[str, cli.asks("NAME", f"One of {', '.join(MECHANISMS)}.")] = "OptStream",
+    counts: Annotated[bool, cli.flag("--counts", "Of whole numbers of visits, not a load.")] = False,
+    metered: Annotated[
+        bool, cli.flag("--metered", "Of a row a customer and step, not a row a step.")
+    ] = False,
     hourly: Annotated[
-        bool, flag("--hourly", "Released every hour, not every night; by some mechanisms.")
+        bool, cli.flag("--hourly", "Released every hour, not every night; by some mechanisms.")
     ] = False,
 ) -> None:
     """Write a configuration: an example, or one for your files.
@@ -67,8 +57,8 @@ def init(
     reads them. All files are checked before anything is written; dumps that lie there are kept.
     """
     if path.is_dir():
-        check_new(DEFAULT_CONFIG)
-        text, path = _import(path, Terminal()), DEFAULT_CONFIG
+        check_new(cli.DEFAULT_CONFIG)
+        text, path = _import(path, Terminal()), cli.DEFAULT_CONFIG
         follows = f"optstream run --config {path} --date DAY"
     else:
         text = example_of(mechanism, counts, metered, hourly)
@@ -83,11 +73,11 @@ def init(
     print(f"wrote {path}; next: {follows}")
 
 
-@app.command(epilog=examples("optstream simulate --from 2016-02-01 --to 2016-02-14"))
+@app.command(epilog=cli.examples("optstream simulate --from 2016-02-01 --to 2016-02-14"))
 def simulate(
-    first: First,
-    last: Last,
-    config: Config = DEFAULT_CONFIG,
+    first: cli.First,
+    last: cli.Last,
+    config: cli.Config = cli.DEFAULT_CONFIG,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same days.")] = 0,
 ) -> None:
     """Write made-up dumps to try things out.
@@ -96,7 +86,7 @@ def simulate(
     """
     settings = load_settings(config)
     written = list[bool]()
-    for tree, days in groupby(days_between(first, last), settings.tree_of):
+    for tree, days in groupby(cli.days_between(first, last), settings.tree_of):
         written += write_dumps(
             settings.input_folder,
             leaves=tree.leaves,
@@ -145,7 +135,7 @@ def _import(folder: Path, terminal: Terminal) -> str:
 
 
 @app.command(
-    epilog=examples(
+    epilog=cli.examples(
         "optstream advise --scale 5000",
         "optstream advise --config electricity.toml --config gas.toml --write e2.toml --write g2.toml",
     )
@@ -163,7 +153,7 @@ def advise(
     ] = None,
     scale: Annotated[
         list[float] | None,
-        asks(
+        cli.asks(
             "NUMBER",
             "A leaf's typical reading, from public knowledge, where a configuration has no "
             "mechanism.scale; given once, or once for each configuration.",
@@ -171,24 +161,24 @@ def advise(
     ] = None,
     write: Annotated[
         list[Path] | None,
-        asks(
+        cli.asks(
             "FILE", "Write the proposed configuration, beside the present one; once for each configuration."
         ),
     ] = None,
-    as_json: Json = False,
+    as_json: cli.Json = False,
 ) -> None:
     """Propose how to release, from public facts alone.
 
     Mechanism, noise, shares of levels and streams, by their expected errors. Opens no dump and no ledger.
     """
-    streams = [load_settings(one) for one in config or [DEFAULT_CONFIG]]
+    streams = [load_settings(one) for one in config or [cli.DEFAULT_CONFIG]]
     scales: list[float | None] = [*scale] if scale else [None]
     if len(scales) not in (1, len(streams)):
-        raise WordsError(f"--scale is given once, or once for each of {len(streams)} configurations")
+        raise cli.WordsError(f"--scale is given once, or once for each of {len(streams)} configurations")
     if any(one is not None and not 0 < one < float("inf") for one in scales):
-        raise WordsError("--scale must be a finite number greater than 0")
+        raise cli.WordsError("--scale must be a finite number greater than 0")
     if write and len(write) != len(streams):
-        raise WordsError(f"--write is given once for each of {len(streams)} configurations")
+        raise cli.WordsError(f"--write is given once for each of {len(streams)} configurations")
     terminal = Terminal(as_json)
     with terminal.step("compare plans"):
         advice = advise_plans(streams, scales * (len(streams) // len(scales)))

@@ -3,44 +3,27 @@
 import fcntl
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Protocol
+from typing import Any
 
 from prefect import flow, tags, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.context import FlowRunContext
 from prefect.task_runners import ProcessPoolTaskRunner
 
+from flows.orchestration import release as one_run
 from flows.orchestration.environment import tags_of
-from flows.orchestration.release import (
-    FLOW,
-    STEP,
-    WATCHER,
-    Watcher,
-    bound,
-    close_and_write_pages,
-    configured,
-    in_prefect,
-    log_days,
-    persevering,
-    release_days,
-    revised,
-    run_name,
-    run_of,
-    watched_run,
-    with_prefect,
-)  # fmt: skip
+from flows.orchestration.release import FLOW, STEP, WATCHER, in_prefect, persevering, release_days, run_name
 from optstream.errors import ConfigurationError, LedgerUnavailableError, OptStreamError, ParameterError
 from optstream.ledger import open_ledger
 from optstream.stream import period_from
-from tasks.config import Settings
+from tasks.config import Settings, load_settings
 from tasks.ingest.sandbox import end_with_parent
 from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import plan_backfill
@@ -51,16 +34,6 @@ LEASE_MINUTES = 2.0
 """Of a month's days: should their run die, another takes them up after that. A live run renews it."""
 MARGIN_SECONDS = 1.0
 MARK = ".backfill-"
-
-
-class Progress(Watcher, Protocol):
-    """Shows months that are over, then the steps of new estimates."""
-
-    def months(self, days: Sequence[Ended]) -> None:
-        """Show that these days are over, or wait for another run."""
-
-
-PROGRESS: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
 @flow(name="optstream-backfill", flow_run_name=run_name, **FLOW)
@@ -76,42 +49,36 @@ def backfill(
     give all months to the task runner. lease_minutes: how long the days of a run that died are waited for.
     without: days to leave out.
     """
-    with configured(config) as settings:
-        span = settings.calendar.periods(period_from(first), period_from(last))
-        if not span:
-            raise ParameterError(f"the last day, {last}, comes before the first, {first}")
-        check_trusted(settings)
-        with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
-            ledger.enrol(terms_of(settings), datetime.now(UTC))
-            plan = plan_backfill(settings, ledger, [day for day in span if day.isoformat() not in without])
-            artifact: Any = in_prefect() and create_progress_artifact(
-                0.0,
-                key="optstream-backfill",
-                description=f"Backfill of stream {settings.stream.name}, {len(plan.to_run)} days",
-            )
-            with _marked(settings) as mark:
-                release = partial(_run, settings, lease_minutes, mark, artifact, len(plan.to_run))
-                done = release(plan.months(), at_once, [])
-                longest = max(timedelta(minutes=lease_minutes), LEASE)
-                # by the clock that the leases go by, which may be the database's
-                now = ledger.lease_time(datetime.now(UTC))
-                done, until = held_by_others(done, now, longest)
-                if until is not None:
-                    time.sleep(max(0.0, (until - now).total_seconds()) + MARGIN_SECONDS)
-                    busy = tuple(day.day for day in done if day.outcome.free_at)
-                    done = release([busy], False, [day for day in done if not day.outcome.free_at])
-            run = run_of(settings, ledger, lease_minutes)
-            with _steps_shown():
-                done = and_after(done, lambda: revised(run, span))
-            if FlowRunContext.get() is not None:
-                log_days(done)
-            done = and_after(done, lambda: close_and_write_pages(run))
-            return sorted(done, key=lambda day: day.day)
-
-
-def _steps_shown() -> AbstractContextManager[None]:
-    """Show steps to who asked for that; the flow, which travels by value, may name no context variable."""
-    return bound(WATCHER, PROGRESS.get())
+    settings = load_settings(Path(config))
+    span = settings.calendar.periods(period_from(first), period_from(last))
+    if not span:
+        raise ParameterError(f"the last day, {last}, comes before the first, {first}")
+    check_trusted(settings)
+    with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
+        ledger.enrol(terms_of(settings), datetime.now(UTC))
+        plan = plan_backfill(settings, ledger, [day for day in span if day.isoformat() not in without])
+        artifact: Any = in_prefect() and create_progress_artifact(
+            0.0,
+            key="optstream-backfill",
+            description=f"Backfill of stream {settings.stream.name}, {len(plan.to_run)} days",
+        )
+        with _marked(settings) as mark:
+            release = partial(_run, settings, lease_minutes, mark, artifact, len(plan.to_run))
+            done = release(plan.months(), at_once, [])
+            longest = max(timedelta(minutes=lease_minutes), LEASE)
+            # by the clock that the leases go by, which may be the database's
+            now = ledger.lease_time(datetime.now(UTC))
+            done, until = held_by_others(done, now, longest)
+            if until is not None:
+                time.sleep(max(0.0, (until - now).total_seconds()) + MARGIN_SECONDS)
+                busy = tuple(day.day for day in done if day.outcome.free_at)
+                done = release([busy], False, [day for day in done if not day.outcome.free_at])
+        run = one_run.run_of(settings, ledger, lease_minutes)
+        done = and_after(done, lambda: one_run.revised(run, span))
+        if FlowRunContext.get() is not None:
+            one_run.log_days(done)
+        done = and_after(done, lambda: one_run.close_and_write_pages(run))
+        return sorted(done, key=lambda day: day.day)
 
 
 @task(name="release a month", **STEP)
@@ -124,7 +91,7 @@ def release_month(config: str, stream: str, days: list[str], lease_minutes: floa
             "the trusted folder is another one here than where the backfill was started, without what was "
             "drawn: mount the same one on every worker; nothing was released"
         )
-    release = release_days if with_prefect() else release_days.fn
+    release = release_days if one_run.with_prefect() else release_days.fn
     with tags(*tags_of(stream)):  # a worker's process does not know those of the run that sent it here
         return release(config, days, lease_minutes=lease_minutes, report=False, revise=False)
 
@@ -155,7 +122,7 @@ def _run(
     mark: Path,
     artifact: Any,
     n_days: int,
-    months: Iterable[tuple[date, ...]],
+    months: Sequence[tuple[date, ...]],
     at_once: bool,
     done: list[Ended],
 ) -> list[Ended]:
@@ -168,13 +135,16 @@ def _run(
     ]
     here: Callable[..., list[Ended]] = release_month if in_prefect() else release_month.fn
     futures: list[Any] = [release_month.submit(*chunk) if at_once else None for chunk in chunks]
+    watcher = WATCHER.get()  # of months, and later of the steps of new estimates
     for chunk, future in zip(chunks, futures, strict=True):
         ended: list[Ended] | None = None
         try:
             if future is not None:
                 with suppress(LedgerUnavailableError):
                     ended = future.result()
-            ended = persevering(partial(here, *chunk)) if ended is None else ended
+            if ended is None:
+                with one_run.bound(WATCHER, None):
+                    ended = persevering(partial(here, *chunk))
         except Exception as error:  # noqa: BLE001 - a month that fails stops no other, and says where
             why = str(error) if isinstance(error, OptStreamError) else unexpected(error)
             ended = [Requested(period_from(day)).ended(Status.FAILED, why) for day in chunk[2]]
@@ -182,8 +152,8 @@ def _run(
         if artifact:
             n_over = sum(day.outcome.status is not Status.BUSY for day in done)
             update_progress_artifact(artifact, min(100.0, 100 * n_over / max(1, n_days)))
-        if (progress := PROGRESS.get()) is not None:
-            progress.months(ended)
+        if watcher is not None:
+            watcher.months(ended)
     return done
 
 
@@ -217,12 +187,14 @@ def run_backfill(
     settings: Settings,
     first: date,
     last: date,
-    progress: Progress | None = None,
+    watcher: Any = None,
     n_workers: int = 1,
     dask: str | None = None,
     lease_minutes: float = LEASE_MINUTES,
 ) -> list[Ended]:
-    """Run the flow here and now, or its own function where no server is configured."""
+    """Run the flow here and now, or its own function where no server is configured. watcher: shows `months`
+    that are over, or wait for another run, then each `step` of new estimates.
+    """
     runner: Any = None
     if dask is not None:
         try:
@@ -235,10 +207,4 @@ def run_backfill(
     elif n_workers > 1:
         runner = ProcessPoolTaskRunner(max_workers=n_workers, initializer=begin_worker)
     asked = (str(settings.file), str(first), str(last), runner is not None, lease_minutes)
-    with bound(PROGRESS, progress), configured(str(settings.file), settings):
-        if not with_prefect():
-            return backfill.fn(*asked)
-        placed: Any = backfill.with_options(task_runner=runner)
-        with watched_run(settings.stream.name):
-            done: list[Ended] = placed(*asked)
-        return done
+    return one_run.run_here(backfill.with_options(task_runner=runner), settings, watcher, *asked)

@@ -24,12 +24,12 @@ ALWAYS = {
     "GX_ANALYTICS_ENABLED": "false",
     "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",  # a result on disk would be a pickle of readings
 }
-HEARTBEAT = "PREFECT_FLOWS_HEARTBEAT_FREQUENCY"
-HEARTBEAT_SECONDS, LEAST_HEARTBEAT_SECONDS = 60, 30
-"""Between two heartbeats of a scheduled run; the least is Prefect's."""
+HEARTBEAT, HEARTBEAT_SECONDS = "PREFECT_FLOWS_HEARTBEAT_FREQUENCY", 60
+"""Between two heartbeats of a scheduled run, where the operator does not set it."""
 ANSWER_SECONDS = 10
 """For a server to say that it is there."""
 DEFAULTS = {
+    HEARTBEAT: str(HEARTBEAT_SECONDS),
     "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",  # no server is started that nobody asked for
     "PREFECT_LOGGING_LOG_PRINTS": "false",
     "PREFECT_TASKS_DEFAULT_RETRIES": "0",  # a repeat could draw noise again
@@ -40,15 +40,10 @@ DEFAULTS = {
     "PREFECT_SERVER_UI_V2_ENABLED": "false",  # the new pages fetch from third parties
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
 }
-SET_HERE = {*ALWAYS, *DEFAULTS, "PREFECT_HOME", "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"}
-"""Variables that are rarely the operator's own."""
-
-
+CONSOLE = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
 LOOPBACK = "127.0.0.1"
 STATE = Path("serve", "server.json")
 """Where in a trusted folder the address of the server of `optstream serve` is; locked while that runs."""
-
-
 TAG = "optstream"
 
 
@@ -144,9 +139,12 @@ def import_prefect(*, again: bool = False) -> str | None:
 def _unusable(error: Exception) -> str:
     from pydantic import ValidationError
 
-    def named(field: str) -> list[str]:
-        known = (name for name in sorted(os.environ) if name.startswith("PREFECT_"))
-        return [name for name in known if name.lower().endswith(field.lower())]
+    def variables(field: str) -> list[str]:
+        return [
+            name
+            for name in sorted(os.environ)
+            if name.startswith("PREFECT_") and name.lower().endswith(field.lower())
+        ]
 
     problems = []
     if isinstance(error, ValidationError):
@@ -155,11 +153,13 @@ def _unusable(error: Exception) -> str:
             # a validator of Prefect's own may quote the value, which may be a secret
             rule = "" if one["type"] in ("value_error", "assertion_error") else f": {one['msg']}"
             if one["type"] != "default_factory_not_called":  # which follows from another
-                problems.append(f"{' or '.join(named(field)) or f'{error.title}.{field}'}{rule}")
-    field = (re.findall(r'for field "(\w+)"', str(error)) or [""])[0]  # as pydantic's settings say it
-    mine = [name for name in named(field) if name not in SET_HERE]
-    said = "; ".join(problems) or f"{' or '.join(mine) or 'one of its profile'} ({type(error).__name__})"
-    return f"Prefect cannot use a setting: {said}. Correct it, or unset it, and run again"
+                problems.append(f"{' or '.join(variables(field)) or f'{error.title}.{field}'}{rule}")
+    if not problems:
+        field = (re.findall(r'for field "(\w+)"', str(error)) or [""])[0]  # as pydantic's settings name it
+        rarely = {*ALWAYS, *DEFAULTS, "PREFECT_HOME", CONSOLE}  # the operator's own
+        named = " or ".join(name for name in variables(field) if name not in rarely)
+        problems = [f"{named or 'one of its profile'} ({type(error).__name__})"]
+    return f"Prefect cannot use a setting: {'; '.join(problems)}. Correct it, or unset it, and run again"
 
 
 @contextmanager
@@ -204,18 +204,6 @@ def environment(trusted_folder: Path, current: Mapping[str, str]) -> dict[str, s
     added = {name: value for name, value in DEFAULTS.items() if name not in current}
     if "PREFECT_HOME" not in current and "PREFECT_API_URL" not in current:
         added["PREFECT_HOME"] = str(trusted_folder.resolve() / "prefect")
-    console = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
-    if "PREFECT_LOGGING_LEVEL" not in current and console not in current:
-        added[console] = "CRITICAL"  # the terminal shows what OptStream says; log lines stay in the database
+    if "PREFECT_LOGGING_LEVEL" not in current and CONSOLE not in current:
+        added[CONSOLE] = "CRITICAL"  # the terminal shows what OptStream says; log lines stay in the database
     return added | ALWAYS
-
-
-def heartbeat_seconds(current: Mapping[str, str]) -> int:
-    """Between heartbeats, by the operator's variable. Raises ConfigurationError where Prefect refuses it."""
-    given = current.get(HEARTBEAT) or str(HEARTBEAT_SECONDS)
-    if not (given.isascii() and given.isdigit()) or int(given) < LEAST_HEARTBEAT_SECONDS:
-        raise ConfigurationError(
-            f"{HEARTBEAT} must be a whole number of seconds, at least {LEAST_HEARTBEAT_SECONDS}, or be unset "
-            f"for {HEARTBEAT_SECONDS}; got {given!r:.20}"
-        )
-    return int(given)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from prefect import Flow, State, flow, tags
@@ -18,15 +19,16 @@ from prefect.events.worker import EventsWorker
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from prefect.flows import load_flow_from_entrypoint
 from prefect.schedules import Cron
+from prefect.settings import get_current_settings
 from prefect.states import Completed, Crashed
 from prefect.types.entrypoint import EntrypointType
 
 from flows.orchestration.backfill import backfill
 from flows.orchestration.environment import ALWAYS, HEARTBEAT, HEARTBEAT_SECONDS, tags_of
-from flows.orchestration.release import FLOW, configured, in_one_run, persevering, run_name, stream_of
+from flows.orchestration.release import FLOW, in_one_run, persevering, run_name, stream_of
 from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import open_ledger
-from tasks.config import Settings
+from tasks.config import Settings, load_settings
 from tasks.monitor.facts import note_end
 from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import pages_are_made, plan_backfill
@@ -66,13 +68,13 @@ def nightly(config: str) -> Any:
     """Look once: release what is complete of the newest days. Ends as a state whose message says what was
     done; raises UnreleasedError if a day failed, or is late.
     """
-    with configured(config) as settings:
-        try:
-            check_trusted(settings)
-            night = persevering(partial(looked, settings))
-        finally:
-            with suppress(OSError):  # of a full disk: then it is late
-                note_end(settings, "look", datetime.now(UTC))
+    settings = load_settings(Path(config))
+    try:
+        check_trusted(settings)
+        night = persevering(partial(looked, settings))
+    finally:
+        with suppress(OSError):  # of a full disk: then it is late
+            note_end(settings, "look", datetime.now(UTC))
     if night.left:
         raise UnreleasedError("; ".join(night.left))
     return Completed(message=night.words)
@@ -179,6 +181,11 @@ def zombie_document(heartbeat: int = HEARTBEAT_SECONDS) -> dict[str, Any]:
         },
         "actions": [{"type": "change-flow-run-state", "state": "CRASHED", "message": DEAD}],
     }
+
+
+def heartbeat_seconds() -> int:
+    """Between two heartbeats of a scheduled run, as Prefect read it."""
+    return get_current_settings().flows.heartbeat_frequency or HEARTBEAT_SECONDS
 
 
 def register(night: Mapping[str, Any], heartbeat: int = HEARTBEAT_SECONDS) -> str:

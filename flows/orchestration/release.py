@@ -10,10 +10,10 @@ from os import getpid
 from pathlib import Path
 from socket import gethostname
 from time import sleep
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
-from prefect import Task, flow, get_run_logger, tags, task
+from prefect import Flow, Task, flow, get_run_logger, tags, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.context import FlowRunContext
@@ -47,7 +47,7 @@ from tasks.release.run import (
     let_go,
 )
 
-# How flows and steps are called: as runs and tasks of Prefect or plainly, with a configuration read once.
+# How flows and steps are called: as runs and tasks of Prefect, or as plain functions.
 
 PAUSES, STEP_PAUSES = (2.0, 10.0), (2.0, 2.0)
 """Seconds before work is repeated that the ledger's database refused, and a step that is safe to repeat."""
@@ -55,21 +55,11 @@ FLOW: dict[str, Any] = {"persist_result": False, "retries": 0, "validate_paramet
 """Of every flow: no result on disk, and no repeat, which could draw noise again."""
 STEP: dict[str, Any] = {"retries": 0, "cache_policy": NO_CACHE, "persist_result": False}
 """Of every task, which may take and give raw values: no result on disk, no hash of an input, no repeat."""
+WATCHER: ContextVar[Any] = ContextVar("shows how far a run is, such as a terminal", default=None)
+_ONE_RUN: ContextVar[bool] = ContextVar("no runs and tasks below the run under way", default=False)
 Value = TypeVar("Value")
 At = TypeVar("At", bound=Stage)
 Next = TypeVar("Next", bound=Stage)
-
-
-class Watcher(Protocol):
-    """Shows how far a run is, such as a terminal."""
-
-    def step(self, label: str) -> AbstractContextManager[None]:
-        """Show that a step is under way until the block ends."""
-
-
-WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
-_LOADED: ContextVar[Settings | None] = ContextVar("settings", default=None)
-_ONE_RUN: ContextVar[bool] = ContextVar("no runs and tasks below the run under way", default=False)
 
 
 def in_prefect() -> bool:
@@ -92,26 +82,21 @@ def bound(variable: ContextVar[Value], value: Value) -> Iterator[None]:
         variable.reset(token)
 
 
-@contextmanager
-def configured(config: str, settings: Settings | None = None) -> Iterator[Settings]:
-    """Yield the configuration of a file, read once, also to flows called inside. settings: if it was."""
-    known = settings or _LOADED.get()
-    if known is None or known.file != Path(config).absolute():
-        known = load_settings(Path(config))
-    with bound(_LOADED, known):
-        yield known
-
-
 def in_one_run() -> AbstractContextManager[None]:
     """Have what is called in the block make no runs and tasks, which take longer than an hour's release."""
     return bound(_ONE_RUN, True)
 
 
-@contextmanager
-def watched_run(stream: str) -> Iterator[None]:
-    """Tag the flow run that a person waits for; send no heartbeats: their thread delays a short run's end."""
-    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}), tags(*tags_of(stream)):
-        yield
+def run_here(flow: Flow[..., list[Ended]], settings: Settings, watcher: Any, *asked: Any) -> list[Ended]:
+    """Call a flow that a person waits for: a run on the configured server, or its function without one. A
+    run has the stream's tags, and no heartbeats: their thread delays a short run's end.
+    """
+    with bound(WATCHER, watcher):
+        if not with_prefect():
+            return flow.fn(*asked)
+        stream = settings.stream.name
+        with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}), tags(*tags_of(stream)):
+            return flow(*asked)
 
 
 def persevering(work: Callable[[], Value]) -> Value:
@@ -188,11 +173,11 @@ def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) ->
     table = [
         {
             "date": day.day.isoformat(),
-            "status": day.outcome.status.value,
-            "what happened": day.outcome.message,
-            "file": day.outcome.file or "",
+            "status": one.status,
+            "what happened": one.message,
+            "file": one.file or "",
         }
-        for day in days
+        for day, one in ((day, day.outcome) for day in days)
     ]
     create_table_artifact(key="optstream-days", table=table, description=f"Days of stream {stream}")
     published = [day.day for day in days if day.outcome.status is Status.PUBLISHED]
@@ -284,21 +269,21 @@ def release_days(
     report: whether to write the pages. revise: whether to give earlier days new estimates. Parameters are a
     path and dates, for Prefect stores them in clear.
     """
-    with configured(config) as settings:
-        check_trusted(settings)
-        with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
-            run = replace(run_of(settings, ledger, lease_minutes), restate=restate)
-            enrol(run)
-            ended = released(run, [Requested(period_from(day)) for day in days])
-            if revise:
-                days_ended = [day.day for day in ended]
-                ended = and_after(ended, lambda: revised(run, days_ended))
-            if report:
-                ended = and_after(ended, lambda: close_and_write_pages(run))
-            if in_prefect():
-                log_days(ended)
-                keep_artifacts(settings, ledger, ended)
-            return ended
+    settings = load_settings(Path(config))
+    check_trusted(settings)
+    with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
+        run = replace(run_of(settings, ledger, lease_minutes), restate=restate)
+        enrol(run)
+        ended = released(run, [Requested(period_from(day)) for day in days])
+        if revise:
+            days_ended = [day.day for day in ended]
+            ended = and_after(ended, lambda: revised(run, days_ended))
+        if report:
+            ended = and_after(ended, lambda: close_and_write_pages(run))
+        if in_prefect():
+            log_days(ended)
+            keep_artifacts(settings, ledger, ended)
+        return ended
 
 
 def close_and_write_pages(run: Run) -> list[Ended]:
@@ -315,13 +300,7 @@ def run_of(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:
     return Run(settings, ledger, secure_noise(), owner, lambda: datetime.now(UTC), lease)
 
 
-def run_days(
-    settings: Settings, days: Sequence[date], watcher: Watcher, *, restate: bool = False
-) -> list[Ended]:
+def run_days(settings: Settings, days: Sequence[date], watcher: Any, *, restate: bool = False) -> list[Ended]:
     """Release days here and now, on the configured Prefect server, or by the same steps without one."""
     asked = (str(settings.file), [day.isoformat() for day in days], restate)
-    with bound(WATCHER, watcher), configured(str(settings.file), settings):
-        if not with_prefect():
-            return release_days.fn(*asked)
-        with watched_run(settings.stream.name):
-            return release_days(*asked)
+    return run_here(release_days, settings, watcher, *asked)

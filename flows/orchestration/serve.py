@@ -28,7 +28,6 @@ from flows.orchestration.environment import (
     answers,
     connect,
     environment,
-    heartbeat_seconds,
     impatient_client,
     import_prefect,
     password_of,
@@ -91,13 +90,13 @@ class Child:
         self.name, self.log, self.stop_seconds = name, log, stop_seconds
         make_private_folder(log.parent)
         bound = ENDS_WITH_SERVE if shutil.which(ENDS_WITH_SERVE[0]) else ()
-        with open(log, "ab", opener=private_opener) as said:
+        with open(log, "ab", opener=private_opener) as errors:
             self.process = subprocess.Popen(
                 [*bound, sys.executable, "-m", *words],
                 env={**added, **os.environ},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=said,
+                stderr=errors,
                 umask=0o077,
                 pass_fds=inherits,
                 start_new_session=True,  # Ctrl-C is for `serve`, which ends the worker first
@@ -108,13 +107,9 @@ class Child:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end(self.stop_seconds)
-
-    def end(self, seconds: float) -> None:
-        """Ask it to end, and kill it after that many seconds."""
         self.process.terminate()
         try:
-            self.process.wait(seconds)
+            self.process.wait(self.stop_seconds)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -270,9 +265,7 @@ class Supervisor:
         """Raise ConfigurationError if the server did not answer, or a value did not change, for too long."""
         now = time.monotonic()
         unanswered = now - self._answered
-        silent, name = max(
-            ((now - at, name) for name, (_, at) in list(self._values.items())), default=(0, "")
-        )
+        silent, name = max(((now - at, one) for one, (_, at) in [*self._values.items()]), default=(0, ""))
         if max(unanswered, silent) <= self.hang_seconds:
             return
         what = f"did not answer for {unanswered:.0f} s{self._problem}: it hangs, or"
@@ -334,6 +327,12 @@ def is_idle() -> bool:
     return False
 
 
+def systemd_address() -> str:
+    """Take the service manager's address out of the environment: it is no child's."""
+    os.environ.pop("WATCHDOG_USEC", None)
+    return os.environ.pop("NOTIFY_SOCKET", "")
+
+
 def notify_systemd(address: str, state: str) -> None:
     """Send a state, such as READY=1, to the service manager whose NOTIFY_SOCKET this is; to none without."""
     if address:
@@ -373,12 +372,6 @@ def _watch(settings: Settings, stop: Event, longest: timedelta) -> None:
                     break
 
 
-def systemd_address() -> str:
-    """Take the service manager's address out of the environment: it is no child's."""
-    os.environ.pop("WATCHDOG_USEC", None)
-    return os.environ.pop("NOTIFY_SOCKET", "")
-
-
 # All of it together, until a signal.
 
 
@@ -390,32 +383,32 @@ def serve_streams(
     say: Callable[[str], None],
 ) -> None:
     """Run server, worker, pages and watches of these streams until a signal; then SystemExit."""
-    before = dict(os.environ)
-    systemd = systemd_address()
+    before, systemd = dict(os.environ), systemd_address()
     for one in streams:
         check_trusted(one)
         looks_of(one)
     settings = streams[0]  # whose trusted folder has the server's own files
-    heartbeat = heartbeat_seconds(os.environ)
+    home = settings.serve_folder
     for number in STOPPING:
         signal.signal(number, _stop)
     api = api or os.environ.get("PREFECT_API_URL")
     with ExitStack() as running:
         listening = running.enter_context(pages_socket(ui_port))
         port = listening.getsockname()[1]
-        make_private_folder(settings.serve_folder)
+        make_private_folder(home)
         running.enter_context(watching(streams))
         children: list[Child] = []
         if api:
             os.environ["PREFECT_API_URL"] = api
-            os.environ.setdefault("PREFECT_HOME", str(settings.serve_folder))
+            os.environ.setdefault("PREFECT_HOME", str(home))
             connect(settings.trusted_folder)
         else:
-            children.append(running.enter_context(own_server(settings, settings.serve_folder)))
-            add_log_in(settings.serve_folder / OWN_PAGES)
+            children.append(running.enter_context(own_server(settings, home)))
+            add_log_in(home / OWN_PAGES)
         running.enter_context(found_by_runs(streams, own=not api))
         from flows.orchestration import nightly  # prefect has read its settings now
 
+        heartbeat = nightly.heartbeat_seconds()
         night = nightly.night_document(streams, work_pool, heartbeat)
         pool, deployment = night["work_pool"]["name"], nightly.register(night, heartbeat)
         if not api:  # so no run of this server is alive
@@ -427,14 +420,15 @@ def serve_streams(
         pages: Child | None = running.enter_context(pages_of(streams, listening))
         say(f"operators' pages: http://{LOOPBACK}:{port}/")
         say(f"dashboard: {os.environ['PREFECT_API_URL'].rstrip('/').removesuffix('/api')}")
-        password = settings.serve_folder / "password"
-        if not api and password.exists():
-            say(f"user and password: {password}")
+        if not api and (home / "password").exists():
+            say(f"user and password: {home / 'password'}")
         fires = [(_next(looks_of(one), one), one.stream.time_zone) for one in streams]
-        _say_next(deployment, min(fire for fire, _ in fires), fires[0][1], say)
+        planned = [(deployment, min(fire for fire, _ in fires), fires[0][1])]
         for one in streams:
             watches = _next([one.scheduling.watch_cron], one)
-            _say_next(f"watch of {one.stream.name}", watches, one.stream.time_zone, say)
+            planned.append((f"watch of {one.stream.name}", watches, one.stream.time_zone))
+        for what, fire, zone in planned:
+            say(f"{what}: next at {fire.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})")
         seconds = nightly.MISSED_HEARTBEATS * heartbeat
         say(f"work pool {pool}; a run that is silent for {seconds} s is taken for dead, marked Crashed")
         for one in streams:
@@ -472,10 +466,6 @@ def _stop(_signal: int, _frame: FrameType | None) -> None:
 
 def _next(crons: Sequence[str], settings: Settings) -> datetime:
     return next_fire(crons, datetime.now(ZoneInfo(settings.stream.time_zone)))
-
-
-def _say_next(what: str, fire: datetime, zone: str, say: Callable[[str], None]) -> None:
-    say(f"{what}: next at {fire.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})")
 
 
 # A page to log in before Prefect's own, which show an error for each request that is refused before.

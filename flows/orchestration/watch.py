@@ -57,7 +57,7 @@ EVENTS = "events"
 
 @dataclass(frozen=True)
 class Watched:
-    """What one watch saw and said; `failed` is in words, and is tried again by the next watch."""
+    """What one watch saw and sent; `failed` is in words, and is tried again by the next watch."""
 
     view: StreamView | OptStreamError
     alarms: tuple[Alarm, ...]
@@ -87,14 +87,13 @@ def report_unreadable(config: Path) -> None:
 def _look_and_send(settings: Settings, channels: Sequence[str]) -> Watched:
     now = datetime.now(UTC)
     with ExitStack() as alone:
-        with suppress(OSError):  # of that disk, maybe: then it looks and tells without
+        with suppress(OSError):  # of that disk, maybe: then it looks and sends without
             alone.enter_context(exclusive_in(settings.watch_folder))
         memory = before = read_told(settings)
-        view: StreamView | OptStreamError
         try:
             check_trusted(settings)
             with ledger_if_any(settings) as ledger:
-                view = look_at(settings, ledger, now)
+                view: StreamView | OptStreamError = look_at(settings, ledger, now)
         except OptStreamError as error:
             view = error
         except Exception as error:  # noqa: BLE001 - a watch that ends here would be silent, whatever the reason
@@ -109,7 +108,7 @@ def _look_and_send(settings: Settings, channels: Sequence[str]) -> Watched:
 
 
 def _blind(settings: Settings, memory: Memory) -> tuple[Alarm, ...]:
-    """The alarm of who cannot look, and those that last: nothing is known to be over."""
+    """The alarm of a watch that cannot look, and those that last: nothing is known to be over."""
     words = (
         "the watch cannot look at ledger or folders, so it sees neither days nor budget: `optstream status` "
         "says why"
@@ -122,37 +121,36 @@ def _send_all(
     settings: Settings, memory: Memory, channels: Sequence[str]
 ) -> tuple[dict[str, Notification], list[str]]:
     """Send to each channel and keep that after each; what cannot be kept is sent again."""
-
-    def note() -> list[str]:
-        try:
-            write_told(settings, memory)
-        except OSError as error:
-            return [
-                f"which alarms were sent cannot be recorded in {settings.watch_folder / FILE} "
-                f"({error.strerror}): repair that folder or its disk; until then every watch sends all again"
-            ]
-        return []
-
-    sent_to, silent, failed = {}, [], note()
+    sent, silent, failed = {}, [], _keep(settings, memory)
     for channel in channels:
         news = news_for(memory, channel)
         if not news:
             continue
         try:
             _send(settings, channel, news)
-        except Exception as error:  # noqa: BLE001 - an address may be a secret: only what it was is said
+        except Exception as error:  # noqa: BLE001 - an address may be a secret: its kind alone is shown
             silent.append(f"{channel} ({type(error).__name__})")
             continue
-        sent_to[channel] = news
-        memory = heard(memory, channel)
-        failed = note()
+        sent[channel], memory = news, heard(memory, channel)
+        failed = _keep(settings, memory)
     if silent:
         failed.append(
             f"could not be notified, and will be by the next watch: {', '.join(silent)}; see that "
             "PREFECT_API_URL names the server where the block is saved (`prefect block ls`), and that its "
             "address answers"
         )
-    return sent_to, failed
+    return sent, failed
+
+
+def _keep(settings: Settings, memory: Memory) -> list[str]:
+    try:
+        write_told(settings, memory)
+    except OSError as error:
+        return [
+            f"which alarms were sent cannot be recorded in {settings.watch_folder / FILE} "
+            f"({error.strerror}): repair that folder or its disk; until then every watch sends all again"
+        ]
+    return []
 
 
 def _send(settings: Settings, channel: str, news: Notification) -> None:
@@ -164,9 +162,9 @@ def _send(settings: Settings, channel: str, news: Notification) -> None:
     block: Any = Block.load(channel)
     if not isinstance(block, NotificationBlock):
         raise TypeError(f"{channel} is no notification block")
+    new, over = len(news.new), len(news.over)
+    counts = [f"{new} alarm{'' if new == 1 else 's'}"] * bool(new) + [f"{over} over"] * bool(over)
     with block.raise_on_failure():
-        new, over = len(news.new), len(news.over)
-        counts = [f"{new} alarm{'' if new == 1 else 's'}"] * bool(new) + [f"{over} over"] * bool(over)
         sent: Coroutine[Any, Any, None] | None = block.notify(
             "\n".join([*lines_of(news.new), *lines_of(news.over, "over: ")]),
             subject=f"optstream {settings.stream.name}: {', '.join(counts)}",

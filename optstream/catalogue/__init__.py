@@ -3,7 +3,7 @@
 from optstream.catalogue.index import Catalogue, Entry, check_days, find_catalogue, read_catalogue
 from optstream.catalogue.layout import PAGE
 from optstream.catalogue.metadata import digest_of, replace_page
-from optstream.catalogue.publish import Publication, Withdrawal, publish, withdraw
+from optstream.catalogue.publish import Publication, Withdrawal, finish_listing, publish, withdraw
 from optstream.catalogue.read import read_published
 from optstream.catalogue.rows import band_columns, error_columns
 from optstream.catalogue.stage import StagedRelease, read_staged, stage
@@ -17,7 +17,6 @@ from optstream.catalogue.statement import (
     StatedMeasurements,
     noise_scales,
 )
-from optstream.catalogue.sweep import finish_listing
 from optstream.catalogue.verify import check_files
 
 __all__ = [

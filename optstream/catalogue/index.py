@@ -11,7 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal, NoReturn
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
-from optstream.catalogue.backends import Readable, open_storage
+from optstream.catalogue import layout
+from optstream.catalogue.backends import Readable, Transaction, open_storage
 from optstream.catalogue.documents import Count, Document, Hash, Name, OrAbsent, Period, absent
 from optstream.catalogue.layout import CATALOGUE, closed_file, data_file, manifest_file, superseded_file
 from optstream.catalogue.statement import ValueColumn
@@ -175,42 +176,96 @@ class DayEntry(Entry):
 
 def day_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     """Return the entries of days: of a catalogue's days as they are, of its hours one a day."""
-    return tuple(
-        one
-        for day, own in groupby(entries, key=lambda entry: day_of(entry.period))
-        for one in _of(day, [*own])
-    )
-
-
-def _of(day: date, own: list[Entry]) -> list[Entry]:
-    if not isinstance(own[0].period, Hour):
-        return own
-    listed = tuple(entry for entry in own if not entry.withdrawn)
-    shown = listed or tuple(own)
-    closed = {entry.closed_in for entry in shown}
-    (named,) = closed if len(closed) == 1 else {None}
-    return [
-        DayEntry(
-            period=day,
-            revision=max(entry.revision for entry in shown),
-            vintage=max(entry.vintage for entry in shown),
-            file_hash=named or _together(entry.file_hash for entry in shown),
-            rows_hash=_together(entry.rows_hash for entry in shown),
-            ledger_head=shown[-1].ledger_head,
-            withdrawn=not listed,
-            closed_in=named,
-            own=shown,
+    found: list[Entry] = []
+    for day, several in groupby(entries, key=lambda entry: day_of(entry.period)):
+        own = tuple(several)
+        if not isinstance(own[0].period, Hour):
+            found += own
+            continue
+        listed = tuple(entry for entry in own if not entry.withdrawn)
+        shown = listed or own
+        closed = {entry.closed_in for entry in shown}
+        (closed_in,) = closed if len(closed) == 1 else {None}
+        found.append(
+            DayEntry(
+                period=day,
+                revision=max(entry.revision for entry in shown),
+                vintage=max(entry.vintage for entry in shown),
+                file_hash=closed_in or _hash_of(entry.file_hash for entry in shown),
+                rows_hash=_hash_of(entry.rows_hash for entry in shown),
+                ledger_head=shown[-1].ledger_head,
+                withdrawn=not listed,
+                closed_in=closed_in,
+                own=shown,
+            )
         )
-    ]
+    return tuple(found)
 
 
-def _together(hashes: Iterable[str]) -> str:
+def _hash_of(hashes: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
 
 def files_of(entry: Entry) -> frozenset[str]:
     """Return the files of data/ with the rows of an entry, relative to the published folder."""
     return frozenset(one.shown_in for one in (entry.own if isinstance(entry, DayEntry) else (entry,)))
+
+
+# File times are functions of what is published, never of when: a draw's duration depends on what is drawn
+# (docs/privacy.md, section 6).
+
+SIGNED = datetime(2000, 1, 1, tzinfo=UTC)
+"""Of every signature, and of their folder: a file is named by what it signs, so its bytes are always the
+same, and it need not look newer than another.
+"""
+MOST_CHANGES = 2**31
+"""Seconds; nobody publishes so often, but anyone may have written the revisions of a catalogue."""
+
+
+def release_time(period: date) -> datetime:
+    """Return the modification time of a period's files: when its date or hour ends, as UTC."""
+    begins = datetime.combine(day_of(period), datetime.min.time(), UTC)
+    return begins + timedelta(hours=period.hour + 1 if isinstance(period, Hour) else 24)
+
+
+def catalogue_time(catalogue: Catalogue) -> datetime:
+    """Return the newest period's time, and a second for each change, so that it rises with every one."""
+    newest = max(entry.period for entry in catalogue.entries)
+    changes = sum(1 + entry.revision + entry.vintage + entry.withdrawn for entry in catalogue.entries)
+    return release_time(newest) + timedelta(seconds=min(changes, MOST_CHANGES))
+
+
+def settle_times(
+    transaction: Transaction,
+    catalogue: Catalogue,
+    touched: Iterable[Entry],
+    near: Iterable[tuple[date, str]] = (),
+) -> None:
+    """Give what a publication touched those times; near: files that belong to releases, each with its day."""
+    listed = catalogue_time(catalogue)
+    places: dict[str, datetime] = {}
+    for entry in touched:
+        places |= dict.fromkeys((entry.file, entry.manifest), release_time(entry.period))
+        days = {day_of(entry.period), entry.period}
+        places |= dict.fromkeys(
+            (layout.folder_of(part, one) for part in layout.PARTS for one in days), listed
+        )
+        if entry.closed_in:
+            places[entry.shown_in] = release_time(day_of(entry.period))
+            places[entry.shown_in.rpartition("/")[0]] = listed
+    places |= {name: release_time(period) for period, name in near}
+    names = (layout.CATALOGUE, layout.MANIFESTS, *layout.PARTS, *layout.HIDDEN, ".")
+    transaction.settle(places | dict.fromkeys(names, listed))
+
+
+def settle_page_time(transaction: Transaction, catalogue: Catalogue) -> None:
+    """The page that was made of a catalogue has its time: not before, or caches would keep the one before."""
+    if catalogue.entries:
+        names = (layout.PAGE, layout.ABOUT, layout.HIERARCHY, *layout.DESCRIPTIONS, layout.CURVES)
+        transaction.settle(dict.fromkeys((*names, *layout.HIDDEN, "."), catalogue_time(catalogue)))
+
+
+# Reading: anyone may have written the bytes.
 
 
 def find_catalogue(

@@ -67,6 +67,11 @@ LARGEST_MEASUREMENTS = 2**32
 LARGEST_ERRORS = 2**31
 """Bytes of one release's file of errors, likewise."""
 
+PARTS = (DATA, SUPERSEDED, MEASUREMENTS, ERRORS, SUPERSEDED_ERRORS)
+"""What has a folder of each day."""
+HIDDEN = (INCOMING, LOCK)
+"""What copies of the folder carry along too, though no reader needs it."""
+
 _MEASUREMENTS = re.compile(r"revision-(0|[1-9][0-9]{0,9})-([0-9a-f]{64})\.parquet")
 _ERRORS = re.compile(r"revision-(0|[1-9][0-9]{0,9})-vintage-(0|[1-9][0-9]{0,9})-([0-9a-f]{64})\.parquet")
 _RELEASE = re.compile(r"release-([0-9a-f]{64})\.parquet")

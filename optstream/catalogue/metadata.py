@@ -17,7 +17,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from optstream.catalogue.about import About, find_hierarchy
 from optstream.catalogue.backends import Readable, Storage, Transaction, change_folder, open_storage
-from optstream.catalogue.index import Catalogue, Entry, day_entries, files_of, find_catalogue, read_catalogue
+from optstream.catalogue.index import (
+    Catalogue,
+    Entry,
+    day_entries,
+    files_of,
+    find_catalogue,
+    read_catalogue,
+    release_time,
+    settle_page_time,
+)
 from optstream.catalogue.layout import (
     CATALOGUE,
     CROISSANT,
@@ -34,7 +43,6 @@ from optstream.catalogue.read import listed_errors, read_statement
 from optstream.catalogue.rows import HIERARCHY_COLUMNS, Column, columns_of, columns_of_replicates
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.statement import ReleaseStatement, in_words, plain_number, rounded_up
-from optstream.catalogue.sweep import release_time, settle_page_time
 from optstream.errors import PublicationError
 from optstream.privacy import PrivacyModel
 from optstream.storage.store import Location

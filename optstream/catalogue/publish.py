@@ -1,137 +1,37 @@
-"""Publish staged releases: immutable files, then the catalogue that names them (docs/data/published.md)."""
+"""Publish staged releases, and withdraw them: immutable files, then the catalogue that names them
+(docs/data/published.md).
+"""
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from itertools import groupby
 from typing import Any
 
+from optstream.catalogue import layout
 from optstream.catalogue.backends import Transaction, change_folder, open_storage
-from optstream.catalogue.index import Catalogue, Entry, find_catalogue
+from optstream.catalogue.index import Catalogue, Entry, find_catalogue, settle_times
 from optstream.catalogue.layout import (
     DATA,
+    ERRORS,
     LARGEST_RELEASE,
-    MANIFESTS,
     SUPERSEDED,
-    closed_file,
-    data_file,
+    SUPERSEDED_ERRORS,
     folder_of,
     release_name,
 )
 from optstream.catalogue.metadata import blank_page
-from optstream.catalogue.read import encode_day, read_file, read_rows
+from optstream.catalogue.read import encode_day, read_file, read_release
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.stage import StagedRelease, decode
-from optstream.catalogue.statement import Manifest, ReleaseStatement
-from optstream.catalogue.sweep import (
-    clear_superseded,
-    delete_answers,
-    delete_files,
-    finish_listing,
-    settle_times,
-)
+from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest, ReleaseStatement
 from optstream.errors import PublicationError
 from optstream.storage.store import Location
 from optstream.stream.period import Hour, day_of
 
-# Days whose hours are over, each closed into one file in one transaction; the hours' own files move to
-# superseded/, where readers of an older catalogue find them. What changes an hour opens its day first.
-
-
-def open_days(catalogue: Catalogue) -> dict[date, list[Entry]]:
-    """Return the days published by the hour without a file of their own, with their entries, rising."""
-    found: dict[date, list[Entry]] = {}
-    for entry in catalogue.entries:
-        if isinstance(entry.period, Hour):
-            found.setdefault(day_of(entry.period), []).append(entry)
-    return {day: own for day, own in found.items() if any(_is_open(entry) for entry in own)}
-
-
-def _is_open(entry: Entry) -> bool:
-    return not entry.withdrawn and entry.closed_in is None
-
-
-def close_days(
-    folder: Location | str, days: Collection[date], signer: Signer | None = None
-) -> tuple[date, ...]:
-    """Put each day into one file, all in one transaction; return the days that were closed."""
-    work = partial(_close, days=days, signer=signer)
-    return change_folder(folder, work, "the published folder", "what is listed is whole")
-
-
-def finish_closing(folder: Location | str, catalogue: Catalogue, since: date) -> None:
-    """Move out of data/ the hours' own files that an interrupted close left there, from a first day on."""
-    closed = (one for one in catalogue.entries if one.closed_in and day_of(one.period) >= since)
-    for _, own in groupby(closed, key=lambda entry: day_of(entry.period)):
-        entries = [*own]
-        # they are moved in the order of the hours, so the last one tells of all
-        last = entries[-1]
-        with suppress(FileNotFoundError):
-            open_storage(folder).read(data_file(last.period, last.file_hash), LARGEST_RELEASE)
-            for entry in entries:
-                finish_listing(folder, entry.period)
-
-
-def _close(transaction: Transaction, days: Collection[date], signer: Signer | None) -> tuple[date, ...]:
-    known = find_catalogue(transaction)
-    if known is None:
-        return ()
-    if signer is not None:
-        signer.take_up(transaction, known)
-    transaction.prepare()
-    fresh: dict[date, Entry] = {}
-    for day, entries in open_days(known).items():
-        own = [entry for entry in entries if not entry.withdrawn]
-        if day not in days or not all(map(_is_open, own)):
-            continue
-        frames = [read_rows(transaction, known, entry, verify=True) for entry in own]
-        if len({tuple(frame.schema.items()) for frame in frames}) > 1:
-            continue
-        data = encode_day(own, frames)
-        digest = hashlib.sha256(data).hexdigest()
-        transaction.create_new(closed_file(day, digest), data)
-        fresh |= {entry.period: entry.changed(closed_in=digest) for entry in own}
-    if not fresh:
-        return ()
-    catalogue = put_catalogue(transaction, known, known.changed(periods=known.periods | fresh), signer)
-    for entry in fresh.values():
-        clear_superseded(transaction, entry)
-        transaction.remove(folder_of(DATA, entry.period), ())
-    settle_times(transaction, catalogue, fresh.values())
-    return tuple(sorted({day_of(period) for period in fresh}))
-
-
-Left = tuple[tuple[str, str], ...]
-"""Folders and names of files that are to be removed once the catalogue no longer needs them."""
-
-
-def reopened(
-    transaction: Transaction, catalogue: Catalogue, periods: Iterable[date]
-) -> tuple[Catalogue, Left]:
-    """Put the hours of closed days back into data/; return the new catalogue, and what to remove after."""
-    days = {day_of(period) for period in periods}
-    own = [one for one in catalogue.entries if one.closed_in and day_of(one.period) in days]
-    for entry in own:
-        # in data/ still, where whoever closed the day died before it was moved
-        data = read_file(transaction, entry, verify=True)
-        transaction.create_new(data_file(entry.period, entry.file_hash), data)
-    names = [(folder_of(SUPERSEDED, one.period), release_name(one.file_hash)) for one in own]
-    files = {one.shown_in.rpartition("/")[::2] for one in own}
-    opened = {one.period: one.changed(closed_in=None) for one in own}
-    return catalogue.changed(periods=catalogue.periods | opened), (*names, *sorted(files))
-
-
-def remove_left(transaction: Transaction, left: Left) -> None:
-    """Remove what `reopened` named."""
-    for folder, name in left:
-        transaction.remove(folder, [name])
-
-
 # Releases, published in one transaction.
-
 
 Releases = Sequence[tuple[StagedRelease, ReleaseStatement]]
 
@@ -172,154 +72,61 @@ def publish(
         raise PublicationError(
             "simulated noise protects nobody: draw the release with secure noise to publish it"
         )
-    documents = [_staged_document(staged, statement) for staged, statement in releases]
+    files = [_checked(staged, statement) for staged, statement in releases]
     if len({statement.period for _, statement in releases}) < len(releases):
         raise PublicationError(
             "two releases of one period cannot be published at once: the newer comes after"
         )
     if not releases:
         return ()
-    return change_folder(
-        folder,
-        lambda transaction: _publish_in_transaction(transaction, releases, documents, head_after, signer),
-        "the published folder",
-        "mend it and publish again: the release is kept, and what is listed is whole",
-    )
+
+    def work(transaction: Transaction) -> tuple[Publication, ...]:
+        known = find_catalogue(transaction)
+        try:
+            for file in files:
+                _check_order(known, file.staged, file.statement)
+        except PublicationError:
+            if known is not None and transaction.is_again:
+                _take_back(transaction, known, releases)
+            raise
+        head = head_after(known.ledger_head if known else None)
+        if signer is not None:
+            signer.take_up(transaction, known)
+        return _put(transaction, known, files, head, signer)
+
+    remedy = "mend it and publish again: the release is kept, and what is listed is whole"
+    return change_folder(folder, work, "the published folder", remedy)
 
 
 @dataclass(frozen=True)
-class _File:
-    """A release's files to be written, with its statement as the footer has it."""
+class _Files:
+    """The files of a release: its statement as the footer has it, and by place those that it names."""
 
-    entry: Entry
-    data: bytes
+    staged: StagedRelease
+    statement: ReleaseStatement
     document: dict[str, Any]
-    beside: tuple[tuple[str, bytes], ...]
+    named: Mapping[str, bytes]
 
 
-def _publish_in_transaction(
-    transaction: Transaction,
-    releases: Releases,
-    documents: Sequence[dict[str, Any]],
-    head_after: Callable[[str | None], str],
-    signer: Signer | None,
-) -> tuple[Publication, ...]:
-    known = find_catalogue(transaction)
-    try:
-        for staged, statement in releases:
-            _check_order(known, staged, statement)
-    except PublicationError:
-        if known is not None and transaction.is_again:
-            _take_back(transaction, known, releases)
-        raise
-    head = head_after(known.ledger_head if known else None)
-    if signer is not None:
-        signer.take_up(transaction, known)
-    files = []
-    for (staged, statement), document in zip(releases, documents, strict=True):
-        before = known.entry(statement.period) if known else None
-        is_same = before is not None and before.file_hash == staged.file_hash
-        closed_in = before.closed_in if before is not None and is_same else None
-        entry = Entry(
-            period=statement.period,
-            revision=statement.revision,
-            vintage=statement.vintage,
-            file_hash=staged.file_hash,
-            rows_hash=staged.rows_hash,
-            ledger_head=head,
-            closed_in=closed_in,
+def _checked(staged: StagedRelease, statement: ReleaseStatement) -> _Files:
+    """Return a release's files. Raises PublicationError unless files, hashes and statement agree."""
+    digest = hashlib.sha256(staged.data).hexdigest()
+    if (staged.file_hash, staged.name) != (digest, release_name(digest)):
+        raise PublicationError("the bytes of a staged release differ from its file hash; stage it again")
+    _, footer = decode(staged.data, ())
+    if footer.rows_hash != staged.rows_hash or footer.stated != statement:
+        raise PublicationError(
+            "the statement to publish differs from the one in the staged file; stage it again"
         )
-        files.append(_File(entry, staged.data, document, _files_beside(staged, statement)))
-    return _put(transaction, known, files, signer)
-
-
-def _take_back(transaction: Transaction, known: Catalogue, releases: Releases) -> None:
-    """Remove what a transaction that met a conflict wrote of days that have since gone further."""
-    for _, statement in releases:
-        entry = known.entry(statement.period)
-        if entry is not None and entry.withdrawn:
-            delete_files(transaction, entry.period, entry.revision)
-        elif entry is not None:
-            clear_superseded(transaction, entry)
-
-
-def _put(
-    transaction: Transaction, known: Catalogue | None, files: Sequence[_File], signer: Signer | None
-) -> tuple[Publication, ...]:
-    before = [known.entry(file.entry.period) if known else None for file in files]
-    for entry in before:
-        if entry is not None and entry.withdrawn:
-            # a withdrawal that a crash cut short must not end with its files in superseded/
-            delete_files(transaction, entry.period, entry.revision)
-    transaction.prepare(MANIFESTS)
-    written = [_write(transaction, file, signer) for file in files]
-    fresh = [
-        file.entry
-        for file, entry in zip(files, before, strict=True)
-        if entry is None or entry.file_hash != file.entry.file_hash
-    ]
-    first = files[0]
-    catalogue = known or Catalogue(
-        stream=first.document["stream"],
-        value_column=first.document["value_column"],
-        ledger_head=first.entry.ledger_head,
-    )
-    signed_anew = signer is not None and not signer.has_signed(transaction, catalogue)
-    if fresh or signed_anew:
-        catalogue, left = reopened(transaction, catalogue, [entry.period for entry in fresh])
-        catalogue = put_catalogue(
-            transaction, known, catalogue.with_entries(fresh) if fresh else catalogue, signer
-        )
-        remove_left(transaction, left)
-    elif any(written) and not transaction.is_alone:
-        transaction.confirm_catalogue()  # or what was put back may have been superseded meanwhile
-    listed = [entry for file in files if (entry := catalogue.entry(file.entry.period))]
-    cleared = [clear_superseded(transaction, entry) for entry in listed]
-    names = [(file.entry.period, name) for file in files for name, _ in file.beside]
-    settle_times(transaction, catalogue, listed, names)
-    changes = zip(listed, written, cleared, strict=True)
-    return tuple(
-        Publication(entry, any((new, old, entry in fresh, signed_anew))) for entry, new, old in changes
-    )
-
-
-def _write(transaction: Transaction, file: _File, signer: Signer | None) -> bool:
-    manifest = _manifest(file.entry, file.document)
-    changed = sum(transaction.create_new(name, data) for name, data in file.beside) > 0
-    changed = transaction.create_new(file.entry.file, file.data) or changed
-    changed = transaction.create_new(file.entry.manifest, manifest) or changed
-    return changed if signer is None else signer.sign(transaction, manifest) or changed
-
-
-def _files_beside(staged: StagedRelease, statement: ReleaseStatement) -> tuple[tuple[str, bytes], ...]:
-    """Return where the files beside a release go, and their bytes; that of errors may be missing."""
-    stated, optional = statement.beside, statement.errors and statement.errors.file_hash
+    optional = {statement.errors and statement.errors.file_hash}
     known = {hashlib.sha256(data).hexdigest(): data for data in staged.beside.values()}
-    if {digest for _, digest in stated} - {optional} != known.keys() - {optional}:
+    if {digest for _, digest in statement.beside} - optional != known.keys() - optional:
         raise PublicationError(
             f"the files beside the release of {statement.period} differ from their hashes in its statement; "
             "stage it again"
         )
-    return tuple((name, known[digest]) for name, digest in stated if digest in known)
-
-
-def _staged_document(staged: StagedRelease, statement: ReleaseStatement) -> dict[str, Any]:
-    """Return the statement in the file's footer, after checking that file, hashes and statement agree."""
-    if hashlib.sha256(staged.data).hexdigest() != staged.file_hash or staged.name != release_name(
-        staged.file_hash
-    ):
-        raise PublicationError("the bytes of a staged release differ from its file hash; stage it again")
-    _, footer = decode(staged.data, ())
-    if footer.rows_hash != staged.rows_hash or ReleaseStatement.read(footer.statement) != statement:
-        raise PublicationError(
-            "the statement to publish differs from the one in the staged file; stage it again"
-        )
-    return footer.statement
-
-
-def _manifest(entry: Entry, statement: dict[str, Any]) -> bytes:
-    file, hashes = data_file(entry.period, entry.file_hash), (entry.file_hash, entry.rows_hash)
-    return Manifest(file=file, file_hash=hashes[0], rows_hash=hashes[1], statement=statement).to_bytes()
+    named = {name: known[digest] for name, digest in statement.beside if digest in known}
+    return _Files(staged, statement, footer.statement, named)
 
 
 def _check_order(known: Catalogue | None, staged: StagedRelease, statement: ReleaseStatement) -> None:
@@ -345,6 +152,172 @@ def _check_order(known: Catalogue | None, staged: StagedRelease, statement: Rele
             f"{known_as} is published with other bytes; "
             "a new estimate is a new vintage, new measurements are a new revision"
         )
+
+
+def _take_back(transaction: Transaction, known: Catalogue, releases: Releases) -> None:
+    """Remove what a transaction that met a conflict wrote of days that have since gone further."""
+    for _, statement in releases:
+        entry = known.entry(statement.period)
+        if entry is not None and entry.withdrawn:
+            delete_files(transaction, entry.period, entry.revision)
+        elif entry is not None:
+            clear_superseded(transaction, entry)
+
+
+def _put(
+    transaction: Transaction,
+    known: Catalogue | None,
+    files: Sequence[_Files],
+    head: str,
+    signer: Signer | None,
+) -> tuple[Publication, ...]:
+    entries, fresh = [], []
+    for file in files:
+        stated, digest = file.statement, file.staged.file_hash
+        before = known.entry(stated.period) if known else None
+        is_listed = before is not None and before.file_hash == digest
+        entry = Entry(
+            period=stated.period,
+            revision=stated.revision,
+            vintage=stated.vintage,
+            file_hash=digest,
+            rows_hash=file.staged.rows_hash,
+            ledger_head=head,
+            closed_in=before.closed_in if before is not None and is_listed else None,
+        )
+        entries.append(entry)
+        if not is_listed:
+            fresh.append(entry)
+        if before is not None and before.withdrawn:
+            # a withdrawal that a crash cut short must not end with its files in superseded/
+            delete_files(transaction, before.period, before.revision)
+    transaction.prepare(layout.MANIFESTS)
+    written = [_write(transaction, *one, signer) for one in zip(entries, files, strict=True)]
+    first = files[0].document
+    catalogue = known or Catalogue(
+        stream=first["stream"], value_column=first["value_column"], ledger_head=head
+    )
+    is_unsigned = signer is not None and not signer.has_signed(transaction, catalogue)
+    if fresh or is_unsigned:
+        catalogue, left = reopened(transaction, catalogue, [entry.period for entry in fresh])
+        catalogue = put_catalogue(
+            transaction, known, catalogue.with_entries(fresh) if fresh else catalogue, signer
+        )
+        remove_left(transaction, left)
+    elif any(written) and not transaction.is_alone:
+        transaction.confirm_catalogue()  # or what was put back may have been superseded meanwhile
+    listed = [found for entry in entries if (found := catalogue.entry(entry.period))]
+    cleared = [clear_superseded(transaction, entry) for entry in listed]
+    names = [(file.statement.period, name) for file in files for name in file.named]
+    settle_times(transaction, catalogue, listed, names)
+    return tuple(
+        Publication(entry, any((is_new, had_others, entry in fresh, is_unsigned)))
+        for entry, is_new, had_others in zip(listed, written, cleared, strict=True)
+    )
+
+
+def _write(transaction: Transaction, entry: Entry, files: _Files, signer: Signer | None) -> bool:
+    """Write a release's files and its signature; return whether any was missing."""
+    manifest = Manifest(
+        file=layout.data_file(entry.period, entry.file_hash),
+        file_hash=entry.file_hash,
+        rows_hash=entry.rows_hash,
+        statement=files.document,
+    ).to_bytes()
+    several = {**files.named, entry.file: files.staged.data, entry.manifest: manifest}
+    written = [transaction.create_new(name, data) for name, data in several.items()]
+    if signer is not None:
+        written.append(signer.sign(transaction, manifest))
+    return any(written)
+
+
+# Days whose hours are over, each closed into one file in one transaction; the hours' own files move to
+# superseded/, where readers of an older catalogue find them. What changes an hour opens its day first.
+
+
+def open_days(catalogue: Catalogue) -> dict[date, list[Entry]]:
+    """Return the days published by the hour without a file of their own, with their entries, rising."""
+    hours = (entry for entry in catalogue.entries if isinstance(entry.period, Hour))
+    days = {day: list(own) for day, own in groupby(hours, key=lambda entry: day_of(entry.period))}
+    return {day: own for day, own in days.items() if any(map(_is_open, own))}
+
+
+def _is_open(entry: Entry) -> bool:
+    return not entry.withdrawn and entry.closed_in is None
+
+
+def close_days(
+    folder: Location | str, days: Collection[date], signer: Signer | None = None
+) -> tuple[date, ...]:
+    """Put each day into one file, all in one transaction; return the days that were closed."""
+
+    def work(transaction: Transaction) -> tuple[date, ...]:
+        known = find_catalogue(transaction)
+        if known is None:
+            return ()
+        if signer is not None:
+            signer.take_up(transaction, known)
+        transaction.prepare()
+        fresh: dict[date, Entry] = {}
+        for day, entries in open_days(known).items():
+            own = [entry for entry in entries if not entry.withdrawn]
+            if day not in days or not all(map(_is_open, own)):
+                continue
+            frames = [read_release(transaction, known, entry, verify=True)[0] for entry in own]
+            if len({tuple(frame.schema.items()) for frame in frames}) > 1:
+                continue
+            data = encode_day(own, frames)
+            digest = hashlib.sha256(data).hexdigest()
+            transaction.create_new(layout.closed_file(day, digest), data)
+            fresh |= {entry.period: entry.changed(closed_in=digest) for entry in own}
+        if not fresh:
+            return ()
+        catalogue = put_catalogue(transaction, known, known.changed(periods=known.periods | fresh), signer)
+        for entry in fresh.values():
+            clear_superseded(transaction, entry)
+            transaction.remove(folder_of(DATA, entry.period), ())
+        settle_times(transaction, catalogue, fresh.values())
+        return tuple(sorted({day_of(period) for period in fresh}))
+
+    return change_folder(folder, work, "the published folder", "what is listed is whole")
+
+
+def finish_closing(folder: Location | str, catalogue: Catalogue, since: date) -> None:
+    """Move out of data/ the hours' own files that an interrupted close left there, from a first day on."""
+    closed = (one for one in catalogue.entries if one.closed_in and day_of(one.period) >= since)
+    for _, own in groupby(closed, key=lambda entry: day_of(entry.period)):
+        *_, last = entries = [*own]
+        # they are moved in the order of the hours, so the last one tells of all
+        with suppress(FileNotFoundError):
+            open_storage(folder).read(layout.data_file(last.period, last.file_hash), LARGEST_RELEASE)
+            for entry in entries:
+                finish_listing(folder, entry.period)
+
+
+Left = tuple[tuple[str, str], ...]
+"""Folders and names of files that are to be removed once the catalogue no longer needs them."""
+
+
+def reopened(
+    transaction: Transaction, catalogue: Catalogue, periods: Iterable[date]
+) -> tuple[Catalogue, Left]:
+    """Put the hours of closed days back into data/; return the new catalogue, and what to remove after."""
+    days = {day_of(period) for period in periods}
+    own = [one for one in catalogue.entries if one.closed_in and day_of(one.period) in days]
+    for entry in own:
+        # in data/ still, where whoever closed the day died before it was moved
+        data = read_file(transaction, entry, verify=True)
+        transaction.create_new(layout.data_file(entry.period, entry.file_hash), data)
+    names = [(folder_of(SUPERSEDED, one.period), release_name(one.file_hash)) for one in own]
+    files = {one.shown_in.rpartition("/")[::2] for one in own}
+    opened = {one.period: one.changed(closed_in=None) for one in own}
+    return catalogue.changed(periods=catalogue.periods | opened), (*names, *sorted(files))
+
+
+def remove_left(transaction: Transaction, left: Left) -> None:
+    """Remove what `reopened` named."""
+    for folder, name in left:
+        transaction.remove(folder, [name])
 
 
 # Taking a day back: a tombstone in the catalogue first, then its files out of the folder.
@@ -438,12 +411,8 @@ def withdraw(
         settle_times(transaction, catalogue, [entry])
         return Withdrawal(entry, changed)
 
-    withdrawn = change_folder(
-        folder,
-        work,
-        "the published folder",
-        f"mend it and withdraw {period} again: until then some of its files may still be there",
-    )
+    remedy = f"mend it and withdraw {period} again: until then some of its files may still be there"
+    withdrawn = change_folder(folder, work, "the published folder", remedy)
     delete_answers(folder)
     return withdrawn
 
@@ -458,3 +427,148 @@ def _relist(
         transaction.confirm_catalogue()
         return new
     return put_catalogue(transaction, catalogue, new, signer)
+
+
+# What leaves data/. Lemma: a release whose rank (revision, vintage) is at most that of its day's entry is
+# never listed again, so it may go; higher ones are spared where others can publish.
+
+Rank = tuple[int, int]
+LAST = 2**31
+"""A vintage above all others."""
+
+
+def clear_superseded(transaction: Transaction, entry: Entry) -> bool:
+    """Move every other release of the period out of data/; return whether there were any."""
+    rank, folder = (entry.revision, entry.vintage), folder_of(DATA, entry.period)
+    current = None if entry.closed_in else release_name(entry.file_hash)
+    dead = _dead_releases(transaction, folder, rank, current)
+    for name in dead:
+        transaction.move(f"{folder}/{name}", f"{folder_of(SUPERSEDED, entry.period)}/{name}")
+    if entry.closed_in is None:
+        _remove_dead_days(transaction, entry.period, rank, entry.file_hash)
+    folder = folder_of(ERRORS, entry.period)
+    replaced = _dead_errors(transaction, folder, rank)
+    own = _files_of(transaction, entry) if replaced else set()
+    replaced = [name for name in replaced if f"{folder}/{name}" not in own]
+    for name in replaced:
+        transaction.move(f"{folder}/{name}", f"{folder_of(SUPERSEDED_ERRORS, entry.period)}/{name}")
+    if (dead or replaced) and not transaction.is_alone:
+        # a day that was withdrawn meanwhile leaves nothing
+        catalogue = find_catalogue(transaction)
+        now = catalogue.entry(entry.period) if catalogue else None
+        if now is not None and now.withdrawn:
+            delete_files(transaction, entry.period, now.revision)
+    return bool(dead or replaced)
+
+
+def finish_listing(folder: Location | str, period: date) -> None:
+    """Complete the work of a publisher that died after it had replaced the catalogue with this day listed."""
+
+    def finish(transaction: Transaction) -> None:
+        catalogue = find_catalogue(transaction)
+        entry = catalogue.entry(period) if catalogue else None
+        if entry is not None and not entry.withdrawn:
+            transaction.confirm_catalogue()
+            clear_superseded(transaction, entry)
+
+    open_storage(folder).change(finish)
+
+
+def delete_files(transaction: Transaction, period: date, through: int) -> bool:
+    """Delete a withdrawn day's files up to the revision `through`; return whether there were any."""
+    found = False
+
+    def remove(folder: str, names: Sequence[str]) -> None:
+        nonlocal found
+        transaction.remove(folder, names)
+        found |= bool(names)
+
+    for part in (DATA, SUPERSEDED):
+        folder = folder_of(part, period)
+        remove(folder, _dead_releases(transaction, folder, (through, LAST)))
+    found |= _remove_dead_days(transaction, period, (through, LAST))
+    folder = folder_of(layout.MEASUREMENTS, period)
+    known = [(name, layout.measurements_name(name)) for name in transaction.names_in(folder)]
+    # a file whose name is no measurements' is nobody's to list
+    remove(folder, [name for name, told in known if told and (transaction.is_alone or told[0] <= through)])
+    for part in (ERRORS, SUPERSEDED_ERRORS):
+        folder = folder_of(part, period)
+        remove(folder, _dead_errors(transaction, folder, (through, LAST)))
+    return found
+
+
+def delete_answers(folder: Location | str) -> None:
+    """Delete the answers to questions that a version before 0.3 published: nothing keeps them right."""
+    names = open_storage(folder).names_below(layout.ANSWERS)
+    if not names and not open_storage(folder).is_file(layout.ANSWERS_INDEX):
+        return
+
+    def delete(transaction: Transaction) -> None:
+        transaction.remove("", [layout.ANSWERS_INDEX])
+        for above, below in groupby(names, key=lambda name: name.rpartition("/")[0]):
+            transaction.remove(above, [name.rpartition("/")[2] for name in below])
+        transaction.remove(layout.ANSWERS, [])
+
+    change_folder(folder, delete, layout.ANSWERS_INDEX, "fix the problem, then run `optstream report`")
+
+
+def _dead_releases(
+    transaction: Transaction, folder: str, rank: Rank, current: str | None = None
+) -> list[str]:
+    """Return the releases in a folder, but for the current one, that nobody can be about to list."""
+    names = [name for name in transaction.names_in(folder) if layout.is_release_name(name)]
+    return [name for name in names if name != current and _is_dead(transaction, f"{folder}/{name}", rank)]
+
+
+def _is_dead(transaction: Transaction, name: str, listed: Rank) -> bool:
+    """Return whether nobody can be about to list this file: it is gone, no whole release, or of no higher
+    rank. Raises OSError if it is unreadable.
+    """
+    if transaction.is_alone:
+        return True
+    try:
+        data = transaction.read(name, LARGEST_RELEASE)
+        stated = decode(data)[1].stated
+    except (FileNotFoundError, PublicationError):
+        return True
+    is_whole = release_name(hashlib.sha256(data).hexdigest()) == name.rpartition("/")[2]
+    return not is_whole or (stated.revision, stated.vintage) <= listed
+
+
+def _remove_dead_days(transaction: Transaction, period: date, rank: Rank, listed: str | None = None) -> bool:
+    """Remove unlisted closed days that show this hour up to this rank; return whether there were any."""
+    if not isinstance(period, Hour):
+        return False
+    folder, dead = layout.closed_file(day_of(period), "").rpartition("/")[0], []
+    for name in transaction.names_in(folder):
+        # unreadable footers and manifests, which stay, tell of no release
+        with suppress(FileNotFoundError, PublicationError, KeyError, IndexError, TypeError):
+            hours = decode(transaction.read(f"{folder}/{name}", LARGEST_RELEASE), ())[1].statement["hours"]
+            shown = next((str(one[1]) for one in hours if one[0] == period.isoformat()), None)
+            if shown and shown != listed:
+                stated = _manifest(transaction, layout.manifest_file(shown)).stated
+                if (stated.revision, stated.vintage) <= rank:
+                    dead.append(name)
+    if dead:
+        transaction.remove(folder, dead)
+    return bool(dead)
+
+
+def _dead_errors(transaction: Transaction, folder: str, rank: Rank) -> list[str]:
+    """Return the files of errors in a folder of releases up to this rank; of all where one is alone."""
+    known = [(name, layout.errors_name(name)) for name in transaction.names_in(folder)]
+    return [name for name, told in known if told and (transaction.is_alone or told[:2] <= rank)]
+
+
+def _files_of(transaction: Transaction, entry: Entry) -> set[str]:
+    """Return a listed release's files by its manifest, else all of its rank."""
+    try:
+        return set(dict(_manifest(transaction, entry.manifest).stated.beside))
+    except (FileNotFoundError, PublicationError):
+        folder, rank = folder_of(ERRORS, entry.period), (entry.revision, entry.vintage)
+        known = {name: layout.errors_name(name) for name in transaction.names_in(folder)}
+        return {f"{folder}/{name}" for name, told in known.items() if told and told[:2] == rank}
+
+
+def _manifest(transaction: Transaction, name: str) -> Manifest:
+    return Manifest.from_bytes(transaction.read(name, LARGEST_MANIFEST))

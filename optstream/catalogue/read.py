@@ -11,6 +11,7 @@ from itertools import groupby, product
 from typing import NamedTuple
 
 import polars as pl
+from pydantic import StrictInt, TypeAdapter, ValidationError
 
 from optstream.catalogue.about import NodeFacts, find_hierarchy, read_about
 from optstream.catalogue.backends import Readable, Storage, open_storage
@@ -28,7 +29,6 @@ from optstream.catalogue.layout import (
 from optstream.catalogue.rows import (
     MAY_BE_NULL,
     band_columns,
-    empty_rows,
     error_columns,
     hash_rows,
     holds_each_once,
@@ -42,130 +42,99 @@ from optstream.catalogue.statement import ReleaseStatement
 from optstream.errors import ParameterError, PublicationError
 from optstream.storage.store import Location
 from optstream.stream import AggregationTree, DatedHierarchy
-from optstream.stream.changes import TreeMap
 from optstream.stream.period import day_of
 
-# Published rows in the hierarchy of another day: values are added up or left out, never divided.
+# Files of the folder, found by the catalogue and compared with it.
 
 
-class Made(NamedTuple):
-    """A node of the wanted tree on a day: the published nodes that add up to it, one or several."""
-
-    node: str
-    parent: str | None
-    level: int
-    sources: tuple[str, ...]
-
-
-def made_of(hierarchy: DatedHierarchy, wanted: date, day: date) -> tuple[Made, ...]:
-    """Return the nodes of the wanted day's tree that rows of another day add up to, in the tree's order."""
-    tree, own = hierarchy.tree_of(wanted), hierarchy.tree_of(day)
-    below = _leaves_below(tree)
-    by_leaves = {leaves: node for node, leaves in reversed(_leaves_below(own).items())}
-    between = hierarchy.map_between(min(wanted, day), max(wanted, day))
-    find = _forward if day >= wanted else _backward
-    found = []
-    for (node, parent), level in zip(tree.parents_by_name(), tree.depths.tolist(), strict=True):
-        if leaves := find(between, below[node]):
-            # the node that is published of just these leaves, if any: its errors are known
-            sources = (by_leaves[leaves],) if leaves in by_leaves else tuple(sorted(leaves))
-            found.append(Made(node, parent, level, sources))
-    return tuple(found)
+def read_file(storage: Readable, entry: Entry, verify: bool = False) -> bytes:
+    """Return the file's bytes, also if a newer release moved it meanwhile; verify: compare the hash."""
+    places = [place(entry.period, entry.file_hash) for place in (data_file, superseded_file)]
+    for name in dict.fromkeys((entry.file, *places)):
+        with suppress(FileNotFoundError):
+            data = storage.read(name, LARGEST_RELEASE)
+            if verify and hashlib.sha256(data).hexdigest() != entry.file_hash:
+                raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
+            return data
+    raise lost(entry)
 
 
-def rows_as_of(
-    rows: pl.DataFrame, hierarchy: DatedHierarchy | None, wanted: date, value: str
-) -> pl.DataFrame:
-    """Return published rows in the tree of one day, as far as a day's add up to it; sums have no errors."""
-    if hierarchy is None or rows.is_empty():
-        return rows
-    parts, made = [], dict[str, tuple[Made, ...]]()
-    for (day,), own in rows.group_by("date", maintain_order=True):
-        assert isinstance(day, date)
-        nodes = hierarchy.tree_of(day).nodes
-        # every node at every step: a sum that lacks one would look like any other
-        if set(own["node"]) != set(nodes) or own.height != len(nodes) * own["step"].n_unique():
-            raise PublicationError(
-                f"the nodes of {day} are not those that hierarchy.parquet has for it; `optstream report` "
-                "makes that anew"
-            )
-        tree = hierarchy.hash_of(day)
-        if tree not in made:
-            made[tree] = made_of(hierarchy, wanted, day)
-        parts.append(_day_as_of(own, made[tree], value))
-    return pl.concat(parts).select(rows.columns).sort("date", "step", "node")
-
-
-def _day_as_of(rows: pl.DataFrame, made: Sequence[Made], value: str) -> pl.DataFrame:
-    columns = pl.Schema(
-        {"as_of": pl.String(), "above": pl.String(), "depth": pl.Int32(), "node": pl.List(pl.String())}
+def lost(entry: Entry) -> PublicationError:
+    """Return which file is missing, and what its publisher does about it."""
+    return PublicationError(
+        f"{entry.file} is missing; its publisher puts the same bytes back with `optstream publish "
+        f"{entry.period}`, which draws and costs nothing"
     )
-    sources = pl.DataFrame(made, schema=columns, orient="row")
-    joined = sources.with_columns(pl.col("node").list.len().alias("n")).explode("node").join(rows, on="node")
-    errors = {*error_columns(value), *band_columns(value)} & {*rows.columns}
-    summed = joined.group_by("as_of", "step", maintain_order=True).agg(
-        pl.col("date", "timestamp", "revision", "vintage").first(),
-        pl.col("above").first().alias("parent"),
-        pl.col("depth").first().alias("level"),
-        pl.col(value).sum(),
-        *(pl.when(pl.col("n").first() == 1).then(pl.col(name).first()).alias(name) for name in errors),
-    )
-    return summed.rename({"as_of": "node"}).select(rows.columns)
 
 
-def _leaves_below(tree: AggregationTree) -> dict[str, frozenset[str]]:
-    """The leaves of each node, root first."""
-    found: list[set[str]] = [set() for _ in tree.nodes]
-    for index in tree.leaf_indices.tolist():
-        at = index
-        while at >= 0:
-            found[at].add(tree.nodes[index])
-            at = tree.parents[at]
-    return {node: frozenset(leaves) for node, leaves in zip(tree.nodes, found, strict=True)}
+def read_beside(storage: Readable, period: date, name: str, file_hash: str, largest: int) -> bytes:
+    """Return the bytes of a file beside a release. Raises PublicationError if they are missing or others."""
+    try:
+        data = storage.read(name, largest)
+    except FileNotFoundError as error:
+        raise PublicationError(
+            f"{name} is missing; its publisher puts the same bytes back with `optstream publish {period}`"
+        ) from error
+    if hashlib.sha256(data).hexdigest() != file_hash:
+        raise PublicationError(f"{name} differs from its hash; `optstream publish {period}` puts it back")
+    return data
 
 
-def _backward(between: TreeMap, wanted: frozenset[str]) -> frozenset[str]:
-    """The leaves before that leaves after are made of; none where they have but a part of one."""
-    shares: dict[str, Fraction] = {}
-    for leaf, parts in zip(between.after.leaves, between.leaves, strict=True):
-        if leaf in wanted:
-            for old, share in parts.items():
-                shares[old] = shares.get(old, Fraction(0)) + share
-    return frozenset(shares) if all(share == 1 for share in shares.values()) else frozenset()
+def read_statement(storage: Readable, entry: Entry) -> ReleaseStatement:
+    """Return what the file of a listed release says of itself, of a day of hours the last hour's."""
+    last = entry.own[-1] if isinstance(entry, DayEntry) else entry
+    return statement_in(read_file(storage, last, verify=True))
 
 
-def _forward(between: TreeMap, wanted: frozenset[str]) -> frozenset[str]:
-    """The leaves after that leaves before have become; none where others are in them, or a part has ended."""
-    shares = dict.fromkeys(wanted, Fraction(0))
-    found = set()
-    for leaf, parts in zip(between.after.leaves, between.leaves, strict=True):
-        inside = wanted & parts.keys()
-        if not inside:
-            continue
-        if inside != parts.keys() or leaf in between.with_new:
-            return frozenset()
-        found.add(leaf)
-        for old in inside:
-            shares[old] += parts[old]
-    return frozenset(found) if all(share == 1 for share in shares.values()) else frozenset()
+def is_of(stated: ReleaseStatement, catalogue: Catalogue, entry: Entry) -> bool:
+    """Return whether a statement is about the release that the catalogue lists."""
+    of_stream = (stated.stream, stated.value_column) == (catalogue.stream, catalogue.value_column)
+    named = stated.period, stated.revision, stated.vintage
+    return of_stream and named == (entry.period, entry.revision, entry.vintage)
+
+
+def read_release(
+    storage: Readable, catalogue: Catalogue, entry: Entry, verify: bool
+) -> tuple[pl.DataFrame, Footer]:
+    """Return rows and footer of a listed release; PublicationError if its file is missing or another's."""
+    inner, footer = decode(read_file(storage, entry, verify))
+    if footer.rows_hash != entry.rows_hash or not is_of(footer.stated, catalogue, entry):
+        raise PublicationError(f"{entry.file} is another release than the catalogue names; restore it")
+    rows = dated_rows(inner, footer.stated)
+    if verify and hash_rows(rows) != entry.rows_hash:
+        raise PublicationError(
+            f"the rows of {entry.file} differ from their hash in the catalogue; restore it"
+        )
+    return rows, footer
+
+
+def listed_errors(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
+    """Return which of these files of the published folder are of errors of a listed release, rising."""
+    listed = {(folder_of(ERRORS, one.period), one.revision, one.vintage) for one in catalogue.listed}
+    parts = ((name, name.rpartition("/")) for name in names)
+    known = ((name, folder, errors_name(last)) for name, (folder, _, last) in parts)
+    return tuple(sorted(name for name, folder, found in known if found and (folder, *found[:2]) in listed))
 
 
 # The file of a closed day: the rows of its hours, with the hashes that these had as files of their own.
 
 FORMAT = "optstream.day/1"
+_HOURS = TypeAdapter(list[tuple[str, str, str, StrictInt]])
+"""Of each hour its period, the hashes of its own file and of its rows, and its number of rows."""
 
 
 def encode_day(entries: Sequence[Entry], frames: Sequence[pl.DataFrame]) -> bytes:
     """Return the Parquet file of a day's listed hours; the footer names each with its hashes and height."""
     rows = pl.concat(frames)
-    hours = [
-        [entry.period.isoformat(), entry.file_hash, entry.rows_hash, frame.height]
-        for entry, frame in zip(entries, frames, strict=True)
-    ]
+    hours = [[*_hashes(entry), frame.height] for entry, frame in zip(entries, frames, strict=True)]
     return encode(rows, Footer(hash_rows(rows), {"format": FORMAT, "hours": hours}))
 
 
-def read_closed(storage: Readable, entry: Entry, verify: bool = True) -> bytes:
+def _hashes(entry: Entry) -> tuple[str, str, str]:
+    return entry.period.isoformat(), entry.file_hash, entry.rows_hash
+
+
+def _read_closed(storage: Readable, entry: Entry, verify: bool = True) -> bytes:
     """Return the file of the closed day that shows an entry; verify: compare the hash."""
     try:
         data = storage.read(entry.shown_in, LARGEST_RELEASE)
@@ -178,37 +147,33 @@ def read_closed(storage: Readable, entry: Entry, verify: bool = True) -> bytes:
 
 def read_day(storage: Readable, value_column: str, entries: Sequence[Entry], verify: bool) -> pl.DataFrame:
     """Return the rows of a closed day's listed hours. Raises PublicationError for another file."""
-    name, data = entries[0].shown_in, read_closed(storage, entries[0], verify)
-    inner, footer = decode(data)
-    hours, day = footer.statement.get("hours"), day_of(entries[0].period)
-    listed = [[one.period.isoformat(), one.file_hash, one.rows_hash] for one in entries]
-    if (
-        not isinstance(hours, list)
-        or not all(isinstance(one, list) and len(one) == 4 and type(one[3]) is int for one in hours)
-        or [one[:3] for one in hours] != listed
-        or any(day_of(one.period) != day for one in entries)
-    ):
+    name, day = entries[0].shown_in, day_of(entries[0].period)
+    inner, footer = decode(_read_closed(storage, entries[0], verify))
+    try:
+        hours = _HOURS.validate_python(footer.statement.get("hours"))
+    except ValidationError:
+        hours = []
+    is_of_day = all(day_of(one.period) == day for one in entries)
+    if not is_of_day or [one[:3] for one in hours] != [_hashes(one) for one in entries]:
         raise PublicationError(f"{name} has other hours than the catalogue names; restore it")
     rows = inner.select(pl.lit(day, dtype=pl.Date()).alias("date"), pl.all())
     wanted = (schema(value_column, *has) for has in product((True, False), repeat=2))
     if not any(list(one.items()) == list(rows.schema.items()) for one in wanted):
         raise PublicationError(f"{name} has other columns than a release has; restore it")
     if verify:
-        _check_hours(name, rows, [one[3] for one in hours], entries)
+        at = 0
+        for period, _, rows_hash, height in hours:
+            if hash_rows(rows.slice(at, height)) != rows_hash:
+                raise PublicationError(
+                    f"the rows of {period} in {name} differ from their hash in the catalogue; restore it"
+                )
+            at += height
+        if at != rows.height:
+            raise PublicationError(f"{name} has more rows than its hours; restore it")
     return rows
 
 
-def _check_hours(name: str, rows: pl.DataFrame, heights: Sequence[int], entries: Sequence[Entry]) -> None:
-    """Raise PublicationError unless the rows are those that the hours' own files had."""
-    at = 0
-    for height, entry in zip(heights, entries, strict=True):
-        if hash_rows(rows.slice(at, height)) != entry.rows_hash:
-            raise PublicationError(
-                f"the rows of {entry.period} in {name} differ from their hash in the catalogue; restore it"
-            )
-        at += height
-    if at != rows.height:
-        raise PublicationError(f"{name} has more rows than its hours; restore it")
+# All rows, or those of some nodes and days.
 
 
 def read_published(
@@ -250,178 +215,48 @@ def read_published(
         if lost_windows := read_about(storage).known_noise_in_words:
             warnings.warn(lost_windows, stacklevel=2)
     verify = verify or public_key is not None
-    frames = []
-    for _, own in groupby(catalogue.entries, key=lambda entry: entry.closed_in):
-        frames += _read_together(storage, look, catalogue, list(own), verify)
+    frames: list[pl.DataFrame] = []
+    for closed_in, several in groupby(catalogue.entries, key=lambda entry: entry.closed_in):
+        entries = list(several)
+        if closed_in is not None:
+            with suppress(
+                PublicationError
+            ):  # opened again meanwhile, or lost: each hour has its own file too
+                frames.append(read_day(storage, catalogue.value_column, entries, verify))
+                continue
+        for entry in entries:
+            frames += _read_period(storage, look, catalogue, entry, verify)
     rows = joined_rows(frames, catalogue.value_column)
     if as_of is None:
         return rows
-    keys = None if public_key is None else read_public_keys(public_key)
-    check = None if keys is None else partial(check_signature, storage, HIERARCHY, keys=keys)
+    check = None
+    if public_key is not None:
+        check = partial(check_signature, storage, HIERARCHY, keys=read_public_keys(public_key))
     return rows_as_of(rows, find_hierarchy(storage, check), as_of, catalogue.value_column)
 
 
 def catalogue_reader(storage: Storage, public_key: GivenKeys | None) -> Callable[[], Catalogue]:
     """Return what reads the folder's catalogue, which must be signed if keys are given."""
     if public_key is None:
-        return lambda: read_catalogue(storage)
+        return partial(read_catalogue, storage)
     keys = read_public_keys(public_key)
-    return lambda: read_catalogue(storage, partial(check_signature, storage, CATALOGUE, keys=keys))
-
-
-def _read_together(
-    storage: Storage,
-    look: Callable[[], Catalogue],
-    catalogue: Catalogue,
-    entries: Sequence[Entry],
-    verify: bool,
-) -> list[pl.DataFrame]:
-    """Return the rows of neighbouring periods: of a closed day's hours from one file, if that is there."""
-    if entries[0].closed_in is not None:
-        with suppress(PublicationError):  # opened again meanwhile, or lost: each hour has its own file too
-            return [read_day(storage, catalogue.value_column, entries, verify)]
-    return [_read_period(storage, look, catalogue, entry, verify) for entry in entries]
+    return partial(read_catalogue, storage, partial(check_signature, storage, CATALOGUE, keys=keys))
 
 
 def _read_period(
     storage: Storage, look: Callable[[], Catalogue], catalogue: Catalogue, entry: Entry, verify: bool
-) -> pl.DataFrame:
+) -> list[pl.DataFrame]:
     """Return the rows of a listed day; none of a tombstone, also of one that was set meanwhile."""
     while not entry.withdrawn:
         try:
-            return read_rows(storage, catalogue, entry, verify)
+            return [read_release(storage, catalogue, entry, verify)[0]]
         except PublicationError:
             now = look().entry(entry.period)
             if now is None or now == entry:
                 raise
             entry = now
-    return empty_rows(catalogue.value_column)
+    return []
 
-
-def read_release(
-    storage: Readable, catalogue: Catalogue, entry: Entry, verify: bool
-) -> tuple[pl.DataFrame, Footer]:
-    """Return rows and footer of a listed release; PublicationError if its file is missing or another's."""
-    inner, footer = decode(read_file(storage, entry, verify))
-    if footer.rows_hash != entry.rows_hash or not is_of(footer.stated, catalogue, entry):
-        raise PublicationError(f"{entry.file} is another release than the catalogue names; restore it")
-    rows = dated_rows(inner, footer.stated)
-    if verify and hash_rows(rows) != entry.rows_hash:
-        raise PublicationError(
-            f"the rows of {entry.file} differ from their hash in the catalogue; restore it"
-        )
-    return rows, footer
-
-
-def read_rows(storage: Readable, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
-    """Return the rows of a listed release."""
-    return read_release(storage, catalogue, entry, verify)[0]
-
-
-def is_of(stated: ReleaseStatement, catalogue: Catalogue, entry: Entry) -> bool:
-    """Return whether a statement is about the release that the catalogue lists."""
-    return (stated.stream, stated.value_column, stated.period, stated.revision, stated.vintage) == (
-        catalogue.stream,
-        catalogue.value_column,
-        entry.period,
-        entry.revision,
-        entry.vintage,
-    )
-
-
-def read_file(storage: Readable, entry: Entry, verify: bool = False) -> bytes:
-    """Return the file's bytes, also if a newer release moved it meanwhile; verify: compare the hash."""
-    places = [place(entry.period, entry.file_hash) for place in (data_file, superseded_file)]
-    for name in dict.fromkeys((entry.file, *places)):
-        with suppress(FileNotFoundError):
-            data = storage.read(name, LARGEST_RELEASE)
-            if verify and hashlib.sha256(data).hexdigest() != entry.file_hash:
-                raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
-            return data
-    raise lost(entry)
-
-
-def read_beside(storage: Readable, period: date, name: str, file_hash: str, largest: int) -> bytes:
-    """Return the bytes of a file beside a release. Raises PublicationError if they are missing or others."""
-    try:
-        data = storage.read(name, largest)
-    except FileNotFoundError as error:
-        raise PublicationError(
-            f"{name} is missing; its publisher puts the same bytes back with `optstream publish {period}`"
-        ) from error
-    if hashlib.sha256(data).hexdigest() != file_hash:
-        raise PublicationError(f"{name} differs from its hash; `optstream publish {period}` puts it back")
-    return data
-
-
-def lost(entry: Entry) -> PublicationError:
-    """Return which file is missing, and what its publisher does about it."""
-    return PublicationError(
-        f"{entry.file} is missing; its publisher puts the same bytes back with `optstream publish "
-        f"{entry.period}`, which draws and costs nothing"
-    )
-
-
-def listed_errors(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
-    """Return which of these files of the published folder are of errors of a listed release, rising."""
-    listed = {(folder_of(ERRORS, one.period), one.revision, one.vintage) for one in catalogue.listed}
-    parts = ((name, name.rpartition("/")) for name in names)
-    known = ((name, folder, errors_name(last)) for name, (folder, _, last) in parts)
-    return tuple(sorted(name for name, folder, told in known if told and (folder, *told[:2]) in listed))
-
-
-# Some columns of a published file, for those who read years of them. Anyone may have written the files.
-
-LARGEST_VALUE = 1e100
-DEEPEST_LEVEL = 100
-
-
-def read_columns(
-    storage: Storage, entry: Entry, wanted: Collection[str], optional: Collection[str] = ()
-) -> pl.DataFrame:
-    """Return columns of a listed release, whose hash is compared; `optional` ones may be null."""
-    if isinstance(entry, DayEntry) and entry.closed_in is None:
-        return pl.concat(read_columns(storage, one, wanted, optional) for one in entry.own)
-    read = read_closed if isinstance(entry, DayEntry) else read_file
-    data = read(storage, entry, verify=True)
-    try:
-        frame, _ = decode(data, wanted)
-    except PublicationError as error:
-        raise PublicationError(f"{entry.file}: {error}; restore it") from error
-    absent = set(wanted) - set(frame.columns)
-    if absent - set(optional) or not _is_of_a_release(frame, optional):
-        raise PublicationError(f"{entry.file} has other columns or rows than a release has; restore it")
-    return frame.with_columns(pl.lit(None, dtype=kind_of(name)).alias(name) for name in sorted(absent))
-
-
-def _is_of_a_release(frame: pl.DataFrame, optional: Collection[str]) -> bool:
-    """Return whether columns have the published types and are filled, with every node at every step once."""
-    return (
-        frame.height > 0
-        and all(kind == kind_of(name) for name, kind in frame.schema.items())
-        and not any(frame[name].null_count() for name in set(frame.columns) - MAY_BE_NULL - set(optional))
-        and all(_is_sound(frame[name].drop_nulls()) for name in frame.columns)
-        and (not {"step", "node"} <= set(frame.columns) or holds_each_once(frame))
-    )
-
-
-def _is_sound(column: pl.Series) -> bool:
-    """Return whether whole numbers are at least 0, no level is absurd, and sums of others stay finite."""
-    if column.dtype.is_float():
-        return bool((column.abs() < LARGEST_VALUE).all())
-    if column.dtype.is_integer():
-        return bool((column >= 0).all() and (column.name != "level" or (column <= DEEPEST_LEVEL).all()))
-    return True
-
-
-def read_statement(storage: Readable, entry: Entry) -> ReleaseStatement:
-    """Return what the file of a listed release says of itself, of a day of hours the last hour's."""
-    if isinstance(entry, DayEntry):
-        return read_statement(storage, entry.own[-1])
-    return statement_in(read_file(storage, entry, verify=True))
-
-
-# Some nodes and some days of a published folder.
 
 AsOf = tuple[date, DatedHierarchy | None]
 
@@ -453,7 +288,7 @@ def rows_of(
         )
     wanted = pl.col("node").is_in(list(nodes)) if nodes else pl.lit(True)
     early = wanted if as_of is None else pl.lit(True)  # units of today are sums of those of other names
-    parts = [read_rows(storage, catalogue, entry, verify).filter(early) for entry in entries]
+    parts = [read_release(storage, catalogue, entry, verify)[0].filter(early) for entry in entries]
     rows = joined_rows(parts, catalogue.value_column)
     if as_of is not None:
         day, hierarchy = as_of
@@ -467,9 +302,158 @@ def rows_of(
 
 def with_names(rows: pl.DataFrame, facts: Mapping[str, NodeFacts]) -> pl.DataFrame:
     """Return rows with a column `name` after `node`, where any node has a name and no value is called so."""
-    names = {node: told.name for node, told in facts.items() if told.name is not None}
+    names = {node: known.name for node, known in facts.items() if known.name is not None}
     if not names or "name" in rows.columns:
         return rows
-    told = pl.col("node").replace_strict(names, default=None, return_dtype=pl.String()).alias("name")
+    column = pl.col("node").replace_strict(names, default=None, return_dtype=pl.String()).alias("name")
     after = rows.columns.index("node") + 1
-    return rows.select(*rows.columns[:after], told, *rows.columns[after:])
+    return rows.select(*rows.columns[:after], column, *rows.columns[after:])
+
+
+# Some columns of a published file, for those who read years of them.
+
+LARGEST_VALUE = 1e100
+DEEPEST_LEVEL = 100
+
+
+def read_columns(
+    storage: Storage, entry: Entry, wanted: Collection[str], optional: Collection[str] = ()
+) -> pl.DataFrame:
+    """Return columns of a listed release, whose hash is compared; `optional` ones may be null."""
+    if isinstance(entry, DayEntry) and entry.closed_in is None:
+        return pl.concat(read_columns(storage, one, wanted, optional) for one in entry.own)
+    read = _read_closed if isinstance(entry, DayEntry) else read_file
+    data = read(storage, entry, verify=True)
+    try:
+        frame, _ = decode(data, wanted)
+    except PublicationError as error:
+        raise PublicationError(f"{entry.file}: {error}; restore it") from error
+    absent = set(wanted) - set(frame.columns)
+    has_keys = {"step", "node"} <= set(frame.columns)
+    if (
+        absent - set(optional)
+        or not frame.height
+        or any(kind != kind_of(name) for name, kind in frame.schema.items())
+        or any(frame[name].null_count() for name in set(frame.columns) - MAY_BE_NULL - set(optional))
+        or not all(_is_sound(frame[name].drop_nulls()) for name in frame.columns)
+        or (has_keys and not holds_each_once(frame))
+    ):
+        raise PublicationError(f"{entry.file} has other columns or rows than a release has; restore it")
+    return frame.with_columns(pl.lit(None, dtype=kind_of(name)).alias(name) for name in sorted(absent))
+
+
+def _is_sound(column: pl.Series) -> bool:
+    """Return whether whole numbers are at least 0, no level is absurd, and sums of others stay finite."""
+    if column.dtype.is_float():
+        return bool((column.abs() < LARGEST_VALUE).all())
+    if column.dtype.is_integer():
+        return bool((column >= 0).all() and (column.name != "level" or (column <= DEEPEST_LEVEL).all()))
+    return True
+
+
+# Published rows in the hierarchy of another day: values are added up or left out, never divided.
+
+
+class Made(NamedTuple):
+    """A node of the wanted tree on a day: the published nodes that add up to it, one or several."""
+
+    node: str
+    parent: str | None
+    level: int
+    sources: tuple[str, ...]
+
+
+def made_of(hierarchy: DatedHierarchy, wanted: date, day: date) -> tuple[Made, ...]:
+    """Return the nodes of the wanted day's tree that rows of another day add up to, in the tree's order."""
+    tree, own = hierarchy.tree_of(wanted), hierarchy.tree_of(day)
+    below = _leaves_below(tree)
+    by_leaves = {leaves: node for node, leaves in reversed(_leaves_below(own).items())}
+    between = hierarchy.map_between(min(wanted, day), max(wanted, day))
+    shares = zip(between.after.leaves, between.leaves, strict=True)
+    parts = [(leaf, old, share) for leaf, several in shares for old, share in several.items()]
+    found = []
+    for (node, parent), level in zip(tree.parents_by_name(), tree.depths.tolist(), strict=True):
+        if leaves := _same_leaves(parts, between.with_new, below[node], is_after=day < wanted):
+            # the node that is published of just these leaves, if any: its errors are known
+            sources = (by_leaves[leaves],) if leaves in by_leaves else tuple(sorted(leaves))
+            found.append(Made(node, parent, level, sources))
+    return tuple(found)
+
+
+def _leaves_below(tree: AggregationTree) -> dict[str, frozenset[str]]:
+    """Return the leaves of each node, root first."""
+    found: list[set[str]] = [set() for _ in tree.nodes]
+    for index in reversed(range(len(tree.nodes))):
+        found[index] = found[index] or {tree.nodes[index]}
+        if tree.parents[index] >= 0:
+            found[tree.parents[index]] |= found[index]
+    return {node: frozenset(leaves) for node, leaves in zip(tree.nodes, found, strict=True)}
+
+
+def _same_leaves(
+    parts: Sequence[tuple[str, str, Fraction]],
+    with_new: frozenset[str],
+    wanted: frozenset[str],
+    is_after: bool,
+) -> frozenset[str]:
+    """Return the leaves of the other tree that are together just the wanted ones of one tree.
+
+    There are none where others are in them, or a part of an earlier leaf is left out.
+
+    parts: leaves after, leaves before, shares of these. is_after: whether the wanted are leaves after.
+    """
+    chosen = [one for one in parts if one[not is_after] in wanted]
+    after = wanted if is_after else frozenset(leaf for leaf, _, _ in chosen)
+    before = frozenset(old for _, old, _ in chosen) if is_after else wanted
+    shares = dict.fromkeys(before, Fraction(0))
+    for _, old, share in chosen:
+        shares[old] += share
+    if any(share != 1 for share in shares.values()):
+        return frozenset()
+    if is_after:
+        return before
+    has_others = any(leaf in after and old not in wanted for leaf, old, _ in parts)
+    return frozenset() if has_others or after & with_new else after
+
+
+def rows_as_of(
+    rows: pl.DataFrame, hierarchy: DatedHierarchy | None, wanted: date, value: str
+) -> pl.DataFrame:
+    """Return published rows in the tree of one day, as far as a day's add up to it; sums have no errors."""
+    if hierarchy is None or rows.is_empty():
+        return rows
+    columns = pl.Schema(
+        {"as_of": pl.String(), "above": pl.String(), "depth": pl.Int32(), "node": pl.List(pl.String())}
+    )
+    errors = {*error_columns(value), *band_columns(value)} & {*rows.columns}
+    parts, made = [], dict[str, pl.DataFrame]()
+    for (day,), own in rows.group_by("date", maintain_order=True):
+        assert isinstance(day, date)
+        nodes = hierarchy.tree_of(day).nodes
+        # every node at every step: a sum that lacks one would look like any other
+        if set(own["node"]) != set(nodes) or own.height != len(nodes) * own["step"].n_unique():
+            raise PublicationError(
+                f"the nodes of {day} are not those that hierarchy.parquet has for it; `optstream report` "
+                "makes that anew"
+            )
+        tree = hierarchy.hash_of(day)
+        if tree not in made:
+            sources = pl.DataFrame(made_of(hierarchy, wanted, day), schema=columns, orient="row")
+            made[tree] = sources.with_columns(pl.col("node").list.len().alias("n")).explode("node")
+        summed = (
+            made[tree]
+            .join(own, on="node")
+            .group_by("as_of", "step", maintain_order=True)
+            .agg(
+                pl.col("date", "timestamp", "revision", "vintage").first(),
+                pl.col("above").first().alias("parent"),
+                pl.col("depth").first().alias("level"),
+                pl.col(value).sum(),
+                *(
+                    pl.when(pl.col("n").first() == 1).then(pl.col(name).first()).alias(name)
+                    for name in errors
+                ),
+            )
+        )
+        parts.append(summed.rename({"as_of": "node"}).select(rows.columns))
+    return pl.concat(parts).sort("date", "step", "node")

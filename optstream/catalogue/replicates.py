@@ -6,27 +6,24 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from itertools import groupby
-from math import isfinite
+from math import isfinite, sqrt
 from numbers import Integral, Real
 from typing import Literal, get_args
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import LARGEST_ERRORS, SUPERSEDED_ERRORS, errors_file, folder_of
-from optstream.catalogue.old_errors import OldErrors, decode_old_errors
 from optstream.catalogue.read import catalogue_reader, read_beside, read_release, read_statement
 from optstream.catalogue.rows import ESTIMATE, REPLICATE, columns_of_replicates, error_columns
 from optstream.catalogue.signing import GivenKeys
 from optstream.catalogue.statement import ErrorsOf, ReleaseStatement
 from optstream.errors import ParameterError, PublicationError
 from optstream.estimation import SumOfValues
-from optstream.storage.parquet import Limits, decode_table
+from optstream.storage.parquet import Limits, decode_table, encode_table
 from optstream.storage.store import Location
 from optstream.stream import Calendar
 from optstream.stream.period import Hour, day_of, period_from
@@ -46,9 +43,9 @@ LIMITS = Limits(rows=2**26, columns=3 + MOST_REPLICATES, group_rows=2**26, group
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """A file of replicates, which err as the values do or as noise alone makes them.
+    """A file of replicates: rows of step, node, estimate, replicate_1 to replicate_R, sorted as the release.
 
-    `rows` have columns step, node, estimate, and replicate_1 to replicate_R, sorted as the release.
+    `of`: whether they err as the values do, or as noise alone makes them.
     """
 
     period: date
@@ -70,17 +67,15 @@ class Replicates:
         Replicates are float32, or float64 where float32 would round more than `ROUNDED` of an error off.
         """
         order, n_steps = pl.Series(nodes).arg_sort().to_numpy(), estimate.shape[1]
-        figures = {ESTIMATE: estimate} | {f"{REPLICATE}{at}": one for at, one in enumerate(replicates, 1)}
+        spread, rounding = replicates.std(axis=0), np.finfo(np.float32).eps * np.abs(estimate)
+        kind = pl.Float32 if ((rounding <= ROUNDED * spread) | (spread == 0)).all() else pl.Float64
         labels = {
             "step": np.repeat(np.arange(first_step, first_step + n_steps, dtype=np.int32), len(nodes)),
             "node": pl.Series(nodes).gather(np.tile(order, n_steps)),
         }
-        columns = {name: np.asarray(one)[order].T.ravel() for name, one in figures.items()}
-        spread, rounding = replicates.std(axis=0), np.finfo(np.float32).eps * np.abs(estimate)
-        is_precise = bool(((rounding <= ROUNDED * spread) | (spread == 0)).all())
-        kind = pl.Float32 if is_precise else pl.Float64
-        floats = [pl.Series(name, one).cast(kind) for name, one in columns.items() if name != ESTIMATE]
-        return cls(period, of, pl.DataFrame(labels | {ESTIMATE: columns[ESTIMATE]}).hstack(floats))
+        figures = {ESTIMATE: estimate} | {f"{REPLICATE}{at}": one for at, one in enumerate(replicates, 1)}
+        rows = pl.DataFrame(labels | {name: one[order].T.ravel() for name, one in figures.items()})
+        return cls(period, of, rows.with_columns(pl.col(replicate_columns(rows)).cast(kind)))
 
 
 def replicate_columns(frame: pl.DataFrame) -> list[str]:
@@ -90,24 +85,13 @@ def replicate_columns(frame: pl.DataFrame) -> list[str]:
 
 def encode_replicates(found: Replicates) -> bytes:
     """Return the Parquet file of replicates; one version of pyarrow gives equal arguments equal bytes."""
-    columns = replicate_columns(found.rows)
-    kinds = {"step": pa.int32(), "node": pa.string(), ESTIMATE: pa.float64()}
-    kind = pa.float32() if pl.Float32 in found.rows.dtypes else pa.float64()
-    schema = pa.schema([*kinds.items(), *((name, kind) for name in columns)])
     footer = {"format": FORMAT, "period": found.period.isoformat(), "of": found.of}
-    sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(
-        sink,
-        schema,
-        compression="zstd",
-        store_schema=False,
+    return encode_table(
+        found.rows,
+        {KEY: json.dumps(footer, separators=(",", ":")).encode()},
         use_dictionary=["step", "node"],
-        use_byte_stream_split=[ESTIMATE, *columns],
-    ) as writer:
-        writer.write_table(found.rows.select(schema.names).to_arrow().cast(schema), row_group_size=2**20)
-        writer.add_key_value_metadata({KEY: json.dumps(footer, separators=(",", ":"))})
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+        use_byte_stream_split=[ESTIMATE, *replicate_columns(found.rows)],
+    )
 
 
 def decode_replicates(data: bytes) -> Replicates:
@@ -126,6 +110,89 @@ def decode_replicates(data: bytes) -> Replicates:
         return Replicates(period_from(footer["period"]), footer["of"], rows)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise PublicationError(f"these bytes are no file of replicates of format {FORMAT}") from error
+
+
+# Files of errors of version 0.2, which are only read: terms of a covariance, and values less estimates.
+
+OLD_FORMATS = ("optstream.errors/1", "optstream.errors/2")
+OLD_KEY = b"optstream.errors"
+OLD_SCHEMA = {
+    "term": pl.Int32(),
+    "node": pl.String(),
+    "other_node": pl.String(),
+    "step": pl.Int32(),
+    "other_step": pl.Int32(),
+    "earlier_date": pl.Date(),
+    "value": pl.Float64(),
+}
+OLD_LIMITS = Limits(rows=2**26, columns=len(OLD_SCHEMA), group_rows=2**26, group_bytes=2**34)
+
+
+@dataclass(frozen=True, eq=False)
+class OldErrors:
+    """A file of errors. A covariance is a sum over terms, each of nodes times of steps.
+
+    A row has a pair of nodes, a node of a group (its number in other_step), a pair of steps, or an earlier
+    day; without a term it has the value less the estimate of a node at a step.
+    """
+
+    period: date
+    of: ErrorsOf
+    nodes: frozenset[str]
+    n_steps: int
+    rows: pl.DataFrame
+
+    @property
+    def in_groups(self) -> pl.DataFrame:
+        """The rows of nodes in groups."""
+        is_member = pl.all_horizontal(pl.col("term", "node").is_not_null()) & pl.col("other_node").is_null()
+        return self.rows.filter(is_member)
+
+    def variance(
+        self, weights: Mapping[str, float], steps: Collection[int], shares: Mapping[date, float]
+    ) -> float:
+        """Return what the period adds to the variance of a weighted sum of nodes over some of its steps.
+
+        shares: the part of the steps of this and each earlier day that is in the sum.
+        """
+        weight, other_weight = (
+            pl.col(name).replace_strict(dict(weights), default=0.0, return_dtype=pl.Float64)
+            for name in ("node", "other_node")
+        )
+        terms = self.rows.filter(pl.col("term").is_not_null())
+        pairs = terms.filter(pl.all_horizontal(pl.col("node", "other_node").is_not_null()))
+        sums = self.in_groups.group_by("term", "other_step").agg((weight * pl.col("value")).sum())
+        of_nodes = pl.concat(
+            [
+                pairs.select("term", weight * other_weight * pl.col("value")),
+                sums.select("term", pl.col("node") ** 2),
+            ]
+        )
+        share = pl.col("earlier_date").replace_strict(dict(shares), default=0.0, return_dtype=pl.Float64)
+        is_chosen = pl.all_horizontal(pl.col("step", "other_step").is_in(list(steps))).cast(pl.Float64)
+        earlier = 2.0 * shares[day_of(self.period)] * share
+        factor = pl.when(pl.col("earlier_date").is_null()).then(is_chosen).otherwise(earlier)
+        of_steps = terms.filter(pl.col("node").is_null()).select("term", step=factor * pl.col("value"))
+        both = of_nodes.group_by("term").sum().join(of_steps.group_by("term").sum(), on="term")
+        return float((both["node"] * both["step"]).sum())
+
+
+def decode_old_errors(data: bytes) -> OldErrors:
+    """Return the contents of a file of errors, which anyone may have written. Raises PublicationError."""
+    rows, metadata = decode_table(data, OLD_LIMITS, "a file of errors", OLD_SCHEMA)
+    try:
+        footer = json.loads(metadata[OLD_KEY])
+        nodes, n_steps = frozenset(footer["nodes"]), footer["shape"][1]
+        if footer["format"] not in OLD_FORMATS or rows.schema != OLD_SCHEMA or not n_steps > 0:
+            raise ValueError
+        named = {*rows["node"].drop_nulls(), *rows["other_node"].drop_nulls()}
+        if not rows["value"].is_finite().fill_null(value=False).all() or named - nodes:
+            raise ValueError
+        return OldErrors(period_from(footer["period"]), footer["of"], nodes, n_steps, rows)
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise PublicationError(
+            f"these bytes are no file of errors of format {' or '.join(OLD_FORMATS)}"
+        ) from error
 
 
 def read_replicates(
@@ -149,17 +216,14 @@ def read_replicates(
     found = decode_old_errors(data) if is_old else decode_replicates(data)
     if (found.period, found.of) != (entry.period, stated.errors.of):
         raise PublicationError(f"{name} is of another release; restore it")
-    if rows is not None and not _covers(found, rows):
+    if rows is not None and not (
+        # sums would lack the nodes and steps that are missing
+        found.rows.select("step", "node").equals(rows.select("step", "node"))
+        if isinstance(found, Replicates)
+        else (found.nodes, found.n_steps) == (frozenset(rows["node"]), rows["step"].n_unique())
+    ):
         raise PublicationError(f"{name} covers other nodes or steps than {entry.file}; restore it")
     return found
-
-
-def _covers(found: Replicates | OldErrors, rows: pl.DataFrame) -> bool:
-    """Return whether a file has the nodes and steps of a release, and no others: sums would lack some."""
-    if isinstance(found, OldErrors):
-        n_steps = found.steps.shape[1]
-        return set(found.nodes) == set(rows["node"].unique()) and n_steps == rows["step"].n_unique()
-    return found.rows.select("step", "node").equals(rows.select("step", "node"))
 
 
 # Figures of published values.
@@ -167,16 +231,35 @@ def _covers(found: Replicates | OldErrors, rows: pl.DataFrame) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Day:
-    """A published day or hour: the rows of its release, the value as `value`, hstacked with its replicates.
+    """A published day or hour: its release's rows with the value as `value`, its estimates and replicates.
 
-    `of` are the errors that these have, `noise_is_all` says whether the noise makes all of the whole ones.
+    `has_whole`, `has_noise`: whether whole errors are known, and those that noise makes.
     """
 
     period: date
     rows: pl.DataFrame
-    of: str | None
-    noise_is_all: bool
+    has_whole: bool
+    has_noise: bool
     old: OldErrors | None = None
+
+
+def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bool) -> Day:
+    """Return a listed period with its replicates. Raises PublicationError as `read_release` and as these."""
+    rows, footer = read_release(storage, catalogue, entry, verify)
+    found = read_replicates(storage, entry, footer.stated, rows)
+    noise, _ = error_columns(catalogue.value_column)
+    noise_is_all = noise in rows.columns and bool(rows[noise].is_not_null().any())
+    rows = rows.rename({catalogue.value_column: "value"})
+    if found is None:
+        return Day(entry.period, rows, has_whole=False, has_noise=False)
+    known = found.of == "whole", found.of == "noise" or noise_is_all
+    if isinstance(found, OldErrors):
+        added = found.rows.filter(pl.col("term").is_null())
+        added = added.select("node", pl.col("step") + rows["step"].min(), added="value")
+        rows = rows.join(added, on=["node", "step"], how="left", maintain_order="left")
+        estimate = (pl.col("value") - pl.col("added").fill_null(0.0)).alias(ESTIMATE)
+        return Day(entry.period, rows.select(pl.exclude("added"), estimate), *known, found)
+    return Day(entry.period, rows.hstack(found.rows.drop("step", "node")), *known)
 
 
 def read_figure(
@@ -214,17 +297,21 @@ def read_figure(
     """
     days = _read_days(folder, first, last, public_key)
     rows = pl.concat([day.rows for day in days], how="diagonal")
-    replicates = _common_replicates(days)
-    found = _figures(rows if where is None else rows.filter(where), figure, by, replicates)
+    found = _figures(rows if where is None else rows.filter(where), figure, by, _common_replicates(days))
     if any(found[name].dtype.is_nested() for name in ("value", ESTIMATE)):
         raise ParameterError("a figure must be one number for each of `by`, such as value.max()")
-    spread, nothing = pl.col("spread"), pl.lit(None, pl.Float64)
+    known = all(day.has_whole for day in days), all(day.has_noise for day in days)
     errors = [
-        (spread if known else nothing).alias(name)
-        for name, known in zip(("standard_error", "noise_standard_error"), _kinds(days), strict=True)
+        (pl.col("spread") if is_known else pl.lit(None, pl.Float64)).alias(name)
+        for name, is_known in zip(("standard_error", "noise_standard_error"), known, strict=True)
     ]
     labels = [name for name in found.columns if name not in ("value", ESTIMATE, "spread")]
     return found.select(*labels, "value", ESTIMATE, *errors).sort(labels)
+
+
+def _common_replicates(days: Sequence[Day]) -> list[str]:
+    """Return the replicates that all days have: a stream may have had fewer before."""
+    return min((replicate_columns(day.rows) for day in days), key=len, default=[])
 
 
 def _figures(
@@ -239,9 +326,9 @@ def _figures(
     rows = rows.with_columns(pl.col(replicates).cast(pl.Float64))  # sums in float32 lose the errors
     columns = ("value", ESTIMATE, *replicates)
     found = rows.group_by(*by).agg(figure(pl.col(name)).alias(name) for name in columns)
-    if len(replicates) < 2 or found["value"].dtype.is_nested():
-        return found.drop(replicates).with_columns(pl.lit(None, pl.Float64).alias("spread"))
-    spread = pl.concat_list(pl.col(replicates).cast(pl.Float64)).list.std()
+    spread = pl.lit(None, pl.Float64)
+    if len(replicates) >= 2 and not found["value"].dtype.is_nested():
+        spread = pl.concat_list(pl.col(replicates).cast(pl.Float64)).list.std()
     return found.with_columns(spread.alias("spread")).drop(replicates)
 
 
@@ -287,58 +374,17 @@ def _read_days(folder: Location | str, first: date, last: date, public_key: Give
     storage = open_storage(folder)
     catalogue = catalogue_reader(storage, public_key)()
     listed = {entry.period: entry for entry in catalogue.listed}
-    wanted = _calendar_of(storage, listed).periods(first, last)
+    by_hour = bool(listed) and isinstance(max(listed), Hour)
+    calendar = Calendar(60, "UTC")
+    if by_hour:
+        stated = read_statement(storage, listed[max(listed)])
+        calendar = Calendar(stated.step_minutes, stated.time_zone, stated.day, "hour")
+    wanted = calendar.periods(first, last)
     entries = [listed[one] for one in wanted if one in listed]
     if not wanted or len(entries) < len(wanted):
-        by_hour = listed and isinstance(next(iter(listed)), Hour)
         of_days = f"{len(entries)} of {f'their {len(wanted)} hours' if by_hour else 'them'}"
         raise ParameterError(f"every day from {first} to {last} must be published; {of_days} are")
     return [read_day(storage, catalogue, entry, verify=public_key is not None) for entry in entries]
-
-
-def _calendar_of(storage: Storage, listed: Mapping[date, Entry]) -> Calendar:
-    """Return the calendar of the published periods: of hours as the newest release states it."""
-    if not listed or not isinstance(max(listed), Hour):
-        return Calendar(60, "UTC")
-    stated = read_statement(storage, listed[max(listed)])
-    return Calendar(stated.step_minutes, stated.time_zone, stated.day, "hour")
-
-
-def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bool) -> Day:
-    """Return a listed period with its replicates. Raises PublicationError as `read_release` and as these."""
-    rows, footer = read_release(storage, catalogue, entry, verify)
-    found = read_replicates(storage, entry, footer.stated, rows)
-    noise, _ = error_columns(catalogue.value_column)
-    noise_is_all = noise in rows.columns and bool(rows[noise].is_not_null().any())
-    rows = rows.rename({catalogue.value_column: "value"})
-    if isinstance(found, Replicates):
-        rows = rows.hstack(found.rows.drop("step", "node"))
-    elif isinstance(found, OldErrors):
-        shape = found.added.shape
-        added = pl.DataFrame(
-            {
-                "node": np.repeat(found.nodes, shape[1]),
-                "step": np.tile(np.arange(shape[1], dtype=np.int32), shape[0]),
-                ESTIMATE: found.added.ravel(),
-            }
-        ).with_columns(pl.col("step") + rows["step"].min())
-        rows = rows.join(added, on=["node", "step"], how="left", maintain_order="left")
-        rows = rows.with_columns((pl.col("value") - pl.col(ESTIMATE)).alias(ESTIMATE))
-    old = found if isinstance(found, OldErrors) else None
-    return Day(entry.period, rows, None if found is None else found.of, noise_is_all, old)
-
-
-def _common_replicates(days: Sequence[Day]) -> list[str]:
-    """Return the replicates that all days have: a stream may have had fewer before."""
-    return min((replicate_columns(day.rows) for day in days), key=len)
-
-
-def _kinds(days: Iterable[Day]) -> tuple[bool, bool]:
-    """Return whether the whole errors of all days are known, and those of the noise."""
-    pairs = [
-        (day.of == "whole", day.of == "noise" or (day.of is not None and day.noise_is_all)) for day in days
-    ]
-    return all(whole for whole, _ in pairs), all(noise for _, noise in pairs)
 
 
 def sum_of_days(
@@ -353,9 +399,10 @@ def sum_of_days(
     for name, one in weights.items():
         if not (isinstance(one, Real | Decimal) and isfinite(one)):
             raise ParameterError(f"the weight of {name!r:.80} in a sum must be a finite number")
+    weights = {name: float(one) for name, one in weights.items()}
     # groups of version 0.2 have no pairs, which the covariance of two nested nodes would need
-    if not isinstance(nodes, Mapping) or any(day.old and day.old.members.height for day in days):
-        _check_apart(days[-1].rows, weights)
+    if not isinstance(nodes, Mapping) or any(day.old and day.old.in_groups.height for day in days):
+        _check_apart(days[-1].rows, weights.keys())
     _check_steps(days, steps)
     chosen = [day.rows.filter(pl.col("node").is_in(list(weights))) for day in days]
     for day, rows in zip(days, chosen, strict=True):
@@ -364,32 +411,22 @@ def sum_of_days(
             raise ParameterError(f"{day.period} has no node {unknown[0]!r:.80}; names are as in the files")
     rows = pl.concat(chosen, how="diagonal")
     rows = rows if steps is None else rows.filter(pl.col("step").is_in(list(steps)))
-    weight = pl.col("node").replace_strict({name: float(one) for name, one in weights.items()})
-    fresh = [day for day in days if day.old is None]
-    replicates = _common_replicates(fresh) if fresh else []
+    weight = pl.col("node").replace_strict(weights)
+    replicates = _common_replicates([day for day in days if day.old is None])
     by = [pl.lit(0).alias("all")]
     (found,) = _figures(rows, lambda value: (value * weight).sum(), by, replicates).iter_rows(named=True)
-    whole, noise = _kinds(days)
-    if not (whole or noise):
+    has_whole, has_noise = all(day.has_whole for day in days), all(day.has_noise for day in days)
+    if not (has_whole or has_noise):
         return SumOfValues(found["value"], None, None, found["value"])
-    variance = (found["spread"] or 0.0) ** 2
-    variance += _old_variance([day.old for day in days if day.old], weights, steps)
-    error = float(np.sqrt(max(variance, 0.0)))
-    return SumOfValues(found["value"], error if whole else None, error if noise else None, found[ESTIMATE])
-
-
-def _old_variance(
-    days: Sequence[OldErrors], weights: Mapping[str, float], steps: Collection[int] | None
-) -> float:
-    """Return the variance that days of earlier versions add to a sum."""
-    shares, found = dict[date, float](), 0.0
-    for one in days:
-        all_steps = np.arange(one.steps.shape[1])
-        chosen = np.isin(all_steps, all_steps if steps is None else [*steps]).astype(float)
-        shares[one.period] = float(chosen.mean())
-        own = np.array([[float(weights.get(name, 0.0)) for name in one.nodes]])
-        found += float(one.variances(own, chosen, shares)[0])  # with the days before, not after
-    return found
+    variance, shares = (found["spread"] or 0.0) ** 2, dict[date, float]()
+    for one in (day.old for day in days if day.old):
+        own = set(range(one.n_steps)) & set(range(one.n_steps) if steps is None else steps)
+        shares[day_of(one.period)] = len(own) / one.n_steps
+        variance += one.variance(weights, own, shares)
+    error = sqrt(max(variance, 0.0))
+    return SumOfValues(
+        found["value"], error if has_whole else None, error if has_noise else None, found[ESTIMATE]
+    )
 
 
 def _check_steps(days: Sequence[Day], steps: Collection[int] | None) -> None:
@@ -404,11 +441,10 @@ def _check_steps(days: Sequence[Day], steps: Collection[int] | None) -> None:
             raise ParameterError(f"steps of a sum must be at least one, from 0 to {n_steps - 1} on {day}")
 
 
-def _check_apart(rows: pl.DataFrame, nodes: Iterable[str]) -> None:
+def _check_apart(rows: pl.DataFrame, named: Collection[str]) -> None:
     """Raise ParameterError for a node that lies in another of them."""
     labels = list(rows.select("node", "parent", "level").unique("node").iter_rows())
     parents, levels = ({row[0]: row[place] for row in labels} for place in (1, 2))
-    named = set(nodes)
     margin = sorted(
         name for name in named if (up := parents.get(name)) is not None and levels[name] > levels[up] + 1
     )
@@ -493,5 +529,6 @@ def period_sums(
         )
     ]
     labels = ("date", "last_date", "node", "parent", "level", "days", "steps")
-    figures = (f"{value}_sum", f"{value}_mean")
-    return found.select(*labels, *figures, *errors, "revision", "vintage").sort("date", "node")
+    return found.select(*labels, f"{value}_sum", f"{value}_mean", *errors, "revision", "vintage").sort(
+        "date", "node"
+    )

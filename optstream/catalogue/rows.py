@@ -147,11 +147,6 @@ def _filled(rows: pl.DataFrame, wanted: Mapping[str, pl.DataType]) -> pl.DataFra
     return rows.with_columns(absent).select(wanted.keys())
 
 
-def empty_rows(value_column: str) -> pl.DataFrame:
-    """Return a frame without rows, of the right columns."""
-    return joined_rows((), value_column)
-
-
 def ordered_rows(
     rows: pl.DataFrame,
     value_column: str,

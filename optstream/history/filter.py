@@ -497,7 +497,7 @@ class PeriodErrors:
     the step, of mean 1. And neighbours have the same weather, where the prior takes the leaves' own parts for
     independent: the prior's residual variance of a leaf's day, apart from its share of the sum of all, counts
     `MORE_OF_DAYS` times more, as an error of its own that goes with u over the day
-    (docs/decisions/0021-errors-of-sums.md). The prior's part of a variance V, which is homogeneous in prior
+    (docs/decisions/0029-replicates.md). The prior's part of a variance V, which is homogeneous in prior
     and noise together, is V less its derivative by the logarithm of the noise. For a day of one step
     (`is_day` is False) none of this applies.
     """

@@ -2,6 +2,7 @@
 
 from optstream.ledger.accounting import Stretch
 from optstream.ledger.ledger import Ledger, open_ledger
+from optstream.ledger.lifecycle import Vintage
 from optstream.ledger.records import (
     GuaranteeLoss,
     Key,
@@ -13,7 +14,6 @@ from optstream.ledger.records import (
     StreamTerms,
     WindowLoss,
 )
-from optstream.ledger.transitions import Vintage
 
 __all__ = [
     "GuaranteeLoss",

@@ -5,13 +5,15 @@ import json
 import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, func, insert, or_, select, update
 
 from optstream.ledger.records import GuaranteeLoss, Key, WindowLoss
 from optstream.ledger.schema import (
@@ -111,10 +113,9 @@ def first_guarantee(
 ) -> int:
     """Insert a privacy budget; return its key."""
     wanted = {column: guarantee.get(column) for column in GUARANTEE_COLUMNS}
-    grant_id = insert_row(
-        connection, GrantRow, name=name, calendar=calendar, longest_spend=0, amendment=0, **wanted
-    )
-    connection.execute(insert(AmendmentRow).values(grant_id=grant_id, number=0, **wanted))
+    own = {"name": name, "calendar": calendar, "longest_spend": 0, "amendment": 0}
+    grant_id = insert_row(connection, GrantRow, **own, **wanted)
+    insert_row(connection, AmendmentRow, grant_id=grant_id, number=0, **wanted)
     return grant_id
 
 
@@ -124,7 +125,7 @@ def next_guarantee(
     """Put another privacy guarantee in force; return its number. Earlier ones stay, for their own plans."""
     wanted = {column: guarantee.get(column) for column in GUARANTEE_COLUMNS}
     number = grant.amendment + 1
-    connection.execute(insert(AmendmentRow).values(grant_id=grant.id, number=number, **wanted))
+    insert_row(connection, AmendmentRow, grant_id=grant.id, number=number, **wanted)
     change = update(GrantRow).where(GrantRow.id == grant.id)
     connection.execute(change.values(calendar=calendar, amendment=number, **wanted))
     return number
@@ -137,28 +138,19 @@ PlainSpend = tuple[int, int, int, str]
 COLUMNS = ("position", "first_step", "n_steps", "document")
 
 
-def spend_rows(plan: Sequence[Spend]) -> list[PlainSpend]:
+def spend_rows(plan: Iterable[Spend]) -> list[PlainSpend]:
     """Return the spends' own columns, in order."""
-    texts = [json.dumps(spend_to_document(spend), sort_keys=True, separators=(",", ":")) for spend in plan]
+    text = partial(json.dumps, sort_keys=True, separators=(",", ":"))
     return [
-        (position, spend.first_step, spend.n_steps, text)
-        for position, (spend, text) in enumerate(zip(plan, texts, strict=True))
+        (position, spend.first_step, spend.n_steps, text(spend_to_document(spend)))
+        for position, spend in enumerate(plan)
     ]
 
 
-def spends_hash(grant_id: int, plan: Sequence[Spend]) -> str:
-    """Return sha256 of a privacy budget's number and the spends' rows."""
-    return hash_of_lines(grant_id, lines_of(spend_rows(plan)))
-
-
-def lines_of(plan: Iterable[PlainSpend]) -> str:
-    """Return the hashed text of spends, a line each: no document holds a line break."""
-    return "".join([f"{position} {first} {steps} {document}\n" for position, first, steps, document in plan])
-
-
-def hash_of_lines(grant_id: int, lines: str) -> str:
-    """Return `spends_hash` of the spends, given their `lines_of`."""
-    return hashlib.sha256(f"grant {grant_id}\n{lines}".encode()).hexdigest()
+def rows_hash(grant_id: int, rows: Iterable[PlainSpend]) -> str:
+    """Return sha256 of a privacy budget's number and spends' rows, a line each: none holds a line break."""
+    lines = [f"{position} {first} {steps} {document}\n" for position, first, steps, document in rows]
+    return hashlib.sha256(f"grant {grant_id}\n{''.join(lines)}".encode()).hexdigest()
 
 
 def store(
@@ -166,9 +158,9 @@ def store(
 ) -> None:
     """Append a generation of a release's spends; it is charged once the release's row names it."""
     check_currency(plan, "epsilon" if grant.delta is None else "rho")
-    common = {"grant_id": grant.id, "release_id": release_id, "generation": generation}
     if not plan:
         return
+    common = {"grant_id": grant.id, "release_id": release_id, "generation": generation}
     columns = [{**common, **dict(zip(COLUMNS, row, strict=True))} for row in spend_rows(plan)]
     connection.execute(insert(SpendRow), columns)
     longest = max(spend.n_steps for spend in plan)
@@ -176,24 +168,33 @@ def store(
         connection.execute(update(GrantRow).where(GrantRow.id == grant.id).values(longest_spend=longest))
 
 
-def charged_rows() -> Select[tuple[str, int, str | None]]:
-    """Return the text of a release's spends in force, their privacy guarantee, and why it is compromised."""
-    in_force = and_(SpendRow.release_id == ReleaseRow.id, SpendRow.generation == ReleaseRow.generation)
-    return select(SpendRow.document, ReleaseRow.amendment, ReleaseRow.compromised).join(ReleaseRow, in_force)
+IN_FORCE = and_(SpendRow.release_id == ReleaseRow.id, SpendRow.generation == ReleaseRow.generation)
+CHARGED = select(SpendRow.document, ReleaseRow.amendment, ReleaseRow.compromised).join(ReleaseRow, IN_FORCE)
+"""The texts of spends in force, the privacy guarantee of their release, and why that is compromised."""
 
 
 def charged_to_release(connection: Connection, release_id: int) -> tuple[Spend, ...]:
     """Return a release's charges, priced by the privacy guarantee of its plan."""
-    query = charged_rows().where(SpendRow.release_id == release_id).order_by(SpendRow.position)
-    documents = connection.execute(query).scalars()
-    return tuple(spend_from_document(json.loads(document)) for document in documents)
+    query = CHARGED.where(SpendRow.release_id == release_id).order_by(SpendRow.position)
+    return tuple(spend_from_document(json.loads(text)) for text in connection.execute(query).scalars())
+
+
+def joined(plan: Iterable[Spend]) -> list[range]:
+    """Return the steps that some spend has, as ranges that do not touch each other, rising."""
+    found: list[range] = []
+    for spend in sorted(plan, key=lambda one: one.first_step):
+        stop = spend.first_step + spend.n_steps
+        if found and spend.first_step <= found[-1].stop:
+            found[-1] = range(found[-1].start, max(stop, found[-1].stop))
+        else:
+            found.append(range(spend.first_step, stop))
+    return found
 
 
 def hull(plan: Sequence[Spend]) -> range:
     """Return the steps from the first to the last that the spends touch."""
-    return range(
-        min(spend.first_step for spend in plan), max(spend.first_step + spend.n_steps for spend in plan)
-    )
+    touched = joined(plan)
+    return range(touched[0].start, touched[-1].stop)
 
 
 def covers(reserved: Sequence[Spend], settled: Sequence[Spend], window_length: int) -> bool:
@@ -256,11 +257,10 @@ def having_one_of(grant: GrantRow, steps: range) -> tuple[Condition, ...]:
 
 def planned_near(connection: Connection, grant: GrantRow, steps: range, *only: Condition) -> list[Planned]:
     """Return the spends, of all streams, that have one of `steps`; `only` restricts their releases."""
-    query = charged_rows().where(*having_one_of(grant, steps), *only)
-    found = connection.execute(query.order_by(SpendRow.first_step, SpendRow.id)).tuples()
+    query = CHARGED.where(*having_one_of(grant, steps), *only).order_by(SpendRow.first_step, SpendRow.id)
     return [
         Planned(spend_from_document(json.loads(document)), number, reason is not None)
-        for document, number, reason in found
+        for document, number, reason in connection.execute(query).tuples()
     ]
 
 
@@ -367,18 +367,6 @@ def outcome_is_covered(
     return True
 
 
-def joined(plan: Iterable[Spend]) -> list[range]:
-    """Return the steps that some spend has, as ranges that do not touch each other, rising."""
-    found: list[range] = []
-    for spend in sorted(plan, key=lambda one: one.first_step):
-        stop = spend.first_step + spend.n_steps
-        if found and spend.first_step <= found[-1].stop:
-            found[-1] = range(found[-1].start, max(stop, found[-1].stop))
-        else:
-            found.append(range(spend.first_step, stop))
-    return found
-
-
 class _Shape(NamedTuple):
     """What a spend's document is before and after its first step, and the first steps that it had."""
 
@@ -419,28 +407,22 @@ class History:
 
     def cost(self, guarantees: Guarantees) -> WindowCost:
         """Return the worst window of all, by the privacy guarantee in force."""
-        repeated = [
-            (guarantees.read(shape, amendment), first_steps)
-            for (shape, amendment), first_steps in self._first_steps.items()
-        ]
+        repeated = [(guarantees.read(*shape), shifts) for shape, shifts in self._first_steps.items()]
         return worst_of_repeated(repeated, guarantees.in_force.window_length)
 
-    def costs(self, guarantees: Guarantees) -> list[tuple[int, PrivacyModel, WindowCost]]:
-        """Return number, model and worst window of each privacy guarantee under which something was planned.
+    def costs(self, guarantees: Guarantees) -> Iterator[tuple[int, PrivacyModel, WindowCost]]:
+        """Yield number, model and worst window of each privacy guarantee under which something was planned.
 
         A guarantee answers for the windows with a step planned under it, charged by all plans before and
         after. One of aligned windows, as earlier versions had, answers for windows inside one period alone.
+        The worst window of all is given where that is within the guarantee.
         """
         used = [guarantees.by(number) for number in sorted(self.amendments)] or [guarantees]
-        return [(under.now, under.in_force, self._cost_answered_for(under, len(used) == 1)) for under in used]
-
-    def _cost_answered_for(self, guarantees: Guarantees, only: bool) -> WindowCost:
-        """Return the cost by the guarantee in force; the worst window of all where that is within it."""
-        cost = self.cost(guarantees)
-        model = guarantees.in_force
-        if cost.epsilon <= model.budget or (only and model.windows == "sliding"):
-            return cost
-        return self._cost_of_planned(guarantees)
+        for under in used:
+            cost, model = self.cost(under), under.in_force
+            if cost.epsilon > model.budget and (len(used) > 1 or model.windows != "sliding"):
+                cost = self._cost_of_planned(under)
+            yield under.now, model, cost
 
     def _cost_of_planned(self, guarantees: Guarantees) -> WindowCost:
         """Return the worst window with a step planned under the privacy guarantee in force."""
@@ -474,8 +456,7 @@ class History:
 def worst(connection: Connection, grant: str) -> WindowLoss:
     """Return the loss of the worst window of the whole history, by the privacy guarantee in force."""
     history, row = History(), find_grant(connection, grant)
-    query = charged_rows().add_columns(SpendRow.first_step, SpendRow.position)
-    query = query.where(SpendRow.grant_id == row.id)
+    query = CHARGED.add_columns(SpendRow.first_step, SpendRow.position).where(SpendRow.grant_id == row.id)
     for document, amendment, compromised, first_step, position in plain_rows(connection, query):
         lost = () if compromised is None else (spend_from_document(json.loads(document)),)
         if worst_window(lost, 1).epsilon > 0:
@@ -547,11 +528,8 @@ def shared_window(connection: Connection, grant: str, steps: range) -> SharedWin
     worst = cost_touching(connection, row, steps)
     guarantees = guarantees_of(connection, row)
     window = range(worst.first_step, worst.first_step + row.window_length)
-    members = read_rows(
-        connection, select(StreamRow).where(StreamRow.grant_id == row.id).order_by(StreamRow.id)
-    )
-    found = []
-    for member in members:
+    members, found = select(StreamRow).where(StreamRow.grant_id == row.id).order_by(StreamRow.id), []
+    for member in read_rows(connection, members):
         only = ReleaseRow.stream_id == member.id
         charges = charged_to_grant(connection, row, window, only, guarantees=guarantees)
         (lost,) = charges.of_windows(row.window_length, range(window.start, window.start + 1))
@@ -582,30 +560,25 @@ def charged_windows(connection: Connection, grant: str, steps: range) -> tuple[S
     """
     row = find_grant(connection, grant)
     reach = window_reach(row, steps)
-    seen = charged_to_grant(connection, row, reach)
-    return tuple(_alike(seen, row.window_length, range(reach.start, steps.stop)))
+    starts = range(reach.start, steps.stop)
+    charged = charged_to_grant(connection, row, reach).of_windows(row.window_length, starts)
+    found = []
+    for amount, group in groupby(zip(starts, charged, strict=True), key=itemgetter(1)):
+        own = [start for start, _ in group]
+        found.append(Stretch(own[0], own[-1], amount))
+    return tuple(found)
 
 
 def last_charged(connection: Connection, grant: str) -> Stretch | None:
     """Return the last windows of a privacy budget that are charged; None where nothing was charged."""
     row = find_grant(connection, grant)
-    latest = connection.execute(
-        select(func.max(SpendRow.first_step)).where(SpendRow.grant_id == row.id)
-    ).scalar_one()
+    newest = select(func.max(SpendRow.first_step)).where(SpendRow.grant_id == row.id)
+    latest = connection.execute(newest).scalar_one()
     if latest is None:
         return None
     reach = row.longest_spend + row.window_length
     tail = charged_windows(connection, grant, range(latest - reach, latest + reach))
     return next((stretch for stretch in reversed(tail) if stretch.charged), None)
-
-
-def _alike(seen: Charges, window_length: int, starts: range) -> list[Stretch]:
-    charged = zip(starts, seen.of_windows(window_length, starts), strict=True)
-    found = []
-    for amount, group in groupby(charged, key=lambda window: window[1]):
-        own = [start for start, _ in group]
-        found.append(Stretch(own[0], own[-1], amount))
-    return found
 
 
 # What a privacy budget's releases were charged over a span that is longer than a window.

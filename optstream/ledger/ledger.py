@@ -8,9 +8,8 @@ from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.exc import IntegrityError
 
 from optstream.errors import LedgerError
-from optstream.ledger import accounting, hash_chain, queries, transitions
+from optstream.ledger import accounting, hash_chain, lifecycle, queries
 from optstream.ledger.database import lease_time, open_engine, reading, writing
-from optstream.ledger.reserve import reserve
 from optstream.ledger.terms import amend, enrol, refuse_amendment
 from optstream.ledger.verify import verify
 
@@ -105,25 +104,25 @@ class Ledger:
 
     enrol = transaction(enrol)
     amend = transaction(amend)
-    reserve = transaction(reserve)
+    reserve = transaction(lifecycle.reserve)
 
-    renew = transaction(transitions.renew)
-    end_lease = transaction(transitions.end_lease)
-    release_lease = transaction(transitions.release_lease)
-    adopt = transaction(transitions.adopt)
+    renew = transaction(lifecycle.renew)
+    end_lease = transaction(lifecycle.end_lease)
+    release_lease = transaction(lifecycle.release_lease)
+    adopt = transaction(lifecycle.adopt)
 
-    begin_draw = transaction(transitions.begin_draw)
-    call_off_draw = transaction(transitions.call_off_draw)
-    record_drawn = transaction(transitions.record_drawn)
-    record_staged = transaction(transitions.record_staged)
-    record_published = transaction(transitions.record_published)
-    void = transaction(transitions.void)
-    withdraw = transaction(transitions.withdraw)
-    compromise = transaction(transitions.compromise)
+    begin_draw = transaction(lifecycle.begin_draw)
+    call_off_draw = transaction(lifecycle.call_off_draw)
+    record_drawn = transaction(lifecycle.record_drawn)
+    record_staged = transaction(lifecycle.record_staged)
+    record_published = transaction(lifecycle.record_published)
+    void = transaction(lifecycle.void)
+    withdraw = transaction(lifecycle.withdraw)
+    compromise = transaction(lifecycle.compromise)
 
-    revise = transaction(transitions.revise)
-    record_vintage = transaction(transitions.record_vintage)
-    record_vintage_published = transaction(transitions.record_vintage_published)
+    revise = transaction(lifecycle.revise)
+    record_vintage = transaction(lifecycle.record_vintage)
+    record_vintage_published = transaction(lifecycle.record_vintage_published)
 
     refuse_amendment = question(refuse_amendment)
     terms = question(queries.terms)
@@ -142,7 +141,7 @@ class Ledger:
     releases = question(queries.releases)
     latest = question(queries.latest)
     drawn_before = question(queries.drawn_before)
-    vintages = question(transitions.vintages)
+    vintages = question(lifecycle.vintages)
     vintages_of = question(queries.vintages_of)
     outlines = series(queries.outlines)
     last_release = question(queries.last_release)

@@ -6,13 +6,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, func, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from optstream.errors import LedgerError
-from optstream.ledger import transitions as revisions
-from optstream.ledger.accounting import COLUMNS, charged_to_release, guarantees_of
-from optstream.ledger.hash_chain import check_contains
+from optstream.ledger.accounting import COLUMNS, GUARANTEE_COLUMNS, charged_to_release, guarantees_of
+from optstream.ledger.hash_chain import HASHED, check_contains
+from optstream.ledger.lifecycle import Vintage, of_release
 from optstream.ledger.records import (
     Entries,
     Key,
@@ -30,6 +30,7 @@ from optstream.ledger.schema import (
     ReleaseRow,
     SpendRow,
     StreamRow,
+    columns_named,
     find_row,
     find_stream,
     grant_of,
@@ -38,11 +39,10 @@ from optstream.ledger.schema import (
     read_rows,
     terms_of,
 )
-from optstream.ledger.transitions import Vintage
 from optstream.privacy import PrivacyModel
 
 ROWS_AT_ONCE = 10_000
-_OUTLINES = select(*(getattr(ReleaseRow, name) for name in ReleaseOutline.__dataclass_fields__))
+_OUTLINES = select(*columns_named(ReleaseRow, ReleaseOutline.__dataclass_fields__))
 
 
 def find(connection: Connection, key: Key) -> ReleaseRecord | None:
@@ -88,7 +88,7 @@ def vintages_of(connection: Connection, key: Key) -> tuple[Vintage, ...]:
     """Return the new estimates of one release by number; none for an unknown release."""
     check_key(key)
     release = find_row(connection, key)
-    return () if release is None else tuple(revisions.of_release(connection, release.id))
+    return () if release is None else of_release(connection, release.id)
 
 
 def outlines(connection: Connection, stream: str, steps: range | None = None) -> Iterator[ReleaseOutline]:
@@ -273,18 +273,37 @@ Batch = tuple[str, dict[str, list[Any]]]
 """A table's name, and some of its rows as columns."""
 
 
+_STREAM, _GRANT = StreamRow.name.label("stream"), GrantRow.name.label("grant")
+_OWN = [one.name for one in ReleaseRow.__table__.columns if one.name not in ("id", "stream_id", "fence")]
+_EXPORTED: dict[str, Select[Any]] = {
+    "streams": select(_STREAM, _GRANT, *columns_named(GrantRow, GUARANTEE_COLUMNS))
+    .add_columns(*columns_named(StreamRow, ("model", "hierarchy_hash", "calibration", "calendar")))
+    .add_columns(StreamRow.document, StreamRow.n_events, StreamRow.head)
+    .join(GrantRow, GrantRow.id == StreamRow.grant_id)
+    .order_by(StreamRow.id),
+    "releases": select(_STREAM, *columns_named(ReleaseRow, _OWN), ReleaseRow.fence.label("fencing_token"))
+    .join(StreamRow, StreamRow.id == ReleaseRow.stream_id)
+    .order_by(ReleaseRow.id),
+    "spends": select(_STREAM, _GRANT, ReleaseRow.period, ReleaseRow.revision, SpendRow.generation)
+    .add_columns((SpendRow.generation == ReleaseRow.generation).label("in_force"))
+    .add_columns(*columns_named(SpendRow, COLUMNS), GrantRow.window_length)
+    .join(ReleaseRow, ReleaseRow.id == SpendRow.release_id)
+    .join(StreamRow, StreamRow.id == ReleaseRow.stream_id)
+    .join(GrantRow, GrantRow.id == SpendRow.grant_id)
+    .order_by(SpendRow.id),
+    "events": select(_STREAM, *columns_named(EventRow, HASHED[1:]), EventRow.previous, EventRow.hash)
+    .join(StreamRow, StreamRow.id == EventRow.stream_id)
+    .order_by(EventRow.id),
+}
+
+
 def batches(connection: Connection, n_rows: int) -> Iterator[Batch]:
     """Yield streams, releases, spends and events for an export, from one moment, in bounded memory.
 
     A table without rows comes once, with empty columns. A stream has its privacy budget's columns; a spend
     says whether it is in force, that is, charged.
     """
-    for table, query in (
-        ("streams", _streams()),
-        ("releases", _releases()),
-        ("spends", _spends()),
-        ("events", _events()),
-    ):
+    for table, query in _EXPORTED.items():
         names = list(query.selected_columns.keys())
         result = connection.execute(query.execution_options(yield_per=n_rows))
         empty = True
@@ -294,58 +313,3 @@ def batches(connection: Connection, n_rows: int) -> Iterator[Batch]:
             yield table, {name: list(values) for name, values in zip(names, columns, strict=True)}
         if empty:
             yield table, {name: [] for name in names}
-
-
-def _streams() -> Select[Any]:
-    of_grant = ("epsilon", "delta", "rho", "window_length", "windows", "alpha", "unit", "leaves_per_step")
-    of_stream = ("model", "hierarchy_hash", "calibration", "calendar", "document", "n_events", "head")
-    return (
-        select(
-            StreamRow.name.label("stream"),
-            GrantRow.name.label("grant"),
-            *(getattr(GrantRow, name) for name in of_grant),
-            *(getattr(StreamRow, name) for name in of_stream),
-        )
-        .join(GrantRow, GrantRow.id == StreamRow.grant_id)
-        .order_by(StreamRow.id)
-    )
-
-
-def _releases() -> Select[Any]:
-    own = [
-        column for column in ReleaseRow.__table__.columns if column.name not in ("id", "stream_id", "fence")
-    ]
-    return (
-        select(StreamRow.name.label("stream"), *own, ReleaseRow.fence.label("fencing_token"))
-        .join(StreamRow, StreamRow.id == ReleaseRow.stream_id)
-        .order_by(ReleaseRow.id)
-    )
-
-
-def _spends() -> Select[Any]:
-    in_force = SpendRow.generation == ReleaseRow.generation
-    return (
-        select(
-            StreamRow.name.label("stream"),
-            GrantRow.name.label("grant"),
-            ReleaseRow.period,
-            ReleaseRow.revision,
-            SpendRow.generation,
-            case((in_force, 1), else_=0).label("in_force"),
-            *(getattr(SpendRow, name) for name in COLUMNS),
-            GrantRow.window_length,
-        )
-        .join(ReleaseRow, ReleaseRow.id == SpendRow.release_id)
-        .join(StreamRow, StreamRow.id == ReleaseRow.stream_id)
-        .join(GrantRow, GrantRow.id == SpendRow.grant_id)
-        .order_by(SpendRow.id)
-    )
-
-
-def _events() -> Select[Any]:
-    own = ("number", "at", "kind", "period", "revision", "body", "previous", "hash")
-    return (
-        select(StreamRow.name.label("stream"), *(getattr(EventRow, name) for name in own))
-        .join(StreamRow, StreamRow.id == EventRow.stream_id)
-        .order_by(EventRow.id)
-    )

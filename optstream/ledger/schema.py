@@ -5,7 +5,7 @@ columns of the two.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Annotated, Any, TypeVar, cast
 
@@ -23,7 +23,7 @@ from sqlalchemy import (
     insert,
     select,
 )
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, InstrumentedAttribute, Mapped, mapped_column
 
 from optstream.errors import HeldError, LedgerError
 from optstream.ledger.records import (
@@ -210,6 +210,11 @@ def insert_row(connection: Connection, table: type[Row], **columns: object) -> i
     return int(keys[0])
 
 
+def columns_named(table: type[Row], names: Iterable[str]) -> list[InstrumentedAttribute[Any]]:
+    """Return the columns of a table that have these names."""
+    return [getattr(table, name) for name in names]
+
+
 def plain_rows(connection: Connection, query: Select[Columns]) -> Iterator[Columns]:
     """Yield the rows of a long query, of text and integers, as the driver gives them: plain tuples."""
     cursor: Any = connection.execute(query).cursor
@@ -258,11 +263,10 @@ def find_grant(connection: Connection, grant: str) -> GrantRow:
 
 def columns_of(terms: StreamTerms) -> dict[str, str]:
     """Return the columns of a stream's row that say its terms."""
-    budget = {} if terms.budget_alpha is None else {"budget_alpha": str(terms.budget_alpha)}
-    if terms.stream_share is not None:
-        budget["stream_share"] = str(terms.stream_share)
+    own = {"budget_alpha": terms.budget_alpha, "stream_share": terms.stream_share}
+    stated = {name: str(amount) for name, amount in own.items() if amount is not None}
     return {
-        "model": json.dumps({**terms.model.to_document(), **budget}, sort_keys=True),
+        "model": json.dumps({**terms.model.to_document(), **stated}, sort_keys=True),
         "hierarchy_hash": terms.hierarchy_hash,
         "calibration": terms.calibration,
         "calendar": terms.calendar,
@@ -281,20 +285,20 @@ def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
     """Return a stream's row as terms."""
     grant = connection.execute(select(GrantRow.name).where(GrantRow.id == stream.grant_id)).scalar_one()
     model = dict(json.loads(stream.model))
-    budget_alpha, share = model.pop("budget_alpha", None), model.pop("stream_share", None)
-    names = ("epsilon", "alpha", "resolution", "delta", "rho")
-    amounts = {name: exact_from_text(model[name]) for name in names if name in model}
+    exact = {"epsilon", "alpha", "resolution", "delta", "rho", "budget_alpha", "stream_share"}
+    for name in exact & model.keys():
+        model[name] = exact_from_text(model[name])
+    own = {name: model.pop(name, None) for name in ("budget_alpha", "stream_share")}
     return StreamTerms(
         stream=stream.name,
         grant=grant,
-        model=PrivacyModel(**{**model, **amounts}),
+        model=PrivacyModel(**model),
         hierarchy_hash=stream.hierarchy_hash,
         calibration=stream.calibration,
         calendar=stream.calendar,
         document=stream.document,
         trees=trees_from_list(json.loads(stream.hierarchy), stream.hierarchy_hash),
-        budget_alpha=None if budget_alpha is None else exact_from_text(budget_alpha),
-        stream_share=None if share is None else exact_from_text(share),
+        **own,
     )
 
 

@@ -8,7 +8,6 @@ from sqlite3 import OperationalError
 
 import orjson
 from sqlalchemy import ColumnElement, Connection, Engine, func, or_, select
-from sqlalchemy.orm import InstrumentedAttribute
 
 from optstream.errors import LedgerError, OptStreamError
 from optstream.ledger.accounting import (
@@ -17,8 +16,7 @@ from optstream.ledger.accounting import (
     History,
     PlainSpend,
     guarantees_of,
-    hash_of_lines,
-    lines_of,
+    rows_hash,
 )
 from optstream.ledger.database import reading
 from optstream.ledger.hash_chain import GENESIS, HASHED, PlainEvent, hash_of
@@ -32,6 +30,7 @@ from optstream.ledger.schema import (
     SpendRow,
     StreamRow,
     VintageRow,
+    columns_named,
     event_body,
     plain_rows,
     read_rows,
@@ -47,10 +46,6 @@ Place = tuple[object, ...]
 
 def _names(table: type[Row], *without: str) -> list[str]:
     return [column.name for column in table.__table__.columns if column.name not in ("id", *without)]
-
-
-def _columns(table: type[Row], names: Iterable[str]) -> list[InstrumentedAttribute[object]]:
-    return [getattr(table, name) for name in names]
 
 
 # a renewed lease leaves no event
@@ -92,11 +87,11 @@ class StreamCheck:
         yield from self._chain()
         named = select(ReleaseRow.period, ReleaseRow.revision).where(ReleaseRow.stream_id == self.stream.id)
         vintages = named.join(VintageRow, ReleaseRow.id == VintageRow.release_id)
-        vintages = vintages.add_columns(VintageRow.number, *_columns(VintageRow, OF_VINTAGE))
+        vintages = vintages.add_columns(VintageRow.number, *columns_named(VintageRow, OF_VINTAGE))
         vintages = vintages.order_by(VintageRow.release_id, VintageRow.number)
         found = plain_rows(self.connection, vintages)
         yield from self._rows(found, 3, OF_VINTAGE, self.vintages)
-        releases = named.add_columns(*_columns(ReleaseRow, OF_RELEASE))
+        releases = named.add_columns(*columns_named(ReleaseRow, OF_RELEASE))
         releases = releases.order_by(ReleaseRow.first_step, ReleaseRow.id)
         yield from self._rows(plain_rows(self.connection, releases), 2, OF_RELEASE, self.releases)
         yield from self._spends()
@@ -104,7 +99,9 @@ class StreamCheck:
     def _chain(self) -> Iterator[str]:
         """Recompute the chain of events, and replay them."""
         name, before, expected = self.stream.name, GENESIS, 0
-        events = select(*_columns(EventRow, (*HASHED, "hash"))).where(EventRow.stream_id == self.stream.id)
+        events = select(*columns_named(EventRow, (*HASHED, "hash"))).where(
+            EventRow.stream_id == self.stream.id
+        )
         for event in plain_rows(self.connection, events.order_by(EventRow.number)):
             previous, number, *_, found = event
             if number != expected:
@@ -136,7 +133,7 @@ class StreamCheck:
         try:
             body = orjson.loads(text)
         except ValueError:
-            body = {}
+            body = None
         if type(body) is not dict:
             body = {}
         if period is None:
@@ -190,7 +187,7 @@ class StreamCheck:
         of_release = (ReleaseRow.period, ReleaseRow.revision, ReleaseRow.generation, ReleaseRow.amendment)
         query = (
             select(SpendRow.release_id, SpendRow.generation, SpendRow.grant_id, *of_release)
-            .add_columns(*_columns(SpendRow, COLUMNS))
+            .add_columns(*columns_named(SpendRow, COLUMNS))
             .join(ReleaseRow, SpendRow.release_id == ReleaseRow.id)
             .where(ReleaseRow.stream_id == self.stream.id)
             # in the order of indexes, so that SQLite sorts nothing
@@ -203,14 +200,14 @@ class StreamCheck:
             plan = [row[7:] for row in rows]
             self.account.n_spends += len(plan)
             digest = self.spends.pop((*place, generation), None)
-            if digest != hash_of_lines(grant_id, lines_of(plan)) or not _are_numbered(plan):
+            if digest != rows_hash(grant_id, plan) or not _are_numbered(plan):
                 yield f"{self._named(place)}: its spends are not those of its events"
                 continue
             self.account.longest = max(self.account.longest, *(n_steps for _, _, n_steps, _ in plan))
             if generation == in_force:
                 for position, first_step, _, document in plan:
                     self.account.history.add(position, first_step, document, amendment)
-        nothing = hash_of_lines(self.stream.grant_id, "")
+        nothing = rows_hash(self.stream.grant_id, [])
         for place, digest in self.spends.items():
             if digest != nothing:
                 yield f"{self._named(place[:2])}: its spends are gone"

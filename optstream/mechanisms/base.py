@@ -2,29 +2,31 @@
 
 import sys
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from numbers import Number
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.estimate import Optimality
+from optstream.estimation.estimate import hold
 from optstream.estimation.least_squares import Consistent
 from optstream.estimation.replicates import noise_replicates
+from optstream.measurement.sums import measure_steps
 from optstream.mechanisms.period_release import Release
 from optstream.noise import NoiseSource
-from optstream.privacy import JointSpend, PrivacyModel, Spend, StepSpend, worst_window
+from optstream.privacy import JointSpend, PrivacyModel, Spend, StepSpend
 from optstream.privacy.exact import Exact, exact, round_up_to_float
 from optstream.privacy.model import Currency
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
 from optstream.stream.changes import TreeMap
+from optstream.stream.tree import some_of
 
 __all__ = ["Mechanism", "OnlineMechanism", "OnlineState", "SeriesMechanism"]
 
@@ -113,8 +115,7 @@ class Mechanism(ABC):
     @property
     def own_tree(self) -> AggregationTree | None:
         """The tree whose names label readings and values; None over plain series."""
-        found: AggregationTree | None = getattr(self, "tree", None)
-        return found
+        return getattr(self, "tree", None)
 
     @abstractmethod
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
@@ -137,9 +138,7 @@ class Mechanism(ABC):
 
         None where `noise_variances` does not know all, or noise of other periods is in the values.
         """
-        if not (self.days_independent and getattr(self, "mechanism", self).days_independent):
-            return None
-        variances = self.noise_variances(measured)
+        variances = self.noise_variances(measured) if self.days_independent else None
         if variances is None or not np.isfinite(variances).all():
             return None
         return noise_replicates(self.unbounded, measured, n)
@@ -184,7 +183,8 @@ class Mechanism(ABC):
         Args:
             values: A PrivatePeriod, or (n_series, n_steps) in the unit of the readings: an array in the order
                 of `tree.leaves` on a tree, or a polars or pandas frame with a row for each step and leaves'
-                names as columns (or as the index of a pandas frame), in any order.
+                names as columns (or as the index of a pandas frame), in any order. Too large values are
+                clamped, missing ones count as 0.
             noise: Secure for publication; a release of simulated noise is marked.
             first_step: Running index of the first step; not needed with a PrivatePeriod.
             state: The state after the period before; None at the start of a stream. The privacy guarantee
@@ -199,9 +199,19 @@ class Mechanism(ABC):
             NoiseError: If the noise source cannot draw.
         """
         check_noise(noise)
-        leaves = None if self.own_tree is None else self.own_tree.leaves
-        period = as_period(values, self.model, first_step, leaves)  # labels are matched: nothing is drawn yet
-        return self._draw(period, noise, state)
+        resolution = self.model.resolution
+        if not isinstance(values, PrivatePeriod):
+            array = _in_order(values, None if self.own_tree is None else self.own_tree.leaves)
+            values = PrivatePeriod.from_values(array, resolution=resolution, first_step=first_step)
+        elif first_step not in (0, values.first_step):
+            raise ParameterError(
+                f"first_step is {first_step}, and the period begins at {values.first_step}: leave it out"
+            )
+        elif values.resolution != resolution:
+            raise ParameterError(
+                f"the period's resolution {values.resolution} is not the model's {resolution}"
+            )
+        return self._draw(values, noise, state)
 
     def estimate(self, measured: Measured) -> Release:
         """Compute the release from its measurements; repeatable.
@@ -213,7 +223,9 @@ class Mechanism(ABC):
             ParameterError: For measurements of another kind than this mechanism draws, or of other levels.
         """
         found = self._consistent(measured)
-        return self._release(measured, found.values, optimality=found.optimality)
+        release = Release(found.values, measured, self, optimality=found.optimality)
+        is_noise = self.misses_only_noise(measured)
+        return replace(release, standard_errors=release.noise_standard_errors) if is_noise else release
 
     def events(self, measured: Measured) -> tuple[int, ...]:
         """Return the numbers, on the public clock, of days that a self-check found unlike all others."""
@@ -237,43 +249,6 @@ class Mechanism(ABC):
             ParameterError: As `estimate`.
         """
         return self.estimate(measured)
-
-    def _release(
-        self,
-        measured: Measured,
-        values: NDArray[np.float64],
-        standard_errors: NDArray[np.float64] | None = None,
-        optimality: Optimality | None = None,
-        errors_of: Callable[[int], NDArray[np.float64] | None] | None = None,
-    ) -> Release:
-        bounded = getattr(self, "lower_bound", None) is not None
-        noise_of = partial(self._noise_standard_errors, measured)
-        noise_errors_of = partial(self.noise_replicates, measured)
-        if standard_errors is None and self.misses_only_noise(measured):
-            standard_errors, errors_of = noise_of(), noise_errors_of
-        return Release(
-            values=values,
-            measured=measured,
-            spends=measured.spends,
-            epsilon=self.epsilon,
-            epsilon_alone=worst_window(measured.spends, self.model.window_length).epsilon,
-            state=measured.state,
-            simulated=measured.simulated,
-            standard_errors=standard_errors,
-            optimality=optimality,
-            noise_of=noise_of,
-            unbounded_of=partial(self.unbounded, measured) if bounded else None,
-            noise_errors_of=noise_errors_of,
-            errors_of=errors_of,
-            tree=self.own_tree,
-        )
-
-    def _noise_standard_errors(self, measured: Measured) -> NDArray[np.float64] | None:
-        variances = self.noise_variances(measured)
-        if variances is None:
-            return None
-        known = np.where(variances > 0, variances, np.nan)
-        return None if np.isnan(known).all() else np.sqrt(known)
 
     def release(
         self,
@@ -306,7 +281,8 @@ def checked_scale(scale: Fraction) -> Fraction:
 class SeriesMechanism(Mechanism):
     """A mechanism over series, of which one customer changes `model.leaves_per_step` at a step.
 
-    Its series are the nodes of one level: spends name level 0, which `Hierarchical` replaces.
+    Its series are the nodes of one level: spends name level 0, which `Hierarchical` replaces. By default the
+    steps of its only spend are measured, and their values held until the next.
     """
 
     tree_class: ClassVar[str | None] = "Hierarchical"
@@ -319,9 +295,14 @@ class SeriesMechanism(Mechanism):
         found: SeriesMechanism = replace(pattern, model=model, **given)
         return found
 
-    @abstractmethod
     def fitted(self, measured: Measured) -> Estimate:
         """Return every step's value and variance, from the measurements alone, (n_series, n_steps)."""
+        return hold(measured)
+
+    def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
+        spend: Any
+        (spend,) = self.plan(period.n_steps, period.first_step, state)
+        return measure_steps(period, np.flatnonzero(spend.weights).tolist(), spend, noise)
 
     def _consistent(self, measured: Measured) -> Consistent:
         found = self.fitted(measured)
@@ -352,8 +333,7 @@ class SeriesMechanism(Mechanism):
         return StepSpend(0, stage, first_step, weights, scale, model.alpha_units, model.leaves_per_step)
 
 
-@dataclass(frozen=True, eq=False)
-class OnlineState:
+class OnlineState(NamedTuple):
     """The state of a stream that is released step by step: the next step and the state after the last one."""
 
     next_step: int
@@ -368,7 +348,7 @@ class OnlineMechanism(SeriesMechanism):
         return OnlineState(first_step, None)
 
     def step(
-        self: Self, state: OnlineState, value: ArrayLike, *, noise: NoiseSource
+        self, state: OnlineState, value: ArrayLike, *, noise: NoiseSource
     ) -> tuple[OnlineState, Release]:
         """Release one step; costs `plan(1, …)`.
 
@@ -385,44 +365,16 @@ class OnlineMechanism(SeriesMechanism):
             ParameterError: As `measure`.
             NoiseError: As `measure`.
         """
-        release = self.release(as_column(value), noise=noise, first_step=state.next_step, state=state.memory)
+        column: Any = value
+        if (kind := _frame_kind(value)) is None:
+            column = np.atleast_1d(np.asarray(value))[:, None]
+        elif kind == "pandas.Series":
+            column = column.to_frame()
+        release = self.release(column, noise=noise, first_step=state.next_step, state=state.memory)
         return OnlineState(state.next_step + 1, release.state), release
 
 
 # From a caller's values to a private period. Labels, types and shapes may be refused, never a reading.
-
-MOST_NAMED = 5
-"""Leaves that one error names."""
-
-
-def as_period(
-    values: ArrayLike | PrivatePeriod, model: PrivacyModel, first_step: int, leaves: Sequence[str] | None
-) -> PrivatePeriod:
-    """Return readings (n_series, n_steps) as a private period, a frame's in the order of `leaves`.
-
-    Too large values are clamped, missing ones count as 0: a refusal must not depend on a reading.
-    """
-    if not isinstance(values, PrivatePeriod):
-        array = _in_order(values, leaves)
-        return PrivatePeriod.from_values(array, resolution=model.resolution, first_step=first_step)
-    if first_step not in (0, values.first_step):
-        raise ParameterError(
-            f"first_step is {first_step}, and the period begins at {values.first_step}: leave it out"
-        )
-    if values.resolution != model.resolution:
-        raise ParameterError(
-            f"the period's resolution {values.resolution} is not the model's {model.resolution}"
-        )
-    return values
-
-
-def as_column(value: ArrayLike) -> ArrayLike:
-    """Return the readings of one step as those of a period: labels stay, an array becomes a column."""
-    if _is_of("pandas", value, "Series"):
-        labelled: Any = value
-        column: ArrayLike = labelled.to_frame()
-        return column
-    return value if _is_frame(value) else np.atleast_1d(np.asarray(value))[:, None]
 
 
 def check_noise(noise: NoiseSource) -> None:
@@ -434,52 +386,59 @@ def check_noise(noise: NoiseSource) -> None:
         )
 
 
-def _in_order(values: Any, leaves: Sequence[str] | None) -> ArrayLike:
+def _frame_kind(value: object) -> str | None:
+    """Return a frame's or series' library and class; a caller's value is of one only if it is imported."""
+    for library in ("polars", "pandas"):
+        for name in ("DataFrame", "Series"):
+            kind = getattr(sys.modules.get(library), name, None)
+            if kind is not None and isinstance(value, kind):
+                return f"{library}.{name}"
+    return None
+
+
+def _in_order(values: Any, leaves: Sequence[str] | None) -> Any:
     """Return a frame's readings (n_leaves, n_steps), labels matched with the leaves; an array as it is."""
-    if not _is_frame(values):
-        known = isinstance(values, np.ndarray | np.generic | Sequence | Number)
-        if not known:
+    kind = _frame_kind(values)
+    if kind is None:
+        if not isinstance(values, np.ndarray | np.generic | Sequence | Number):
             raise ParameterError(
                 "values must be a numpy array or lists, series in their order, or a polars or pandas frame, "
                 f"leaves by their names; got {type(values).__name__}"
             )
         # masked entries are missing; numpy would take the values under the mask
-        array: ArrayLike = values.filled(0) if isinstance(values, np.ma.MaskedArray) else values
-        return array
-    is_series = _is_of("polars", values, "Series") or _is_of("pandas", values, "Series")
+        return values.filled(0) if isinstance(values, np.ma.MaskedArray) else values
+    if leaves is None and kind.endswith("Series"):
+        return values.to_numpy()
     if leaves is None:
-        if is_series:
-            array = values.to_numpy()
-            return array
         raise ParameterError(
             "this mechanism is over plain series, which have no names that a frame's labels could be matched "
             "with: give an array, a series in each row, or put the mechanism on its tree (Hierarchical)"
         )
-    frame = values.to_frame() if is_series else values
-    has_index = hasattr(frame, "index")
-    by_column = _same(frame.columns, leaves)
-    by_row = has_index and _same(frame.index, leaves)
-    if by_column == by_row:
-        labels = {*frame.columns, *(frame.index if has_index else ())}
-        missing = [leaf for leaf in leaves if leaf not in labels]
-        named = f"; missing: {', '.join(map(repr, missing[:MOST_NAMED]))}" if missing else ""
-        if not missing and {*leaves} <= {*frame.columns}:
-            others = [f"{label!r:.80}" for label in frame.columns if label not in leaves]
-            twice = [f"{leaf!r:.80}" for leaf in leaves if [*frame.columns].count(leaf) > 1]
-            named = f"; more than once: {', '.join(twice[:MOST_NAMED])}" if twice else "; here both have them"
-            named = f"; no leaf: {', '.join(others[:MOST_NAMED])}" if others else named
-        more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
+    frame = values.to_frame() if kind.endswith("Series") else values
+    columns = Counter(frame.columns)
+    index = Counter(frame.index) if hasattr(frame, "index") else Counter[Any]()
+    by_row = index == Counter(leaves)
+    if by_row == (columns == Counter(leaves)):
+        found = {
+            "missing": [leaf for leaf in leaves if leaf not in columns | index],
+            "no leaf": [f"{label}" for label in columns if label not in leaves],
+            "more than once": [leaf for leaf in leaves if columns[leaf] > 1],
+        }
+        wrong = next((f"{name}: {some_of(labels)}" for name, labels in found.items() if labels), None)
         raise ParameterError(
             "a frame must have each leaf of the hierarchy once, and nothing else, in its columns, or in the "
-            f"index of a pandas frame{named}{more}"
+            f"index of a pandas frame; {wrong or 'here both have them'}"
         )
     if by_row:
         frame = frame.T
-    if not all(_is_number(dtype) for dtype in frame.dtypes):
+    if kind.startswith("polars"):
+        numeric = all(dtype.is_integer() or dtype.is_float() for dtype in frame.dtypes)
+    else:
+        numeric = all(getattr(dtype, "kind", "O") in "iuf" for dtype in frame.dtypes)
+    if not numeric:
         raise ParameterError("a frame's columns must be integers or floats to be counted")
-    if not has_index:
-        filled: ArrayLike = frame.select(leaves).fill_null(0).to_numpy().T
-        return filled
+    if kind.startswith("polars"):
+        return frame.select(leaves).fill_null(0).to_numpy().T
     if frame.index.inferred_type != "string" and not frame.index.is_monotonic_increasing:
         raise ParameterError(
             "a frame's steps must be in order: sort them by time, in UTC where clocks change"
@@ -487,27 +446,7 @@ def _in_order(values: Any, leaves: Sequence[str] | None) -> ArrayLike:
     return np.stack([frame[leaf].fillna(0).to_numpy() for leaf in leaves])
 
 
-def _is_of(library: str, value: object, name: str) -> bool:
-    """Return whether a value is of a library's class, which it can only be where that is imported."""
-    kind = getattr(sys.modules.get(library), name, None)
-    return kind is not None and isinstance(value, kind)
-
-
-def _is_frame(value: object) -> bool:
-    return any(
-        _is_of(library, value, name) for library in ("polars", "pandas") for name in ("DataFrame", "Series")
-    )
-
-
-def _same(labels: Iterable[object], leaves: Sequence[str]) -> bool:
-    known = list(labels)
-    return len(known) == len(leaves) and set(known) == set(leaves)
-
-
-def _is_number(dtype: Any) -> bool:
-    if hasattr(dtype, "is_numeric"):
-        return bool(dtype.is_integer() or dtype.is_float())
-    return dtype.kind in "iuf"
+# States and shares.
 
 
 def own_state(state: State | None, mechanism: str) -> dict[str, Any]:
@@ -527,20 +466,29 @@ def memory_of(before: State | None, mechanism: str) -> dict[str, Any]:
     return own_state(before, mechanism) if before and before.get("mechanism") == mechanism else {}
 
 
-def state_of_spends(spends: Iterable[Spend], mechanism: str) -> State:
-    """Return a state that holds the spends of other periods."""
-    return {"mechanism": mechanism, "spends": [spend_to_document(spend) for spend in spends]}
+def state_of_foreign(
+    spends: Iterable[Spend], mechanism: str, is_own: Callable[[Spend], bool]
+) -> State | None:
+    """Return other periods' spends as a state; None where each is of this plan, and no period has two.
+
+    Spends of one plan over different periods leave every window within its epsilon.
+    """
+    known = list(spends)
+    once = len({(spend.level, spend.stage, spend.first_step) for spend in known}) == len(known)
+    if once and all(map(is_own, known)):
+        return None
+    return {"mechanism": mechanism, "spends": [spend_to_document(spend) for spend in known]}
 
 
 def known_spends(state: State | None, mechanism: str) -> list[Spend]:
-    """Return what `state_of_spends` was given; none for no state. Raises ParameterError as `own_state`."""
+    """Return the spends of a state; none for no state. Raises ParameterError as `own_state`."""
     return [spend_from_document(one) for one in own_state(state, mechanism).get("spends", ())]
 
 
-def measured_steps(spends: Iterable[Spend], stage: str) -> list[tuple[int, Any]]:
-    """Return (running step, weight) of every step that these spends measured at this stage, rising."""
+def measured_steps(spends: Iterable[Spend], stage: str) -> list[int]:
+    """Return the running index of every step that these spends measured at this stage, rising."""
     return sorted(
-        (spend.first_step + step, weight)
+        spend.first_step + step
         for spend in spends
         if isinstance(spend, StepSpend | JointSpend) and spend.stage == stage
         for step, weight in enumerate(spend.weights)
@@ -555,14 +503,13 @@ def points_after(points: Iterable[int], end: int, window_length: int) -> list[in
 
 def last_values(measured: Measured) -> dict[str, Any]:
     """Return the last values of a period, from which `estimate.hold` begins the next one."""
-    assert measured.point_variances is not None
     if measured.positions:
+        assert measured.point_variances is not None
         return {
             "held": [int(value) for value in measured.points[:, -1]],
             "held_variance": float(measured.point_variances[0, -1]),
         }
-    before = measured.before or {}
-    return {key: before[key] for key in ("held", "held_variance") if key in before}
+    return {key: value for key, value in (measured.before or {}).items() if key in ("held", "held_variance")}
 
 
 def checked_shares(shares: Sequence[Exact], length: int, name: str) -> tuple[Fraction, ...]:

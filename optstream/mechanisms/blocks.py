@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
@@ -163,6 +163,8 @@ def _whole_blocks(blocks: DriftingBlocks, place: int, n_steps: int) -> tuple[ran
 
 Layout = tuple[int, int]
 """How many blocks a window has, and their steps."""
+Shares = tuple[Fraction, ...]
+SINGLE = AggregationTree(("series",), (-1,))
 
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 96)
 LENGTHS = (1, 2, 4)
@@ -200,16 +202,6 @@ class Figures:
     epsilon: Fraction = Fraction(1)
     horizon: Horizon | None = None
 
-    @property
-    def prior(self) -> TemporalPrior:
-        """The prior that expects, at its medians."""
-        return TemporalPrior.broad(self.steps_per_day, self.components)
-
-    def noise(self, count: int, share: float = 1.0) -> float:
-        """Return the relative variance of a block's noise where a share of epsilon pays for so many."""
-        assert self.relative_noise is not None
-        return 2.0 * (self.relative_noise * count / share) ** 2
-
     def groups(self, count: int, long: int, shares: Sequence[float] = (1.0,)) -> list[BlockGroups | None]:
         """Return each level's groups of joint noise, for large scales; None where Laplace noise errs less."""
         if not any(self.joint):
@@ -242,21 +234,22 @@ class Figures:
 
 @lru_cache(maxsize=256)
 def choose_blocks(public: Figures) -> Layout:
-    """Return (m, L), keeping those that are given."""
+    """Return (m, L) of plain series, keeping those that are given."""
     if public.relative_noise is None:
         count = public.n_blocks or max(1, round(public.window_length / BLIND_SHARE))
         return count, public.length or max(1, min(2, public.window_length // count))
-    return best_blocks(partial(_expected, public), public)
+    return choose_tree_blocks(SINGLE, replace(public, count=None), (Fraction(1),))
 
 
-def best_blocks(error: Callable[[int, int], float], public: Figures) -> Layout:
-    """Return (m, L) with the least `error(m, L)`, keeping those that are given."""
+@lru_cache(maxsize=256)
+def choose_tree_blocks(tree: AggregationTree, public: Figures, shares: Shares) -> Layout:
+    """Return (m, L) for all levels, with the least `expected_error_of`; given values stay."""
     window = public.window_length
     counts = (public.n_blocks,) if public.n_blocks else (*(m for m in COUNTS if m < window), window)
     lengths = (public.length,) if public.length else LENGTHS
 
     def expected(count: int, long: int) -> float:
-        return error(count, long) if count * long <= window else math.inf
+        return expected_error_of(tree, public, shares, (count, long)) if count * long <= window else math.inf
 
     # few blocks are noisy and many see more: the error has one valley over their number
     low, high = 0, len(counts) - 1
@@ -272,25 +265,13 @@ def best_blocks(error: Callable[[int, int], float], public: Figures) -> Layout:
     return counts[low], fitting[-1] if fitting else lengths[0]
 
 
-@lru_cache(maxsize=1024)
-def _expected(public: Figures, count: int, long: int) -> float:
-    """Return the root mean square error of the last window's steps, after as much past as is looked at."""
-    (noise,) = public.noises((count, long), (1.0,))
-    single = AggregationTree(("series",), (-1,))
-    return float(expected_level_errors(planned_blocks(public, count, long), single, (noise,))[0])
-
-
-def planned_blocks(public: Figures, count: int, long: int) -> PlannedBlocks:
-    """Return the blocks of as much past as is looked at, judged by the last window's steps."""
-    return _planned_blocks(public.window_length, public.steps_per_day, public.components, count, long)
-
-
 @lru_cache(maxsize=32)
 def _planned_blocks(
-    window: int, steps_per_day: int, components: tuple[Component, ...], count: int, long: int
+    window: int, steps_per_day: int, components: tuple[Component, ...], blocks: Layout
 ) -> PlannedBlocks:
-    rule = drifting_blocks(window, count, long, steps_per_day)
-    windows = int(np.clip(MOST_BLOCKS // count, 2, MOST_PAST_WINDOWS))
+    """Return the blocks of as much past as is looked at, judged by the last window's steps."""
+    rule = drifting_blocks(window, *blocks, steps_per_day)
+    windows = int(np.clip(MOST_BLOCKS // blocks[0], 2, MOST_PAST_WINDOWS))
     parts = rule.parts(0, windows * window)
     starts = np.array([part.start for part in parts], dtype=np.int64)
     lengths = np.array([len(part) for part in parts], dtype=np.int64)
@@ -322,11 +303,6 @@ def small_leaf_level(tree: AggregationTree, public: Figures, level_shares: Seque
     return deepest if noise / level_shares[deepest] > SMALL else None
 
 
-def small_blocks(window_length: int) -> tuple[int, int]:
-    """Return (m, L) of small leaves: the blocks of a window, and their steps."""
-    return SMALL_BLOCKS, min(SMALL_LENGTH, window_length)
-
-
 def figures_above(public: Figures, tree: AggregationTree, above: AggregationTree) -> Figures:
     """Return the figures of the levels above, with the relative noise of a leaf of `above`."""
     leaf = typical_above(tree, above, 1.0)
@@ -343,10 +319,11 @@ def expected_small_error(public: Figures, share: Fraction) -> float:
     blocks.
     """
     assert public.count is not None
+    assert public.relative_noise is not None
     at, weights = np.polynomial.hermite_e.hermegauss(NODES_OF_SIZES)
     sizes = np.exp(SIZES_APART * at - SIZES_APART**2 / 2)
     windows = max(SEEN_DAYS * public.steps_per_day / public.window_length, 1.0)
-    noise = public.noise(SMALL_BLOCKS, float(share)) / windows
+    noise = 2.0 * (public.relative_noise * SMALL_BLOCKS / float(share)) ** 2 / windows
     missed = np.sqrt(sizes / public.count + sizes**2 * noise / (sizes**2 + noise))
     return float(weights @ missed / weights.sum())
 
@@ -357,13 +334,6 @@ LEAST = Fraction(1, 32)
 """Of a level that holds leaves, which nothing else measures."""
 BETTER, WORTH_IT = 0.01, 0.03
 """Relative gains: the least that counts, and the least for which unequal shares are chosen."""
-Shares = tuple[Fraction, ...]
-
-
-@lru_cache(maxsize=256)
-def choose_tree_blocks(tree: AggregationTree, public: Figures, shares: Shares) -> Layout:
-    """Return (m, L) for all levels, with the least `expected_error_of`; given values stay."""
-    return best_blocks(lambda *blocks: expected_error_of(tree, public, shares, blocks), public)
 
 
 @lru_cache(maxsize=64)
@@ -427,7 +397,8 @@ def expected_level_misses(tree: AggregationTree, public: Figures, shares: Shares
 
 def misses_unmeasured(tree: AggregationTree, public: Figures) -> Floats:
     """Return `expected_level_misses` without any measurement: by the prior and the public scale alone."""
-    shared, own = public.prior.variances(Blocks.at(np.zeros(1, dtype=np.int64)))
+    prior = TemporalPrior.broad(public.steps_per_day, public.components)
+    shared, own = prior.variances(Blocks.at(np.zeros(1, dtype=np.int64)))
     leaves = leaves_by_level(tree)
     of_counts = 0.0 if public.count is None else 1.0 / (public.count * leaves)
     return np.asarray(np.sqrt(shared + own / leaves + of_counts))
@@ -451,7 +422,8 @@ def leaves_by_level(tree: AggregationTree) -> Floats:
 @lru_cache(maxsize=4096)
 def _posterior_errors(tree: AggregationTree, public: Figures, shares: Shares, blocks: Layout) -> Floats:
     noise = public.noises(blocks, [float(share) for share in shares])
-    errors = expected_level_errors(planned_blocks(public, *blocks), tree, noise)
+    planned = _planned_blocks(public.window_length, public.steps_per_day, public.components, blocks)
+    errors = expected_level_errors(planned, tree, noise)
     if public.count is None:
         return errors
     leaves = leaves_by_level(tree)

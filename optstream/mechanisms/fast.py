@@ -111,31 +111,35 @@ class Fast(OnlineMechanism):
             left_out = value is None and name in ("process_deviation", "error_floor")
             if not left_out and not (_is_number(value) and 0 < value < math.inf):
                 raise ParameterError(f"{name} of Fast must be a finite number greater than 0; got {value!r}")
-        self._spend(1, 0, None)
+        _ = self.epsilon  # refuses noise that would outgrow the integers
 
     @property
     def samples_in_window(self) -> int:
         """The number M of samples in a window: the most steps of any window that are measured."""
-        if self.n_samples is not None:
-            return self.n_samples
-        return max(1, int(SHARE_SAMPLED * self.model.window_length))
+        return self.n_samples or max(1, int(SHARE_SAMPLED * self.model.window_length))
 
     @property
     def epsilon(self) -> Fraction:
         """What any window costs: M steps of it, each alpha / scale."""
-        return self.samples_in_window * self._spend(1, 0, None).unit_charge
+        return self.samples_in_window * self.plan(1)[0].unit_charge
 
-    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[CappedSpend, ...]:
+    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[CappedSpend]:
         """Return one spend: any steps, but no more than M in a window."""
-        return (self._spend(n_steps, first_step, state),)
+        model, most = self.model, self.samples_in_window
+        points = own_state(state, NAME).get("points", ())
+        spend = CappedSpend(
+            0, SAMPLES, first_step, n_steps, most, tuple(points),
+            self._scale(model.pure_epsilon / most), model.alpha_units, model.leaves_per_step,
+        )  # fmt: skip
+        return (spend,)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
         """Return the measured steps of all other periods; of one whose choice is not known, every step."""
         known = list(spends)
         reserved = [spend for spend in known if isinstance(spend, CappedSpend) and spend.stage == SAMPLES]
         unknown = [s.first_step + step for s in reserved for step in range(s.n_steps)]
-        points = [step for step, _ in measured_steps(known, SAMPLES)]
-        return {**memory_of(before, NAME), "mechanism": NAME, "points": sorted([*points, *unknown])}
+        points = sorted([*measured_steps(known, SAMPLES), *unknown])
+        return {**memory_of(before, NAME), "mechanism": NAME, "points": points}
 
     def fitted(self, measured: Measured) -> Estimate:
         """Return the filter's values: corrected where measured, predicted in between, with its variances."""
@@ -146,8 +150,7 @@ class Fast(OnlineMechanism):
         controller = self._controller(state, period.first_step, period.n_leaves)
         measured = measure_in_turn(period, plan, self.model.window_length, controller, noise)
         points = [*plan.taken, *(period.first_step + position for position in measured.positions)]
-        end = period.first_step + period.n_steps
-        seen = points_after(points, end, self.model.window_length)
+        seen = points_after(points, period.first_step + period.n_steps, self.model.window_length)
         memory = {"mechanism": NAME, "points": seen, **controller.memory()}
         return replace(measured, before=public_part(state), state=memory)
 
@@ -157,40 +160,25 @@ class Fast(OnlineMechanism):
         last = memory.get("last_sample")
         if last is not None and last >= first_step:
             memory = {}
-        unit = float(self.model.resolution)
-        floor = float(self.model.alpha) if self.error_floor is None else self.error_floor
-        return SamplingController(self._predictor(memory, n_series), self._law(), floor / unit, memory)
-
-    def _predictor(self, memory: Mapping[str, Any], n_series: int) -> Predictor:
         remembered = memory.get("n_series")
         if remembered not in (None, n_series):
             raise ParameterError(f"state of {NAME} is of {remembered} series; the period has {n_series}")
-        noise_variance = 2.0 * float(self._spend(1, 0, None).scale) ** 2
-        if self.predictor == "linear":
-            return StraightLine(noise_variance, memory)
-        deviation = self.process_deviation
-        if deviation is None:
-            deviation = 100_000**0.5 * float(self.model.alpha)
-        return ConstantState((deviation / float(self.model.resolution)) ** 2, noise_variance, memory)
-
-    def _law(self) -> IntervalLaw:
+        unit, alpha = float(self.model.resolution), float(self.model.alpha)
+        noise_variance = 2.0 * float(self.plan(1)[0].scale) ** 2
+        predictor: Predictor = StraightLine(noise_variance, memory)
+        if self.predictor == "kalman":
+            deviation = 100_000**0.5 * alpha if self.process_deviation is None else self.process_deviation
+            predictor = ConstantState((deviation / unit) ** 2, noise_variance, memory)
         window, most = self.model.window_length, self.samples_in_window
-        if self.sampling == "fixed":
-            return FixedInterval(-(-window // most))
-        time = self.integration_time
-        return AdaptiveInterval(
-            self.proportional, self.integral, self.derivative,
-            min(ERRORS_LOOKED_AT, most) if time is None else time,
-            self.interval_step, self.set_point, self.min_interval, window,
-        )  # fmt: skip
-
-    def _spend(self, n_steps: int, first_step: int, state: State | None) -> CappedSpend:
-        model, most = self.model, self.samples_in_window
-        points = own_state(state, NAME).get("points", ())
-        return CappedSpend(
-            0, SAMPLES, first_step, n_steps, most, tuple(points),
-            self._scale(model.pure_epsilon / most), model.alpha_units, model.leaves_per_step,
-        )  # fmt: skip
+        law: IntervalLaw = FixedInterval(-(-window // most))
+        if self.sampling == "adaptive":
+            law = AdaptiveInterval(
+                self.proportional, self.integral, self.derivative,
+                self.integration_time or min(ERRORS_LOOKED_AT, most),
+                self.interval_step, self.set_point, self.min_interval, window,
+            )  # fmt: skip
+        floor = alpha if self.error_floor is None else self.error_floor
+        return SamplingController(predictor, law, floor / unit, memory)
 
 
 def _is_number(value: Any) -> bool:

@@ -8,11 +8,11 @@ from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.estimate import invert_coordinates
 from optstream.measurement.fourier import COORDINATES, measure_coordinates
-from optstream.mechanisms.base import SeriesMechanism
+from optstream.mechanisms.base import SeriesMechanism, checked_scale
 from optstream.noise import NoiseSource
 from optstream.privacy import PeriodSpend, PrivacyModel
 from optstream.privacy.coordinates import CoordinatesChange
-from optstream.privacy.exact import make_plain, whole
+from optstream.privacy.exact import make_plain, round_up_to_float, whole
 from optstream.stream import Measured, PrivatePeriod, State
 
 LONGEST_WINDOW = 2**14
@@ -85,18 +85,22 @@ class Fourier(SeriesMechanism):
             leaves_per_step=model.leaves_per_step,
             leaves_per_period=self.leaves_per_period if model.unit == "customer" else None,
             window_length=model.window_length,
-            shortest_period=self._shortest,
+            shortest_period=self.shortest_period or model.window_length,
         )
 
     @property
     def scale(self) -> Fraction:
         """The scale of the noise on every coordinate, in units of the resolution, exactly a float."""
-        wanted = self.change.worst() / self.model.pure_epsilon
-        return self._scale(self.alpha_units / wanted)
+        return checked_scale(Fraction(round_up_to_float(self.change.worst() / self.model.pure_epsilon)))
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[PeriodSpend, ...]:
         """Return one spend for the period, which must have `shortest_period` steps or more."""
-        self._check_length(n_steps)
+        shortest = self.change.shortest_period
+        if n_steps < shortest:
+            raise ParameterError(
+                f"shortest_period of Fourier is {shortest}, and this period has {n_steps} steps: say so in "
+                "advance, for the noise depends on it"
+            )
         return (self.change.spend(COORDINATES, n_steps, first_step, self.scale),)
 
     def period_scales(self, n_steps: int) -> dict[str, Fraction]:
@@ -106,16 +110,5 @@ class Fourier(SeriesMechanism):
         return invert_coordinates(measured)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
-        self._check_length(period.n_steps)
+        self.plan(period.n_steps)  # refuses a period that is too short
         return measure_coordinates(period, self.change, self.scale, noise)
-
-    @property
-    def _shortest(self) -> int:
-        return self.model.window_length if self.shortest_period is None else self.shortest_period
-
-    def _check_length(self, n_steps: int) -> None:
-        if n_steps < self._shortest:
-            raise ParameterError(
-                f"shortest_period of Fourier is {self._shortest}, and this period has {n_steps} steps: "
-                "say so in advance, for the noise depends on it"
-            )

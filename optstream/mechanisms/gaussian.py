@@ -5,16 +5,13 @@ from fractions import Fraction
 from typing import ClassVar
 
 from optstream.errors import ParameterError
-from optstream.estimation import Estimate
-from optstream.estimation.estimate import hold
-from optstream.measurement.sums import SAMPLES, measure_steps
+from optstream.measurement.sums import SAMPLES
 from optstream.mechanisms.base import OnlineMechanism, checked_scale
-from optstream.noise import NoiseSource
 from optstream.noise.gaussian import LEAST_SIGMA
 from optstream.privacy import GaussianSpend, PrivacyModel
 from optstream.privacy.exact import root_above
 from optstream.privacy.model import Currency
-from optstream.stream import Measured, PrivatePeriod, State
+from optstream.stream import Measured, State
 
 
 @dataclass(frozen=True)
@@ -57,25 +54,16 @@ class Gaussian(OnlineMechanism):
     @property
     def epsilon(self) -> Fraction:
         """The cost of any window of w steps, in rho: w times that of a step."""
-        return self.model.window_length * self._spend(1, 0).unit_charge
+        (spend,) = self.plan(1)
+        return self.model.window_length * spend.unit_charge
 
     def plan(
         self, n_steps: int, first_step: int = 0, state: State | None = None
     ) -> tuple[GaussianSpend, ...]:
         """Return one spend: every step."""
-        return (self._spend(n_steps, first_step),)
-
-    def fitted(self, measured: Measured) -> Estimate:
-        return hold(measured)
+        steps = tuple(range(step, step + 1) for step in range(n_steps))
+        alpha, leaves = self.model.alpha_units, self.model.leaves_per_step
+        return (GaussianSpend(0, SAMPLES, first_step, n_steps, steps, self.sigma, alpha, leaves),)
 
     def misses_only_noise(self, measured: Measured) -> bool:
         return True
-
-    def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
-        spend = self._spend(period.n_steps, period.first_step)
-        return measure_steps(period, range(period.n_steps), spend, noise)
-
-    def _spend(self, n_steps: int, first_step: int) -> GaussianSpend:
-        steps = tuple(range(step, step + 1) for step in range(n_steps))
-        alpha, leaves = self.model.alpha_units, self.model.leaves_per_step
-        return GaussianSpend(0, SAMPLES, first_step, n_steps, steps, self.sigma, alpha, leaves)

@@ -1,9 +1,9 @@
 """Any mechanism on a tree: each level measured under its share, all levels made consistent."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -70,16 +70,21 @@ class Hierarchical(OnlineMechanism):
         object.__setattr__(self, "tree", tree)
         object.__setattr__(self, "level_shares", checked_level_shares(level_shares, tree))
         object.__setattr__(self, "lower_bound", plain(lower_bound))
-        _levels(self)
+        _ = self.levels  # refuses a share that the pattern refuses
 
     @property
     def model(self) -> PrivacyModel:  # type: ignore[override]  # mypy: a property over what is only read
         """What is protected, all levels together."""
         return self.mechanism.model
 
-    @property
+    @cached_property
     def levels(self) -> tuple[tuple[int, SeriesMechanism], ...]:
-        return _levels(self)
+        """The measured levels and their mechanisms, root first."""
+        return tuple(
+            (level, self.mechanism.on_level(self.model.with_budget(self.model.budget * share), len(nodes)))
+            for level, (share, nodes) in enumerate(zip(self.level_shares, self.tree.levels, strict=True))
+            if share > 0
+        )
 
     @property
     def by_level(self) -> dict[int, SeriesMechanism]:
@@ -87,28 +92,32 @@ class Hierarchical(OnlineMechanism):
 
     @property
     def adaptive(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
-        return any(mechanism.adaptive for _, mechanism in self.levels)
+        return any(own.adaptive for _, own in self.levels)
 
     @property
     def noise_is_known(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
-        return all(mechanism.noise_is_known for _, mechanism in self.levels)
+        return all(own.noise_is_known for _, own in self.levels)
+
+    @property
+    def days_independent(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
+        return self.mechanism.days_independent
 
     @property
     def reads_spends(self) -> bool:
-        return any(mechanism.reads_spends for _, mechanism in self.levels)
+        return any(own.reads_spends for _, own in self.levels)
 
     @property
     def epsilon(self) -> Fraction:
         """What the plan, repeated, costs any window: the sum over levels (Lemma 1)."""
-        return sum((mechanism.epsilon for _, mechanism in self.levels), Fraction(0))
+        return sum((own.epsilon for _, own in self.levels), Fraction(0))
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
         """Return the levels' plans in a row."""
         states = level_states(state)
         return tuple(
             replace(spend, level=level)
-            for level, mechanism in self.levels
-            for spend in mechanism.plan(n_steps, first_step, states.get(str(level)))
+            for level, own in self.levels
+            for spend in own.plan(n_steps, first_step, states.get(str(level)))
         )
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
@@ -130,13 +139,17 @@ class Hierarchical(OnlineMechanism):
         after = _state_of({level: part.state for level, part in parts.items()})
         return combined(parts, after, public_part(state))
 
+    def _by_level(self, measured: Measured) -> Iterator[tuple[slice, Estimate]]:
+        """Yield where each measured level's nodes stand, and their own estimate."""
+        for (level, mechanism), part in zip(self.levels, measured.parts, strict=True):
+            nodes = self.tree.levels[level]
+            yield slice(nodes.start, nodes.stop), mechanism.fitted(part)
+
     def merged(self, measured: Measured) -> Measured:
         """Return the levels' estimates before consistency, in tree order; derived ones are 0 ± infinity."""
         shape = (len(self.tree.nodes), measured.n_steps)
         values, variances = np.zeros(shape), np.full(shape, np.inf)
-        for (level, mechanism), part in zip(self.levels, measured.parts, strict=True):
-            nodes = slice(self.tree.levels[level].start, self.tree.levels[level].stop)
-            own = mechanism.fitted(part)
+        for nodes, own in self._by_level(measured):
             values[nodes], variances[nodes] = own.values, own.variances
         return measured.seen_as(values, variances)
 
@@ -144,11 +157,9 @@ class Hierarchical(OnlineMechanism):
         """Return the levels' own noise through the tree; consistency weighs each step by itself."""
         shape = (len(self.tree.nodes), measured.n_steps)
         weights, noise = np.zeros(shape), np.zeros(shape)
-        for (level, mechanism), part in zip(self.levels, measured.parts, strict=True):
-            own = mechanism.fitted(part)
+        for nodes, own in self._by_level(measured):
             if own.noise_variances is None:
                 return None
-            nodes = slice(self.tree.levels[level].start, self.tree.levels[level].stop)
             weights[nodes], noise[nodes] = 1.0 / own.variances, own.noise_variances
         return reconciled_variances(weights, noise, self.tree)
 
@@ -159,25 +170,15 @@ class Hierarchical(OnlineMechanism):
     def misses_only_noise(self, measured: Measured) -> bool:
         """Return whether it is so at every measured level."""
         pairs = zip(self.levels, measured.parts, strict=True)
-        return all(mechanism.misses_only_noise(part) for (_, mechanism), part in pairs)
+        return all(own.misses_only_noise(part) for (_, own), part in pairs)
 
     def fitted(self, measured: Measured) -> Estimate:
         """Return the consistent series; variances: of the levels' own estimates, before consistency."""
         merged = self.merged(measured)
-        unit = float(measured.resolution) ** 2
         assert merged.point_variances is not None
         found = consistent(merged, self.tree, [], "variance", self.lower_bound)
-        return Estimate(found.values, merged.point_variances * unit, optimality=found.optimality)
-
-
-@lru_cache(maxsize=256)
-def _levels(whole: Hierarchical) -> tuple[tuple[int, SeriesMechanism], ...]:
-    model, tree = whole.model, whole.tree
-    return tuple(
-        (level, whole.mechanism.on_level(model.with_budget(model.budget * share), len(tree.levels[level])))
-        for level, share in enumerate(whole.level_shares)
-        if share > 0
-    )
+        variances = merged.point_variances * float(measured.resolution) ** 2
+        return Estimate(found.values, variances, optimality=found.optimality)
 
 
 def level_states(state: State | None) -> Mapping[str, Any]:

@@ -4,10 +4,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ from optstream.measurement.blocks import BLOCKS, DriftingBlocks, drifting_blocks
 from optstream.measurement.priced import LinearSpend
 from optstream.mechanisms.base import Mechanism, SeriesMechanism, memory_of, own_state
 from optstream.mechanisms.blocks import (
+    SMALL_BLOCKS,
+    SMALL_LENGTH,
     BlockGroups,
     Figures,
     choose_blocks,
@@ -43,7 +45,6 @@ from optstream.mechanisms.blocks import (
     choose_plan_blocks,
     chosen_groups,
     expected_figures,
-    small_blocks,
     small_leaf_level,
 )
 from optstream.mechanisms.hierarchical import NAME as LEVELS
@@ -53,7 +54,7 @@ from optstream.mechanisms.period_release import Release
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.exact import Exact, exact, make_plain, whole
-from optstream.privacy.rules import Horizon, Layer, groups_with_headroom, layers_with_headroom
+from optstream.privacy.rules import Horizon, Layer, layers_with_headroom
 from optstream.privacy.spends import (
     Group,
     groups_from_document,
@@ -83,13 +84,13 @@ LEARNED = ("prior", "began", "learned", "events", GUESSED, COVARIATES)
 """Keys of a state: what was learned; covariates only on the way to a draw."""
 
 
-def _guessed(state: State | None) -> list[dict[str, Any]]:
-    """Return the guessed shares of leaves that a change of the tree brought (`changed_tree.guesses`)."""
-    return list((state or {}).get(GUESSED, ()))
-
-
 Errors = Callable[[int], NDArray[np.float64]]
 """Makes draws of the errors of an estimate."""
+
+
+def _guessed(state: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Return the guessed shares of leaves that a change of the tree brought (`changed_tree.guesses`)."""
+    return list((state or {}).get(GUESSED, ()))
 
 
 class InformedMechanism(Mechanism):
@@ -102,9 +103,11 @@ class InformedMechanism(Mechanism):
     """Of a stream that begins."""
 
     @property
-    @abstractmethod
     def pattern(self) -> "HistoryInformed":
         """The parameters."""
+        own: Any = self
+        found: HistoryInformed = getattr(self, "mechanism", own)
+        return found
 
     @property
     @abstractmethod
@@ -144,16 +147,21 @@ class InformedMechanism(Mechanism):
 
         The last period's state reaches `NEAR_DAYS` back; after more, this period's state is read too.
         """
-        last, day_of = later[-1] if later else measured, self.pattern.public_days.day_of
+        periods = (measured, *later)
+        last, day_of = periods[-1], self.pattern.public_days.day_of
         day = day_of(measured.first_step)
-        used = used_covariates((measured, *later), day)
-        is_far = day_of(last.first_step) - day > NEAR_DAYS
-        far = _left_by(self, measured) if is_far else {}
-        parts = [self._parts(one) for one in (measured, *later)]
+        far = _left_by(self, measured) if day_of(last.first_step) - day > NEAR_DAYS else {}
+        parts = [self._parts(one) for one in periods]
         histories = {
             level: left.completed(one[level] for one in parts).with_those(far.get(level, NOTHING))
             for level, left in _left_by(self, last).items()
         }
+        # each covariate's newest values in the states of the last periods, late ones for this day included
+        newest: dict[str, Any] = {}
+        for before in (one.before or {} for one in periods[-MOST_LATE:]):
+            late = [one for one in before.get(LATE, ()) if Covariate.from_document(one).tells(day)]
+            newest |= {one["name"]: one for one in (*late, *before.get(COVARIATES, ()))}
+        used = {COVARIATES: list(newest.values())} if newest else {}
         belief = self._belief({**(last.state or {}), **used})
         return self._with_errors(measured, belief, refined(_guessed(last.state), histories))
 
@@ -167,16 +175,13 @@ class InformedMechanism(Mechanism):
         known = self.pattern._known_covariates(first_step)
         if memory.get(READY) == first_step or not (memory or known):
             return state
-        belief = self._refreshed(memory, first_step)
-        return {**self.new_state, **memory, **belief.to_document(), **known, READY: first_step}
-
-    def _refreshed(self, memory: Mapping[str, Any], first_step: int) -> FilterState:
         histories = refined(_guessed(memory), self._dense_only(self._histories(memory)))
         newest = [int(one.starts[-1]) for one in histories.values() if one.n_blocks]
-        known = self.pattern._known_covariates(max(newest)) if newest else {}
-        belief = self._belief({**memory, COVARIATES: (), **known})
+        own = self.pattern._known_covariates(max(newest)) if newest else {}
+        belief = self._belief({**memory, COVARIATES: (), **own})
         learned = belief.refreshed(self._look, histories, first_step, self.pattern.relearn_days)
-        return replace(learned, covariates=())
+        documents = replace(learned, covariates=()).to_document()
+        return {**self.new_state, **memory, **documents, **known, READY: first_step}
 
     def _histories(self, state: State | None) -> dict[int, BlockHistory]:
         known = self._states(state)
@@ -251,9 +256,17 @@ class InformedMechanism(Mechanism):
 
     def _with_errors(self, measured: Measured, belief: FilterState, histories: Histories) -> Release:
         found, errors = self._estimated(measured, belief, histories)
-        release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality, errors)
-        before = found.values if found.unbounded is None else found.unbounded
-        return replace(release, bands=found.bands, covariates=belief.covariates, unbounded_of=lambda: before)
+        return Release(
+            found.values,
+            measured,
+            self,
+            np.sqrt(found.variances),
+            found.optimality,
+            found.bands,
+            belief.covariates,
+            found.values if found.unbounded is None else found.unbounded,
+            errors,
+        )
 
 
 NOTHING = BlockHistory.empty(0)
@@ -263,16 +276,6 @@ NOTHING = BlockHistory.empty(0)
 def _left_by(mechanism: InformedMechanism, measured: Measured) -> dict[int, BlockHistory]:
     """Return each level's state after a period, cached: all new estimates of a night need its newest's."""
     return mechanism._histories(measured.state)
-
-
-def used_covariates(measured: Sequence[Measured], day: int) -> dict[str, Any]:
-    """Return each covariate's newest values in the states of these periods, late ones for `day` included."""
-    newest: dict[str, Any] = {}
-    for period in measured[-MOST_LATE:]:
-        before = period.before or {}
-        late = [one for one in before.get(LATE, ()) if Covariate.from_document(one).tells(day)]
-        newest |= {one["name"]: one for one in (*late, *before.get(COVARIATES, ()))}
-    return {COVARIATES: list(newest.values())} if newest else {}
 
 
 def late_part(state: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -387,10 +390,13 @@ class HistoryInformed(InformedMechanism, JointMechanism):
             object.__setattr__(self, "group_size", size)
         _ = self.unit_charge
 
-    @property
+    @cached_property
     def blocks(self) -> DriftingBlocks:
         """The rule of the blocks."""
-        return _blocks(self)
+        n_blocks, length = self.n_blocks, self.block_length
+        if n_blocks is None or length is None:
+            n_blocks, length = choose_blocks(self.figures((self.n_nodes,)))
+        return drifting_blocks(self.model.window_length, n_blocks, length, self.public_days.steps_per_day)
 
     @property
     def public_days(self) -> PublicDays:
@@ -404,13 +410,19 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         has_week = self.public_days.first_weekday is not None
         return (*COUNT_COMPONENTS, DAY_OF_THE_WEEK) if has_week else COUNT_COMPONENTS
 
-    @property
+    @cached_property
     def joint_groups(self) -> BlockGroups | None:
-        return _joint_groups(self)
+        """The rule that cuts blocks into groups; None for Laplace noise."""
+        model, terms = self.model, self.joint_terms
+        if not terms.allowed(model):
+            return None
+        blocks, unit_scale = self.blocks, self.alpha_units / model.pure_epsilon
+        found = chosen_groups(blocks, terms.lengths(model), unit_scale, self.group_size)
 
-    @property
-    def is_joint(self) -> bool:
-        return self.joint_groups is not None
+        def less(groups: BlockGroups) -> bool:
+            return groups.errs_less(model.pure_epsilon, terms.horizon)
+
+        return terms.wanted(found, less, f"n_blocks is {blocks.n_blocks}")
 
     @property
     def window_charges(self) -> int:
@@ -434,30 +446,29 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         groups = self._groups(n_steps, first_step, own_state(state, NAME))
         return (self._grouped_spend(BLOCKS, first_step, n_steps, groups),)
 
-    @property
-    def figures(self) -> Figures:
-        """What its blocks are chosen by, without a relative noise where there is no public scale."""
-        model, noise = self.model, None
+    def figures(self, n_nodes: Sequence[int | None]) -> Figures:
+        """Return the figures for blocks, shares and expected errors, of levels with these numbers of nodes.
+
+        Without a public scale there is no relative noise. Joint noise required at a level that may not have
+        it raises ParameterError.
+        """
+        model, noise, joint = self.model, None, list[bool]()
         if self.scale is not None:
             noise = float(model.leaves_per_step * model.alpha / model.pure_epsilon) / self.scale
-        slots = self.public_days.steps_per_day
-        count = self.scale if self.counts else None
-        given = self.n_blocks, self.block_length, self.prior_components
-        figures = Figures(model.window_length, slots, noise, *given, count)
-        return self.with_joint(figures, (self.joint_terms.allowed(model),))
-
-    def with_joint(self, figures: Figures, joint: tuple[bool, ...]) -> Figures:
-        """Return the figures with the levels, root first, at which noise may be joint, and its groups."""
-        if not any(joint):
-            return figures
-        lengths = self.period_lengths or (self.model.window_length,)
-        return replace(
-            figures,
-            joint=joint,
-            period_lengths=lengths,
+            joint = [replace(self.joint_terms, n_nodes=n).allowed(model) for n in n_nodes]
+        return Figures(
+            window_length=model.window_length,
+            steps_per_day=self.public_days.steps_per_day,
+            relative_noise=noise,
+            n_blocks=self.n_blocks,
+            length=self.block_length,
+            components=self.prior_components,
+            count=self.scale if self.counts else None,
+            joint=tuple(joint),
+            period_lengths=self.joint_terms.lengths(model),
             group_size=self.group_size,
             wanted=self.noise == "joint",
-            epsilon=self.model.pure_epsilon,
+            epsilon=model.pure_epsilon,
             horizon=self.horizon,
         )
 
@@ -468,18 +479,8 @@ class HistoryInformed(InformedMechanism, JointMechanism):
     def _groups(self, n_steps: int, first_step: int, memory: dict[str, Any]) -> tuple[Group, ...]:
         if PARTS in memory:
             return groups_from_document(memory[PARTS])
-        return groups_with_headroom(
-            self.groups(n_steps, first_step),
-            first_step,
-            self.unit_charge,
-            [spend_from_document(one) for one in memory.get("spends", ())],
-            self.model.window_length,
-            self.model.pure_epsilon,
-        )
-
-    @property
-    def pattern(self) -> "HistoryInformed":
-        return self
+        others = [spend_from_document(one) for one in memory.get("spends", ())]
+        return self._with_headroom(self.groups(n_steps, first_step), first_step, others)
 
     @property
     def _levels(self) -> tuple[int, ...]:
@@ -541,31 +542,6 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         )
 
 
-@lru_cache(maxsize=256)
-def _blocks(mechanism: HistoryInformed) -> DriftingBlocks:
-    window, slots = mechanism.model.window_length, mechanism.public_days.steps_per_day
-    n_blocks, length = mechanism.n_blocks, mechanism.block_length
-    if n_blocks is None or length is None:
-        n_blocks, length = choose_blocks(mechanism.figures)
-    return drifting_blocks(window, n_blocks, length, slots)
-
-
-@lru_cache(maxsize=256)
-def _joint_groups(mechanism: HistoryInformed) -> BlockGroups | None:
-    model, terms = mechanism.model, mechanism.joint_terms
-    if not terms.allowed(model):
-        return None
-    lengths = terms.period_lengths or (model.window_length,)
-    unit_scale = mechanism.alpha_units / model.pure_epsilon
-    blocks = mechanism.blocks
-    found = chosen_groups(blocks, lengths, unit_scale, mechanism.group_size)
-
-    def less(groups: BlockGroups) -> bool:
-        return groups.errs_less(model.pure_epsilon, terms.horizon)
-
-    return terms.wanted(found, less, f"n_blocks is {blocks.n_blocks}")
-
-
 # What the levels of a tree measure: common blocks, for which all levels together have headroom.
 
 Levels = tuple[tuple[int, HistoryInformed], ...]
@@ -573,15 +549,8 @@ Levels = tuple[tuple[int, HistoryInformed], ...]
 
 
 def tree_figures(pattern: HistoryInformed, tree: AggregationTree) -> Figures:
-    """Return the figures for blocks, shares and expected errors, made with the whole stream's model.
-
-    Joint noise required at a level that may not have it raises ParameterError.
-    """
-    if pattern.figures.relative_noise is None:
-        return pattern.figures
-    terms = pattern.joint_terms
-    joint = tuple(replace(terms, n_nodes=len(level)).allowed(pattern.model) for level in tree.levels)
-    return pattern.with_joint(pattern.figures, joint)
+    """Return a tree's figures, made with the whole stream's model."""
+    return pattern.figures([len(level) for level in tree.levels])
 
 
 def _layer(levels: Levels, period: range) -> Layer:
@@ -649,15 +618,29 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
                 )
         super().__init__(mechanism, tree, shares, lower_bound)
 
-    @property
+    @cached_property
     def levels(self) -> tuple[tuple[int, SeriesMechanism], ...]:
-        return _with_the_same_blocks(self)
+        """The levels' mechanisms, each with its share of epsilon and the blocks of the tree's plan.
 
-    @property
-    def pattern(self) -> HistoryInformed:
-        """The `mechanism`, with its own type."""
-        assert isinstance(self.mechanism, HistoryInformed)
-        return self.mechanism
+        A level of small counts has blocks of its own. Learned parameters and covariates are the tree's.
+        """
+        pattern, small = self.pattern, self.small_level
+        figures = tree_figures(pattern, self.tree)
+        count, length = pattern.blocks.n_blocks, pattern.blocks.length
+        if figures.relative_noise is not None:
+            count, length = choose_plan_blocks(self.tree, figures, self.level_shares)
+        common: dict[str, Any] = {"n_blocks": count, "block_length": length}
+        common |= {"relearn_days": 0, "covariates": ()}
+        levels: dict[int, Any] = dict(super().levels)
+        found = {level: replace(own, **common) for level, own in levels.items() if level != small}
+        sizes = {own.joint_groups.size for own in found.values() if own.joint_groups is not None}
+        if len(sizes) > 1:  # where noise is small next to the grid some level may have smaller groups alone
+            found = {level: replace(own, group_size=min(sizes)) for level, own in found.items()}
+        if small is not None:  # a block of a window has no other to share noise with
+            length = min(SMALL_LENGTH, pattern.model.window_length)
+            alone = {"n_blocks": SMALL_BLOCKS, "block_length": length, "noise": "laplace", "group_size": None}
+            found[small] = replace(levels[small], **common | alone)
+        return tuple(found.items())
 
     def expected_by_level(self) -> NDArray[np.float64]:
         """Return the expected errors of each level, as `Mechanism.expected_by_level`."""
@@ -676,24 +659,21 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
     @property
     def small_level(self) -> int | None:
         """The level of small counts that is measured at blocks of its own (`small_leaf_level`); else None."""
-        return small_leaf_level(self.tree, self.pattern.figures, self.level_shares)
+        return small_leaf_level(self.tree, self.pattern.figures(()), self.level_shares)
 
     def carried_over(self, state: State, between: TreeMap, first_step: int) -> State | None:
         """Return the state of the tree before at the nodes of this one (`carried_levels`)."""
         if between.is_renaming:
             return state
-        levels, known = level_states(state), _guessed(state)
-        if known:
-            # guesses at an earlier change, corrected by later blocks
+        levels = dict(level_states(state))
+        if known := _guessed(state):  # guesses at an earlier change, corrected by later blocks
             histories = {
                 int(level): BlockHistory.from_document(own.get("history"))
                 for level, own in levels.items()
                 if own
             }
-            corrected = {str(level): one.to_document() for level, one in refined(known, histories).items()}
-            levels = {
-                level: {**own, "history": corrected[level]} if own else own for level, own in levels.items()
-            }
+            for level, history in refined(known, histories).items():
+                levels[str(level)] = {**levels[str(level)], "history": history.to_document()}
         carried = carried_levels(levels, between)
         return {**state, "levels": carried, GUESSED: guesses(between, first_step)}
 
@@ -724,7 +704,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
     @property
     def _sets_of_levels(self) -> tuple[Levels, ...]:
         """The measured levels, those together that are measured at the same blocks; root first."""
-        small, levels = self.small_level, _with_the_same_blocks(self)
+        small, levels = self.small_level, cast(Levels, self.levels)
         dense = tuple((level, own) for level, own in levels if level != small)
         alone = tuple((level, own) for level, own in levels if level == small)
         return tuple(some for some in (dense, alone) if some)
@@ -758,8 +738,8 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         end = period.first_step + period.n_steps
         seen = self.pattern._still_seen([spend_from_document(one) for one in elsewhere], end)
         own = level_states(drawn.state)[str(self._sets_of_levels[0][-1][0])]
-        began = own["began"] if own else None
-        after = replace(belief, covariates=(), began=began if belief.began is None else belief.began)
+        began = (own or {}).get("began") if belief.began is None else belief.began
+        after = replace(belief, covariates=(), began=began)
         oldest = end - self.pattern.history_days * self.pattern.public_days.steps_per_day
         guessed = [one for one in _guessed(state) if one["since"] > oldest]
         guessed_part = {GUESSED: guessed} if guessed else {}
@@ -770,30 +750,6 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
             # all blocks of weeks: once, in the state
             parts=tuple(replace(part, before=None, state=None) for part in drawn.parts),
         )
-
-
-@lru_cache(maxsize=256)
-def _with_the_same_blocks(whole: HistoryInformedTree) -> Levels:
-    """Return the levels' mechanisms, each with its share of epsilon and the blocks of the tree's plan.
-
-    A level of small counts has blocks of its own. Learned parameters and covariates are the tree's.
-    """
-    pattern, small = whole.pattern, whole.small_level
-    count, length = pattern.blocks.n_blocks, pattern.blocks.length
-    figures = tree_figures(pattern, whole.tree)
-    if figures.relative_noise is not None:
-        count, length = choose_plan_blocks(whole.tree, figures, whole.level_shares)
-    common: dict[str, Any] = {"n_blocks": count, "block_length": length, "relearn_days": 0, "covariates": ()}
-    levels: dict[int, Any] = dict(super(HistoryInformedTree, whole).levels)
-    found = {level: replace(own, **common) for level, own in levels.items() if level != small}
-    sizes = {own.joint_groups.size for own in found.values() if own.joint_groups is not None}
-    if len(sizes) > 1:  # where noise is small next to the grid some level may have smaller groups alone
-        found = {level: replace(own, group_size=min(sizes)) for level, own in found.items()}
-    if small is not None:  # a block of a window has no other to share noise with
-        count, length = small_blocks(pattern.model.window_length)
-        alone = {"n_blocks": count, "block_length": length, "noise": "laplace", "group_size": None}
-        found[small] = replace(levels[small], **common | alone)
-    return tuple(found.items())
 
 
 # Prior medians of a series that was public all along, for a stream that has learned nothing.

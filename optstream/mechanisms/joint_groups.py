@@ -2,12 +2,12 @@
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced
@@ -16,56 +16,43 @@ from optstream.mechanisms.base import OnlineMechanism
 from optstream.noise.joint import LARGEST_GROUP
 from optstream.privacy import JointSpend, PrivacyModel, Spend, StepSpend
 from optstream.privacy.exact import whole
-from optstream.privacy.rules import Draws, Horizon, cut, errs_less, may_be_joint, worst_sum
+from optstream.privacy.rules import (
+    Draws,
+    Horizon,
+    cut,
+    errs_less,
+    groups_with_headroom,
+    may_be_joint,
+    worst_sum,
+)
 from optstream.privacy.spends import Group
 
 Noise = Literal["joint", "laplace"]
 """Kinds of noise; None for the allowed one with less expected error."""
 
 
+def single_steps(steps: Iterable[int]) -> list[range]:
+    """Return each step as a part of its own."""
+    return [range(step, step + 1) for step in steps]
+
+
 @dataclass(frozen=True)
 class JointGroups:
-    """The groups of a period of each planned length, and the worst window's unit charges (`worst_sum`)."""
+    """How the measured steps of a period are cut into groups.
 
-    by_length: tuple[tuple[int, tuple[Group, ...]], ...]
+    least: steps of the smallest group that the rule makes. worst: the most unit charges of a window. error:
+    mean absolute noise of a step where Laplace noise of scale 1 loses all of epsilon (Lemma 15). per_step:
+    groups over measured steps.
+    """
+
+    least: int
     worst: int
+    error: Fraction
+    per_step: Fraction
 
-    @property
-    def largest(self) -> int:
-        return max(len(group) for _, groups in self.by_length for group in groups)
-
-    @property
-    def error(self) -> Fraction:
-        """Mean absolute noise of a step where Laplace noise of scale 1 loses all of epsilon (Lemma 15)."""
-        return self.worst * self._mean(lambda size: Fraction(size * (size + 1), 2))
-
-    def draws(self, epsilon: Fraction) -> Draws:
-        """Return the draws where a window loses this epsilon; lengths count alike."""
-        return Draws(epsilon / self.worst, self._mean(lambda size: Fraction(1)))
-
-    def _mean(self, of_group: Callable[[int], Fraction]) -> Fraction:
-        """Return the mean over lengths of a figure of groups' sizes, a step."""
-        sums = (
-            sum((of_group(len(group)) for group in groups), Fraction(0)) / n_steps
-            for n_steps, groups in self.by_length
-        )
-        return sum(sums, Fraction(0)) / len(self.by_length)
-
-    def holds(self, spend: Spend, unit_charge: Fraction) -> bool:
-        """Return whether a spend of another period is of this plan, whole or with groups left out.
-
-        Such spends over different periods, in any order, leave every window at most `worst` unit charges.
-        """
-        if not isinstance(spend, JointSpend) or spend.unit_charge > unit_charge:
-            return False
-        return set(spend.groups) <= set(dict(self.by_length).get(spend.n_steps, ()))
-
-    def of(self, n_steps: int) -> tuple[Group, ...]:
-        """Return the groups of a period of a planned length, every step in one of them."""
-        found = dict(self.by_length)
-        if n_steps not in found:
-            raise unplanned_length(n_steps, tuple(found))
-        return found[n_steps]
+    def of(self, steps: Iterable[int]) -> tuple[Group, ...]:
+        """Return the groups of a period's rising steps, each in one of them; too few are refused."""
+        return cut(single_steps(steps), self.least)
 
 
 def unplanned_length(n_steps: int, lengths: Sequence[int]) -> ParameterError:
@@ -74,23 +61,6 @@ def unplanned_length(n_steps: int, lengths: Sequence[int]) -> ParameterError:
         f"period_lengths are {', '.join(map(str, lengths))}, and this period has {n_steps} steps: say so in "
         'advance, for joint noise depends on it; step by step there is noise = "laplace" alone'
     )
-
-
-@dataclass(frozen=True)
-class PointGroups:
-    """A period's points cut into groups.
-
-    least: points of the smallest group that the rule makes. worst: groups that a window meets at most: all
-    have `least` points, and it holds n_samples (Lemma 16). error: as `JointGroups.error`, of a point.
-    """
-
-    least: int
-    worst: int
-    error: Fraction
-
-    def of(self, points: Sequence[int]) -> tuple[Group, ...]:
-        """Return the groups of a period's rising points, every point in one of them; too few are refused."""
-        return cut([range(point, point + 1) for point in points], self.least)
 
 
 Found = TypeVar("Found")
@@ -120,32 +90,41 @@ class JointTerms:
             if (given := getattr(self, name)) is not None:
                 whole(given, name, 1)
 
-    def groups(self, model: PrivacyModel) -> JointGroups | None:
+    def lengths(self, model: PrivacyModel) -> tuple[int, ...]:
+        """Return the steps of every period that will ever be released."""
+        return self.period_lengths or (model.window_length,)
+
+    def step_groups(self, model: PrivacyModel) -> JointGroups | None:
         """Return the groups of every step's measurement under a level's guarantee; None for Laplace noise.
 
         Joint noise that is required and cannot be had raises ParameterError.
         """
         if not self.allowed(model):
             return None
-        window, epsilon = model.window_length, model.pure_epsilon
-        lengths = self.period_lengths or (window,)
-        found = _best(lengths, window, model.leaves_per_step * model.alpha_units / epsilon)
-        laplace = Draws(epsilon / window, Fraction(1))
+        lengths, window, epsilon = self.lengths(model), model.window_length, model.pure_epsilon
+        found = _best_of_steps(lengths, window, model.leaves_per_step * model.alpha_units / epsilon)
 
         def less(groups: JointGroups) -> bool:
-            return errs_less(float(window / groups.error), groups.draws(epsilon), laplace, self.horizon)
+            joint, laplace = (
+                Draws(epsilon / groups.worst, groups.per_step),
+                Draws(epsilon / window, Fraction(1)),
+            )
+            return errs_less(float(window / groups.error), joint, laplace, self.horizon)
 
         return self.wanted(found, less, f"periods have {min(lengths)} steps or more")
 
     def point_groups(
         self, model: PrivacyModel, sampling: EquallySpaced, unit_scale: Fraction
-    ) -> PointGroups | None:
-        """Return the groups of equally spaced points, as `groups`, by the scale of a window's only point."""
+    ) -> JointGroups | None:
+        """Return the groups of equally spaced points, as `step_groups`.
+
+        `unit_scale` is of Laplace noise on the only point of a window. A window meets the most groups where
+        all have `least` points (Lemma 16).
+        """
         if not self.allowed(model):
             return None
-        window = model.window_length
-        numbers = _numbers_of_points(self.period_lengths or (window,), window, sampling)
-        found = _best_points(numbers, sampling.n_samples, unit_scale)
+        numbers = _numbers_of_points(self.lengths(model), model.window_length, sampling)
+        found = _best_of_points(numbers, sampling.n_samples, unit_scale)
         periods = f"periods have {numbers[0][0]} points or more"
         return self.wanted(found, lambda groups: groups.error < sampling.n_samples, periods)
 
@@ -185,8 +164,8 @@ class JointMechanism(OnlineMechanism):
 
     @property
     @abstractmethod
-    def is_joint(self) -> bool:
-        """Whether its noise is joint."""
+    def joint_groups(self) -> Any:
+        """The rule that cuts measurements into groups; None for Laplace noise."""
 
     @property
     @abstractmethod
@@ -207,12 +186,21 @@ class JointMechanism(OnlineMechanism):
         """The charge of a measured step, or of a step of a group's largest part in a window."""
         return self.alpha_units / self._scale(self.model.pure_epsilon / self.window_charges)
 
+    def _with_headroom(
+        self, groups: tuple[Group, ...], first_step: int, others: Sequence[Spend]
+    ) -> tuple[Group, ...]:
+        """Return the groups for which all windows have headroom next to other periods' spends."""
+        model = self.model
+        return groups_with_headroom(
+            groups, first_step, self.unit_charge, others, model.window_length, model.pure_epsilon
+        )
+
     def _grouped_spend(
         self, stage: str, first_step: int, n_steps: int, groups: Sequence[Group]
     ) -> StepSpend | JointSpend:
         """Return the spend of these groups, which are sums by themselves with Laplace noise."""
         a_charge = self.model.pure_epsilon / self.window_charges
-        if not self.is_joint:
+        if self.joint_groups is None:
             if self.noise == "joint":
                 raise ParameterError(
                     f'n_nodes of {type(self).__name__} must be given for noise = "joint": a group is priced '
@@ -226,48 +214,60 @@ class JointMechanism(OnlineMechanism):
 
 
 @lru_cache(maxsize=256)
-def _best(lengths: tuple[int, ...], window_length: int, unit_scale: Fraction) -> JointGroups | None:
-    """Return the groups with the least expected error, of equal ones the smallest, whose year costs least.
+def _best_of_steps(lengths: tuple[int, ...], window_length: int, unit_scale: Fraction) -> JointGroups | None:
+    """Return `_best` for every step of periods of these lengths, which count alike."""
 
-    `unit_scale` is of Laplace noise that loses all of epsilon; None where no group of two can be drawn.
-    """
-    best: JointGroups | None = None
-    for least in sorted({length // number for length in lengths for number in range(1, length)}):
-        if not 2 <= least <= min(lengths):
-            continue
-        layouts = [
-            (length, cut([range(step, step + 1) for step in range(length)], least)) for length in lengths
-        ]
-        found = JointGroups(tuple(layouts), worst_sum(layouts, window_length))
-        drawn = found.largest <= LARGEST_GROUP and 4 * found.worst * unit_scale >= found.largest
-        if drawn and (best is None or found.error < best.error):
-            best = found
-    return best
+    def worst(least: int) -> int:
+        layouts = [(length, cut(single_steps(range(length)), least)) for length in lengths]
+        return worst_sum(layouts, window_length)
+
+    # others make the same groups
+    leasts = sorted({length // number for length in lengths for number in range(1, length)})
+    fitting = [least for least in leasts if 2 <= least <= min(lengths)]
+    return _best([(length, Fraction(1, length)) for length in lengths], fitting, worst, unit_scale)
 
 
 @lru_cache(maxsize=256)
 def _numbers_of_points(
     lengths: tuple[int, ...], window_length: int, sampling: EquallySpaced
-) -> tuple[tuple[int, int], ...]:
+) -> tuple[tuple[int, Fraction], ...]:
     """Return how many points periods of these lengths have, rising, and how often, wherever they begin."""
     places = product(lengths, range(window_length))
     numbers = Counter(len(sampling.positions(*place, window_length)) for place in places)
-    return tuple(sorted(numbers.items()))
+    return tuple((number, Fraction(times)) for number, times in sorted(numbers.items()))
 
 
 @lru_cache(maxsize=256)
-def _best_points(
-    numbers: tuple[tuple[int, int], ...], n_samples: int, unit_scale: Fraction
-) -> PointGroups | None:
-    """Return `_best` for periods with these (number of points, frequency), n_samples in any window."""
-    best: PointGroups | None = None
-    n_points = sum(number * times for number, times in numbers)
-    for least in range(2, numbers[0][0] + 1):
-        worst = (n_samples - 2) // least + 2
-        sizes = [(len(group), times) for n, times in numbers for group in cut([range(1)] * n, least)]
-        largest = max(size for size, _ in sizes)
-        error = Fraction(worst * sum(times * size * (size + 1) for size, times in sizes), 2 * n_points)
+def _best_of_points(
+    numbers: tuple[tuple[int, Fraction], ...], n_samples: int, unit_scale: Fraction
+) -> JointGroups | None:
+    """Return `_best` for periods with these numbers of points, n_samples in any window."""
+    leasts = range(2, numbers[0][0] + 1)
+    return _best(numbers, leasts, lambda least: (n_samples - 2) // least + 2, unit_scale)
+
+
+def _best(
+    numbers: Sequence[tuple[int, Fraction]],
+    leasts: Iterable[int],
+    worst_of: Callable[[int], int],
+    unit_scale: Fraction,
+) -> JointGroups | None:
+    """Return the groups with the least expected error, of equal ones the smallest, whose year costs least.
+
+    `numbers` are those of measured steps in a period, each with its frequency. `unit_scale` is of Laplace
+    noise that loses all of epsilon. None where no group of two can be drawn.
+    """
+    best: JointGroups | None = None
+    n_steps = sum((number * times for number, times in numbers), Fraction(0))
+    for least in leasts:
+        worst = worst_of(least)
+        groups = [(len(one), times) for n, times in numbers for one in cut([range(1)] * n, least)]
+        largest = max(size for size, _ in groups)
+        error = (
+            worst * sum((times * size * (size + 1) for size, times in groups), Fraction(0)) / (2 * n_steps)
+        )
         drawn = largest <= LARGEST_GROUP and 4 * worst * unit_scale >= largest
         if drawn and (best is None or error < best.error):
-            best = PointGroups(least, worst, error)
+            per_step = sum((times for _, times in groups), Fraction(0)) / n_steps
+            best = JointGroups(least, worst, error, per_step)
     return best

@@ -2,22 +2,24 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
-import numpy as np
-
-from optstream.estimation import Estimate
-from optstream.estimation.estimate import hold
 from optstream.measurement.priced import LinearSpend
-from optstream.measurement.sums import SAMPLES, measure_steps
-from optstream.mechanisms.base import known_spends, state_of_spends
-from optstream.mechanisms.joint_groups import JointGroups, JointMechanism, Noise
-from optstream.noise import NoiseSource
-from optstream.privacy import PrivacyModel, Spend
+from optstream.measurement.sums import SAMPLES
+from optstream.mechanisms.base import known_spends, state_of_foreign
+from optstream.mechanisms.joint_groups import (
+    JointGroups,
+    JointMechanism,
+    Noise,
+    single_steps,
+    unplanned_length,
+)
+from optstream.privacy import JointSpend, PrivacyModel, Spend
 from optstream.privacy.exact import make_plain
-from optstream.privacy.rules import Horizon, groups_with_headroom
+from optstream.privacy.rules import Horizon
 from optstream.privacy.spends import Group
-from optstream.stream import Measured, PrivatePeriod, State
+from optstream.stream import Measured, State
 
 NAME = "Laplace"
 
@@ -66,13 +68,9 @@ class Laplace(JointMechanism):
         make_plain(self)
         _ = self.unit_charge
 
-    @property
+    @cached_property
     def joint_groups(self) -> JointGroups | None:
-        return self.joint_terms.groups(self.model)
-
-    @property
-    def is_joint(self) -> bool:
-        return self.joint_groups is not None
+        return self.joint_terms.step_groups(self.model)
 
     @property
     def window_charges(self) -> int:
@@ -83,39 +81,37 @@ class Laplace(JointMechanism):
     @property
     def reads_spends(self) -> bool:
         """Whether days of other plans leave out groups: with joint noise."""
-        return self.adaptive or self.is_joint
+        return self.adaptive or self.joint_groups is not None
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[LinearSpend, ...]:
         """Return one spend: every step, or the groups of joint noise for which all windows have headroom."""
-        joint = self.joint_groups
-        groups: tuple[Group, ...] = tuple((range(step, step + 1),) for step in range(n_steps))
-        if joint is not None:
-            groups, others = joint.of(n_steps), known_spends(state, NAME)
-            if others:
-                window, most = self.model.window_length, self.model.pure_epsilon
-                groups = groups_with_headroom(groups, first_step, self.unit_charge, others, window, most)
+        if self.joint_groups is None:
+            groups: tuple[Group, ...] = tuple((part,) for part in single_steps(range(n_steps)))
+        else:
+            lengths = self.joint_terms.lengths(self.model)
+            if n_steps not in lengths:
+                raise unplanned_length(n_steps, lengths)
+            groups = self.joint_groups.of(range(n_steps))
+            if others := known_spends(state, NAME):
+                groups = self._with_headroom(groups, first_step, others)
         return (self._grouped_spend(SAMPLES, first_step, n_steps, groups),)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
         """Return other periods' spends if joint noise has days of another plan near it, else None."""
-        known, groups = list(spends), self.joint_groups
-        if groups is None:
-            return None
-        once = len({spend.first_step for spend in known}) == len(known)
-        if once and all(groups.holds(spend, self.unit_charge) for spend in known):
-            return None
-        return state_of_spends(known, NAME)
+        return None if self.joint_groups is None else state_of_foreign(spends, NAME, self._is_own)
 
-    def fitted(self, measured: Measured) -> Estimate:
-        return hold(measured)
+    def _is_own(self, spend: Spend) -> bool:
+        """Return whether a spend of another period is of this plan, whole or with groups left out."""
+        if not isinstance(spend, JointSpend) or spend.stage != SAMPLES:
+            return False
+        if spend.unit_charge > self.unit_charge or self.joint_groups is None:
+            return False
+        planned = spend.n_steps in self.joint_terms.lengths(self.model)
+        return planned and {*spend.groups} <= {*self.joint_groups.of(range(spend.n_steps))}
 
     def misses_only_noise(self, measured: Measured) -> bool:
         """Return whether every step was measured; headroom may have left out some."""
         return len(measured.positions) == measured.n_steps
-
-    def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
-        (spend,) = self.plan(period.n_steps, period.first_step, state)
-        return measure_steps(period, np.flatnonzero(np.array(spend.weights)).tolist(), spend, noise)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """PeGaSus: perturb every step, group steps that look alike, smooth each group."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -80,7 +80,7 @@ class PeGaSus(OnlineMechanism):
             raise ParameterError(f"smoother of PeGaSus must be one of {legal}; got {self.smoother!r}")
         if self.groups not in ("own", "children"):
             raise ParameterError(f'groups of PeGaSus must be "own" or "children"; got {self.groups!r}')
-        self._spends(1, 0)
+        self.plan(1)  # refuses noise that would outgrow the integers
 
     @property
     def tree_class(self) -> str | None:  # type: ignore[override]  # mypy: a property over what is only read
@@ -89,28 +89,31 @@ class PeGaSus(OnlineMechanism):
     @property
     def epsilon(self) -> Fraction:
         """What any window of w steps costs: w steps, each the perturber's and the grouper's epsilon."""
-        return self.model.window_length * sum(
-            (spend.unit_charge for spend in self._spends(1, 0)), Fraction(0)
-        )
+        return self.model.window_length * sum((spend.unit_charge for spend in self.plan(1)), Fraction(0))
 
     @property
     def threshold_units(self) -> int:
         """The deviation that a group may reach, before noise, rounded up to units of the resolution."""
         if self.threshold is None:
-            return -(-USUAL_THRESHOLD * self._spends(1, 0)[1].scale // 1)
+            return -(-USUAL_THRESHOLD * self.plan(1)[1].scale // 1)
         return -(-Fraction(self.threshold) // self.model.resolution)
 
     def plan(
         self, n_steps: int, first_step: int = 0, state: State | None = None
     ) -> tuple[StepSpend, StepSpend]:
         """Return two spends, weight 1 at every step: the perturber's and the grouper's."""
-        return self._spends(n_steps, first_step)
+        share, a_step = Fraction(self.perturber_share), self.model.pure_epsilon / self.model.window_length
+        weights = (1,) * n_steps
+        return (
+            self._step_spend(PERTURBER, first_step, weights, a_step * share),
+            self._step_spend(GROUPER, first_step, weights, a_step * (1 - share)),
+        )
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
         """Return the state before, its groups closed if later steps were measured: raw state serves once."""
         memory = {**memory_of(before, NAME), "mechanism": NAME}
         ends = memory.get("next_step")
-        if ends is not None and any(step >= ends for step, _ in measured_steps(spends, GROUPER)):
+        if ends is not None and any(step >= ends for step in measured_steps(spends, GROUPER)):
             memory["next_step"] = None
         return memory
 
@@ -120,37 +123,9 @@ class PeGaSus(OnlineMechanism):
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         own_state(state, NAME)
-        spends = self._spends(period.n_steps, period.first_step)
+        spends = self.plan(period.n_steps, period.first_step)
         measured = measure_groups(period, spends, self.threshold_units, state, noise)
         return replace(measured, state={"mechanism": NAME, **(measured.state or {})})
-
-    def _spends(self, n_steps: int, first_step: int) -> tuple[StepSpend, StepSpend]:
-        share, a_step = Fraction(self.perturber_share), self.model.pure_epsilon / self.model.window_length
-        weights = (1,) * n_steps
-        return (
-            self._step_spend(PERTURBER, first_step, weights, a_step * share),
-            self._step_spend(GROUPER, first_step, weights, a_step * (1 - share)),
-        )
-
-
-def refine(
-    groups: Mapping[int, Sequence[Sequence[int]]], tree: AggregationTree, n_steps: int
-) -> NDArray[np.int64]:
-    """Return the running index of each step's group's first step, (n_nodes, n_steps).
-
-    A node without groups of its own has the coarsest groups in which no group of a child is cut. Its
-    deviation is at most the sum of theirs.
-    """
-    begins = np.full((len(tree.nodes), n_steps), np.iinfo(np.int64).min)
-    parents = np.array(tree.parents)
-    for level in reversed(range(tree.n_levels)):
-        nodes = tree.levels[level]
-        if level in groups:
-            begins[nodes] = groups[level]
-        else:
-            below = tree.levels[level + 1]
-            np.maximum.at(begins, parents[below], begins[below])
-    return begins
 
 
 GROUPED_BELOW = "GroupedBelow"
@@ -191,18 +166,31 @@ class PeGaSusTree(Hierarchical):
         refuse_margin(tree, 'PeGaSus with groups = "children"')
         super().__init__(mechanism, tree, level_shares, lower_bound)
 
-    @property
+    @cached_property
     def levels(self) -> tuple[tuple[int, SeriesMechanism], ...]:
-        return _without_groupers(self)
+        """The measured levels and their mechanisms, root first."""
+        pattern: Any = self.mechanism
+        with_leaves = {*self.tree.depths[self.tree.leaf_indices]}
+        return tuple(
+            (level, own if level in with_leaves else GroupedBelow(own.model, smoother=pattern.smoother))
+            for level, own in super().levels
+        )
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         drawn = super()._draw(period, noise, state)
-        parts = {level: part for (level, _), part in zip(self.levels, drawn.parts, strict=True)}
-        own = {level: part.choices["groups"] for level, part in parts.items() if part.choices}
-        begins = refine(own, self.tree, period.n_steps)
-        for level, mechanism in self.levels:
-            if isinstance(mechanism, GroupedBelow):
-                parts[level] = mechanism.grouped(parts[level], begins[self.tree.levels[level]])
+        parts = dict(zip(self.by_level, drawn.parts, strict=True))
+        # the running index of each step's group's first step; a node without groups of its own has the
+        # coarsest groups in which none of a child is cut, so that its deviation is at most the sum of theirs
+        begins = np.full((len(self.tree.nodes), period.n_steps), np.iinfo(np.int64).min)
+        for level, nodes in reversed([*enumerate(self.tree.levels)]):
+            own, choices = self.by_level.get(level), parts[level].choices if level in parts else None
+            if choices:
+                begins[nodes] = choices["groups"]
+                continue
+            below = self.tree.levels[level + 1]
+            np.maximum.at(begins, np.array(self.tree.parents)[below], begins[below])
+            if isinstance(own, GroupedBelow):
+                parts[level] = own.grouped(parts[level], begins[nodes])
         states = {str(level): part.state for level, part in parts.items()}
         assert drawn.state is not None  # every level has one
         return replace(drawn, parts=tuple(parts.values()), state={**drawn.state, "levels": states})
@@ -264,13 +252,3 @@ class GroupedBelow(Laplace):
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         own_state(state, GROUPED_BELOW)
         return replace(super()._draw(period, noise, state), before=public_part(state))
-
-
-@lru_cache(maxsize=256)
-def _without_groupers(whole: PeGaSusTree) -> tuple[tuple[int, SeriesMechanism], ...]:
-    pattern: Any = whole.mechanism
-    with_leaves = {int(depth) for depth in whole.tree.depths[whole.tree.leaf_indices]}
-    return tuple(
-        (level, own if level in with_leaves else GroupedBelow(own.model, smoother=pattern.smoother))
-        for level, own in super(PeGaSusTree, whole).levels
-    )

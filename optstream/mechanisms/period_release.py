@@ -14,7 +14,7 @@ from optstream.errors import ParameterError
 from optstream.estimation.constraints import Kept
 from optstream.estimation.estimate import BAND, Optimality, SumOfValues
 from optstream.estimation.replicates import n_replicates
-from optstream.privacy.spends import Spend
+from optstream.privacy import Spend, worst_window
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.covariate import Covariate
 from optstream.stream.tree import several
@@ -36,41 +36,59 @@ class Release:
     Attributes:
         values: (n_nodes, n_steps), tree.nodes order, in the unit of the readings.
         measured: The measurements.
-        spends: The cost of the draw.
-        epsilon: The cost of the plan, repeated without end, to any window.
-        epsilon_alone: The cost of these spends alone to their worst window.
-        state: Public, for the next period.
-        simulated: Drawn with seeded noise, never publishable.
+        mechanism: Of the measurements.
         standard_errors: Of the values, like them; nan or None where the total error is not known.
         optimality: The certificate of the bounded program; None where none was solved.
         bands: For counts, the lowest and highest of a 95 % band around each value, both included; nan where
             nothing is known.
         covariates: Public series, with the values that the estimate used.
-        noise_of: Computes `noise_standard_errors`.
-        unbounded_of: Computes `unbounded`.
-        noise_errors_of: Draws errors of the noise alone, (n, n_nodes, n_steps), for `replicates`.
-        errors_of: Draws whole errors; None where these are not known.
-        tree: Whose nodes the values are of; None over plain series.
+        before_bound: The values before their bounds; None for those of the mechanism without `lower_bound`.
+        errors_of: Draws whole errors, (n, n_nodes, n_steps), for `replicates`; None where noise is the whole
+            error, or the whole error is not known.
         kept: The public facts that the values keep, and how exactly; None without facts.
     """
 
     values: NDArray[np.float64]
     measured: Measured
-    spends: tuple[Spend, ...]
-    epsilon: Fraction
-    epsilon_alone: Fraction
-    state: Mapping[str, Any] | None
-    simulated: bool
+    mechanism: Any = field(repr=False)
     standard_errors: NDArray[np.float64] | None = None
     optimality: Optimality | None = None
     bands: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
     covariates: tuple[Covariate, ...] = ()
-    noise_of: Callable[[], NDArray[np.float64] | None] | None = field(default=None, repr=False)
-    unbounded_of: Callable[[], NDArray[np.float64]] | None = field(default=None, repr=False)
-    noise_errors_of: Callable[[int], NDArray[np.float64] | None] | None = field(default=None, repr=False)
+    before_bound: NDArray[np.float64] | None = field(default=None, repr=False)
     errors_of: Callable[[int], NDArray[np.float64] | None] | None = field(default=None, repr=False)
-    tree: AggregationTree | None = field(default=None, repr=False)
     kept: Kept | None = field(default=None, repr=False)
+
+    @property
+    def spends(self) -> tuple[Spend, ...]:
+        """The cost of the draw."""
+        return self.measured.spends
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The cost of the plan, repeated without end, to any window."""
+        return Fraction(self.mechanism.epsilon)
+
+    @property
+    def epsilon_alone(self) -> Fraction:
+        """The cost of these spends alone to their worst window."""
+        return worst_window(self.spends, self.mechanism.model.window_length).epsilon
+
+    @property
+    def state(self) -> Mapping[str, Any] | None:
+        """Public but for raw entries, for the next period."""
+        return self.measured.state
+
+    @property
+    def simulated(self) -> bool:
+        """Whether it is drawn with seeded noise, never publishable."""
+        return self.measured.simulated
+
+    @property
+    def tree(self) -> AggregationTree | None:
+        """The tree whose nodes the values are of; None over plain series."""
+        found: AggregationTree | None = self.mechanism.own_tree
+        return found
 
     @cached_property
     def noise_standard_errors(self) -> NDArray[np.float64] | None:
@@ -79,12 +97,20 @@ class Release:
         No error bands: the estimate's error between measurements is not in it. nan where it is not known or
         no noise enters, None if that is so everywhere (medians, learned parameters).
         """
-        return self.noise_of() if self.noise_of else None
+        variances = self.mechanism.noise_variances(self.measured)
+        if variances is None or not (variances > 0).any():
+            return None
+        return np.sqrt(np.where(variances > 0, variances, np.nan))
 
     @cached_property
     def unbounded(self) -> NDArray[np.float64]:
         """The values before their lower bound, which has no part in standard errors and biases no sum."""
-        return self.unbounded_of() if self.unbounded_of else self.values
+        if self.before_bound is not None:
+            return self.before_bound
+        if getattr(self.mechanism, "lower_bound", None) is None:
+            return self.values
+        found: NDArray[np.float64] = self.mechanism.unbounded(self.measured)
+        return found
 
     def replicates(
         self, wanted: int = REPLICATES
@@ -104,8 +130,11 @@ class Release:
         errors = self.errors_of(n) if self.errors_of and n else None
         if errors is not None:
             return "whole", self.unbounded + errors
-        errors = self.noise_errors_of(n) if self.noise_errors_of and n else None
-        return None if errors is None else ("noise", self.unbounded + errors)
+        errors = self.mechanism.noise_replicates(self.measured, n) if n else None
+        if errors is None:
+            return None
+        is_whole = self.mechanism.misses_only_noise(self.measured)
+        return "whole" if is_whole else "noise", self.unbounded + errors
 
     def sum(self, nodes: Sequence[str] | None = None, steps: Sequence[int] | None = None) -> SumOfValues:
         """Return the sum of some nodes' values over some steps, with its standard errors.
@@ -132,7 +161,7 @@ class Release:
         if replicates is None:
             return SumOfValues(value, None, None, before)
         error = float(replicates[:, at[0], at[1]].sum(axis=(1, 2)).std(ddof=1))
-        is_noise = of == "noise" or self.errors_of is self.noise_errors_of
+        is_noise = of == "noise" or self.mechanism.misses_only_noise(self.measured)
         return SumOfValues(value, error if of == "whole" else None, error if is_noise else None, before)
 
     @cached_property
@@ -141,27 +170,29 @@ class Release:
 
     def _rows(self, nodes: Sequence[str] | None) -> list[int]:
         """Return the places of nodes, none of which lies in another."""
-        if self.tree is not None:
-            chosen = self.tree.nodes[:1] if nodes is None else tuple(several(nodes))
-            self.tree.leaves_in(chosen)  # refuses others
-            return [self.tree.nodes.index(name) for name in chosen]
         known = self._names
-        chosen = known if nodes is None else tuple(several(nodes))
-        if not chosen or not {*chosen} <= {*known} or len({*chosen}) < len(chosen):
-            raise ParameterError(f"nodes of a sum must be some of the series {known[0]!r} to {known[-1]!r}")
+        if self.tree is not None:
+            chosen = known[:1] if nodes is None else tuple(several(nodes))
+            self.tree.leaves_in(chosen)  # refuses others
+        else:
+            chosen = known if nodes is None else tuple(several(nodes))
+            if not chosen or not {*chosen} <= {*known} or len({*chosen}) < len(chosen):
+                raise ParameterError(
+                    f"nodes of a sum must be some of the series {known[0]!r} to {known[-1]!r}"
+                )
         return [known.index(name) for name in chosen]
 
     def _columns(self, steps: Sequence[int] | None) -> list[int]:
-        first, n_steps = self.measured.first_step, self.values.shape[1]
-        given = range(first, first + n_steps) if steps is None else tuple(steps)
+        own = range(self.measured.first_step, self.measured.first_step + self.values.shape[1])
+        given = own if steps is None else tuple(steps)
         if bad := [step for step in given if not isinstance(step, Integral)]:
             raise ParameterError(f"steps of a sum must be integers; got {bad[0]!r:.80}")
-        chosen = sorted({int(step) - first for step in given})
-        if not chosen or chosen[0] < 0 or chosen[-1] >= n_steps:
+        chosen = {int(step) for step in given}
+        if not chosen or not chosen <= {*own}:
             raise ParameterError(
-                f"steps of a sum must be at least one, and of this period: {first} to {first + n_steps - 1}"
+                f"steps of a sum must be at least one, and of this period: {own.start} to {own[-1]}"
             )
-        return chosen
+        return [step - own.start for step in sorted(chosen)]
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -178,24 +209,26 @@ class Release:
         import polars as pl  # a seventh of a second, which nothing else here needs
 
         n_nodes, n_steps = self.values.shape
-        columns: dict[str, Any] = {"node": self._names}
+        labels: dict[str, Any] = {"node": self._names}
         if self.tree is not None:
-            nodes = self.tree.nodes
-            parents = [None if up < 0 else nodes[up] for up in self.tree.parents]
-            columns = {"node": nodes, "parent": parents, "level": self.tree.depths}
-        of_nodes = pl.DataFrame(columns)
-        known = {
+            parents = [parent for _, parent in self.tree.parents_by_name()]
+            labels |= {"parent": parents, "level": self.tree.depths}
+        lowest, highest = self.bands or (None, None)
+        figures = {
             "value": self.values,
             "standard_error": self.standard_errors,
-            "lowest": self.bands and self.bands[0],
-            "highest": self.bands and self.bands[1],
+            "lowest": lowest,
+            "highest": highest,
             "noise_standard_error": self.noise_standard_errors,
         }
         first = self.measured.first_step
-        steps = pl.Series("step", np.tile(np.arange(first, first + n_steps), n_nodes))
-        figures = {name: array.ravel() for name, array in known.items() if array is not None}
-        labels = of_nodes[np.repeat(np.arange(n_nodes), n_steps)]
-        return pl.DataFrame([steps, *labels]).hstack(pl.DataFrame(figures))
+        return pl.DataFrame(
+            {
+                "step": np.tile(np.arange(first, first + n_steps), n_nodes),
+                **pl.DataFrame(labels)[np.repeat(np.arange(n_nodes), n_steps)].to_dict(),
+                **{name: array.ravel() for name, array in figures.items() if array is not None},
+            }
+        )
 
     def plot(self, nodes: Sequence[str] | None = None) -> "alt.LayerChart | alt.FacetChart":
         """Return an Altair chart of some nodes, with bands of 95 % where total errors are known.
@@ -211,11 +244,9 @@ class Release:
         except ImportError:
             raise ParameterError("a chart needs Altair: pip install 'optstream[plots]'") from None
         frame = self.to_frame()
-        known = frame["node"].unique(maintain_order=True).to_list()
-        chosen = known[:MOST_PLOTTED] if nodes is None else list(several(nodes))
-        for name in chosen:
-            if name not in known:
-                raise ParameterError(f"nodes must be names of the release's nodes; got {name!r:.80}")
+        chosen = self._names[:MOST_PLOTTED] if nodes is None else tuple(several(nodes))
+        if unknown := [name for name in chosen if name not in self._names]:
+            raise ParameterError(f"nodes must be names of the release's nodes; got {unknown[0]!r:.80}")
         rows = frame.filter(frame["node"].is_in(chosen))
         if "standard_error" in frame.columns and "lowest" not in frame.columns:
             margin = BAND * rows["standard_error"]

@@ -5,9 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from optstream.estimation import Estimate
-from optstream.estimation.estimate import hold
-from optstream.measurement.sums import SAMPLES, measure_steps
+from optstream.measurement.sums import SAMPLES
 from optstream.mechanisms.base import (
     OnlineMechanism,
     last_values,
@@ -21,6 +19,8 @@ from optstream.privacy import PrivacyModel, Spend, StepSpend
 from optstream.privacy.rules import WindowBudget
 from optstream.stream import Measured, PrivatePeriod, State
 from optstream.stream.state import public_part
+
+NAME = "Sample"
 
 
 @dataclass(frozen=True)
@@ -43,47 +43,28 @@ class Sample(OnlineMechanism):
     adaptive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        self._spend((), 0)
+        _ = self.epsilon  # refuses noise that would outgrow the integers
 
     @property
     def epsilon(self) -> Fraction:
         """What any window costs: one step of it, alpha / scale."""
-        return self._spend((), 0).unit_charge
+        return self._step_spend(SAMPLES, 0, (), self.model.pure_epsilon).unit_charge
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[StepSpend, ...]:
         """Return one spend: the steps that will be measured."""
-        chosen = self._positions(n_steps, first_step, state)
-        return (self._spend(tuple(int(step in chosen) for step in range(n_steps)), first_step),)
+        points = [(at, 1) for at in own_state(state, NAME).get("points", ())]
+        budget, weights = WindowBudget(1, self.model.window_length, first_step, n_steps, points), list[int]()
+        for step in range(n_steps):
+            weights.append(int(budget.headroom(step) >= 1))
+            budget.take(step, weights[-1])
+        return (self._step_spend(SAMPLES, first_step, tuple(weights), self.model.pure_epsilon),)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
         """Return the measured steps of all other periods, and the value that is held."""
-        return {
-            **memory_of(before, "Sample"),
-            "mechanism": "Sample",
-            "points": [step for step, _ in measured_steps(spends, SAMPLES)],
-        }
-
-    def fitted(self, measured: Measured) -> Estimate:
-        return hold(measured)
+        return {**memory_of(before, NAME), "mechanism": NAME, "points": measured_steps(spends, SAMPLES)}
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
-        (spend,) = self.plan(period.n_steps, period.first_step, state)
-        positions = [step for step, weight in enumerate(spend.weights) if weight]
-        measured = replace(measure_steps(period, positions, spend, noise), before=public_part(state))
-        points = [*own_state(state, "Sample").get("points", ()), *(period.first_step + p for p in positions)]
-        end = period.first_step + period.n_steps
-        seen = points_after(points, end, self.model.window_length)
-        return replace(measured, state={"mechanism": "Sample", "points": seen} | last_values(measured))
-
-    def _positions(self, n_steps: int, first_step: int, state: State | None) -> tuple[int, ...]:
-        points = own_state(state, "Sample").get("points", ())
-        budget = WindowBudget(1, self.model.window_length, first_step, n_steps, [(at, 1) for at in points])
-        chosen = []
-        for step in range(n_steps):
-            if budget.headroom(step) >= 1:
-                budget.take(step)
-                chosen.append(step)
-        return tuple(chosen)
-
-    def _spend(self, weights: tuple[int, ...], first_step: int) -> StepSpend:
-        return self._step_spend(SAMPLES, first_step, weights, self.model.pure_epsilon)
+        measured = replace(super()._draw(period, noise, state), before=public_part(state))
+        points = [*own_state(state, NAME).get("points", ()), *measured_steps(measured.spends, SAMPLES)]
+        seen = points_after(points, period.first_step + period.n_steps, self.model.window_length)
+        return replace(measured, state={"mechanism": NAME, "points": seen} | last_values(measured))

@@ -9,8 +9,7 @@ from math import ceil
 from typing import ClassVar
 
 from optstream.errors import ParameterError
-from optstream.estimation import Estimate
-from optstream.estimation.estimate import UNKNOWN, hold
+from optstream.estimation.estimate import UNKNOWN
 from optstream.measurement.distance import measure_by_distance
 from optstream.mechanisms.base import (
     LARGEST_SCALE,
@@ -72,18 +71,24 @@ class PublishByDistance(OnlineMechanism):
         """What any window costs at most: w distances, and the publications' whole part."""
         return self.model.window_length * self._distance(1, 0).unit_charge + self._for_publications
 
-    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
+    def plan(
+        self, n_steps: int, first_step: int = 0, state: State | None = None
+    ) -> tuple[StepSpend, CappedSpend]:
         """Return a distance at every step, and publications as far as other periods leave headroom."""
-        taken = self._taken(own_state(state, self.name))
-        return self._distance(n_steps, first_step), self._publications(n_steps, first_step, taken)
+        taken, model = self._taken(state), self.model
+        # The scale of a publication that pays for all: not rounded, for it is what weights refer to. The
+        # noise of each is rounded up from its own price.
+        publications = CappedSpend(
+            0, PUBLICATIONS, first_step, n_steps, 1, tuple(taken),
+            self.alpha_units / self._for_publications, model.alpha_units, model.leaves_per_step,
+            tuple(Fraction(grains, self._n_grains) for grains in taken.values()),
+        )  # fmt: skip
+        return self._distance(n_steps, first_step), publications
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
         """Return the spends of all other periods' publications, and the last release before the period."""
         spent = [list(one) for one in self._grains(spends)]
         return memory_of(before, self.name) | {"mechanism": self.name, "spent": spent}
-
-    def fitted(self, measured: Measured) -> Estimate:
-        return hold(measured)
 
     @property
     @abstractmethod
@@ -99,21 +104,17 @@ class PublishByDistance(OnlineMechanism):
         return {}
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
-        # At the start of a stream the last release is zero, and nothing is known of it.
-        nothing: State = {"held": [0] * period.n_leaves, "held_variance": UNKNOWN}
-        memory = {**nothing, **own_state(state, self.name)}
-        taken = self._taken(own_state(state, self.name))
         n_steps, first_step, window = period.n_steps, period.first_step, self.model.window_length
-        distance, publications = (
-            self._distance(n_steps, first_step),
-            self._publications(n_steps, first_step, taken),
-        )
-        budget = WindowBudget(self._n_grains, window, first_step, n_steps, taken)
+        distance, publications = self.plan(n_steps, first_step, state)
+        # At the start of a stream the last release is zero, and nothing is known of it.
+        memory = {"held": [0] * period.n_leaves, "held_variance": UNKNOWN, **own_state(state, self.name)}
+        taken = self._taken(state)
+        budget = WindowBudget(self._n_grains, window, first_step, n_steps, taken.items())
         fewest = ceil(publications.scale * self._n_grains / LARGEST_SCALE)
         rule = self._rule(budget, fewest, first_step, memory)
         drawn = measure_by_distance(period, memory["held"], distance, publications, rule, noise)
         measured = replace(drawn, before=public_part(memory))
-        spent = Counter(dict(taken)) + Counter(dict(self._grains(drawn.spends)))
+        spent = Counter(taken) + Counter(dict(self._grains(drawn.spends)))
         seen = [[step, spent[step]] for step in points_after(spent, first_step + n_steps, window)]
         after = {"mechanism": self.name, "spent": seen, **self._memory(rule)}
         return replace(measured, state=after | last_values(measured))
@@ -121,10 +122,12 @@ class PublishByDistance(OnlineMechanism):
     def _grains(self, spends: Iterable[Spend]) -> list[tuple[int, int]]:
         return grains_of(spends, self._for_publications, self._n_grains)
 
-    def _taken(self, memory: State) -> list[tuple[int, int]]:
+    def _taken(self, state: State | None) -> dict[int, int]:
+        """Return the grains that other periods spent, by step."""
+        memory = own_state(state, self.name)
         if memory and "spent" not in memory:
             raise ParameterError(f"state of {self.name} must name the spends, as releases do")
-        return [(step, grains) for step, grains in memory.get("spent", ())]
+        return dict(memory.get("spent", ()))
 
     @property
     def _for_publications(self) -> Fraction:
@@ -133,17 +136,6 @@ class PublishByDistance(OnlineMechanism):
     def _distance(self, n_steps: int, first_step: int) -> StepSpend:
         a_step = self.model.pure_epsilon * self.distance_share / self.model.window_length
         return self._step_spend(DISTANCE, first_step, (1,) * n_steps, a_step)
-
-    def _publications(self, n_steps: int, first_step: int, taken: list[tuple[int, int]]) -> CappedSpend:
-        # The scale of a publication that pays for all: not rounded, for it is what weights refer to. The
-        # noise of each is rounded up from its own price.
-        scale, model = self.alpha_units / self._for_publications, self.model
-        steps = tuple(step for step, _ in taken)
-        weights = tuple(Fraction(grains, self._n_grains) for _, grains in taken)
-        return CappedSpend(
-            0, PUBLICATIONS, first_step, n_steps, 1, steps,
-            scale, model.alpha_units, model.leaves_per_step, weights,
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import polars as pl
@@ -115,18 +115,22 @@ _UNREADABLE = (
 
 
 def encode_table(
-    rows: pl.DataFrame, metadata: Mapping[bytes, bytes], order: NDArray[np.int64] | None = None
+    rows: pl.DataFrame,
+    metadata: Mapping[bytes, bytes],
+    order: NDArray[np.int64] | None = None,
+    **encoding: Any,
 ) -> bytes:
     """Return the rows as Parquet, with metadata in the footer; the same of both give the same bytes.
 
     order: (n_rows,), numbers of the rows in the order in which they are written; as they are by default.
+    encoding: columns with a dictionary or split bytes, as `pyarrow.parquet.ParquetWriter` takes them.
     Nothing in the bytes comes from a clock, a host or the frame's chunks; another pyarrow may encode
     differently.
     """
     schema = pa.schema([pa.field(name, _ARROW[kind]) for name, kind in rows.schema.items()])
     sink = pa.BufferOutputStream()
     # Without Arrow's own schema: the columns are what Parquet says, and readers pick their types.
-    with pq.ParquetWriter(sink, schema, compression="zstd", store_schema=False) as writer:
+    with pq.ParquetWriter(sink, schema, compression="zstd", store_schema=False, **encoding) as writer:
         for first in range(0, max(rows.height, 1), GROUP_ROWS):
             at = slice(first, first + GROUP_ROWS)
             part = rows[at] if order is None else rows[order[at]]

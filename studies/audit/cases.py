@@ -165,7 +165,7 @@ class PaperLevelPlan(LevelPlan):
     @property
     def features_scale(self) -> Fraction:
         """The sums' scale."""
-        return Fraction(round_up_to_float(self.alpha_units * len(self.features) / self.epsilon_features))
+        return Fraction(round_up_to_float(self.alpha_units * len(self.features) / self.epsilons["features"]))
 
 
 class PaperOptStream(OptStream):
@@ -174,7 +174,7 @@ class PaperOptStream(OptStream):
     @property
     def levels(self) -> tuple[PaperLevelPlan, ...]:
         """The measured levels, root first."""
-        return tuple(PaperLevelPlan(**vars(one)) for one in super().levels)
+        return tuple(PaperLevelPlan(self, one.level, one.share) for one in super().levels)
 
 
 def enumerated_samplers() -> tuple[EnumeratedSampler, ...]:

@@ -6,7 +6,7 @@ import os
 import stat
 import time
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -25,14 +25,8 @@ from sqlalchemy.exc import ArgumentError
 
 from optstream.catalogue import find_catalogue
 from optstream.catalogue.backends import check_conditions
-from optstream.errors import (
-    ConfigurationError,
-    DumpError,
-    NoiseError,
-    OptStreamError,
-    PublicationError,
-)
-from optstream.ledger import Key, Ledger, ReleaseOutline, ReleaseState
+from optstream.errors import DumpError, NoiseError, OptStreamError, PublicationError
+from optstream.ledger import Key, Ledger, ReleaseState
 from optstream.ledger.records import LONGEST_LEASE
 from optstream.noise import NoiseSource, secure_noise
 from optstream.storage.store import StoreUrl, open_store
@@ -40,14 +34,7 @@ from optstream.stream import Measured, period_from
 from tasks.config import Layout, Settings
 from tasks.config.fields import ledger_database, lies_within
 from tasks.config.schema import CONSTRAINTS
-from tasks.ingest.arrivals import (
-    MOST_FILES,
-    LateDumpError,
-    dated_folders,
-    days_with_dumps,
-    discover,
-    entries_of,
-)
+from tasks.ingest import arrivals
 from tasks.ingest.clock import clock_ahead
 from tasks.ingest.sandbox import clock_before_ingest
 from tasks.ledger.open import find_ledger
@@ -81,11 +68,6 @@ class Finding:
     rule: str
     remedy: str
 
-    @property
-    def is_bad(self) -> bool:
-        """Whether somebody should act."""
-        return self.severity is not NOTE
-
 
 class DoctorDocument(Printed):
     """`optstream doctor --json`."""
@@ -108,11 +90,12 @@ class Case:
     now: datetime
 
 
-# Folders, files and stores: who may open them, what lies in what, what file systems and stores can do.
+# Folders, files and stores.
 
 MOUNTS = Path("/proc/self/mountinfo")
-LONGEST_WALK = 100_000
-"""Entries of the input folder that are looked at."""
+NETWORK = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "ceph", "glusterfs")
+MOST_LOOKED_AT = 100_000
+"""Entries of the input folder, and of the trusted one."""
 
 
 def exposed_files(case: Case) -> Lines:
@@ -133,31 +116,34 @@ def nested_folders(case: Case) -> Lines:
 
 
 def writable_public(case: Case) -> Lines:
-    for bit, who, severity in ((stat.S_IWOTH, "anybody", WRONG), (stat.S_IWGRP, "its group", WARNING)):
+    unless = ", unless all its members are meant to"
+    for bit, who, severity, more in (
+        (stat.S_IWOTH, "anybody", WRONG, ""),
+        (stat.S_IWGRP, "its group", WARNING, unless),
+    ):
         for place, mode, remedy in writable(case.settings, bit):
             rule = f"{who} may write here, and replace what is published; its mode is {mode:04o}"
-            more = ", unless all its members are meant to" if severity is WARNING else ""
             yield severity, place, rule, remedy + more
 
 
 def readable_dumps(case: Case) -> Lines:
-    """A dump that others may open, if they may come so far."""
-    folder = case.settings.input_folder
+    """The first dump that every user may open."""
+    folder, n_seen = case.settings.input_folder, 0
     if not isinstance(folder, Path):
         return
-    real, looked_at = Path(os.path.realpath(folder)), 0
-    waiting = [real] if all((mode_of(one) or 0) & stat.S_IXOTH for one in (real, *real.parents)) else []
-    while waiting and looked_at < LONGEST_WALK:
-        with suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                looked_at += 1
-                mode = mode_of(Path(entry.path)) or 0
-                if entry.is_dir() and mode & stat.S_IXOTH:
-                    waiting.append(Path(entry.path))
-                elif entry.is_file() and mode & stat.S_IROTH and entry.name.endswith(".parquet"):
-                    rule = "raw readings that everybody on this machine may read"
-                    yield WARNING, Path(entry.path), rule, f"chmod -R o-rwx {quoted(folder)}"
-                    return
+    real = Path(os.path.realpath(folder))
+    if not all((mode_of(one) or 0) & stat.S_IXOTH for one in (real, *real.parents)):
+        return
+    for parent, inner, files in os.walk(real, followlinks=True):
+        for dump in (Path(parent, name) for name in files if name.endswith(".parquet")):
+            if (mode_of(dump) or 0) & stat.S_IROTH and dump.is_file():
+                rule = "raw readings that everybody on this machine may read"
+                yield WARNING, dump, rule, f"chmod -R o-rwx {quoted(folder)}"
+                return
+        n_seen += len(inner) + len(files)
+        if n_seen > MOST_LOOKED_AT:
+            return
+        inner[:] = [name for name in inner if (mode_of(Path(parent, name)) or 0) & stat.S_IXOTH]
 
 
 def configuration_file(case: Case) -> Lines:
@@ -210,15 +196,15 @@ def _lacking(folder: Path) -> list[str]:
 
 def _network_file_system(folder: Path) -> str | None:
     """The kind of the mount that holds the folder, if it is one over a network. Linux only."""
-    holding = {}
+    holding = {"": ""}
     with suppress(OSError):
         for line in MOUNTS.read_text().splitlines():
             before, _, after = line.partition(" - ")
             point = before.split()[4].encode().decode("unicode_escape")
             if folder.resolve().is_relative_to(point):
                 holding[point] = after.split()[0]
-    kind = holding[max(holding, key=len)] if holding else ""
-    return kind if kind.startswith(("nfs", "cifs", "smb", "9p", "fuse.sshfs", "ceph", "glusterfs")) else None
+    kind = holding[max(holding, key=len)]
+    return kind if kind.startswith(NETWORK) else None
 
 
 def stores(case: Case) -> Lines:
@@ -229,7 +215,7 @@ def stores(case: Case) -> Lines:
             open_store(inputs).list_folder()
         except OSError as error:
             rule = f"the input folder cannot be listed: {error.strerror}"
-            yield WARNING, inputs, rule, "mend that; every day waits"
+            yield WARNING, inputs, rule, "correct that; every day waits"
     if not isinstance(published, StoreUrl):
         return
     try:
@@ -246,18 +232,16 @@ def stores(case: Case) -> Lines:
         yield NOTE, published, rule, remedy
 
 
-# Ledger, published folder and dumps: clock, leases, seeded noise, markers.
+# Ledger, published folder and dumps.
 
 CLOCK_SLACK = timedelta(minutes=5)
-MOST_LOOKED_AT = 100_000
-"""Files of the trusted folder."""
 NEWEST_DAYS = 31
 """Whose dumps are looked at as a run does."""
 
 
 def record(case: Case) -> Lines:
     """What was recorded, published and delivered: what needs the ledger."""
-    settings = case.settings
+    settings, stream = case.settings, case.settings.stream.name
     place: object = settings.published_folder
     remedy = "restore the catalogue from a copy"
     try:
@@ -267,7 +251,7 @@ def record(case: Case) -> Lines:
     except OptStreamError as error:
         yield WRONG, place, str(error), remedy
         return
-    yield from _clock_ahead(settings, ledger)
+    yield from _calendar(settings, ledger)
     if ledger is None:
         database = ledger_database(settings.ledger_url)
         if catalogue is None:
@@ -275,54 +259,50 @@ def record(case: Case) -> Lines:
         else:
             rule = "days are published and the ledger is gone: what was spent would be forgotten"
             yield WRONG, database, rule, "restore it from a backup before the next run, or correct ledger.url"
-        yield from _refused(settings, case.now, set())
+        yield from _refused(case, set())
         return
     with closing(ledger):
-        outlines = [*ledger.outlines(settings.stream.name)]
-        yield from _clock(settings, ledger, case.now)
-        yield from _leases(ledger, settings.stream.name, outlines, ledger.lease_time(case.now))
+        known = {(one.period, one.revision) for one in ledger.outlines(stream)}
+        last = ledger.last_event_at(stream)
+        if last is not None and last > case.now + CLOCK_SLACK:
+            rule = f"the ledger's newest event is of {_minute(last)}, which lies ahead: leases go by it"
+            remedy = "set it (NTP); if it was ahead before, wait for the leases to end"
+            yield WRONG, "the clock of this machine", rule, remedy
+        yield from _leases(case, ledger)
         if catalogue is not None and ledger.missing_heads([catalogue.ledger_head]):
             rule = "its catalogue was written with another ledger than the configured one, or a newer copy"
             remedy = "bring that ledger back; no day will be released before"
             yield WRONG, settings.published_folder, rule, remedy
-        yield from _restored(settings, ledger, outlines)
+        yield from _restored(settings, ledger, known)
         yield from _seeded(settings, ledger)
-        yield from _refused(settings, case.now, {period_from(one.period) for one in outlines})
+        yield from _refused(case, {period_from(period) for period, _ in known})
 
 
-def _clock_ahead(settings: Settings, ledger: Ledger | None) -> Lines:
+def _calendar(settings: Settings, ledger: Ledger | None) -> Lines:
     """What the calendar of two years will refuse: after the newest release, or from the first dump on."""
-    newest = ledger.last_release(settings.stream.name) if ledger else None
+    newest, ahead = ledger.last_release(settings.stream.name) if ledger else None, None
     if ledger and newest:
         ahead = clock_ahead(settings, ledger, period_from(newest.period))
-    else:
-        day = min(days_with_dumps(settings), default=None)
-        ahead = clock_before_ingest(settings, day) if day else None
+    elif days := arrivals.days_with_dumps(settings):
+        ahead = clock_before_ingest(settings, min(days))
     if ahead is not None:
         rule, _, remedy = ahead.rpartition(": ")
         yield WARNING, "stream.day", rule, remedy
 
 
-def _clock(settings: Settings, ledger: Ledger, now: datetime) -> Lines:
-    last = ledger.last_event_at(settings.stream.name)
-    if last is not None and last > now + CLOCK_SLACK:
-        rule = f"the ledger's newest event is of {_minute(last)}, which lies ahead: leases go by it"
-        remedy = "set it (NTP); if it was ahead before, wait for the leases to end"
-        yield WRONG, "the clock of this machine", rule, remedy
-
-
-def _leases(ledger: Ledger, stream: str, outlines: Iterable[ReleaseOutline], clock: datetime) -> Lines:
+def _leases(case: Case, ledger: Ledger) -> Lines:
     """Leases that end later than any lease can, and days that no run has processed for longer than that."""
-    for one in outlines:
-        record = ledger.find(Key(stream, one.period, one.revision)) if one.state.is_under_way else None
-        if record is None:
+    clock, stream = ledger.lease_time(case.now), case.settings.stream.name
+    for one in ledger.outlines(stream):
+        held = ledger.find(Key(stream, one.period, one.revision)) if one.state.is_under_way else None
+        if held is None:
             continue
-        place, until = f"{one.period} revision {one.revision}", _minute(record.lease_until)
-        if record.lease_until > clock + LONGEST_LEASE:
-            rule = f"{record.owner} holds it until {until}, over a day from now: its clock ran ahead"
+        place, until = f"{one.period} revision {one.revision}", _minute(held.lease_until)
+        if held.lease_until > clock + LONGEST_LEASE:
+            rule = f"{held.owner} holds it until {until}, over a day from now: its clock ran ahead"
             remedy = f"if that run is gone, `optstream ledger release-lease {one.period} --why …` frees it"
             yield WRONG, place, rule, remedy
-        elif record.lease_until < clock - LONGEST_LEASE:
+        elif held.lease_until < clock - LONGEST_LEASE:
             rule = f"it is {one.state.value.lower()}, and the lease of its last run ended {until}"
             yield WARNING, place, rule, f"`optstream run --date {one.period}` finishes it"
 
@@ -333,37 +313,35 @@ def _minute(at: datetime) -> str:
 
 def files_from_the_future(case: Case) -> Lines:
     """Files of the trusted folder from the future, by this machine's clock: what goes by age keeps them."""
-    latest, found = time.time() + CLOCK_SLACK.total_seconds(), list[Path]()
+    latest, found = time.time() + CLOCK_SLACK.total_seconds(), dict[Path, float]()
     for path in islice(case.settings.trusted_folder.rglob("*"), MOST_LOOKED_AT):
         with suppress(OSError):
-            if path.lstat().st_mtime > latest:
-                found.append(path)
+            if (written := path.lstat().st_mtime) > latest:
+                found[path] = written
     if found:
         first = min(found)
         more = f"; so were {len(found) - 1} more" if len(found) > 1 else ""
-        written = datetime.fromtimestamp(first.lstat().st_mtime, UTC)
-        rule = f"it was written {_minute(written)}, which lies ahead{more}"
+        rule = f"it was written {_minute(datetime.fromtimestamp(found[first], UTC))}, which lies ahead{more}"
         yield WARNING, first, rule, f"set the clock (NTP); if it was ahead before, `touch {quoted(first)}`"
 
 
-def _restored(settings: Settings, ledger: Ledger, outlines: Iterable[ReleaseOutline]) -> Lines:
+def _restored(settings: Settings, ledger: Ledger, known: set[tuple[str, int]]) -> Lines:
     """What witnesses, trusted folder and lineage know and the ledger does not."""
-    for said in behind(settings, ledger):
-        yield WRONG, "ledger.url", said, "no day will be released before (docs/recover.md)"
-    folders = {
-        key: folder
-        for parent in (settings.staging_folder, settings.measurements_folder)
-        for key, folder in release_folders(parent / settings.stream.name)
-    }
-    known = dict.fromkeys(told_releases(settings), settings.lineage_folder) | folders
-    unknown = sorted(known.keys() - {(one.period, one.revision) for one in outlines})
+    for problem in behind(settings, ledger):
+        yield WRONG, "ledger.url", problem, "no day will be released before (docs/recover.md)"
+    places = dict.fromkeys(told_releases(settings), settings.lineage_folder)
+    for parent in (settings.staging_folder, settings.measurements_folder):
+        places |= dict(release_folders(parent / settings.stream.name))
+    unknown = sorted(places.keys() - known)
     if unknown:
         (period, revision), others = unknown[0], len(unknown) - 1
-        rule = f"it knows a release of {period} revision {revision}"
-        rule += f", and there are {others} more," if others else ""
-        rule += " that the ledger does not: the ledger is an older copy, or another one"
+        more = f", and there are {others} more," if others else ""
+        rule = (
+            f"it knows a release of {period} revision {revision}{more} that the ledger does not: the ledger "
+            "is an older copy, or another one"
+        )
         remedy = "bring the newest ledger back; no such day will be released before (docs/recover.md)"
-        yield WRONG, known[unknown[0]], rule, remedy
+        yield WRONG, places[unknown[0]], rule, remedy
 
 
 def _seeded(settings: Settings, ledger: Ledger) -> Lines:
@@ -382,11 +360,11 @@ def _seeded(settings: Settings, ledger: Ledger) -> Lines:
 def markers(case: Case) -> Lines:
     """Markers that the supplier never sets: those days would wait without end."""
     delivered: dict[Layout, bool] = {}
-    for day, folder in dated_folders(case.settings):
+    for day, folder in arrivals.dated_folders(case.settings):
         layout, names = case.settings.input_of(day), set[str]()
         if not delivered.get(layout):
             with suppress(OSError):  # another check names it
-                names = set(entries_of(folder, MOST_FILES))
+                names = set(arrivals.entries_of(folder, arrivals.MOST_FILES))
         if any(name.endswith(".parquet") for name in names):
             delivered[layout] = layout.announcement in names
     for layout in (layout for layout, is_announced in delivered.items() if not is_announced):
@@ -396,18 +374,20 @@ def markers(case: Case) -> Lines:
         yield WARNING, case.settings.input_folder, rule, f"have the supplier write it last, or correct {key}"
 
 
-def _refused(settings: Settings, now: datetime, known: set[date]) -> Lines:
+def _refused(case: Case, known: set[date]) -> Lines:
     """What the next run will refuse of the newest unreleased days, as it looks for their dumps."""
-    there = days_with_dumps(settings)
-    after = settings.calendar.after(max(there)) if there else settings.calendar.period_at(now)
+    settings = case.settings
+    there = arrivals.days_with_dumps(settings)
+    after = settings.calendar.after(max(there)) if there else settings.calendar.period_at(case.now)
     refused: dict[str, list[date]] = {}
-    for day, found in discover(settings, [*sorted(there - known)[-NEWEST_DAYS:], after]).items():
-        if isinstance(found, DumpError) and not isinstance(found, LateDumpError):
+    newest = [*sorted(there - known)[-NEWEST_DAYS:], after]
+    for day, found in arrivals.discover(settings, newest).items():
+        if isinstance(found, DumpError) and not isinstance(found, arrivals.LateDumpError):
             refused.setdefault(str(found).removeprefix(f"{day}: "), []).append(day)
     for message, days in refused.items():
         more = f" and {len(days) - 1} more" if len(days) > 1 else ""
         rule = f"the next run refuses {days[0]}{more}: {message}"
-        remedy = "nothing is charged for it; once it is mended, the next run takes it"
+        remedy = "nothing is charged for it; once it is corrected, the next run takes it"
         yield WARNING, settings.input_folder, rule, remedy
 
 
@@ -524,7 +504,7 @@ def ask_server(url: str) -> Mapping[str, Any] | None:
         with opener.open(f"{url}/admin/settings", timeout=SECONDS) as answer:
             document = json.load(answer)
     except HTTPError as error:
-        # 404: an open server that tells of no settings; 401 and 403: a closed one
+        # 404: an open server without this page; 401 and 403: a closed one
         return {} if error.code not in (401, 403) else None
     except (OSError, ValueError):
         return None
@@ -536,8 +516,7 @@ def noise_library(source: NoiseSource) -> Lines:
     try:
         make_ready(source)
     except NoiseError as error:
-        remedy = "mend the installation; no day can be drawn before"
-        yield WRONG, "the library of the noise", str(error), remedy
+        yield WRONG, "the library of the noise", str(error), "repair the installation; no day is drawn before"
 
 
 def public_facts(case: Case) -> Lines:
@@ -562,8 +541,3 @@ def examine(settings: Settings, environment: Mapping[str, str], now: datetime) -
     case = Case(settings, environment, now)
     found = [Finding(line[0], str(line[1]), *line[2:]) for check in CHECKS for line in check(case)]
     return sorted(found, key=lambda finding: [*Severity].index(finding.severity))
-
-
-def unusable(place: object, error: ConfigurationError) -> list[Finding]:
-    """Return the finding for a configuration file that does not load: its zones may be nested, too."""
-    return [Finding(WRONG, str(place), str(error), "correct the configuration, then ask the doctor again")]

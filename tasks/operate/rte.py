@@ -10,8 +10,8 @@ import unicodedata
 import zipfile
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -94,7 +94,7 @@ def _region(cells: pl.DataFrame) -> str:
             f"({', '.join(region.name for region in FRENCH_REGIONS.values())}); leave out the national file: "
             "the nation is the sum of the regions' files"
         )
-    for nature, line in cells.group_by("nature").agg(pl.col("line").min()).sort("line").iter_rows():
+    for nature, line in cells.unique("nature", keep="first", maintain_order=True)["nature", "line"].rows():
         if plain(nature) not in NATURES:
             raise DumpError(
                 f'line {line}: Nature must be "Données définitives" or "Données consolidées"; got '
@@ -104,29 +104,28 @@ def _region(cells: pl.DataFrame) -> str:
 
 
 def _readings(cells: pl.DataFrame) -> pl.DataFrame:
-    is_read, time = ~pl.col("consommation").is_in(ABSENT), pl.col("heures")
+    load, time = pl.col("consommation"), pl.col("heures")
+    is_read, is_half_hour = ~load.is_in(ABSENT), time.str.slice(3).is_in(["00", "30"])
     cells = cells.with_columns(
         day=pl.when(pl.col("date").str.contains(DAY)).then("date").str.to_date("%Y-%m-%d", strict=False)
     )
-    is_half_hour = time.str.slice(3).is_in(["00", "30"])
     between = "Consommation has a reading between two half-hours; only files of half-hours can be imported"
     _refuse(
         cells,
         {
             "Date must be a day such as 2016-02-29": pl.col("day").is_null(),
             "Heures must be a time such as 00:30, on a quarter of an hour": ~time.str.contains(TIME),
-            "Consommation must be a number, or empty, ND, - or DC": is_read
-            & ~pl.col("consommation").str.contains(NUMBER),
+            "Consommation must be a number, or empty, ND, - or DC": is_read & ~load.str.contains(NUMBER),
             between: is_read & ~is_half_hour,
         },
     )
     hours, minutes = (time.str.slice(start, 2).cast(pl.Int64) for start in (0, 3))
-    since_midnight = pl.duration(minutes=60 * hours + minutes, time_unit="us")
-    decimal = pl.when(is_read).then(pl.col("consommation").str.replace(",", ".", literal=True))
+    decimal = pl.when(is_read).then(load.str.replace(",", ".", literal=True))
     rows = cells.filter(is_half_hour).select(
-        (pl.col("day").cast(pl.Datetime("us")) + since_midnight).alias("timestamp"),
-        decimal.cast(pl.Float64).alias("load_mw"),
-        "line",
+        timestamp=pl.col("day").cast(pl.Datetime("us"))
+        + pl.duration(minutes=60 * hours + minutes, time_unit="us"),
+        load_mw=decimal.cast(pl.Float64),
+        line="line",
     )
     rows = rows.unique(["timestamp", "load_mw"], keep="first", maintain_order=True)
     again = "another reading of a half-hour that stands above; each of a day's 48 half-hours comes once"
@@ -156,13 +155,12 @@ BROKEN_ZIP = (
 """What zipfile raises for an archive that is damaged, encrypted or packed in a way that it does not know."""
 
 
-@dataclass(frozen=True)
-class RegionLoad:
+class RegionLoad(NamedTuple):
     """One file of RTE's. region: INSEE's code. rows: as `parse` returns them."""
 
     file: str
     region: str
-    rows: pl.DataFrame = field(repr=False)
+    rows: pl.DataFrame
 
 
 def read_load(path: Path) -> RegionLoad:
@@ -204,8 +202,7 @@ SLOTS = 48
 """Half-hours of every local day in RTE's files."""
 
 
-@dataclass(frozen=True)
-class Imported:
+class Imported(NamedTuple):
     """The result of an import, of dumps of one region's day each; `n_kept` lay there already, the same."""
 
     regions: tuple[str, ...]
@@ -220,26 +217,24 @@ def write_loads(loads: Sequence[RegionLoad], into: Path) -> Imported:
     if not loads:
         raise ParameterError("name at least one of RTE's files to import")
     rows = pl.concat(
-        load.rows.with_columns(region=pl.lit(load.region), file=pl.lit(number, pl.Int32))
-        for number, load in enumerate(loads)
+        load.rows.with_columns(region=pl.lit(load.region), file=pl.lit(load.file)) for load in loads
     )
-    rows = rows.sort("region", "timestamp", "file")
     rows = rows.unique(["region", "timestamp", "load_mw"], keep="first", maintain_order=True)
+    rows = rows.sort("region", "timestamp", maintain_order=True)
     clashes = rows.filter(pl.struct("region", "timestamp").is_duplicated())
     if clashes.height:
-        first, second = clashes.row(0, named=True), clashes.row(1, named=True)
+        first, second = clashes[:2].rows(named=True)
         raise DumpError(
-            f"{loads[second['file']].file}: line {second['line']}: another reading of region "
-            f"{first['region']}, {first['timestamp']}, than in {loads[first['file']].file}, line "
-            f"{first['line']}; import one vintage of each day"
+            f"{second['file']}: line {second['line']}: another reading of region {first['region']}, "
+            f"{first['timestamp']}, than in {first['file']}, line {first['line']}; import one vintage of "
+            "each day"
         )
     written, readings = list[bool](), list[int]()
-    for (region, day), own in rows.group_by(
-        "region", pl.col("timestamp").dt.date().alias("day"), maintain_order=True
-    ):
+    day = pl.col("timestamp").dt.date().alias("day")
+    for (region, of), own in rows.group_by("region", day, maintain_order=True):
         readings.append(own["load_mw"].count())
         if readings[-1]:
-            written.append(write_dump(into, str(region), day, own.select("timestamp", "load_mw")))
+            written.append(write_dump(into, str(region), of, own.select("timestamp", "load_mw")))
     return Imported(
         regions=tuple(sorted({load.region for load in loads})),
         n_written=sum(written),

@@ -40,9 +40,9 @@ from optstream.catalogue.metadata import (
     put_metadata,
     to_bytes,
 )
+from optstream.catalogue.publish import delete_answers
 from optstream.catalogue.read import read_columns, read_statement
 from optstream.catalogue.signing import Signer
-from optstream.catalogue.sweep import delete_answers
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import Ledger
 from optstream.storage.store import Location

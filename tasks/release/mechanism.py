@@ -187,7 +187,7 @@ def estimate_of(
     bound, tree = float(settings.least_units * unit), settings.tree_of(day)
     kept = keep(facts, tree, mechanism.program(release), free, release.values, bound, float(unit))
     optimality = release.optimality if kept.values is release.values else None
-    return replace(release, values=kept.values, optimality=optimality, kept=kept, unbounded_of=lambda: free)
+    return replace(release, values=kept.values, optimality=optimality, kept=kept, before_bound=free)
 
 
 def _totals(settings: Settings, number: int, path: str, day: date) -> tuple[dict[str, str], dict[str, float]]:

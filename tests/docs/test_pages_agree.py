@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from docs.generate.papers_page import DOCS, PAGE, STATES, papers, papers_page
+from docs.generate.papers_page import DOCS, STATES, papers
 from studies.evaluation.findings import FINDINGS
 from tasks.pages.metrics import HELP, metrics_text
 from tasks.pages.snapshot import RunStep, StreamRun
@@ -27,10 +27,6 @@ NUMBERED = {
     "pegasus": {"Algorithm": 2, "Figure": 1},
 }  # fmt: skip
 """How many of each the texts number, from 1; PeGaSus' excerpt begins at Definition 2.6."""
-
-
-def test_the_page_is_current():
-    assert PAGE.read_text(encoding="utf-8") == papers_page(), "python -m docs.generate.papers_page"
 
 
 @pytest.mark.parametrize("key", NUMBERED)

@@ -9,16 +9,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.request import ProxyHandler, Request, build_opener
 
+from optstream.stream.period import day_of
 from tasks.config import Settings, load_settings
 from tasks.monitor.facts import last_ended
-from tests.faults.world import configured, deliver
+from tasks.operate.simulate import simulate
+from tests.faults.world import LEDGER, configured, deliver
 
 CHECKOUT = Path(__file__).parents[2]
 EVERY_MINUTE = """[schedule]
@@ -63,6 +65,27 @@ def stream_of(folder: Path, name: str, first_day_ago: int = 0, watched: bool = F
     days = [first + timedelta(days=number) for number in range(first_day_ago + 1)]
     deliver(settings, days)
     return settings
+
+
+def stream_of_hours(
+    folder: Path, n_hours: int = 1, schedule: str = "", watch: str = "", ledger: str = LEDGER
+) -> tuple[Settings, list[Any]]:
+    """A stream of one step an hour, named as its folder, with dumps from the first of its last hours on; and
+    these hours.
+    """
+    folder.mkdir()
+    text = configured(ledger, mechanism="PeGaSus").replace("two-regions", folder.name)
+    text = text.replace('"people"', f'"{folder.name}"').replace('step = "1h"', 'step = "1h"\nperiod = "hour"')
+    file = folder / "optstream.toml"
+    file.write_text(text)
+    settings = load_settings(file)
+    calendar, last = settings.calendar, last_ended(settings, datetime.now(UTC))
+    hours = [calendar.after(last, -number) for number in range(n_hours - 1, -1, -1)]
+    first = day_of(hours[0])
+    file.write_text(f"{text}[schedule]\n{schedule}catch_up_days = 2\n[watch]\n{watch}first_day = {first}\n")
+    days = [first + timedelta(days=number) for number in range((day_of(last) - first).days + 1)]
+    simulate(settings.input_folder, leaves=("84", "11"), calendar=calendar, days=days, seed=1)
+    return load_settings(file), hours
 
 
 def stand_still_once(folder: Path, word: str = "prefect.engine") -> dict[str, str]:
@@ -122,36 +145,51 @@ class Served:
                     found[name] = child
         return found
 
+    def asked(self, query: str, day: object) -> list[Any]:
+        """Rows of the ledger of a day; none before there is a ledger."""
+        url = f"file:{self.settings.trusted_folder}/ledger.sqlite?mode=ro"
+        with suppress(sqlite3.OperationalError), closing(sqlite3.connect(url, uri=True)) as ledger:
+            return ledger.execute(query, (str(day),)).fetchall()
+        return []
+
     def state_of(self, day: object) -> tuple[str, int] | None:
         """State and number of redraws that the ledger has of a day."""
-        with sqlite3.connect(
-            f"file:{self.settings.trusted_folder}/ledger.sqlite?mode=ro", uri=True
-        ) as ledger:
-            query = "SELECT state, redraws FROM releases WHERE period = ?"
-            try:
-                row: tuple[str, int] | None = ledger.execute(query, (str(day),)).fetchone()
-            except sqlite3.OperationalError:
-                return None
-            return row
+        return next(iter(self.asked("SELECT state, redraws FROM releases WHERE period = ?", day)), None)
 
     def events_of(self, day: object) -> list[str]:
         """What happened to a day, by the ledger."""
-        with sqlite3.connect(
-            f"file:{self.settings.trusted_folder}/ledger.sqlite?mode=ro", uri=True
-        ) as ledger:
-            query = "SELECT kind FROM events WHERE period = ? ORDER BY number"
-            return [kind for (kind,) in ledger.execute(query, (str(day),))]
+        return [
+            kind for (kind,) in self.asked("SELECT kind FROM events WHERE period = ? ORDER BY number", day)
+        ]
+
+
+def without_prefect() -> dict[str, str]:
+    """This process's environment, as of a terminal that knows of no server."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+
+
+PROGRAM = ("-m", "flows.cli.main")
+
+
+def optstream(
+    *words: str, cwd: Path = CHECKOUT, program: tuple[str, str] = PROGRAM, **variables: str
+) -> "subprocess.CompletedProcess[str]":
+    """A command in a process of its own."""
+    environment = without_prefect() | {"PYTHONPATH": str(CHECKOUT)} | variables
+    command = [sys.executable, *program, *words]
+    return subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=300
+    )
 
 
 @contextmanager
 def serving(
-    settings: Settings, *words: str, program: tuple[str, str] = ("-m", "flows.cli.main"), **variables: str
+    settings: Settings, *words: str, program: tuple[str, str] = PROGRAM, **variables: str
 ) -> Iterator[Served]:
     """Run it; on leaving it is stopped as an operator would, or killed."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     command = [sys.executable, *program, "serve", "-c", str(settings.file), *words]
     output = settings.folder / "output.txt"
-    environment = inherited | {"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"} | variables
+    environment = without_prefect() | {"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"} | variables
     with output.open("wb") as said:
         process = subprocess.Popen(
             command,
@@ -227,20 +265,14 @@ def descendants(process: int) -> list[int]:
 def kill_all(processes: list[int]) -> None:
     """As nothing else kills."""
     for process in processes:
-        try:
+        with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
 
 
 def gone(processes: list[int]) -> bool:
     """Whether none of them runs any more; who waits to be reaped does not run."""
-    return not any(_runs(process) for process in processes)
-
-
-def _runs(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
+    states = []
+    for process in processes:
+        with suppress(OSError):
+            states.append(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0])
+    return set(states) <= {"Z"}

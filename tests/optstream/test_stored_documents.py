@@ -11,8 +11,7 @@ import pytest
 
 from optstream.catalogue import NoiseScale
 from optstream.catalogue.index import Catalogue, Entry, parse_catalogue
-from optstream.catalogue.publish import _manifest
-from optstream.catalogue.statement import LongSpan, ReleaseStatement
+from optstream.catalogue.statement import LongSpan, Manifest, ReleaseStatement
 from optstream.privacy import CappedSpend, JointSpend, PeriodSpend, StepSpend
 from optstream.stream import Measured
 from tests.optstream.catalogue.conftest import make_statement
@@ -61,7 +60,8 @@ MEASURED = {
 
 
 def test_every_document_is_stored_as_ever():
-    found = {name: _manifest(ENTRY, one.to_json()) for name, one in STATEMENTS.items()}
+    named = {"file": ENTRY.file, "file_hash": ENTRY.file_hash, "rows_hash": ENTRY.rows_hash}
+    found = {name: Manifest(statement=one.to_json(), **named).to_bytes() for name, one in STATEMENTS.items()}
     found |= {name: one.to_bytes() for name, one in (CATALOGUES | MEASURED).items()}
     assert {name: data.decode() for name, data in found.items()} == STORED
 

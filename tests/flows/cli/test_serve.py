@@ -3,8 +3,6 @@
 import base64
 import os
 import signal
-import subprocess
-import sys
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -14,11 +12,11 @@ import pytest
 
 from tests.browser import visit
 from tests.flows.served import (
-    CHECKOUT,
     descendants,
     events_of,
     gone,
     kill_all,
+    optstream,
     runs_of,
     seconds_between,
     serving,
@@ -89,11 +87,7 @@ def test_a_cron_makes_a_run_that_publishes_the_day(nights, api):
 
 @pytest.mark.nightly
 def test_a_second_serve_is_refused_and_says_who_runs(nights, api):
-    command = [sys.executable, "-m", "flows.cli.main", "serve", "-c", str(nights.settings.file)]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    done = subprocess.run(
-        command, env=environment, cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=60
-    )
+    done = optstream("serve", "-c", str(nights.settings.file))
     assert done.returncode == 2
     assert f"another `optstream serve` has its server here (process {nights.process.pid})" in done.stderr
 
@@ -197,13 +191,7 @@ def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_by_a_late
     until("the day is published", lambda: killed.state_of(day) == ("PUBLISHED", 1), 300)
     print(f"killed run: its day PUBLISHED {time.monotonic() - begun:.0f} s after it was killed")
     assert killed.events_of(day).count("drawn") == 1
-    verified = subprocess.run(
-        [sys.executable, "-m", "flows.cli.main", "ledger", "verify", "-c", str(killed.settings.file)],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    verified = optstream("ledger", "verify", "-c", str(killed.settings.file))
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 

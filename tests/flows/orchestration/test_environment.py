@@ -42,7 +42,8 @@ def test_no_server_is_started_that_nobody_asked_for(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.db"))
 
 
-def test_the_project_s_own_server_sends_no_telemetry_and_says_so(prefect_api):
+def test_the_project_s_own_server_sends_no_telemetry_and_says_so(prefect_api, monkeypatch):
+    monkeypatch.setattr("tasks.operate.doctor.SECONDS", 60)
     assert ask_server(prefect_api)["server"]["analytics_enabled"] is False
 
 

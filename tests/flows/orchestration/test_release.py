@@ -171,33 +171,10 @@ def test_raw_values_are_gone_once_they_are_drawn(installation, monkeypatch):
     assert found == {"draw": before + 2, "estimate": before}
 
 
-@pytest.fixture
-def loads(monkeypatch):
-    """How often the configuration is read, wherever it is asked for."""
-    from tasks.config import load as loading
-
-    read, genuine = [], loading.read_toml
-
-    def look(path):
-        read.append(path)
-        return genuine(path)
-
-    monkeypatch.setattr(loading, "read_toml", look)
-    return read
-
-
 @pytest.mark.slow
-def test_a_run_without_a_server_reads_its_configuration_once_and_shows_its_steps(installation, loads):
+def test_a_run_without_a_server_shows_its_steps(installation):
     with temporary_settings({PREFECT_API_URL: None}):
         done = invoke("run", "--date", str(DAYS[0]))
     assert done.exit_code == 0, done.output
-    assert len(loads) == 2  # once to see whether it is a population's
     shown = [line.removesuffix(", 1 day") for line in done.output.splitlines() if line.endswith(", 1 day")]
     assert shown == [task.name for task in TASKS[:9]]
-
-
-@pytest.mark.usefixtures("prefect_api")
-def test_a_run_by_a_server_reads_its_configuration_once_too(installation, loads):
-    done = invoke("run", "--date", str(DAYS[0]))
-    assert done.exit_code == 0, done.output
-    assert len(loads) == 2  # once to see whether it is a population's

@@ -5,7 +5,6 @@ from datetime import date, timedelta
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from flows.orchestration import backfill as orchestrated
 from flows.orchestration import release
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.ledger import open_ledger
@@ -57,7 +56,7 @@ def test_a_backfill_that_died_before_its_new_estimates_makes_them_the_next_time(
     span = ("backfill", "--from", str(DAYS[0]), "--to", str(DAYS[2]))
     with temporary_settings({PREFECT_API_URL: None}):
         with monkeypatch.context() as dying:
-            dying.setattr(orchestrated, "revised", lambda run, asked: [])
+            dying.setattr(release, "revised", lambda run, asked: [])
             assert invoke(*span).exit_code == 0
         assert vintages(here) == [0, 0, 0]
         again = invoke(*span)

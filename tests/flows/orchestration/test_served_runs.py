@@ -1,6 +1,6 @@
 """Runs from another terminal are on the server of `optstream serve`, for as long as that runs."""
 
-import os
+import json
 import subprocess
 import sys
 from datetime import date
@@ -9,59 +9,65 @@ import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter
 
-from flows.orchestration.environment import tags_of
+from flows.orchestration.environment import served, tags_of
 from flows.orchestration.serve import found_by_runs
 from tasks.config import load_settings
 from tests.faults.world import configured, deliver
-from tests.flows.served import CHECKOUT
+from tests.flows.served import CHECKOUT, without_prefect
 
-DAYS = [date(2016, 5, 30), date(2016, 5, 31), date(2016, 6, 1), date(2016, 6, 2)]
 pytestmark = pytest.mark.slow
 
+DAYS = [date(2016, 5, 30), date(2016, 5, 31), date(2016, 6, 1)]
+PROGRAM = """
+import json, sys
+from typer.testing import CliRunner
+from flows.cli.main import app
+for words in json.loads(sys.argv[1]):
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, (done.output, done.exception)
+"""
 
-def optstream(settings, *words):
-    """Run a command as in a terminal that knows of no server."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+
+@pytest.fixture
+def settings(tmp_path):
+    (tmp_path / "optstream.toml").write_text(configured().replace("two-regions", "found"))
+    settings = load_settings(tmp_path / "optstream.toml")
+    deliver(settings, DAYS)
+    return settings
+
+
+def call(settings, *commands):
+    """Commands in one process, as of a terminal that knows of no server."""
+    words = json.dumps([[*command, "--config", str(settings.file)] for command in commands])
     done = subprocess.run(
-        [sys.executable, "-m", "flows.cli.main", *words, "--config", str(settings.file)],
+        [sys.executable, "-c", PROGRAM, words],
         cwd=CHECKOUT,
-        env=inherited,
+        env=without_prefect(),
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 0, done.stderr
 
 
-def runs_of(stream):
-    with get_client(sync_client=True) as client:
-        named = FlowRunFilter.model_validate({"tags": {"all_": list(tags_of(stream))}})
-        return {run.name for run in client.read_flow_runs(flow_run_filter=named)}
-
-
-def test_run_and_backfill_find_the_server_while_it_is_served(prefect_api, tmp_path, monkeypatch):
+def test_run_and_backfill_find_the_server_while_it_is_served(prefect_api, settings, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
-    (tmp_path / "optstream.toml").write_text(configured().replace("two-regions", "found"))
-    settings = load_settings(tmp_path / "optstream.toml")
-    deliver(settings, DAYS)
+    span = ("--from", str(DAYS[1]), "--to", str(DAYS[2]))
     with found_by_runs([settings], own=False):
-        optstream(settings, "run", "--date", str(DAYS[0]))
-        optstream(settings, "backfill", "--from", str(DAYS[1]), "--to", str(DAYS[2]))
-        shown = runs_of("found")
-        assert shown == {
+        call(settings, ("run", "--date", str(DAYS[0])), ("backfill", *span))
+        assert served(settings.trusted_folder)["PREFECT_API_URL"] == prefect_api
+    assert served(settings.trusted_folder) == {}, "of one that ended, or was killed"
+    with get_client(sync_client=True) as client:
+        named = FlowRunFilter.model_validate({"tags": {"all_": list(tags_of("found"))}})
+        assert {run.name for run in client.read_flow_runs(flow_run_filter=named)} == {
             "found 2016-05-30",
             "found backfill 2016-05-31 to 2016-06-01",
             "found 2016-05-31",
             "found 2016-06-01",
         }
-    optstream(settings, "run", "--date", str(DAYS[3]))  # the file of one that ended, or was killed
-    assert runs_of("found") == shown
 
 
-def test_a_served_server_that_does_not_answer_stops_no_run(tmp_path, monkeypatch):
+def test_a_served_server_that_does_not_answer_stops_no_run(settings, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
-    (tmp_path / "optstream.toml").write_text(configured())
-    settings = load_settings(tmp_path / "optstream.toml")
-    deliver(settings, DAYS[:1])
     with found_by_runs([settings], own=False):
-        optstream(settings, "run", "--date", str(DAYS[0]))
+        call(settings, ("run", "--date", str(DAYS[0])))

@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -30,10 +28,16 @@ from tasks.release.run import Requested, Run, enrol
 from tasks.trusted.files import exclusive_in
 from tests.faults.world import configured, deliver
 from tests.flows.listeners import mail_server, webhook
-from tests.flows.served import CHECKOUT, descendants, until
+from tests.flows.served import descendants, optstream, until
 from tests.tasks.two_regions import CONFIGURATION
 
 STREAM = "two-regions"
+HASTY = """
+from flows.orchestration import environment
+environment.ANSWER_SECONDS = 2
+from flows.cli.main import main
+main()
+"""
 
 
 @pytest.fixture
@@ -278,15 +282,8 @@ def test_a_server_that_is_stopped_keeps_no_watch_from_looking(here, told, monkey
     settings = load_settings(here / "optstream.toml")
     release(settings, *last_three(settings)[:2])
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        environment = {**os.environ, "PREFECT_API_URL": f"http://127.0.0.1:{silent.getsockname()[1]}/api"}
-        done = subprocess.run(
-            [sys.executable, "-m", "flows.cli.main", "watch"],
-            cwd=here,
-            env=environment | {"PYTHONPATH": str(CHECKOUT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/api"
+        done = optstream("watch", cwd=here, program=("-c", HASTY), PREFECT_API_URL=address)
     assert done.returncode == 2
     assert "alarm: missing:" in done.stdout
     assert "error: no server answers at PREFECT_API_URL" in done.stderr

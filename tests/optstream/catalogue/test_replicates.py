@@ -13,12 +13,13 @@ import pytest
 
 from optstream import read_figure, read_sum
 from optstream.catalogue import replicates as replicates_module
-from optstream.catalogue.old_errors import KEY as OLD_KEY
-from optstream.catalogue.old_errors import SCHEMA, decode_old_errors
 from optstream.catalogue.replicates import (
     KEY,
+    OLD_KEY,
+    OLD_SCHEMA,
     Day,
     Replicates,
+    decode_old_errors,
     decode_replicates,
     encode_replicates,
     period_sums,
@@ -54,7 +55,7 @@ def day_of(day, of="whole", n=5, noise_is_all=False):
         (pl.col("node") != "FR").cast(pl.Int32).alias("level"),
         pl.col("estimate").ceil().alias("value"),
     )
-    return Day(day, rows, of, noise_is_all)
+    return Day(day, rows, of == "whole", of == "noise" or noise_is_all)
 
 
 def test_what_is_written_is_read_back_to_float32():
@@ -220,7 +221,7 @@ def test_a_figure_of_large_values_has_its_error_in_float64(monkeypatch):
         pl.lit(None, pl.String).alias("parent"),
         pl.lit(0, pl.Int32).alias("level"),
     )
-    day = Day(SUNDAY, rows, "whole", noise_is_all=False)
+    day = Day(SUNDAY, rows, has_whole=True, has_noise=False)
     monkeypatch.setattr(replicates_module, "_read_days", lambda *_: [day])
     found = read_figure("", lambda value: value.sum(), SUNDAY, SUNDAY)
     assert found["standard_error"].item() == pytest.approx(sum_of_days([day], ["FR"]).standard_error)
@@ -232,7 +233,7 @@ def test_a_figure_of_large_values_has_its_error_in_float64(monkeypatch):
 
 def test_an_old_file_with_a_pair_of_no_value_is_refused():
     rows = [(0, None, None, 0, 0, None, 1.0), (0, "FR", "FR", None, None, None, None)]
-    table = pl.DataFrame(rows, schema=SCHEMA, orient="row").to_arrow()
+    table = pl.DataFrame(rows, schema=OLD_SCHEMA, orient="row").to_arrow()
     footer = {"format": "optstream.errors/2", "period": "2016-01-31", "of": "whole"}
     sink = io.BytesIO()
     with pq.ParquetWriter(sink, table.schema, store_schema=False) as writer:

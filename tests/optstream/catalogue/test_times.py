@@ -11,10 +11,10 @@ from jsonschema import Draft202012Validator
 from optstream.catalogue import check_files, digest_of, publish, read_catalogue, replace_page, stage, withdraw
 from optstream.catalogue.about import About, NodeFacts, parse_about, put_about
 from optstream.catalogue.documents import json_schema
+from optstream.catalogue.index import catalogue_time
 from optstream.catalogue.layout import ABOUT
 from optstream.catalogue.metadata import MARKER
 from optstream.catalogue.signing import Signer
-from optstream.catalogue.sweep import catalogue_time
 from optstream.errors import PublicationError
 from tests.optstream.catalogue.folders import DAY, take_back
 

@@ -1,16 +1,20 @@
-"""Spends and events are only ever added: every statement of a whole life, and every row after each step."""
+"""Spends and events are only ever added, and stored as ever: published catalogues hash their bytes."""
 
+import json
 import re
 from contextlib import contextmanager
 from datetime import timedelta
+from hashlib import sha256
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, event, text
 
 from optstream.errors import BudgetError, LedgerError
-from optstream.ledger import Key, ReleaseState, open_ledger
-from optstream.ledger import transitions as transitions_module
+from optstream.ledger import Key, ReleaseState, Vintage, lifecycle, open_ledger
 
+STORED = json.loads(Path(__file__).with_name("stored_events.json").read_text(encoding="utf-8"))
+"""One event of each kind, columns of terms and spends, and the head of the chain, as of 2026-11-22."""
 JOURNALS = ("spends", "events", "amendments")
 CHANGING = re.compile(r"(INSERT INTO|UPDATE|DELETE FROM) (\w+)")
 READING = ("SELECT ", "PRAGMA ", "BEGIN")
@@ -97,14 +101,28 @@ def life(ledger, url, kit):
 
 
 @pytest.mark.slow
-def test_no_statement_of_a_whole_life_changes_a_spend_or_an_event(url, kit):
+def test_no_step_of_a_whole_life_changes_a_spend_or_an_event(ledger, url, kit, round_the_library, edit):
+    """With the triggers gone, so that only the library keeps the guarantee."""
+
+    def rows():
+        with round_the_library() as connection:
+            return {
+                table: connection.execute(text(f"SELECT * FROM {table} ORDER BY id")).all()
+                for table in JOURNALS
+            }
+
+    edit()
+    before, growth = rows(), dict.fromkeys(JOURNALS, 0)
     with statements() as said:
-        ledger = open_ledger(url)
-        ledger.enrol(kit.terms(), kit.now)
-        start = len(said)
         for _ in life(ledger, url, kit):
-            pass
-    verbs = verbs_on(said[start:])
+            after = rows()
+            for table in JOURNALS:
+                assert after[table][: len(before[table])] == before[table]
+                growth[table] += len(after[table]) - len(before[table])
+            before = after
+    assert growth["spends"] >= 6
+    assert growth["events"] >= 20
+    verbs = verbs_on(said)
     assert [verbs.pop(table) for table in JOURNALS] == [{"INSERT INTO"}] * 3
     # the hook hears changes where there are some
     assert verbs == {"releases": {"INSERT INTO", "UPDATE"}, "streams": {"UPDATE"}, "grants": {"UPDATE"}}
@@ -123,32 +141,54 @@ def test_the_search_for_statements_finds_them(ledger, reserve, kit, monkeypatch,
     def settle(connection, *_arguments):
         connection.execute(text(statement))
 
-    monkeypatch.setattr(transitions_module, "store", settle)
     reservation = reserve()
+    monkeypatch.setattr(lifecycle, "store", settle)
     ledger.begin_draw(reservation, kit.now)
     with statements() as said, pytest.raises(LedgerError):
         ledger.record_drawn(reservation, "measured", kit.plan(0, "1/8"), kit.now)
     assert verbs_on(said)["spends"] == {verb}
 
 
-@pytest.mark.slow
-def test_no_step_of_a_whole_life_changes_an_earlier_row(ledger, url, kit, round_the_library, edit):
-    """With the triggers gone, so that only the library keeps the guarantee."""
-
-    def rows():
-        with round_the_library() as connection:
-            return {
-                table: connection.execute(text(f"SELECT * FROM {table} ORDER BY id")).all()
-                for table in JOURNALS
-            }
-
-    edit()
-    before, growth = rows(), dict.fromkeys(JOURNALS, 0)
+@pytest.fixture
+def whole_life(ledger, url, kit):
+    """A ledger in which everything happened that is recorded, at fixed times."""
     for _ in life(ledger, url, kit):
-        after = rows()
-        for table in JOURNALS:
-            assert after[table][: len(before[table])] == before[table]
-            growth[table] += len(after[table]) - len(before[table])
-        before = after
-    assert growth["spends"] >= 6
-    assert growth["events"] >= 20
+        pass
+    now, key = kit.now + timedelta(days=1), Key("load", "day 9")
+    held = ledger.reserve(key, kit.plan(36, "1/3"), "night", now, kit.lease)
+    ledger.begin_draw(held, now)
+    ledger.call_off_draw(held, now)
+    ledger.begin_draw(held, now)
+    ledger.record_drawn(held, "measured", kit.plan(36, "1/3"), now)
+    ledger.record_staged(key, "staged", "release-2.parquet", now, held)
+    ledger.record_published(key, now, held)
+    revising = ledger.revise(key, "next night", now, kit.lease)
+    ledger.record_vintage(revising, Vintage(2, "basis", "bytes", "release-3.parquet", False), now)
+    ledger.record_vintage_published(revising, 2, now)
+    ledger.revise(key, "third night", now, kit.lease)
+    ledger.release_lease(key, "the machine is gone", now)
+    return ledger
+
+
+def stored(connection):
+    """What the ledger's rows hold of each kind of event, of the terms and of the spends."""
+    columns = "period, revision, number, at, kind, body, previous"
+    events = connection.execute(text(f"SELECT {columns} FROM events ORDER BY id")).all()
+    head, model = connection.execute(text("SELECT head, model FROM streams")).one()
+    spends = connection.execute(text("SELECT DISTINCT document FROM spends ORDER BY document")).scalars()
+    hashes = connection.execute(text("SELECT spends_hash FROM releases ORDER BY id")).scalars()
+    return {
+        "events": {event.kind: list(event) for event in events},
+        "head": head,
+        "model": model,
+        "spends": list(spends),
+        "spends_hashes": sha256("".join(hashes).encode()).hexdigest(),
+    }
+
+
+@pytest.mark.slow
+def test_every_kind_of_event_is_stored_as_ever(whole_life, round_the_library):
+    with round_the_library() as connection:
+        found = stored(connection)
+    assert found == STORED
+    assert whole_life.verify() == []

@@ -67,14 +67,16 @@ def get(installation, name):
 
 def kept(installation, day):
     """The catalogue, and the file of a day that it lists; `bring_back` puts them into the folder again."""
-    return {
-        name: get(installation, name) for name in ("catalogue.json", listed(installation).entry(day).file)
-    }
+    return {one: get(installation, one) for one in ("catalogue.json", listed(installation).entry(day).file)}
 
 
 def bring_back(installation, files):
     for name, data in files.items():
         put(installation, name, data)
+
+
+def listed(installation):
+    return read_catalogue(installation.settings.published_folder)
 
 
 def statuses(done):
@@ -87,22 +89,22 @@ def assert_not_published(installation, day, words):
     assert words in done[day].outcome.message
 
 
-def listed(installation):
-    return read_catalogue(installation.settings.published_folder)
+def assert_whole(installation, *days):
+    """These days are published and signed, and nothing is wrong."""
+    assert days_in(installation) == [*days]
+    assert installation.problems() == []
 
 
 def test_what_a_night_publishes_is_signed_and_verified(signed):
     check_trusted(signed.settings)
     assert statuses(signed.release(DAY)) == [Status.PUBLISHED]
     assert statuses(signed.release(NEXT)) == [Status.PUBLISHED]
-    assert days_in(signed) == [DAY, NEXT]
-    assert signed.problems() == []
+    assert_whole(signed, DAY, NEXT)
     document = json.loads(get(signed, "catalogue.json"))
     assert document["sequence"] == 2
     assert list(Draft202012Validator(schema_of("optstream.catalogue/2")).iter_errors(document)) == []
     assert signed.take_back(DAY)[0].status is Status.WITHDRAWN
-    assert days_in(signed) == [NEXT]
-    assert signed.problems() == []
+    assert_whole(signed, NEXT)
 
 
 def forged(installation, day):
@@ -140,8 +142,7 @@ def test_a_withdrawn_day_that_an_old_catalogue_lists_is_not_signed_again(signed)
     assert signed.take_back(DAY)[0].status is Status.WITHDRAWN
     signed.later(hours=1)
     assert statuses(signed.release(NEXT)) == [Status.PUBLISHED]
-    assert days_in(signed) == [NEXT]
-    assert signed.problems() == []
+    assert_whole(signed, NEXT)
 
 
 def test_a_forged_tombstone_is_not_signed(signed):
@@ -211,24 +212,18 @@ def test_what_is_no_key_is_refused_and_not_shown(installation, text):
 def test_the_key_is_in_no_log_message_or_published_file(signed, caplog):
     with caplog.at_level(logging.DEBUG):
         signed.release(DAY)
-        put(
-            signed,
-            "catalogue.json",
-            get(signed, "catalogue.json").replace(b'"revision": 0', b'"revision": 9'),
-        )
+        spoilt = get(signed, "catalogue.json").replace(b'"revision": 0', b'"revision": 9')
+        put(signed, "catalogue.json", spoilt)
         told = str(signed.release(NEXT)[NEXT].outcome) + str(signed.problems()) + repr(signed.settings)
     key = read_key(signed.settings.signing_key_file)
     raw = key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
     pem = signed.settings.signing_key_file.read_text().splitlines()[1]
     shown = told + caplog.text + repr(Signer(key, print))
-    public = (get(signed, name) for name in ("catalogue.json", read_catalogue_manifest(signed)))
+    manifest = re.search(rb"manifests/release-[0-9a-f]{64}\.json", get(signed, "catalogue.json"))[0].decode()
+    public = (get(signed, name) for name in ("catalogue.json", manifest))
     everything = shown.encode() + b"".join(public)
     for form in (raw, raw.hex().encode(), b64encode(raw), pem.encode()):
         assert form not in everything
-
-
-def read_catalogue_manifest(installation):
-    return re.search(r"manifests/release-[0-9a-f]{64}\.json", get(installation, "catalogue.json").decode())[0]
 
 
 def put_listed(installation, **changes):
@@ -238,20 +233,14 @@ def put_listed(installation, **changes):
 @pytest.mark.parametrize("number", [None, 1, LARGEST_SEQUENCE - 1])
 def test_a_forged_number_neither_begins_again_nor_uses_the_numbers_up(signed, number):
     signed.release(DAY)
+    signed.settings.catalogue_number_file.unlink()  # an older trusted folder was brought back
     signed.release(NEXT)
+    assert listed(signed).sequence == 2
     put_listed(signed, sequence=number)
     (done,) = signed.publish_again(DAY)
     assert done.status is Status.PUBLISHED
     assert listed(signed).sequence == 3
-    assert days_in(signed) == [DAY, NEXT]
-    assert signed.problems() == []
-
-
-def test_the_number_rises_after_an_older_trusted_folder_was_brought_back(signed):
-    signed.release(DAY)
-    signed.settings.catalogue_number_file.unlink()
-    signed.release(NEXT)
-    assert listed(signed).sequence == 2
+    assert_whole(signed, DAY, NEXT)
 
 
 def test_an_old_catalogue_gets_no_new_number_by_the_next_night(signed):
@@ -298,8 +287,7 @@ def test_a_withdrawal_of_one_day_signs_no_other_withdrawn_day(signed):
     told = signed.take_back(DAY)[0]
     assert f"`optstream withdraw --date {NEXT} --reason WHY` completes it" in told.message
     assert [told.status for told in signed.take_back(DAY, NEXT)] == [Status.WITHDRAWN] * 2
-    assert days_in(signed) == []
-    assert signed.problems() == []
+    assert_whole(signed)
 
 
 @pytest.mark.parametrize("change", [{"rows_hash": "0" * 64}, {"ledger_head": "nobody-s"}])

@@ -208,7 +208,7 @@ def told_in_some_order(monkeypatch, name, what):
 
 
 def test_a_sweep_that_spares_nothing_is_caught(monkeypatch):
-    monkeypatch.setattr("optstream.catalogue.sweep._is_dead", lambda *_: True)
+    monkeypatch.setattr(import_module("optstream.catalogue.publish"), "_is_dead", lambda *_: True)
     assert told_in_some_order(monkeypatch, "revisions", "missing")
 
 

@@ -94,7 +94,6 @@ def test_broken_twins_cost_more_than_they_say(twin, blocks, monkeypatch):
     mechanism = informed(blocks, group_size=2)
     honest = worst_window(plans(mechanism, [48] * 60), 48).epsilon
     assert honest <= mechanism.epsilon <= 1
-    monkeypatch.setattr(module, "_joint_groups", module._joint_groups.__wrapped__)
     monkeypatch.setattr(module, "chosen_groups", block_groups.chosen_groups.__wrapped__)
     monkeypatch.setattr(block_groups, "BlockGroups", twin)
     broken = informed(blocks, group_size=2)

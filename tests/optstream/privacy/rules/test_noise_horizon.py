@@ -29,7 +29,11 @@ def test_a_price_is_what_the_ledger_composes_of_the_plan():
     for mechanism in (laplace(noise="joint"), laplace(noise="laplace")):
         groups = mechanism.joint_groups
         charged = mechanism.model.pure_epsilon
-        draws = Draws(charged / WINDOW, Fraction(1)) if groups is None else groups.draws(charged)
+        draws = (
+            Draws(charged / WINDOW, Fraction(1))
+            if groups is None
+            else Draws(charged / groups.worst, groups.per_step)
+        )
         spends = [spend for day in range(3) for spend in mechanism.plan(WINDOW, WINDOW * day)]
         found = loss_over(spends, DELTA, adaptive=False, window=None)
         assert span(3).price(draws) == pytest.approx(found.epsilon, rel=1e-3)
@@ -67,9 +71,9 @@ def test_blocks_are_chosen_for_the_noise_that_they_will_have():
     given = {"n_blocks": 16, "block_length": 1, "scale": 5000.0, "period_lengths": (WINDOW,), "n_nodes": 1}
     window, month = (HistoryInformed(model, **given, horizon=one) for one in (None, span(30)))
     assert window.joint_groups is not None
-    assert window.figures.groups(16, 1) == [window.joint_groups]
+    assert window.figures([1]).groups(16, 1) == [window.joint_groups]
     assert month.joint_groups is None
-    assert month.figures.groups(16, 1) == [None]
+    assert month.figures([1]).groups(16, 1) == [None]
     # what was asked for is not compared
     assert replace(month, noise="joint").joint_groups == window.joint_groups
 

@@ -13,7 +13,7 @@ import pytest
 from optstream import read_published
 from optstream.catalogue import check_files, find_catalogue
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.read import read_rows
+from optstream.catalogue.read import read_release
 from optstream.catalogue.stage import decode, encode
 from optstream.errors import PublicationError
 from optstream.stream import Hour
@@ -57,7 +57,7 @@ def test_a_day_that_is_over_lies_in_one_file_with_its_hours_hashes(day_of_hours)
     assert hashes[0] == hashes[1]
     # who has read the older catalogue reads on
     place = open_storage(day_of_hours.settings.published_folder)
-    assert pl.concat(read_rows(place, old, entry, True) for entry in old.entries).equals(before)
+    assert pl.concat(read_release(place, old, entry, True)[0] for entry in old.entries).equals(before)
     assert close_over(day_of_hours.run()) == ()
     assert {
         one.state.value

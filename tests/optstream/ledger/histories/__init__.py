@@ -1,1 +1,0 @@
-"""Random histories of three streams of one population, against the brute force."""

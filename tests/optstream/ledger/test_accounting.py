@@ -1,0 +1,472 @@
+"""What windows are charged, against the accountant and by hand; days keep the guarantee of their release."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from optstream.errors import BudgetError, LedgerError, ParameterError
+from optstream.ledger import Key, ReleaseState, StreamTerms, Stretch, open_ledger
+from optstream.ledger.accounting import Guarantees, History, covers, rows_hash, spend_rows
+from optstream.mechanisms import Hierarchical, Laplace
+from optstream.privacy import (
+    CappedSpend,
+    GaussianSpend,
+    JointSpend,
+    PeriodSpend,
+    PrivacyModel,
+    StepSpend,
+    charged_to_windows,
+    worst_window,
+)
+from optstream.privacy.horizon import loss_over
+from optstream.privacy.rules import cut, groups_with_headroom
+from optstream.privacy.zero_concentrated import epsilon_of, largest_rho
+from optstream.stream import AggregationTree
+from tests.optstream.ledger.conftest import insert_rows
+
+
+def random_spend(random, first_step, n_steps):
+    if random.random() < 0.5:
+        weights = tuple(Fraction(random.randrange(4), random.randrange(1, 5)) for _ in range(n_steps))
+        return StepSpend(0, "samples", first_step, weights, Fraction(random.randrange(1, 4)), 2)
+    rises = sorted(Fraction(random.randrange(5), 3) for _ in range(n_steps))
+    return PeriodSpend(0, "joint", first_step, (Fraction(0), *rises))
+
+
+# Plans that recur are priced once.
+
+
+def guarantee_of(window_length, **more):
+    return Guarantees({0: PrivacyModel("1", window_length, "1", **more)}, 0)
+
+
+def history_of(*plans):
+    history = History()
+    for position, first_step, _, document in (row for plan in plans for row in plan):
+        history.add(position, first_step, document)
+    return history
+
+
+def test_a_history_goes_by_the_documents(kit):
+    """A row's own step may be wrong, or the document written in another way."""
+    day, later = ((0, 0, 4, row[3]) for row in spend_rows([*kit.plan(0, "1/4"), *kit.plan(2, "1/4")]))
+    spaced = later[3].replace('"first_step":2,', '"first_step" : 2,')
+    for second in ((0, 2, 4, spaced), (0, 400, *later[2:])):
+        assert history_of([day, second]).cost(guarantee_of(4)).epsilon == Fraction(3, 2)
+    moved = [(0, 400, *day[2:]), (0, 2, *later[2:])]
+    assert history_of(moved).cost(guarantee_of(4)).epsilon == Fraction(3, 2)
+
+
+def test_plans_that_recur_cost_what_their_spends_do():
+    """Plans alike but for their steps, plans of several first steps, capped ones, and their mixtures."""
+    random = Random(1)
+    for _ in range(60):
+        shapes = [[random_spend(random, 0, 5) for _ in range(random.randrange(1, 4))] for _ in range(2)]
+        plans = []
+        for first_step in random.sample(range(-20, 120, 5), 9):
+            plan = [replace(spend, first_step=first_step) for spend in random.choice(shapes)]
+            if random.random() < 0.2:
+                plan.append(replace(plan[0], first_step=first_step + 5))
+            if random.random() < 0.2:
+                taken = tuple(sorted(random.sample(range(first_step - 6, first_step), 2)))
+                cap = Fraction(random.randrange(1, 4))
+                plan.append(CappedSpend(0, "points", first_step, 5, cap, taken, Fraction(1), 2))
+            plans.append(plan)
+        cost = history_of(*map(spend_rows, plans)).cost(guarantee_of(3))
+        assert cost.epsilon == worst_window([spend for plan in plans for spend in plan], 3).epsilon
+
+
+def test_a_plan_recurs_only_with_every_word_of_it(kit):
+    """Whatever is changed in a plan is charged as it stands, not as the plan before it."""
+    twice = [*kit.plan(0, "1/8"), *kit.plan(0, "1/8")]
+    first, again = spend_rows(twice), spend_rows([*kit.plan(40, "1/8"), *kit.plan(40, "1/8")])
+    for old, new, second in (
+        ('"1/8"', '"9/8"', kit.plan(40, "9/8")),
+        ('"first_step":40,', '"first_step":0,', kit.plan(0, "1/8")),
+    ):
+        changed = (*again[1][:3], again[1][3].replace(old, new))
+        assert changed != again[1]
+        cost = history_of(first, [again[0], changed]).cost(guarantee_of(4))
+        assert cost.epsilon == worst_window([*twice, *kit.plan(40, "1/8"), *second], 4).epsilon
+    line = " ".join(map(str, again[1]))
+    joined = [(*again[0][:3], f"{again[0][3]}\n{line}")]
+    assert rows_hash(1, joined) == rows_hash(1, again)
+    with pytest.raises(ValueError, match=r"delimiter|Extra data"):
+        history_of(first, joined).cost(guarantee_of(4))
+
+
+@pytest.mark.parametrize(("times", "found"), [(1, 1), (2, 2)])
+def test_a_period_that_lost_more_than_an_aligned_guarantee_gives_is_found(times, found):
+    spends = [PeriodSpend(0, "sums", at, (Fraction(0), *[Fraction(1)] * 4)) for at in (0, 4, *[8] * times)]
+    history = history_of(*([row] for row in spend_rows(spends)))
+    ((_, model, cost),) = history.costs(guarantee_of(4, windows="aligned"))
+    assert cost.epsilon == found
+    assert (cost.epsilon > model.budget) == (times > 1)
+
+
+def test_covers_is_what_the_accountant_says_of_any_company():
+    """Covered: no other spend makes the settled ones dearer. A probe picks out each window in turn."""
+    random = Random(7)
+    window_length, seen = 3, set()
+    for _ in range(60):
+        reserved = [random_spend(random, 0, 5) for _ in range(2)]
+        settled = [random_spend(random, 0, 5)]
+        dearer = False
+        period = range(-2, 7)
+        for start in range(-2, 5):
+            inside = tuple(Fraction(100 * (start <= step < start + window_length)) for step in period)
+            probe = StepSpend(0, "probe", period.start, inside, Fraction(1), 1)
+            before = worst_window([*reserved, probe], window_length)
+            after = worst_window([*settled, probe], window_length)
+            dearer |= after.epsilon > before.epsilon
+        covered = covers(reserved, settled, window_length)
+        assert covered != dearer
+        seen.add(covered)
+    assert seen == {True, False}
+
+
+# Questions about windows, releases and spans.
+
+
+def history():
+    """Uneven charges on four periods, one of them far away."""
+    weights = (Fraction(1, 8), Fraction(0), Fraction(1, 16), Fraction(1, 8))
+    noise = tuple(Fraction(n, 64) for n in range(5))
+    for first in (0, 4, 8, 40):
+        yield StepSpend(0, "samples", first, weights, Fraction(1), 1), PeriodSpend(1, "noise", first, noise)
+
+
+@pytest.fixture
+def charged(ledger, reserve):
+    for plan in history():
+        reserve(f"day {plan[0].first_step}", plan)
+    return ledger
+
+
+def spelled_out(stretches):
+    return {start: one.charged for one in stretches for start in range(one.first_start, one.last_start + 1)}
+
+
+def test_windows_are_charged_as_the_accountant_says(charged, kit):
+    everything = [spend for plan in history() for spend in plan]
+    for steps in (range(5, 9), range(-10, 60), range(11, 12), range(20, 30)):
+        starts = range(steps.start - 3, steps.stop)
+        found = charged.charged_windows("customers", steps)
+        assert spelled_out(found) == dict(zip(starts, charged_to_windows(everything, 4, starts), strict=True))
+        assert all(a.charged != b.charged and a.last_start + 1 == b.first_start for a, b in pairwise(found))
+        worst = worst_window(everything, 4, touching=steps)
+        assert charged.window_spent("customers", steps).epsilon == worst.epsilon
+    assert charged.charged_windows("customers", range(20, 30)) == (Stretch(17, 29, Fraction(0)),)
+    whole, expected = charged.worst("customers"), worst_window(everything, 4)
+    assert (whole.epsilon, whole.first_step) == (expected.epsilon, expected.first_step)
+    # with a plan, as `reserve` judges it
+    plan = kit.plan(12, "1/8")
+    (judged,) = charged.judge_plan("customers", plan)
+    expected = worst_window([*everything, *plan], 4, touching=range(12, 16))
+    assert (judged.loss.epsilon, judged.loss.first_step) == (expected.epsilon, expected.first_step)
+    assert charged.find(Key("load", "day 12")) is None
+
+
+def test_releases_are_outlined_counted_and_ordered(charged, publish, reserve, kit):
+    publish("day 60", kit.plan(60, "1/8"))
+    wanted, found = charged.releases("load"), list(charged.outlines("load"))
+    assert [(one.period, one.state, one.first_step, one.end) for one in found] == [
+        (one.period, one.state, one.first_step, one.first_step + one.n_steps) for one in wanted
+    ]
+    assert found[-1].published_name == "release-1.parquet"
+    assert [one.period for one in charged.outlines("load", range(4, 40))] == ["day 4", "day 8"]
+    assert charged.last_release("load") == found[-1]
+    assert charged.count_by_state("load") == {ReleaseState.RESERVED: 4, ReleaseState.PUBLISHED: 1}
+    assert charged.event_times("load", "published") == {("day 60", 0): kit.now}
+    reserve("day 60", kit.plan(60, "1/8"), revision=1, now=kit.now + timedelta(hours=1))
+    assert charged.last_release("load").revision == 1
+
+
+def test_events_of_a_period_come_in_order(ledger, publish, reserve, kit):
+    publish("day 0", kit.plan(0, "1/8"))
+    publish("day 4", kit.plan(4, "1/8"))
+    later = kit.now + timedelta(hours=1)
+    reserve("day 0", kit.plan(0, "1/8"), revision=1, now=later)
+    found, everything = ledger.events_of("load", "day 0"), ledger.events_of("load")
+    kinds = ["reserved", "draw begun", "drawn", "staged", "published"]
+    assert [(one.kind, one.revision) for one in found] == [*((kind, 0) for kind in kinds), ("reserved", 1)]
+    assert [one.at for one in found] == [kit.now] * 5 + [later]
+    assert [one.number for one in everything] == list(range(len(everything)))
+    assert [one for one in everything if one.period == "day 0"] == list(found)
+    assert everything[0].period is None
+    assert ledger.events_of("load", first=len(everything) - 1) == everything[-1:]
+    assert ledger.heads("load")["load"][0] == len(everything)
+    assert ledger.events_of("load", "day 8") == ledger.events_of("other", "day 0") == ()
+
+
+def test_a_span_has_the_spends_of_its_periods_and_whether_any_chose_what_it_measured(
+    ledger, reserve, drawn, kit
+):
+    for number in range(3):
+        reserve(f"day {number}", kit.plan(4 * number, "1/8"))
+    found = ledger.spent_over("customers", range(0, 8))
+    assert [spend.first_step for spend in found.spends] == [0, 4]
+    assert (found.compromised, found.adaptive, found.window) == (False, False, (4, Fraction(1)))
+    assert ledger.spent_over("customers", range(40, 48)).spends == ()
+    # a plan that left a choice is remembered after it was settled
+    plan = (CappedSpend(0, "samples", 12, 4, 2, (), Fraction(8), 1),)
+    drawn("day 3", plan, outcome=(StepSpend(0, "samples", 12, (0, 1, 0, 0), Fraction(8), 1),))
+    # the day before it may have been released later, and measured what its choice left
+    for steps, adaptive in ((range(8, 16), True), (range(0, 12), True), (range(0, 8), False)):
+        assert ledger.spent_over("customers", steps).adaptive == adaptive
+    for number, method in ((1, "void"), (3, "void"), (1, "compromise")):
+        getattr(ledger, method)(Key("load", f"day {number}"), "stolen", kit.now)
+    assert ledger.spent_over("customers", range(0, 12)).compromised
+    assert not ledger.spent_over("customers", range(8, 12)).compromised
+    # after an amendment no figure holds for every window
+    ledger.amend(kit.terms(epsilon="2"), "a larger epsilon", kit.now)
+    assert ledger.spent_over("customers", range(0, 12)).window is None
+
+
+# Rho and joint noise.
+
+DELTA = Fraction(1, 10**6)
+RHO = largest_rho(Fraction(1), DELTA)
+
+
+def model_of(**change):
+    return PrivacyModel(**{"epsilon": "1", "window_length": 5, "alpha": "1", "resolution": "1"} | change)
+
+
+CONCENTRATED = model_of(delta=DELTA)
+
+
+def terms_of(model, stream="load"):
+    return StreamTerms(stream, "people", model, "tree", "30 min")
+
+
+def gaussian(first_step):
+    """A day of four steps of which any window costs all of rho, and hardly less."""
+    # a rational root that is a little too large
+    scale = Fraction(int(float(5 / (2 * RHO)) ** 0.5 * 10**6) + 1, 10**6)
+    steps = tuple(range(step, step + 1) for step in range(4))
+    return GaussianSpend(0, "samples", first_step, 4, steps, scale, 1)
+
+
+def test_days_in_rho_are_charged_by_windows_and_refused_above_it(ledger, publish, reserve, kit, edit):
+    ledger.enrol(terms_of(CONCENTRATED), kit.now)
+    for day in range(5):
+        publish(f"day {day}", [gaussian(4 * day)])
+    worst = ledger.worst("people").epsilon
+    assert RHO * (1 - DELTA) < worst <= RHO
+    with pytest.raises(BudgetError, match=r"in rho \(epsilon 1 at delta 1e-06\)"):
+        reserve("late", [gaussian(2)])
+    assert ledger.guarantees("load") == {0: CONCENTRATED}
+    # a span of days adds up rho
+    spent = ledger.spent_over("people", range(20))
+    assert spent.window == (5, RHO)
+    found = loss_over(spent.spends, DELTA, adaptive=True, window=spent.window)
+    own = sum(spend.whole_charge for spend in spent.spends)
+    assert own <= 4 * RHO
+    assert (found.plain, found.composed) == (own, "rho")
+    assert epsilon_of(own, DELTA) <= Fraction(found.epsilon) < epsilon_of(own, DELTA) * (1 + DELTA)
+    assert ledger.verify() == []
+    for column, value in (("rho", "1/1000"), ("delta", "1/100000")):
+        edit(f"UPDATE grants SET {column} = '{value}'")
+        assert ledger.verify() != []
+
+
+STEP = StepSpend(0, "samples", 0, (1,) * 4, Fraction(1000), 1)
+
+
+@pytest.mark.parametrize(
+    ("model", "own", "other"),
+    [(CONCENTRATED, gaussian(0), STEP), (model_of(), STEP, gaussian(0))],
+    ids=["rho", "epsilon"],
+)
+def test_a_budget_keeps_one_currency(ledger, publish, reserve, kit, model, own, other):
+    ledger.enrol(terms_of(model), kit.now)
+    small = replace(other, scale=other.scale * 10**6)
+    for plan in ((small,), (own, small)):
+        with pytest.raises(ParameterError, match="never added up"):
+            reserve("a", plan)
+    assert ledger.find(Key("load", "a")) is None
+    # nor as an outcome of a plan
+    with pytest.raises(ParameterError, match="never added up"):
+        publish("a", [own], outcome=(small,))
+    assert ledger.find(Key("load", "a")).spends == (own,)
+    # nor by an amendment, whose refusal names the way out
+    after = model_of() if model.delta else CONCENTRATED
+    with pytest.raises(LedgerError, match=r"currency .* cannot be amended.* a whole window or more after"):
+        ledger.amend(terms_of(after), "another currency", kit.now)
+    with pytest.raises(LedgerError, match="has releases"):
+        ledger.enrol(terms_of(after), kit.now)
+    for change in (model_of(), model_of(delta="1e-9"), model_of(epsilon="2", delta="1e-6")):
+        if change.delta or model.delta:
+            with pytest.raises(LedgerError, match="streams of one privacy budget must agree"):
+                ledger.enrol(terms_of(change, "gas"), kit.now)
+    assert ledger.verify() == []
+
+
+def joint(first_step, groups, n_nodes=1):
+    """A day of four steps with joint noise: in any window of such days it costs epsilon."""
+    return JointSpend(0, "samples", first_step, 4, groups, Fraction(3), 1, n_nodes)
+
+
+def test_groups_with_no_headroom_near_another_plan_are_left_out(ledger, publish, reserve, kit):
+    """Laplace noise at each step, then joint noise: half a window of each costs more than one of either."""
+    ledger.enrol(terms_of(model_of()), kit.now)
+    groups = cut([range(step, step + 1) for step in range(4)], 2)
+    publish("a", [replace(STEP, scale=Fraction(5))])
+    whole = joint(4, groups)
+    with pytest.raises(BudgetError):
+        reserve("b", [whole])
+    near = ledger.charged_near(Key("load", "b"), range(4, 8))
+    taken = groups_with_headroom(groups, 4, whole.unit_charge, near, 5, Fraction(1))
+    assert taken == groups[1:]
+    publish("b", [joint(4, taken)])
+    publish("c", [joint(8, groups)])
+    assert ledger.worst("people").epsilon <= 1
+    roaming = replace(terms_of(model_of(unit="roaming"), "roaming"), grant="others")
+    ledger.enrol(roaming, kit.now)
+    with pytest.raises(LedgerError, match="joint noise for 3 nodes, which is priced for customers who stay"):
+        reserve("a", [joint(0, groups, n_nodes=3)], stream="roaming")
+    publish("a", [joint(0, groups)], stream="roaming")
+    assert ledger.verify() == []
+
+
+# Days keep the guarantee that they were released under, those of earlier versions too.
+
+TREE = AggregationTree.from_parents({"country": None, "a": "country", "b": "country", "c": "country"})
+
+
+def plan_of(model, first_step, n_steps=4):
+    """A whole day of a real mechanism, which costs its model's epsilon in any window."""
+    return Hierarchical(Laplace(model), TREE, ["1/2", "1/2"]).plan(n_steps, first_step)
+
+
+WEAKER = {
+    "a smaller alpha": ({"alpha": "10"}, {"alpha": "1"}),
+    "a shorter window": ({"window_length": 8}, {"window_length": 4}),
+    "a larger epsilon": ({}, {"epsilon": "2"}),
+    "fewer leaves a step": (
+        {"unit": "roaming", "leaves_per_step": 3}, {"unit": "roaming", "leaves_per_step": 1}
+    ),
+    "another unit": ({"unit": "roaming", "leaves_per_step": 3}, {"unit": "customer"}),
+    "everything at once": (
+        {"alpha": "10", "window_length": 8}, {"alpha": "1", "window_length": 4, "epsilon": "3"}
+    ),
+}  # fmt: skip
+"""What was promised first, and what is promised after an amendment, which asks for less noise."""
+
+
+@pytest.fixture
+def amended(ledger, publish, kit):
+    """Release day 0 under one guarantee, and put another in force; returns both."""
+
+    def call(old, new):
+        ledger.enrol(terms_of(old), kit.now)
+        publish("day 0", plan_of(old, 0, old.window_length))
+        ledger.amend(terms_of(new), "another guarantee", kit.now)
+        return old, new
+
+    return call
+
+
+@pytest.fixture(params=sorted(WEAKER))
+def after(request, amended):
+    return amended(*(model_of(**{"window_length": 4} | change) for change in WEAKER[request.param]))
+
+
+def test_a_day_near_one_of_an_earlier_guarantee_waits_for_its_windows(after, ledger, reserve, publish):
+    old, new = after
+    free = 2 * old.window_length - 1
+    near, later = plan_of(new, old.window_length), plan_of(new, free)
+    assert ledger.worst("people").epsilon <= 1
+    head = ledger.head("load")
+    assert [(one.number, one.is_broken) for one in ledger.judge_plan("people", near)] == [
+        (1, False),
+        (0, True),
+    ]
+    assert not any(one.is_broken for one in ledger.judge_plan("people", later))
+    # and as it would be under a guarantee that nobody has declared yet
+    third = PrivacyModel("1", 1, "1", resolution="1")
+    assert [one.number for one in ledger.judge_plan("people", near, third)] == [2, 0]
+    with pytest.raises(BudgetError) as refused:
+        reserve("day 1", near)
+    said = str(refused.value)
+    assert "by privacy guarantee 0 of privacy budget 'people' (epsilon 1," in said
+    assert f"window {old.window_length}, alpha {old.alpha})" in said
+    assert f"begins at step {free} or later" in said
+    assert ledger.head("load") == head
+    publish("day 2", later)
+    assert ledger.verify() == []
+
+
+def test_verify_names_the_window_that_an_earlier_version_let_through(after, ledger, reserve, let_through):
+    """What the code before did: the plan was priced by the guarantee in force alone."""
+    old, new = after
+    reserve("day 1", plan_of(new, old.window_length))
+    assert any("which privacy guarantee 0 allows" in problem for problem in ledger.verify())
+
+
+def test_a_draw_is_held_to_its_plan_by_every_guarantee(amended, drawn):
+    """Windows of now have four steps, of the first guarantee one: an outcome may fit those of now only."""
+    amended(model_of(window_length=1), model_of(window_length=4))
+    plan, outcome = (
+        StepSpend(0, "sums", 4, weights, Fraction(4), 1) for weights in ((1, 1, 1, 1), (0, 2, 0, 0))
+    )
+    assert covers([plan], [outcome], 4)
+    with pytest.raises(LedgerError, match="more than its plan"):
+        drawn("day 1", [plan], outcome=[outcome])
+
+
+STORED = json.loads(Path(__file__).with_name("aligned_ledger.json").read_text(encoding="utf-8"))
+"""From the version of 2026-11-28: epsilon 1, windows of 4 steps inside a day of 4, calibration "paper".
+
+Days 0 and 1 were charged 1/2, 3/4, 7/8 or 1 for one to four steps, day 2 1/2 for each of its last two steps.
+Day 3 is reserved: at most two steps of 1/2 each in any window, less those of day 2.
+"""
+
+
+@pytest.fixture
+def stored(url, round_the_library):
+    open_ledger(url).close()
+    with round_the_library() as connection:
+        insert_rows(connection, STORED)
+    opened = open_ledger(url)
+    yield opened
+    opened.close()
+
+
+def test_a_stored_ledger_verifies_and_no_window_is_charged_less_than_it_may_have_spent(stored):
+    assert stored.verify() == []
+    assert stored.terms("load").model.windows == "aligned"
+    half, whole = Fraction(1, 2), Fraction(1)
+    day = [half, Fraction(3, 4), Fraction(7, 8), whole]
+    # by hand, from the window of step 0 on: parts of two days add up, and day 3 may take any two steps
+    expected = [whole] + [day[2 - n] + day[n] for n in range(3)]
+    expected += [whole] + [day[2 - n] + taken for n, taken in enumerate([0, 0, half])]
+    expected += [whole, whole + half, 2 * whole, half + whole]
+    found = spelled_out(stored.charged_windows("customers", range(16)))
+    assert [found[start] for start in range(12)] == expected
+    assert stored.worst("customers").epsilon == 2
+
+
+def test_nothing_more_is_released_before_another_guarantee_is_declared(stored, kit):
+    terms = stored.terms("load")
+
+    def reserve(day):
+        plan = kit.plan(4 * day, "1/4")
+        stored.reserve(Key("load", f"day {day}"), plan, "night", kit.now, kit.lease, terms=terms)
+
+    with pytest.raises(LedgerError, match=r"inside one period .* `optstream ledger amend`"):
+        reserve(9)
+    assert stored.find(Key("load", "day 9")) is None
+    terms = replace(terms, model=replace(terms.model, windows="sliding"), calibration="strict")
+    stored.amend(terms, "every window", kit.now)
+    with pytest.raises(BudgetError):
+        reserve(4)
+    reserve(5)
+    assert stored.verify() == []
