@@ -32,8 +32,7 @@ from tasks.release.outcomes import Exact, Printed
 
 # Ways to release a stream that are worth comparing, each with its keys of the configuration.
 
-NUMBERS = (5, 10, 20)
-"""Of samples and coefficients, as far as a window has so many steps."""
+NUMBERS = (5, 10, 20)  # of samples and coefficients, as far as a window has so many steps
 ORDINARY_DAY = date(2025, 1, 15)
 
 
@@ -148,8 +147,7 @@ def _with_key(choice: Choice, key: str, value: Any) -> Choice | None:
 # typical leaf, and series that are drawn from the prior.
 
 Values = NDArray[np.float64]
-JITTER = 1e-8
-"""Of a step's relative variance: smooth kernels have matrices that are singular in floats."""
+JITTER = 1e-8  # of a step's relative variance: smooth kernels have matrices that are singular in floats
 DRAWS, PERIODS, MOST_PERIODS = 3, 3, 48
 """Independent draws of series, each of at least so many periods, and at least two windows long."""
 NO_SCALE = (

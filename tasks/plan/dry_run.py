@@ -262,8 +262,7 @@ def _bands(mechanism: Mechanism, n_steps: int, first_step: int) -> list[Band] | 
     return [Band(*(math.sqrt(v) for v in (level.mean(), level.min(), level.max()))) for level in levels]
 
 
-AS_GOOD_AS_NOTHING = 0.9
-"""Of the error of publishing 0, or the public scale, everywhere."""
+AS_GOOD_AS_NOTHING = 0.9  # of the error of publishing 0, or the public scale, everywhere
 STILL_PERIODS = 3
 
 

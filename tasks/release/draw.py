@@ -33,10 +33,8 @@ from tasks.trusted.files import (
     whole_draw,
 )
 
-PAUSE = timedelta(seconds=0.5)
-"""Between two tries to record a draw."""
-Durable = tuple[str, tuple[Spend, ...]]
-"""The hash of durable measurements, and their spends."""
+PAUSE = timedelta(seconds=0.5)  # between two tries to record a draw
+Durable = tuple[str, tuple[Spend, ...]]  # the hash of durable measurements, and their spends
 
 
 @contextmanager

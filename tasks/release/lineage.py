@@ -46,15 +46,12 @@ from tasks.trusted.files import exclusive_in, make_private_folder, token_in, wri
 KEY_BYTES = 32
 CHUNK = 2**20
 THREADS = 4
-UNKNOWN = "unknown"
-"""In place of a hash that nobody could take."""
+UNKNOWN = "unknown"  # in place of a hash that nobody could take
 
-Inputs = Mapping[str, str]
-"""The keyed hash of each input file, by its name below the input folder."""
+Inputs = Mapping[str, str]  # the keyed hash of each input file, by its name below the input folder
 INPUTS, STATED = "inputs", "stated"
 """Keys of what is kept of a draw; before there was anything stated, it was the inputs alone."""
-FOLDER = "input_folder"
-"""Key of what is stated: the folder that the inputs lay in."""
+FOLDER = "input_folder"  # key of what is stated: the folder that the inputs lay in
 
 
 def input_key(settings: Settings) -> bytes:

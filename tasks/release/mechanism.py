@@ -122,12 +122,10 @@ def rests_on_known_noise(settings: Settings, ledger: Ledger, state: State | None
 
 # Public facts of a day, `[[constraints]]`: read, refused where they clash, and kept by its estimate.
 
-LARGEST_TOTALS = 2**24
-"""Bytes."""
+LARGEST_TOTALS = 2**24  # bytes
 MOST_UNITS = 2**53
 """Of a total, in units of the resolution: what is more has no answer, which would show after the draw."""
-MOST_NAMED = 12
-"""Facts that one error names."""
+MOST_NAMED = 12  # facts that one error names
 
 
 def facts_of(settings: Settings, day: date) -> tuple[Fact, ...]:

@@ -37,8 +37,7 @@ from tasks.trusted.files import forbid_core_dumps
 if TYPE_CHECKING:
     from tasks.ingest.validate import Judged as Verdict
 
-MOST_ROWS = 2**19
-"""Of days that wait to be judged together, in memory."""
+MOST_ROWS = 2**19  # of days that wait to be judged together, in memory
 Day = TypeVar("Day", bound=Stage)
 Next = TypeVar("Next", bound=Stage)
 

@@ -97,8 +97,7 @@ def _moved_by(calendar: Calendar, release: ReleaseOutline) -> tuple[int, int] | 
         return None
 
 
-SOON = timedelta(seconds=30)
-"""Longer than it takes to put a month's files and the catalogue that lists them."""
+SOON = timedelta(seconds=30)  # longer than it takes to put a month's files and the catalogue that lists them
 
 
 @dataclass(frozen=True)

@@ -25,16 +25,14 @@ from tasks.release.statement import Estimate, changed_since_draw, described, rea
 # hierarchy that is more than new codes, a restatement, a withdrawal, compromised noise, or a day that is
 # drawn and not published yet stops it there; a day that was never drawn is passed over.
 
-AFTER_ALL = 2**62
-"""A step after all others."""
+AFTER_ALL = 2**62  # a step after all others
 MARGIN = timedelta(days=31)
 """How far before the newest draw the newest published day may lie: held, void or failed days between."""
 
 LONGEST = timedelta(days=366)
 """For so long at most a day gets new estimates: the most that `release.revise_days` may be."""
 
-Days = Mapping[date, Sequence[ReleaseOutline]]
-"""The releases of each day, by revision; days rising."""
+Days = Mapping[date, Sequence[ReleaseOutline]]  # the releases of each day, by revision; days rising
 
 
 @dataclass(frozen=True)
@@ -130,8 +128,7 @@ def check_later(run: Run, due: Due) -> None:
 
 # The new estimate of a day that is due one.
 
-MOST_KEPT = 32
-"""Days' measurements in memory, without what they remember of the days before."""
+MOST_KEPT = 32  # days' measurements in memory, without what they remember of the days before
 Stored = Callable[[date, str | None, bool], Measured]
 """Gives a day's measurements by their hash, with what they remember of the days before or without."""
 

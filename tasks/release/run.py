@@ -177,8 +177,7 @@ class Ended(Stage):
     reservation: Reservation | None = None
 
 
-Ahead = TakenOver | Drawn | Ended
-"""What the steps that read and reserve pass on as it is."""
+Ahead = TakenOver | Drawn | Ended  # what the steps that read and reserve pass on as it is
 
 
 # A step for several days: each is taken on by itself, and its errors become its end.
@@ -278,8 +277,7 @@ BY_THE_HOUR = ", by the hour"
 """In the terms' calendar: no stream goes over from days to hours, which would be released twice."""
 LEASE = timedelta(minutes=15)
 PATIENCE = timedelta(minutes=10)
-MOST_MECHANISMS = 32
-"""In memory: those of a month."""
+MOST_MECHANISMS = 32  # in memory: those of a month
 HeldDay = TypeVar("HeldDay", bound=Held)
 
 

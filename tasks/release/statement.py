@@ -61,8 +61,7 @@ class Estimate:
 
 # A release as rows, rounded so that published figures add up exactly.
 
-DIGITS = 6
-"""Significant, of a published standard error: another processor's last bits make no other bytes."""
+DIGITS = 6  # significant, of a published standard error: another processor's last bits make no other bytes
 
 
 def published_rows(

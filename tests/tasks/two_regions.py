@@ -81,10 +81,8 @@ def estimate_and_stage(run, days):
 
 READING = (chunk.look_up_days, chunk.discover_dumps, chunk.ingest_dumps, chunk.validate_days)
 RELEASING = (chunk.reserve_budget, chunk.draw_measurements, estimate_and_stage, chunk.publish_releases)
-STEPS = READING + RELEASING
-"""The steps of a first release, in order."""
-RESERVED, DRAWN, STAGED = STEPS[:5], STEPS[:6], STEPS[:7]
-"""The steps up to a state of the ledger."""
+STEPS = READING + RELEASING  # the steps of a first release, in order
+RESERVED, DRAWN, STAGED = STEPS[:5], STEPS[:6], STEPS[:7]  # the steps up to a state of the ledger
 
 KEPT: dict[tuple, tempfile.TemporaryDirectory] = {}
 """What `Installation.once` made in this process, by what there was before."""

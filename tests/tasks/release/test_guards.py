@@ -395,8 +395,7 @@ def test_a_lock_that_another_process_holds_is_waited_for_and_named(installation,
 
 # Days that have other steps by the present time zone data.
 
-CHANGED = date(2016, 3, 28)
-"""The day after the clock changes by the older data; by the newer it does not."""
+CHANGED = date(2016, 3, 28)  # the day after the clock changes by the older data; by the newer it does not
 BEFORE, AFTER, LATER = (CHANGED + timedelta(days=number) for number in (-2, 1, 5))
 
 
