@@ -95,22 +95,26 @@ def test_nothing_of_an_hour_that_is_withdrawn_from_a_closed_day_is_left(day_of_h
     assert not set(values) & set(found["load_mw"])
 
 
+def dies(monkeypatch, at, act, *arguments):
+    """A process does this, and dies where publishing calls a function."""
+    with monkeypatch.context() as patch:
+        patch.setattr(import_module("optstream.catalogue.publish"), at, raising(Death))
+        with pytest.raises(Death):
+            act(*arguments)
+
+
 @pytest.mark.parametrize("at", ["put_catalogue", "clear_superseded"])
 def test_a_close_that_is_cut_short_leaves_all_rows_to_readers_and_the_next_completes_it(
     day_of_hours, monkeypatch, at
 ):
-    installation, before = day_of_hours, day_of_hours.rows()
-    folder = installation.settings.published_folder
-    monkeypatch.setattr(import_module("optstream.catalogue.publish"), at, raising(Death))
-    with pytest.raises(Death):
-        close_over(installation.run())
-    monkeypatch.undo()
-    (folder / ".incoming/catalogue.json").write_bytes(b"half of it")
-    assert installation.rows().equals(before)
-    assert close_over(installation.run()) == ((DAY,) if at == "put_catalogue" else ())
-    assert installation.rows().equals(before)
-    assert is_whole(installation)
-    assert close_over(installation.run()) == ()
+    before = day_of_hours.rows()
+    dies(monkeypatch, at, close_over, day_of_hours.run())
+    (day_of_hours.settings.published_folder / ".incoming/catalogue.json").write_bytes(b"half of it")
+    assert day_of_hours.rows().equals(before)
+    assert close_over(day_of_hours.run()) == ((DAY,) if at == "put_catalogue" else ())
+    assert day_of_hours.rows().equals(before)
+    assert is_whole(day_of_hours)
+    assert close_over(day_of_hours.run()) == ()
 
 
 @pytest.mark.parametrize(
@@ -119,19 +123,16 @@ def test_a_close_that_is_cut_short_leaves_all_rows_to_readers_and_the_next_compl
 )
 def test_an_hour_changes_though_the_close_before_was_cut_short(day_of_hours, monkeypatch, at, change):
     """Its own file lies where it was when the day was open, and the day's file is there."""
-    installation, before = day_of_hours, day_of_hours.rows()
-    monkeypatch.setattr(import_module("optstream.catalogue.publish"), at, raising(Death))
-    with pytest.raises(Death):
-        close_over(installation.run())
-    monkeypatch.undo()
+    before = day_of_hours.rows()
+    dies(monkeypatch, at, close_over, day_of_hours.run())
     if change == "withdraw":
-        assert installation.withdraw(HOUR).status is Status.WITHDRAWN
+        assert day_of_hours.withdraw(HOUR).status is Status.WITHDRAWN
         before = before.filter(~((pl.col("date") == DAY) & pl.col("step").is_in([10, 11])))
-        assert installation.rows().equals(before)
+        assert day_of_hours.rows().equals(before)
     else:
-        assert installation.status(HOUR, restate=True) is Status.PUBLISHED
-        assert installation.rows().height == before.height
-    assert is_whole(installation)
+        assert day_of_hours.status(HOUR, restate=True) is Status.PUBLISHED
+        assert day_of_hours.rows().height == before.height
+    assert is_whole(day_of_hours)
 
 
 @pytest.mark.parametrize("change", ["withdraw", "restate"])
@@ -139,25 +140,20 @@ def test_a_day_that_was_opened_leaves_no_file_though_whoever_opened_it_died(
     day_of_hours, monkeypatch, change
 ):
     """Its file shows what was withdrawn, or restated, to whoever reads data/ without the catalogue."""
-    installation = day_of_hours
-    assert close_over(installation.run()) == (DAY,)
-    values = installation.rows().filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
-    module = import_module("optstream.catalogue.publish")
-    monkeypatch.setattr(module, "remove_left", raising(Death))
-    act = installation.withdraw if change == "withdraw" else partial(installation.release, restate=True)
-    with pytest.raises(Death):
-        act(HOUR)
-    monkeypatch.undo()
-    installation.later(hours=1)
+    assert close_over(day_of_hours.run()) == (DAY,)
+    values = day_of_hours.rows().filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
+    act = day_of_hours.withdraw if change == "withdraw" else partial(day_of_hours.release, restate=True)
+    dies(monkeypatch, "remove_left", act, HOUR)
+    day_of_hours.later(hours=1)
     if change == "withdraw":
-        assert installation.withdraw(HOUR).status is Status.WITHDRAWN
+        assert day_of_hours.withdraw(HOUR).status is Status.WITHDRAWN
     else:
-        assert installation.status(HOUR) is Status.PUBLISHED
-    assert is_whole(installation)
-    shown = pl.read_parquet(installation.settings.published_folder / "data/**/*.parquet")["load_mw"]
+        assert day_of_hours.status(HOUR) is Status.PUBLISHED
+    assert is_whole(day_of_hours)
+    shown = pl.read_parquet(day_of_hours.settings.published_folder / "data/**/*.parquet")["load_mw"]
     assert not set(values) & set(shown)
-    assert close_over(installation.run()) == (DAY,)
-    assert is_whole(installation)
+    assert close_over(day_of_hours.run()) == (DAY,)
+    assert is_whole(day_of_hours)
 
 
 def test_a_file_of_a_day_whose_footer_tells_other_hours_is_told_and_not_read(day_of_hours):
@@ -230,30 +226,16 @@ customer = "meter"
 factor = "0.001"
 marker = "DONE"
 [published]"""
-BEFORE = 'value = "load_mw"\n[published]'
-
-
-@pytest.fixture
-def archive(installation):
-    """Another folder of dumps, for the installation's own lie in the old layout; archive(schema)."""
-
-    def make(schema="aggregated"):
-        installation.configure(BEFORE, CHANGES)
-        installation.configure('folder = "dumps"', 'folder = "archive"')
-        installation.configure('schema = "aggregated"', f'schema = "{schema}"')
-        installation.simulate(*DAYS)
-        return installation
-
-    return make
 
 
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
-def test_a_chunk_across_the_change_is_released(archive, schema):
-    installation = archive(schema)
-    works = installation.release(*DAYS)
-    assert [works[day].outcome.status for day in DAYS] == [Status.PUBLISHED] * 4
+def test_a_chunk_across_a_change_of_the_layout_is_released(installation, schema):
+    """Of another folder of dumps, for the installation's own lie in the old layout."""
+    installation.configure('value = "load_mw"\n[published]', CHANGES)
+    installation.configure('folder = "dumps"', 'folder = "archive"')
+    installation.configure('schema = "aggregated"', f'schema = "{schema}"')
+    installation.simulate(*DAYS)
+    assert installation.statuses(*DAYS) == {Status.PUBLISHED}
     assert [installation.verdict(day)["alarms"] for day in DAYS] == [[]] * 4
-    rows = installation.rows()
-    assert rows.height == 4 * 3 * 48
-    again = installation.release(*DAYS)
-    assert [again[day].outcome.status for day in DAYS] == [Status.UNCHANGED] * 4
+    assert installation.rows().height == 4 * 3 * 48
+    assert installation.statuses(*DAYS) == {Status.UNCHANGED}
