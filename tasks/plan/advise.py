@@ -192,9 +192,10 @@ class Judge:
         if settings.margin is not None:  # then the leaves are no cells, and the cells' level is gone
             shares = {"margins": {}, "levels": settings.level_shares[:-2]}
             scaled = changed(scaled, hierarchy={"margins": {}}, budget=shares)
-        self.figures = mechanism_for(scaled, self.day).pattern.figures  # type: ignore[union-attr]
+        figures = mechanism_for(scaled, self.day).pattern.figures(())  # type: ignore[union-attr]
+        self.prior = TemporalPrior.broad(figures.steps_per_day, figures.components)
         sizes = known * leaves_by_level(self.tree)
-        blind = np.minimum(misses_unmeasured(self.tree, self.figures), 1.0)
+        blind = np.minimum(misses_unmeasured(self.tree, figures), 1.0)
         # of each level, the size of a typical node, and the error if nothing were measured
         self.sizes = tuple(zip(sizes.tolist(), (blind * sizes).tolist(), strict=True))
 
@@ -208,7 +209,7 @@ class Judge:
         if self.settings.metered:  # its bounds are a customer's, and the series are leaves'
             high = np.inf
         draws = (
-            drawn_series(self.figures.prior, self.scale, *shape, counts=privacy.counts, seed=seed)
+            drawn_series(self.prior, self.scale, *shape, counts=privacy.counts, seed=seed)
             for seed in range(DRAWS)
         )
         return tuple(tuple(np.split(np.clip(one, low, high), n_periods, axis=1)) for one in draws)

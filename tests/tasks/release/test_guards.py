@@ -221,6 +221,7 @@ def test_what_a_person_declared_is_not_forgotten(either, declared):
     else:
         assert either.compromise(FIRST) == [FIRST]
     restore()
+    head = either.ledger.head("two-regions")
     assert doctor_finds_an_older_copy(either)
     for day in (FIRST, SECOND):
         assert "older copy" in refused(either, day)
@@ -232,6 +233,7 @@ def test_what_a_person_declared_is_not_forgotten(either, declared):
     either.configure('alpha = "1"', 'alpha = "10"')
     with pytest.raises(LedgerError, match="older copy"):
         declare(either.settings, either.ledger, "larger customers", either.now)
+    assert either.ledger.head("two-regions") == head
 
 
 @pytest.mark.parametrize("shared", ["published", "witness"])
